@@ -1,0 +1,43 @@
+"""Every error of ours: one root, and messages that name the argument, the value and the remedy."""
+
+
+class HardmaxError(Exception):
+    """Root of all errors raised on purpose by this library."""
+
+
+class InputError(HardmaxError, ValueError):
+    """An argument cannot be used as given.
+
+    The message names the argument, shows the value received and says what to do instead.
+
+    >>> raise InputError("alpha", -1.0, "must be positive", "pass alpha > 0, for example alpha=0.5")
+    Traceback (most recent call last):
+    ...
+    hardmax.errors.InputError: alpha must be positive, got -1.0: pass alpha > 0, for example alpha=0.5
+    """
+
+    def __init__(self, argument: str, value: object, problem: str, remedy: str) -> None:
+        self.argument = argument
+        self.value = value
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{argument} {problem}, got {value}: {remedy}")
+
+
+class FileError(HardmaxError, OSError):
+    """A file cannot be read or written as asked; the message names the file and the field."""
+
+    def __init__(self, path: object, problem: str, remedy: str) -> None:
+        self.path = path
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{path}: {problem}: {remedy}")
+
+
+class MissingExtraError(HardmaxError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(f"{purpose} needs the package {package}: pip install 'hardmax[{extra}]'")

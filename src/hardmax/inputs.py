@@ -1,0 +1,157 @@
+"""From what a caller passes to checked tensors, and back to the kind of array that came in."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import torch
+
+from .errors import InputError
+from .shapes import Array, ArrayLike, PerToken, Square, TokenBatch
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the caller passed: results go back as the same kind, dtype and device."""
+
+    is_numpy: bool
+    dtype: torch.dtype
+    device: torch.device
+
+    def give_back(self, tensor: torch.Tensor) -> Array:
+        """Return ``tensor`` as the caller's kind of array; whole numbers and truth values keep their dtype."""
+        if tensor.is_floating_point():
+            tensor = tensor.to(self.dtype)
+        return tensor.detach().cpu().numpy() if self.is_numpy else tensor.to(self.device)
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
+    """Read numbers of any kind into a floating-point tensor; no other checks than that they are numbers."""
+    if isinstance(value, torch.Tensor):
+        if value.dtype not in (torch.float32, torch.float64):
+            if value.is_complex() or value.dtype == torch.bool:
+                raise InputError(
+                    argument, f"dtype {value.dtype}", "must hold real numbers", "convert it to float64"
+                )
+            value = value.to(torch.float64)
+        return value, Kind(False, value.dtype, value.device)
+    try:
+        array = np.asarray(value)
+        if array.dtype == object:
+            array = np.vectorize(_number, otypes=[np.float64])(array)
+        elif array.dtype.kind not in "iuf":
+            raise TypeError(f"an array of {array.dtype}")
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            argument, _show(value), "must be an array of real numbers", f"every row needs the same length ({error})"
+        ) from None
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        array = array.copy()
+    tensor = torch.from_numpy(np.ascontiguousarray(array))
+    return tensor, Kind(True, tensor.dtype, tensor.device)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, (Fraction, numbers.Real)) and not isinstance(value, bool):
+        return float(value)
+    raise TypeError(f"{value!r} is not a number")
+
+
+def _require_finite(argument: str, tensor: torch.Tensor, remedy: str) -> None:
+    # The sum of finite numbers may overflow, so a non-finite sum only says that it is worth looking closer.
+    if tensor.numel() == 0 or bool(torch.isfinite(tensor.sum())) or bool(torch.isfinite(tensor).all()):
+        return
+    where = tuple(int(i) for i in torch.nonzero(~torch.isfinite(tensor))[0])
+    raise InputError(argument, f"{tensor[where].item()} at index {where}", "must be finite", remedy)
+
+
+def as_tokens(
+    value: ArrayLike, *, batch: bool = False, argument: str = "tokens"
+) -> tuple[TokenBatch, Kind]:
+    """Read tokens: ``(token, coordinate)``, with leading batch axes where ``batch`` is true."""
+    tensor, kind = as_tensor(argument, value)
+    shape = tuple(tensor.shape)
+    if tensor.ndim < 2 or (tensor.ndim > 2 and not batch):
+        wanted = "(..., token, coordinate)" if batch else "(token, coordinate)"
+        remedy = (
+            "n points on a line are tokens of shape (n, 1): use tokens[:, None]"
+            if tensor.ndim == 1
+            else "run one set of tokens at a time"
+        )
+        raise InputError(argument, f"shape {shape}", f"must have shape {wanted}", remedy)
+    if shape[-2] == 0 or shape[-1] == 0:
+        raise InputError(argument, f"shape {shape}", "must not be empty", "pass at least one token of one coordinate")
+    _require_finite(argument, tensor, "remove or impute the tokens that are NaN or infinite")
+    return tensor, kind
+
+
+def as_square(argument: str, value: ArrayLike, dimension: int | None = None) -> Square:
+    """Read a finite square matrix, in float64."""
+    tensor, _ = as_tensor(argument, value)
+    shape = tuple(tensor.shape)
+    if tensor.ndim != 2 or shape[0] != shape[1] or shape[0] == 0:
+        raise InputError(argument, f"shape {shape}", "must be a square matrix", "pass d rows of d numbers")
+    if dimension is not None and shape[0] != dimension:
+        raise InputError(
+            argument,
+            f"shape {shape}",
+            f"must be {dimension} x {dimension} to match the tokens",
+            "tokens are (token, coordinate); transpose them if the axes are swapped",
+        )
+    _require_finite(argument, tensor, "remove the entries that are NaN or infinite")
+    return tensor.to(torch.float64)
+
+
+def as_weights(value: ArrayLike | None, tokens: int, device: torch.device) -> PerToken:
+    """Read one positive weight per token, in float64; equal weights when none are given."""
+    if value is None:
+        return torch.ones(tokens, dtype=torch.float64, device=device)
+    tensor, _ = as_tensor("weights", value)
+    if tuple(tensor.shape) != (tokens,):
+        raise InputError(
+            "weights", f"shape {tuple(tensor.shape)}", f"must have shape ({tokens},)", "pass one weight per token"
+        )
+    _require_finite("weights", tensor, "pass finite weights")
+    if bool((tensor <= 0).any()):
+        raise InputError(
+            "weights", float(tensor.min()), "must be positive", "leave out tokens that should not count"
+        )
+    return tensor.to(device=device, dtype=torch.float64)
+
+
+def as_number(
+    argument: str, value: object, accept: Callable[[float], bool], problem: str, remedy: str
+) -> float:
+    """Read one finite real number that ``accept`` approves of."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(argument, _show(value), "must be a number", remedy) from None
+    if isinstance(value, (bool, str)) or not np.isfinite(number) or not accept(number):
+        raise InputError(argument, _show(value), problem, remedy)
+    return number
+
+
+def as_positive(argument: str, value: object) -> float:
+    """Read one finite number greater than zero."""
+    return as_number(argument, value, lambda x: x > 0, "must be positive and finite", f"pass {argument} > 0")
+
+
+def as_count(argument: str, value: object, least: int = 0) -> int:
+    """Read a whole number that is at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(
+            argument, _show(value), f"must be a whole number, at least {least}", f"pass for example {argument}=50"
+        )
+    return int(value)

@@ -1,0 +1,47 @@
+"""What became of a run: a name for programs, a sentence and a remedy for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Ending(Enum):
+    """The ways in which a run can end."""
+
+    DECIDED = "decided"
+    DEPTH_REACHED = "depth reached"
+    TIME_REACHED = "time reached"
+    STOPPED = "stopped by a rule"
+    SETTLED = "settled without a decision"
+    UNDECIDED = "undecided"
+    DIVERGED = "diverged"
+    OUT_OF_TIME = "out of time"
+    INTERRUPTED = "interrupted"
+
+
+_FAILURES = frozenset({Ending.UNDECIDED, Ending.DIVERGED, Ending.OUT_OF_TIME, Ending.INTERRUPTED})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended, in words.
+
+    ``ok`` is false when the run did not do all that was asked of it; what it did do is kept.
+
+    >>> print(Outcome(Ending.DEPTH_REACHED, "50 layers were run"))
+    depth reached: 50 layers were run
+    """
+
+    ending: Ending
+    sentence: str
+    remedy: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run did all that was asked of it."""
+        return self.ending not in _FAILURES
+
+    def __str__(self) -> str:
+        tail = f" ({self.remedy})" if self.remedy else ""
+        return f"{self.ending.value}: {self.sentence}{tail}"

@@ -1,0 +1,30 @@
+"""Named array types: what the axes of every array in this library mean.
+
+Tokens are always ``(token, coordinate)``; a batch, a layer or a time goes in front. The names are checked at run
+time in the tests only (jaxtyping with beartype) and are documentation elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+
+ArrayLike: TypeAlias = object
+"""Whatever a caller may pass for numbers: a tensor, an array, nested sequences, ints, Fractions."""
+
+Array: TypeAlias = torch.Tensor | np.ndarray
+"""What public functions give back: the kind of array that came in."""
+
+Tokens: TypeAlias = Float[torch.Tensor, "token coordinate"]
+TokenBatch: TypeAlias = Float[torch.Tensor, "*batch token coordinate"]
+Queries: TypeAlias = Float[torch.Tensor, "query coordinate"]
+Matrix: TypeAlias = Float[torch.Tensor, "row column"]
+Square: TypeAlias = Float[torch.Tensor, "coordinate coordinate"]
+PerToken: TypeAlias = Float[torch.Tensor, " token"]
+PerQuery: TypeAlias = Float[torch.Tensor, " query"]
+Indices: TypeAlias = Int64[torch.Tensor, " index"]
+TokenIndices: TypeAlias = Int64[torch.Tensor, " token"]
+Mask: TypeAlias = Bool[torch.Tensor, " token"]
