@@ -1,10 +1,10 @@
 r"""Convex polytopes: the hull of points in any dimension, also when it is a point, a segment or flat.
 
-The hull is computed inside the affine subspace that the points span, found with a tolerance that goes by the
-size of the coordinates, and everything is scaled by powers of two first, so 1e-300 and 1e300 are sizes like any
-other. In up to four dimensions Qhull finds the vertices. Above, where facets explode, vertices are found one by
-one without facets (Clarkson, 1994): a point outside of the hull of the vertices known so far gives a direction
-that separates it, and the farthest point in that direction is a new vertex.
+The hull is computed inside the affine subspace that the points span, found with a tolerance that goes
+by the size of the coordinates, and everything is scaled by powers of two first, so 1e-300 and 1e300 are
+sizes like any other. In up to four dimensions Qhull finds the vertices. Above, where facets explode,
+vertices are found one by one without facets (Clarkson, 1994): a point outside of the hull of the vertices
+known so far gives a direction that separates it, and the farthest point in that direction is a new vertex.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _separation(corners: np.ndarray, point: np.ndarray) -> np.ndarray:
         weights, _ = nnls(system, target, maxiter=50 * len(corners))
     except RuntimeError as error:
         raise HardmaxError(
-            f"whether a point lies in the hull of {len(corners)} points in {len(point)} dimensions could not be "
-            f"decided ({error}): round the points to fewer digits"
+            f"whether a point lies in the hull of {len(corners)} points in {len(point)} dimensions could "
+            f"not be decided ({error}): round the points to fewer digits"
         ) from None
     return np.asarray((target - system @ weights)[:-1])
 
@@ -203,9 +203,13 @@ class Polytope:
         return cls(array[indices], indices, int(frame.basis.shape[1]), frame)
 
     def __str__(self) -> str:
-        kinds = {0: "a point", 1: "a segment", 2: "a polygon"}
-        kind = kinds.get(self.dimension, f"a polytope of dimension {self.dimension}")
-        return f"{kind} with {len(self.vertices)} vert{'ex' if self.dimension == 0 else 'ices'} in {self.vertices.shape[1]} coordinates"
+        space = self.vertices.shape[1]
+        if self.dimension == 0:
+            return f"a point in {space} coordinates"
+        kind = {1: "a segment", 2: "a polygon"}.get(
+            self.dimension, f"a {self.dimension}-dimensional polytope"
+        )
+        return f"{kind} with {len(self.vertices)} vertices in {space} coordinates"
 
     @property
     def faces(self) -> np.ndarray:
@@ -223,7 +227,7 @@ class Polytope:
 
     @cached_property
     def equations(self) -> np.ndarray:
-        """One row ``(normal, offset)`` a face: in the affine hull, ``normal @ x + offset <= 0`` is the inside."""
+        """One row ``(normal, offset)`` a face: ``normal @ x + offset <= 0`` inside, for x in the affine hull."""
         normals, reach = self._facets[1:]
         return np.column_stack([normals, -np.ldexp(reach, self._frame.exponent)])
 
@@ -271,7 +275,7 @@ class Polytope:
     def contains(self, points: object, tolerance: float = 1e-12) -> np.ndarray:
         """For each point, whether it lies in the polytope, its boundary included.
 
-        ``tolerance`` is relative to the largest coordinate of the vertices: points outside by less are inside.
+        Points outside by at most ``tolerance``, relative to the largest coordinate, count as inside.
         """
         if not 0 <= tolerance < 1:
             raise InputError("tolerance", tolerance, "must lie in [0, 1)", "pass for example tolerance=1e-12")
@@ -331,10 +335,9 @@ class Polytope:
     def _require_few_facets(self) -> None:
         if not self._has_few_facets:
             raise HardmaxError(
-                f"{len(self.vertices)} vertices in dimension {self.dimension} can have up to "
-                f"{_most_facets(len(self.vertices), self.dimension):.3g} facets, more than can be listed: faces, "
-                "normals and volume are not available; use vertices, contains and support, or project the points "
-                "to fewer dimensions"
+                f"{self} can have {_most_facets(len(self.vertices), self.dimension):.3g} facets, more than can "
+                "be listed, so it has no faces, normals or volume: use vertices, contains and support, or "
+                "project the points to fewer dimensions"
             )
 
     @cached_property
