@@ -227,7 +227,7 @@ class Polytope:
 
     @cached_property
     def equations(self) -> np.ndarray:
-        """A row ``(normal, offset)`` a face: ``normal @ x + offset <= 0`` inside, for x in the affine hull."""
+        """A row ``(normal, offset)`` a face: ``normal @ x + offset <= 0`` inside, x in the affine hull."""
         normals, reach = self._facets[1:]
         return np.column_stack([normals, -np.ldexp(reach, self._frame.exponent)])
 
@@ -336,8 +336,8 @@ class Polytope:
         if not self._has_few_facets:
             raise HardmaxError(
                 f"{self} can have {_most_facets(len(self.vertices), self.dimension):.3g} facets, more than "
-                "can be listed, so it has no faces, normals or volume: use vertices, contains and support, or "
-                "project the points to fewer dimensions"
+                "can be listed, so it has no faces, normals or volume: use vertices, contains and support, "
+                "or project the points to fewer dimensions"
             )
 
     @cached_property
