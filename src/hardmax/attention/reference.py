@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..shapes import Queries, Tokens
-from .choice import Choice, choice_from_pairs
+from .choice import Choice, slack
 
 Number = Any
 Point = Sequence[Number]
@@ -43,10 +43,25 @@ def hardmax_step(A: Sequence[Point], Z: Sequence[Point], alpha: Number) -> list[
 
 
 def dense_choice(queries: Queries, points: Tokens, tolerance: float) -> Choice:
-    """Every pair scored, one query at a time: the dense oracle for the search methods."""
-    rows, columns = [], []
-    everybody = torch.arange(points.shape[0])
-    for i in range(queries.shape[0]):
-        rows.append(torch.full_like(everybody, i))
-        columns.append(everybody)
-    return choice_from_pairs(queries, points, torch.cat(rows), torch.cat(columns), tolerance)
+    """Every pair scored in the order of the coordinates: the dense oracle for the search methods."""
+    reach = slack(queries, points, tolerance)
+    everyone = (queries == 0).all(dim=1)
+    best, rows, columns = [], [], []
+    block = max(1, 2**18 // points.shape[0])  # queries at a time, so that large inputs fit in memory
+    for start in range(0, queries.shape[0], block):
+        some = slice(start, start + block)
+        values = queries[some, :1] * points[:, 0]
+        for k in range(1, points.shape[1]):
+            values = values + queries[some, k : k + 1] * points[:, k]
+        largest = values.amax(dim=1)
+        row, column = (values >= (largest - reach[some])[:, None]).nonzero(as_tuple=True)
+        best.append(largest)
+        rows.append(row + start)
+        columns.append(column)
+    chosen_by, chosen = torch.cat(rows), torch.cat(columns)
+    sizes = torch.bincount(chosen_by)
+    first = chosen[sizes.cumsum(0) - sizes]
+    several = (sizes > 1) & ~everyone
+    tied = several.nonzero()[:, 0]
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), sizes[tied].cumsum(0)])
+    return Choice(first, torch.cat(best), everyone, tied, offsets, chosen[several[chosen_by]])
