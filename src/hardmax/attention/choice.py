@@ -5,9 +5,10 @@ Token i scores token j by :math:`\langle A z_i, z_j\rangle` and listens to the t
 .. math:: C_i(Z) = \{ j : \langle A z_i, z_j\rangle = \max_l \langle A z_i, z_l\rangle \}.
 
 In floating point "equal" needs a tolerance that survives rounding. There is one, here: j belongs to
-:math:`C_i` when its score is within ``tolerance`` :math:`\cdot |A z_i| \cdot \max_l |z_l|` of the best. Scores that
-decide are always computed by :func:`score`, coordinate by coordinate in order, so the answer is a function of the
-numbers alone: it does not depend on the search method, the number of threads or the size of a block.
+:math:`C_i` when its score is within ``tolerance`` :math:`\cdot |A z_i| \cdot \max_l |z_l|` of the best.
+Scores that decide are always computed by :func:`score`, coordinate by coordinate in order, so the answer is a
+function of the numbers alone: it does not depend on the search method, the number of threads or the size of a
+block.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def default_tolerance(dtype: torch.dtype) -> float:
 def score(queries: Queries, points: Queries) -> PerQuery:
     """The scores ``<queries[p], points[p]>`` of paired rows, summed in the order of the coordinates.
 
-    Products and sums are separate, rounded operations in a fixed order: two calls on the same pair agree to the
-    last bit, whatever else is in the batch. A matrix product promises no such thing.
+    Products and sums are separate, rounded operations in a fixed order: two calls on the same pair agree to
+    the last bit, whatever else is in the batch. A matrix product promises no such thing.
     """
     total = queries[:, 0] * points[:, 0]
     for k in range(1, queries.shape[1]):
@@ -66,9 +67,9 @@ def slack(queries: Queries, points: Tokens, tolerance: float) -> PerQuery:
 class Choice:
     """The sets :math:`C_i`: for each query, the points of the largest score.
 
-    Most queries have one favourite, kept in ``first``. The rest are listed in compressed rows: the members of the
-    t-th tied query ``tied[t]`` are ``members[offsets[t]:offsets[t + 1]]``, ascending, at least two. A query that is
-    zero scores everybody alike; it is marked in ``everyone`` instead of being listed.
+    Most queries have one favourite, kept in ``first``. The rest are listed in compressed rows: the members of
+    the t-th tied query ``tied[t]`` are ``members[offsets[t]:offsets[t + 1]]``, ascending, at least two. A
+    query that is zero scores everybody alike; it is marked in ``everyone`` instead of being listed.
     """
 
     first: Indices
@@ -112,9 +113,9 @@ _MOST_MEMBERS = 200_000_000
 class Ballot:
     """Decides, by exact order of operations, among the candidates that a search method nominates.
 
-    Every search method ends here, so the answer depends on the candidates only in that they must be enough: those of
-    a non-zero query must include every point whose score is within the tolerance of its best. Others may be among
-    them and lose.
+    Every search method ends here, so the answer depends on the candidates only in that they must be enough:
+    those of a non-zero query must include every point whose score is within the tolerance of its best. Others
+    may be among them and lose.
     """
 
     def __init__(self, queries: Queries, points: Tokens, tolerance: float) -> None:
@@ -132,9 +133,9 @@ class Ballot:
         self._best.copy_(_score_of_pairs(self._queries, self._points, None, only))
 
     def decide(self, rows: Indices, columns: Indices) -> None:
-        """Decide the queries in ``rows``, whose candidates are the pairs ``(rows[p], columns[p])``, each named once.
+        """Decide the queries in ``rows``; their candidates are the pairs ``(rows[p], columns[p])``.
 
-        All the candidates of a query come in the same call.
+        All the candidates of a query come in the same call, each once.
         """
         if len(rows) == 0:
             return
@@ -201,7 +202,7 @@ _GATHERED = 1 << 15
 
 
 def _score_of_pairs(queries: Queries, points: Tokens, rows: Indices | None, columns: Indices) -> PerQuery:
-    """:func:`score` of the pairs ``(rows[p], columns[p])`` (``rows`` None: the p-th query) without a large copy."""
+    """:func:`score` of the pairs ``(rows[p], columns[p])``, without a large copy; None: all queries."""
     parts = []
     for start in range(0, len(columns), _GATHERED):
         part = slice(start, start + _GATHERED)

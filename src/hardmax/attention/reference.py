@@ -1,7 +1,7 @@
 r"""The slow oracle: the hardmax layer written line by line from the paper, in plain loops.
 
-It works on any numbers that add, multiply and compare: with :class:`fractions.Fraction` it is exact. Nothing in the
-library calls it; the tests hold every fast path against it.
+It works on any numbers that add, multiply and compare: with :class:`fractions.Fraction` it is exact. Nothing
+in the library calls it; the tests hold every fast path against it.
 """
 
 from __future__ import annotations
@@ -46,22 +46,21 @@ def dense_choice(queries: Queries, points: Tokens, tolerance: float) -> Choice:
     """Every pair scored in the order of the coordinates: the dense oracle for the search methods."""
     reach = slack(queries, points, tolerance)
     everyone = (queries == 0).all(dim=1)
-    best, rows, columns = [], [], []
-    block = max(1, 2**18 // points.shape[0])  # queries at a time, so that large inputs fit in memory
-    for start in range(0, queries.shape[0], block):
-        some = slice(start, start + block)
-        values = queries[some, :1] * points[:, 0]
+    best = torch.empty_like(queries[:, 0])
+    rows, columns = [], []
+    coordinates = points.T.contiguous()
+    for i in range(queries.shape[0]):
+        values = queries[i, 0] * coordinates[0]
         for k in range(1, points.shape[1]):
-            values = values + queries[some, k : k + 1] * points[:, k]
-        largest = values.amax(dim=1)
-        row, column = (values >= (largest - reach[some])[:, None]).nonzero(as_tuple=True)
-        best.append(largest)
-        rows.append(row + start)
-        columns.append(column)
+            values += queries[i, k] * coordinates[k]
+        best[i] = values.max()
+        chosen = (values >= best[i] - reach[i]).nonzero()[:, 0]
+        rows.append(torch.full_like(chosen, i))
+        columns.append(chosen)
     chosen_by, chosen = torch.cat(rows), torch.cat(columns)
     sizes = torch.bincount(chosen_by)
     first = chosen[sizes.cumsum(0) - sizes]
     several = (sizes > 1) & ~everyone
     tied = several.nonzero()[:, 0]
     offsets = torch.cat([torch.zeros(1, dtype=torch.int64), sizes[tied].cumsum(0)])
-    return Choice(first, torch.cat(best), everyone, tied, offsets, chosen[several[chosen_by]])
+    return Choice(first, best, everyone, tied, offsets, chosen[several[chosen_by]])
