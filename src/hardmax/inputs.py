@@ -52,7 +52,10 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
             raise TypeError(f"an array of {array.dtype}")
     except (TypeError, ValueError) as error:
         raise InputError(
-            argument, _show(value), "must be an array of real numbers", f"every row needs the same length ({error})"
+            argument,
+            _show(value),
+            "must be an array of real numbers",
+            f"every row needs the same length ({error})",
         ) from None
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
@@ -76,9 +79,7 @@ def _require_finite(argument: str, tensor: torch.Tensor, remedy: str) -> None:
     raise InputError(argument, f"{tensor[where].item()} at index {where}", "must be finite", remedy)
 
 
-def as_tokens(
-    value: ArrayLike, *, batch: bool = False, argument: str = "tokens"
-) -> tuple[TokenBatch, Kind]:
+def as_tokens(value: ArrayLike, *, batch: bool = False, argument: str = "tokens") -> tuple[TokenBatch, Kind]:
     """Read tokens: ``(token, coordinate)``, with leading batch axes where ``batch`` is true."""
     tensor, kind = as_tensor(argument, value)
     shape = tuple(tensor.shape)
@@ -91,7 +92,9 @@ def as_tokens(
         )
         raise InputError(argument, f"shape {shape}", f"must have shape {wanted}", remedy)
     if shape[-2] == 0 or shape[-1] == 0:
-        raise InputError(argument, f"shape {shape}", "must not be empty", "pass at least one token of one coordinate")
+        raise InputError(
+            argument, f"shape {shape}", "must not be empty", "pass at least one token of one coordinate"
+        )
     _require_finite(argument, tensor, "remove or impute the tokens that are NaN or infinite")
     return tensor, kind
 
@@ -120,7 +123,10 @@ def as_weights(value: ArrayLike | None, tokens: int, device: torch.device) -> Pe
     tensor, _ = as_tensor("weights", value)
     if tuple(tensor.shape) != (tokens,):
         raise InputError(
-            "weights", f"shape {tuple(tensor.shape)}", f"must have shape ({tokens},)", "pass one weight per token"
+            "weights",
+            f"shape {tuple(tensor.shape)}",
+            f"must have shape ({tokens},)",
+            "pass one weight per token",
         )
     _require_finite("weights", tensor, "pass finite weights")
     if bool((tensor <= 0).any()):
@@ -152,6 +158,9 @@ def as_count(argument: str, value: object, least: int = 0) -> int:
     """Read a whole number that is at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(
-            argument, _show(value), f"must be a whole number, at least {least}", f"pass for example {argument}=50"
+            argument,
+            _show(value),
+            f"must be a whole number, at least {least}",
+            f"pass for example {argument}=50",
         )
     return int(value)

@@ -55,7 +55,9 @@ def _matrices(
         raise InputError(other, None, f"must come together with {given}", f"pass both Q and K, or A = K^T Q")
     if Q is not None and K is not None:
         if A is not None:
-            raise InputError("A", "A and Q, K", "must not be given together with Q and K", "pass A or Q and K")
+            raise InputError(
+                "A", "A and Q, K", "must not be given together with Q and K", "pass A or Q and K"
+            )
         query, key = as_tensor("Q", Q)[0].to(torch.float64), as_tensor("K", K)[0].to(torch.float64)
         if query.ndim != 2 or query.shape != key.shape:
             raise InputError(
@@ -87,9 +89,7 @@ def heard_mean(choice: Choice, points: Tokens, weights: PerToken) -> Tokens:
     """For each query, the weighted mean of the points it listens to."""
     heard = points[choice.first]
     if len(choice.tied):
-        rows = torch.repeat_interleave(
-            torch.arange(len(choice.tied), device=points.device), choice.sizes
-        )
+        rows = torch.repeat_interleave(torch.arange(len(choice.tied), device=points.device), choice.sizes)
         mass = weights[choice.members]
         total = torch.zeros(len(choice.tied), dtype=points.dtype, device=points.device)
         total = total.index_add(0, rows, mass)
@@ -216,7 +216,11 @@ class SoftmaxLayer(AbstractLayer):
             self,
             "beta",
             as_number(
-                "beta", beta, lambda x: x >= 0, "must be finite and not negative", "the limit beta = inf is HardmaxLayer"
+                "beta",
+                beta,
+                lambda x: x >= 0,
+                "must be finite and not negative",
+                "the limit beta = inf is HardmaxLayer",
             ),
         )
         object.__setattr__(self, "A", score)
@@ -267,7 +271,9 @@ class FeedForwardLayer(AbstractLayer):
             )
         for name, tensor in (("U", inner), ("b", bias), ("W", outer)):
             if not bool(torch.isfinite(tensor).all()):
-                raise InputError(name, "NaN or infinity", "must be finite", "remove the entries that are not finite")
+                raise InputError(
+                    name, "NaN or infinity", "must be finite", "remove the entries that are not finite"
+                )
             object.__setattr__(self, name, tensor.to(torch.float64))
         object.__setattr__(
             self, "eta", as_number("eta", eta, lambda x: True, "must be finite", "pass a finite eta")
@@ -297,7 +303,9 @@ class Block(AbstractLayer):
 
     def __init__(self, *layers: AbstractLayer) -> None:
         if not layers or not all(isinstance(layer, AbstractLayer) for layer in layers):
-            raise InputError("layers", repr(layers)[:60], "must be one or more layers", "Block(HardmaxLayer(), …)")
+            raise InputError(
+                "layers", repr(layers)[:60], "must be one or more layers", "Block(HardmaxLayer(), …)"
+            )
         object.__setattr__(self, "layers", layers)
 
     def for_dtype(self, dtype: torch.dtype) -> Block:
