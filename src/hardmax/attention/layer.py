@@ -52,7 +52,7 @@ def _matrices(
     """The score matrix (``A``, or ``K^T Q``) and the value matrix; None stands for the identity."""
     if (Q is None) != (K is None):
         given, other = ("Q", "K") if K is None else ("K", "Q")
-        raise InputError(other, None, f"must come together with {given}", f"pass both Q and K, or A = K^T Q")
+        raise InputError(other, None, f"must come together with {given}", "pass both Q and K, or A = K^T Q")
     if Q is not None and K is not None:
         if A is not None:
             raise InputError(

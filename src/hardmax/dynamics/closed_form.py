@@ -59,7 +59,7 @@ class ClosedForm:
         self._rate[tokens], self._slow[tokens], self._resonant[tokens] = rate, slow, resonant
         self.special[tokens] = True
 
-    def positions(self, layer: int, which: Indices | slice = slice(None)) -> Tokens:  # noqa: B008
+    def positions(self, layer: int, which: Indices | slice = slice(None)) -> Tokens:
         """The positions at a layer that is not before any decision."""
         anchor, target = self.anchor[which], self.target[which]
         if layer == 0:

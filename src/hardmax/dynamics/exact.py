@@ -65,6 +65,7 @@ class ExactProcess:
         self._place = rational_rows(points)
         self._path: dict[int, _Path] = {}
         self._chosen: dict[int, list[int]] = {}
+        self._hears_everyone = False
         self._decide()
 
     @property
@@ -96,8 +97,10 @@ class ExactProcess:
                 (z + self._alpha * h) * self._shrink for z, h in zip(points[i], heard, strict=True)
             ]
         self.layer += 1
-        self.settled = all(self._place[i] == points[i] for i in self.active.tolist())
+        rests = all(self._place[i] == points[i] for i in self.active.tolist())
         self._decide()
+        # A zero token may rest for a layer while the mean of the others passes through zero.
+        self.settled = rests and not self._hears_everyone
 
     def _goal(self, token: int) -> Point:
         return self._path[token].target if token in self._path else self._place[token]
@@ -114,6 +117,7 @@ class ExactProcess:
         active = self.active.tolist()
         self._chosen = dict(zip(active, favourites(self._A, points, active), strict=True))
         silent = [i for i in active if not any(self._query(points[i]))]
+        self._hears_everyone = bool(silent)
         heard = {i: c for i, c in self._chosen.items() if i not in set(silent)}
         for i, chosen in heard.items():
             if chosen == [i]:

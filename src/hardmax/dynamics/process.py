@@ -46,6 +46,7 @@ class HardmaxProcess:
         self._candidates = self.active  # points that an active token might still listen to
         self._heard: Tokens = points[:0]
         self._last_heard: Indices | None = None
+        self._hears_everyone = False
         self._decide()
 
     @property
@@ -70,8 +71,10 @@ class HardmaxProcess:
         """Take the active tokens one layer further, then decide whom that settles."""
         step = self._form.move(self.active, self._heard)
         self.layer += 1
-        self.settled = step <= self._alpha * torch.finfo(torch.float64).eps * self._form.size
         self._decide()
+        # A zero token may rest for a layer while the mean of the others passes through zero.
+        rests = step <= self._alpha * torch.finfo(torch.float64).eps * self._form.size
+        self.settled = rests and not self._hears_everyone
 
     def _decide(self) -> None:
         points = self._form.positions(self.layer, self._candidates)
@@ -90,7 +93,8 @@ class HardmaxProcess:
         settled = leads | follows
         if len(choice.tied):
             settled[choice.tied] = self._decide_ties(choice, points)
-        if bool(choice.everyone.any()):
+        self._hears_everyone = bool(choice.everyone.any())
+        if self._hears_everyone:
             others_decided = bool((settled | choice.everyone).all())
             heard, still = self._hear_everyone(choice.everyone, heard, others_decided)
             settled = settled | still
