@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import torch
@@ -39,9 +38,7 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
     if isinstance(value, torch.Tensor):
         if value.dtype not in (torch.float32, torch.float64):
             if value.is_complex() or value.dtype == torch.bool:
-                raise InputError(
-                    argument, f"dtype {value.dtype}", "must hold real numbers", "convert it to float64"
-                )
+                raise InputError(argument, f"dtype {value.dtype}", "must hold real numbers", "convert it to float64")
             value = value.to(torch.float64)
         return value, Kind(False, value.dtype, value.device)
     try:
@@ -66,7 +63,7 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, (Fraction, numbers.Real)) and not isinstance(value, bool):
+    if isinstance(value, numbers.Real) and type(value) is not bool:
         return float(value)
     raise TypeError(f"{value!r} is not a number")
 
@@ -92,9 +89,7 @@ def as_tokens(value: ArrayLike, *, batch: bool = False, argument: str = "tokens"
         )
         raise InputError(argument, f"shape {shape}", f"must have shape {wanted}", remedy)
     if shape[-2] == 0 or shape[-1] == 0:
-        raise InputError(
-            argument, f"shape {shape}", "must not be empty", "pass at least one token of one coordinate"
-        )
+        raise InputError(argument, f"shape {shape}", "must not be empty", "pass at least one token of one coordinate")
     _require_finite(argument, tensor, "remove or impute the tokens that are NaN or infinite")
     return tensor, kind
 
@@ -130,15 +125,11 @@ def as_weights(value: ArrayLike | None, tokens: int, device: torch.device) -> Pe
         )
     _require_finite("weights", tensor, "pass finite weights")
     if bool((tensor <= 0).any()):
-        raise InputError(
-            "weights", float(tensor.min()), "must be positive", "leave out tokens that should not count"
-        )
+        raise InputError("weights", float(tensor.min()), "must be positive", "leave out tokens that should not count")
     return tensor.to(device=device, dtype=torch.float64)
 
 
-def as_number(
-    argument: str, value: object, accept: Callable[[float], bool], problem: str, remedy: str
-) -> float:
+def as_number(argument: str, value: object, accept: Callable[[float], bool], problem: str, remedy: str) -> float:
     """Read one finite real number that ``accept`` approves of."""
     try:
         number = float(value)  # type: ignore[arg-type]

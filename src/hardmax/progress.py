@@ -69,6 +69,5 @@ class Ticker:
             transient=True,
         )
         self._bar.start()
-        self._task = self._bar.add_task(
-            self._description, total=self._total, completed=self._done, note=self._note
-        )
+        self._task = self._bar.add_task(self._description, total=self._total, note=self._note)
+        self._bar.update(self._task, completed=self._done)

@@ -100,9 +100,7 @@ class Equilibrium:
         others = np.flatnonzero(tied)
         # Tokens tied between the same leaders end at the same mean, computed alike; points apart by rounding merge.
         grain = 1e-12 * max(float(np.abs(positions).max()), np.finfo(np.float64).tiny)
-        _, first, which = np.unique(
-            np.round(positions[others] / grain), axis=0, return_index=True, return_inverse=True
-        )
+        _, first, which = np.unique(np.round(positions[others] / grain), axis=0, return_index=True, return_inverse=True)
         row[others] = len(leaders) + which.reshape(-1)
         return np.concatenate([positions[leaders], positions[others[first]]]), row
 
@@ -151,9 +149,7 @@ def equilibrium(
             "use simulate(depth=…)",
         )
     if layer.V is not None:
-        raise InputError(
-            "layer", str(layer), "must have V = identity for a closed form", "use simulate(depth=…)"
-        )
+        raise InputError("layer", str(layer), "must have V = identity for a closed form", "use simulate(depth=…)")
     tensor, kind = as_tokens(tokens)
     mass = as_weights(weights, tensor.shape[0], tensor.device)
     max_layers = as_count("max_layers", max_layers)

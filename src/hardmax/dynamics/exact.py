@@ -84,8 +84,7 @@ class ExactProcess:
     def exact_positions(self, layer: int) -> Rows:
         """All positions as rationals."""
         return [
-            self._path[i].at(layer, self._shrink) if i in self._path else place
-            for i, place in enumerate(self._place)
+            self._path[i].at(layer, self._shrink) if i in self._path else place for i, place in enumerate(self._place)
         ]
 
     def move(self) -> None:
@@ -93,9 +92,7 @@ class ExactProcess:
         points = self.exact_positions(self.layer)
         for i in self.active.tolist():
             heard = self._mean(self._chosen[i], points)
-            self._place[i] = [
-                (z + self._alpha * h) * self._shrink for z, h in zip(points[i], heard, strict=True)
-            ]
+            self._place[i] = [(z + self._alpha * h) * self._shrink for z, h in zip(points[i], heard, strict=True)]
         self.layer += 1
         rests = all(self._place[i] == points[i] for i in self.active.tolist())
         self._decide()
@@ -108,9 +105,7 @@ class ExactProcess:
     def _mean(self, members: list[int], points: Rows) -> Point:
         total = sum((self._weights[j] for j in members), fmpq(0))
         dimension = len(points[0])
-        return [
-            sum((self._weights[j] * points[j][k] for j in members), fmpq(0)) / total for k in range(dimension)
-        ]
+        return [sum((self._weights[j] * points[j][k] for j in members), fmpq(0)) / total for k in range(dimension)]
 
     def _decide(self) -> None:
         points = self.exact_positions(self.layer)
@@ -153,9 +148,7 @@ class ExactProcess:
             return False
         if not decided:
             return True
-        if not any(self.emerged_at[j] >= 0 for j in decided) or not all(
-            self._path[j].straight for j in decided
-        ):
+        if not any(self.emerged_at[j] >= 0 for j in decided) or not all(self._path[j].straight for j in decided):
             return False
         goals = [self._path[j].target for j in decided]
         face = [points[j] for j in chosen] + goals

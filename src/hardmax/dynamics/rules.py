@@ -138,8 +138,4 @@ class Bound:
 
     def reason(self, moment: Moment) -> str | None:
         size = float(torch.max(moment.tokens.abs()))
-        return (
-            f"a coordinate of size {size:.3g} passed the bound {self.limit:.3g}"
-            if size > self.limit
-            else None
-        )
+        return f"a coordinate of size {size:.3g} passed the bound {self.limit:.3g}" if size > self.limit else None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
 
+from ..attention.choice import Choice
 from ..attention.layer import AbstractLayer, HardmaxLayer
 from ..errors import InputError
 from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights
@@ -89,6 +90,14 @@ def simulate(
     )
 
 
+def _itself(tokens: Tokens) -> Tokens:
+    return tokens
+
+
+def _unknown() -> None:
+    return None
+
+
 def _stacked(keeper: KeepRule, kind: Kind, tokens: Tokens) -> Array:
     states = keeper.states if isinstance(keeper, InMemory) else []
     return kind.give_back(torch.stack(states) if states else tokens.new_zeros((0, *tokens.shape)))
@@ -112,13 +121,9 @@ class _Run:
     def follow(self, started: Started) -> Outcome:
         """Run a process that decides; once it is done, later layers are closed form."""
         process = started.process
-
-        def state(layer: int) -> Tokens:
-            return started.positions(layer)
-
         with Ticker("layers", self._depth, progress=self._progress) as ticker:
             for layer in range(self._depth + 1):
-                ending = self._at(layer, lambda layer=layer: state(layer), started.undecided)
+                ending = self._at(layer, partial(started.positions, layer), started.undecided)
                 if ending is not None:
                     return ending
                 if layer < self._depth and not process.done:
@@ -132,7 +137,7 @@ class _Run:
         """Repeat a layer that has no closed form."""
         with Ticker("layers", self._depth, progress=self._progress) as ticker:
             for k in range(self._depth + 1):
-                ending = self._at(k, lambda tokens=tokens: tokens, lambda: None)
+                ending = self._at(k, partial(_itself, tokens), _unknown)
                 if ending is not None:
                     return ending
                 if k < self._depth:
@@ -148,18 +153,14 @@ class _Run:
                 ticker.advance()
         return Outcome(Ending.DEPTH_REACHED, f"{self._depth} layers were run")
 
-    def _at(
-        self, layer: int, state: Callable[[], Tokens], undecided: Callable[[], int | None]
-    ) -> Outcome | None:
+    def _at(self, layer: int, state: Callable[[], Tokens], undecided: Callable[[], int | None]) -> Outcome | None:
         """Keep this layer if wanted; say why the run ends here, if it does before its time."""
         ending = self._ending(layer, state, undecided) if layer < self._depth else None
         if self._keeper.wants(layer, ending is not None or layer == self._depth):
             self._keeper.store(layer, state())
         return ending
 
-    def _ending(
-        self, layer: int, state: Callable[[], Tokens], undecided: Callable[[], int | None]
-    ) -> Outcome | None:
+    def _ending(self, layer: int, state: Callable[[], Tokens], undecided: Callable[[], int | None]) -> Outcome | None:
         if self._rules:
             moment = Moment(layer, state(), undecided())
             for rule in self._rules:
@@ -179,7 +180,7 @@ class _Run:
             self._keeper.store(layer, tokens)
 
 
-def choose(tokens: ArrayLike, layer: HardmaxLayer) -> Any:
+def choose(tokens: ArrayLike, layer: HardmaxLayer) -> Choice:
     """Who listens to whom in one layer: the sets C_i, as a :class:`hardmax.Choice`.
 
     >>> choose([[1.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], HardmaxLayer()).first.tolist()

@@ -118,9 +118,7 @@ class StandingTies:
         return self._all(torch.where(decided, ~self._form.special[self._members], same))
 
     def _weighted(self, mass: PerToken, values: Tokens) -> tuple[PerToken, Tokens]:
-        total = torch.zeros(self._rows, dtype=values.dtype, device=values.device).index_add(
-            0, self._row, mass
-        )
+        total = torch.zeros(self._rows, dtype=values.dtype, device=values.device).index_add(0, self._row, mass)
         summed = torch.zeros(self._rows, values.shape[1], dtype=values.dtype, device=values.device)
         summed = summed.index_add(0, self._row, mass[:, None] * values)
         return total, summed / torch.where(total > 0, total, 1.0)[:, None]

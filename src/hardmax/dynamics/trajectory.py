@@ -57,9 +57,7 @@ class Trajectory:
         import xarray
 
         values = np.asarray(self.tokens)
-        data: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
-            "tokens": (("layer", "token", "coordinate"), values)
-        }
+        data: dict[str, tuple[tuple[str, ...], np.ndarray]] = {"tokens": (("layer", "token", "coordinate"), values)}
         coordinates: dict[str, object] = {
             "layer": self.layers,
             "token": np.arange(values.shape[1]),
