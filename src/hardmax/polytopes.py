@@ -165,9 +165,7 @@ def _points(argument: str, value: object, dimension: int | None = None) -> np.nd
             "one point x is x[None, :]",
         )
     if not np.isfinite(array).all():
-        raise InputError(
-            argument, "NaN or infinity", "must be finite", "remove the points that are not finite"
-        )
+        raise InputError(argument, "NaN or infinity", "must be finite", "remove the points that are not finite")
     return array
 
 
@@ -206,9 +204,7 @@ class Polytope:
         space = self.vertices.shape[1]
         if self.dimension == 0:
             return f"a point in {space} coordinates"
-        kind = {1: "a segment", 2: "a polygon"}.get(
-            self.dimension, f"a {self.dimension}-dimensional polytope"
-        )
+        kind = {1: "a segment", 2: "a polygon"}.get(self.dimension, f"a {self.dimension}-dimensional polytope")
         return f"{kind} with {len(self.vertices)} vertices in {space} coordinates"
 
     @property
@@ -272,6 +268,30 @@ class Polytope:
             )
         return math.ldexp(*self._measure)
 
+    def excess(self, points: object) -> np.ndarray:
+        """How far each point sticks out of the polytope, relative to its largest coordinate; 0 inside.
+
+        The distance to the affine hull or to the plane of the face most in the way, whichever is larger: zero
+        exactly for points of the polytope (up to rounding), and never more than the distance to it.
+        """
+        frame = self._frame
+        scaled = frame.scaled(_points("points", points, self.vertices.shape[1]))
+        offsets = scaled - frame.origin
+        along = offsets @ frame.basis
+        gap = np.sqrt(((offsets - along @ frame.basis.T) ** 2).sum(axis=1))
+        if self.dimension > 0 and not self._has_few_facets:
+            corners = self._inside * frame.extents
+            beyond = np.array([_separation(corners, point) for point in along])
+            gap = np.maximum(gap, np.sqrt((beyond**2).sum(axis=1)))
+        elif self.dimension > 0:
+            _, normals, reach = self._facets
+            step = max(1, _BLOCK // len(normals))
+            for start in range(0, len(scaled), step):
+                block = slice(start, start + step)
+                gap[block] = np.maximum(gap[block], (scaled[block] @ normals.T - reach).max(axis=1))
+        size = float(np.abs(frame.scaled(self.vertices)).max())
+        return np.asarray(gap / size if size > 0 else gap)
+
     def contains(self, points: object, tolerance: float = 1e-12) -> np.ndarray:
         """For each point, whether it lies in the polytope, its boundary included.
 
@@ -279,26 +299,7 @@ class Polytope:
         """
         if not 0 <= tolerance < 1:
             raise InputError("tolerance", tolerance, "must lie in [0, 1)", "pass for example tolerance=1e-12")
-        frame = self._frame
-        scaled = frame.scaled(_points("points", points, self.vertices.shape[1]))
-        slack = tolerance * float(np.abs(frame.scaled(self.vertices)).max())
-        offsets = scaled - frame.origin
-        along = offsets @ frame.basis
-        answer: np.ndarray = np.sqrt(((offsets - along @ frame.basis.T) ** 2).sum(axis=1)) <= slack
-        if self.dimension == 0:
-            return answer
-        if not self._has_few_facets:
-            corners = self._inside * frame.extents
-            for p in np.flatnonzero(answer):
-                gap = _separation(corners, along[p])
-                answer[p] = math.sqrt(float(gap @ gap)) <= max(slack, _MARGIN)
-            return answer
-        _, normals, reach = self._facets
-        step = max(1, _BLOCK // len(normals))
-        for start in range(0, len(scaled), step):
-            block = slice(start, start + step)
-            answer[block] &= ((scaled[block] @ normals.T) <= reach + slack).all(axis=1)
-        return answer
+        return np.asarray(self.excess(points) <= tolerance)
 
     def support(self, directions: object) -> np.ndarray:
         r"""The support function :math:`h(u) = \max_{y \in K} \langle u, y\rangle` for each direction u."""
@@ -327,10 +328,7 @@ class Polytope:
 
     @property
     def _has_few_facets(self) -> bool:
-        return (
-            self.dimension <= _EASY_DIMENSION
-            or _most_facets(len(self.vertices), self.dimension) <= _MOST_FACETS
-        )
+        return self.dimension <= _EASY_DIMENSION or _most_facets(len(self.vertices), self.dimension) <= _MOST_FACETS
 
     def _require_few_facets(self) -> None:
         if not self._has_few_facets:
@@ -347,9 +345,7 @@ class Polytope:
         if self.dimension == 0:
             return np.zeros((0, 0), dtype=np.int64), np.zeros((0, coordinates)), np.zeros(0)
         if self.dimension == 1:
-            faces = np.array(
-                [[np.argmin(self._inside[:, 0])], [np.argmax(self._inside[:, 0])]], dtype=np.int64
-            )
+            faces = np.array([[np.argmin(self._inside[:, 0])], [np.argmax(self._inside[:, 0])]], dtype=np.int64)
             normals = np.stack([-frame.basis[:, 0], frame.basis[:, 0]])
         else:
             self._require_few_facets()
