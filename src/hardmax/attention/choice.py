@@ -121,7 +121,7 @@ class Ballot:
     def __init__(self, queries: Queries, points: Tokens, tolerance: float) -> None:
         count, device = queries.shape[0], queries.device
         self._queries, self._points, self._tolerance = queries, points, tolerance
-        self._longest = length(points).max()
+        self.longest = float(length(points).max())
         self._first = torch.zeros(count, dtype=torch.int64, device=device)
         self._best = torch.zeros(count, dtype=queries.dtype, device=device)
         self._tied: list[tuple[Indices, Indices]] = []
@@ -174,7 +174,7 @@ class Ballot:
     def _slack(self, rows: Indices) -> PerQuery:
         # The same operations as in ``slack``, for some of the queries.
         return (
-            self._tolerance * _score_of_pairs(self._queries, self._queries, rows, rows).sqrt() * self._longest
+            self._tolerance * _score_of_pairs(self._queries, self._queries, rows, rows).sqrt() * self.longest
         )
 
     def _keep(self, rows: Indices, columns: Indices) -> None:

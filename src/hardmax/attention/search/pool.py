@@ -64,9 +64,7 @@ def _inscribed_radius(cloud: Floats) -> float:
     ticks = -1 + half * (2 * np.arange(per_edge) + 1)
     radius = np.inf
     for axis, sign in product(range(d), (-1.0, 1.0)):
-        centres = np.insert(
-            np.array(list(product(ticks, repeat=d - 1))).reshape(-1, d - 1), axis, sign, axis=1
-        )
+        centres = np.insert(np.array(list(product(ticks, repeat=d - 1))).reshape(-1, d - 1), axis, sign, axis=1)
         # Over the cell the score of a point falls at most by half the l1 length of its tangential part.
         tangential = np.abs(np.delete(outermost, axis, axis=1)).sum(axis=1)
         support = (centres @ outermost.T - half * tangential).max(axis=1)
