@@ -21,6 +21,7 @@ from ..attention.layer import heard_mean
 from ..attention.search import attended
 from ..shapes import Indices, PerToken, Square, Tokens
 from .closed_form import ClosedForm
+from .last_ties import all_ties_last
 from .pruning import safely_inside
 from .standing_ties import StandingTies
 
@@ -81,9 +82,11 @@ class HardmaxProcess:
         choice = self._choose(points)
         first = self._candidates[choice.first]
         heard = heard_mean(choice, points, self._weights[self._candidates])
+        # A single point at zero listens to itself alone; otherwise a zero token listens to everybody.
+        everyone = choice.everyone & (len(self.follows) > 1)
         several = torch.zeros(len(self.active), dtype=torch.bool, device=points.device)
         several[choice.tied] = True
-        alone = ~several & ~choice.everyone
+        alone = ~several & ~everyone
 
         leads = alone & (first == self.active)
         self._lead(self.active[leads])
@@ -92,11 +95,12 @@ class HardmaxProcess:
         self._settle(self.active[follows], self._form.target[leaders], leaders)
         settled = leads | follows
         if len(choice.tied):
-            settled[choice.tied] = self._decide_ties(choice, points)
-        self._hears_everyone = bool(choice.everyone.any())
+            only_ties_left = bool((settled | several).all())
+            settled[choice.tied] = self._decide_ties(choice, points, only_ties_left)
+        self._hears_everyone = bool(everyone.any())
         if self._hears_everyone:
-            others_decided = bool((settled | choice.everyone).all())
-            heard, still = self._hear_everyone(choice.everyone, heard, others_decided)
+            others_decided = bool((settled | everyone).all())
+            heard, still = self._hear_everyone(everyone, heard, others_decided)
             settled = settled | still
         self._last_heard = first[~settled]
         self._heard = heard[~settled]
@@ -122,7 +126,7 @@ class HardmaxProcess:
         self._form.settle(tokens, targets, self.layer)
         self.follows[tokens] = leaders
 
-    def _decide_ties(self, choice: Choice, points: Tokens) -> torch.Tensor:
+    def _decide_ties(self, choice: Choice, points: Tokens, only_ties_left: bool) -> torch.Tensor:
         """Settle the tied queries that can be settled; which they are."""
         tied, members = self.active[choice.tied], self._candidates[choice.members]
         arrived, leader = self._arrived(tied, members, choice)
@@ -141,6 +145,8 @@ class HardmaxProcess:
             emerged=self.emerged_at >= 0,
         )
         stays = found.stands & ~arrived
+        if only_ties_left and not bool((stays | arrived).all()) and self._all_last(found, arrived, points, choice):
+            stays = ~arrived
         found.settle(stays)
         first = members[choice.offsets[:-1]]
         self.follows[tied[stays]] = found.lowest_leader[stays]
@@ -151,6 +157,23 @@ class HardmaxProcess:
             mine = members[int(choice.offsets[t]) : int(choice.offsets[t + 1])]
             self.ties[int(tied[t])] = mine[self.emerged_at[mine] >= 0].tolist()
         return stays | arrived
+
+    def _all_last(self, found: StandingTies, arrived: torch.Tensor, points: Tokens, choice: Choice) -> bool:
+        """Whether all ties last, given that nothing but these ties is undecided."""
+        if not bool((found.level & found.straight)[~arrived].all()) or bool(self._form.special.any()):
+            return False
+        tied, goal = self.active[choice.tied], self._form.target.clone()
+        goal[tied[~arrived]] = found.targets[~arrived]
+        heard = goal[self._candidates[choice.members[choice.offsets[:-1]]]]
+        return all_ties_last(
+            A=self._A,
+            tolerance=self._tolerance,
+            points=points,
+            targets=goal[self._candidates],
+            askers=self._form.anchor[tied[~arrived]],
+            middles=found.targets[~arrived],
+            heard=heard[~arrived],
+        )
 
     def _arrived(self, tied: Indices, members: Indices, choice: Choice) -> tuple[torch.Tensor, Indices]:
         """Tied queries that have come as close to a leader they listen to as the tolerance can tell; that leader."""
