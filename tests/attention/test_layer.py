@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from helpers import SHEARED
 
 import hardmax as hm
+from helpers import SHEARED
 
 
 def test_matches_the_map_by_hand() -> None:

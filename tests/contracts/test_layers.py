@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from helpers import PLANE_LAYERS
 
 import hardmax as hm
+from helpers import PLANE_LAYERS
 
 ids = [str(layer) for layer in PLANE_LAYERS]
 pytestmark = pytest.mark.parametrize("layer", PLANE_LAYERS, ids=ids)

