@@ -99,8 +99,13 @@ def test_a_tie_with_followers_on_the_way_has_its_closed_form() -> None:
 
 
 def test_a_leader_can_emerge_late() -> None:
-    late = [hm.equilibrium(np.random.default_rng(seed).normal(size=(30, 3))).emerged_at.max() for seed in range(20)]
-    assert max(late) > 0
+    tokens = np.random.default_rng(151).normal(size=(12, 2))
+    limit = hm.equilibrium(tokens)
+    late = limit.leaders[limit.emerged_at > 0]
+    assert len(late) == 1
+    assert hm.choose(tokens, limit.layer)[int(late[0])].tolist() != late.tolist()
+    run = hm.simulate(tokens, limit.layer, depth=1)
+    assert hm.choose(run.final, limit.layer)[int(late[0])].tolist() == late.tolist()
 
 
 def test_repeated_tokens_are_one_point() -> None:

@@ -28,15 +28,12 @@ class ClosedForm:
         self.target = points.clone()
         self.decided_at = torch.full((count,), -1, device=device)
         self.special = torch.zeros(count, dtype=torch.bool, device=device)
+        # The largest coordinate at the start: positions never leave its range, and rounding errors are relative to it.
+        self.size = float(points.abs().max())
         self._alpha = alpha
         self._slow = torch.zeros(0, 0)
         self._resonant = torch.zeros(0, 0)
         self._rate = torch.zeros(0)
-
-    @property
-    def size(self) -> float:
-        """The largest coordinate: what rounding errors are relative to."""
-        return float(self.anchor.abs().max())
 
     def move(self, tokens: Indices, heard: Tokens) -> float:
         """Take active tokens one layer further; the largest change of a coordinate."""

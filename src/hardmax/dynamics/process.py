@@ -81,7 +81,6 @@ class HardmaxProcess:
         points = self._form.positions(self.layer, self._candidates)
         choice = self._choose(points)
         first = self._candidates[choice.first]
-        heard = heard_mean(choice, points, self._weights[self._candidates])
         # A single point at zero listens to itself alone; otherwise a zero token listens to everybody.
         everyone = choice.everyone & (len(self.follows) > 1)
         several = torch.zeros(len(self.active), dtype=torch.bool, device=points.device)
@@ -99,14 +98,16 @@ class HardmaxProcess:
             settled[choice.tied] = self._decide_ties(choice, points, only_ties_left)
         self._hears_everyone = bool(everyone.any())
         if self._hears_everyone:
-            others_decided = bool((settled | everyone).all())
-            heard, still = self._hear_everyone(everyone, heard, others_decided)
-            settled = settled | still
-        self._last_heard = first[~settled]
-        self._heard = heard[~settled]
-        self.active = self.active[~settled]
-        if not self.done:
-            self._forget_candidates(points)
+            settled |= everyone & self._zero_stays(self.active[everyone], bool((settled | everyone).all()))
+        rest = torch.nonzero(~settled)[:, 0]
+        self.active = self.active[rest]
+        if self.done:
+            return
+        self._last_heard = first[rest]
+        self._heard = heard_mean(choice.among(rest), points, self._weights[self._candidates])
+        if self._hears_everyone:
+            self._heard = torch.where(everyone[rest][:, None], self._mean_of_all(), self._heard)
+        self._forget_candidates(points)
 
     def _choose(self, points: Tokens) -> Choice:
         hint = None
@@ -184,44 +185,48 @@ class HardmaxProcess:
         leader[row[there]] = self._home[members[there]]
         return leader >= 0, leader
 
-    def _hear_everyone(
-        self, everyone: torch.Tensor, heard: Tokens, others_decided: bool
-    ) -> tuple[Tokens, torch.Tensor]:
-        """The zero tokens: they hear the mean of all, and stay put for ever if that is and remains zero."""
+    def _mean_of_all(self) -> torch.Tensor:
         mass = self._weights[:, None] / self._weights.sum()
-        now = (mass * self.positions()).sum(dim=0)
+        mean = (mass * self.positions()).sum(dim=0)
+        # A symmetric set has mean zero; what rounding leaves of it must not pick a direction.
+        return torch.zeros_like(mean) if float(mean.abs().max()) <= self._tolerance * self._form.size else mean
+
+    def _zero_stays(self, tokens: Indices, others_decided: bool) -> bool:
+        """Zero tokens hear the mean of all; settle them when that is zero, now and for ever."""
+        mass = self._weights[:, None] / self._weights.sum()
         later = (mass * self._form.target).sum(dim=0)
-        negligible = self._tolerance * self._form.size
-        still = torch.zeros_like(everyone)
-        if float(now.abs().max()) <= negligible:
-            # A symmetric set has mean zero; what rounding leaves of it must not pick a direction.
-            now = torch.zeros_like(now)
-            if others_decided and float(later.abs().max()) <= negligible:
-                still = everyone
-                tokens = self.active[everyone]
-                leaders = torch.nonzero(self.emerged_at >= 0)[:, 0]
-                lowest = leaders[0] if len(leaders) else tokens[0]
-                self._settle(tokens, now.expand(len(tokens), -1), lowest.expand(len(tokens)))
-                if len(leaders) > 1:
-                    self.ties.update((int(token), leaders.tolist()) for token in tokens)
-        return torch.where(everyone[:, None], now, heard), still
+        if not others_decided or float(later.abs().max()) > self._tolerance * self._form.size:
+            return False
+        now = self._mean_of_all()
+        if bool(now.any()):
+            return False
+        leaders = torch.nonzero(self.emerged_at >= 0)[:, 0]
+        lowest = leaders[0] if len(leaders) else tokens[0]
+        self._settle(tokens, now.expand(len(tokens), -1), lowest.expand(len(tokens)))
+        if len(leaders) > 1:
+            self.ties.update((int(token), leaders.tolist()) for token in tokens)
+        return True
 
     def _forget_candidates(self, points: Tokens) -> None:
         """Drop points that no active token can ever listen to again; mark those that rest at a leader."""
         candidates = self._candidates
-        decided = self._form.decided_at[candidates] >= 0
         leads = self._home[candidates] == candidates
-        negligible = self._tolerance * self._form.size
-        near = decided & ((points - self._form.target[candidates]).abs().amax(dim=1) <= negligible)
+        margin = 4 * self._tolerance * self._form.size * points.shape[1]
+        stays = leads | self._joint[candidates] | (self._form.decided_at[candidates] < 0)
+        stays |= ~safely_inside(points, points[leads], margin)
+        if self.ties:
+            stays |= torch.isin(candidates, torch.tensor(list(self.ties), device=candidates.device))
+        kept = torch.nonzero(stays)[:, 0]
+        candidates, points, leads = candidates[kept], points[kept], leads[kept]
+
+        decided = self._form.decided_at[candidates] >= 0
+        apart = (points - self._form.target[candidates]).abs().amax(dim=1)
+        near = decided & (apart <= self._tolerance * self._form.size)
         joint = self._joint[candidates]
         met = candidates[near & joint]
         self._home[met] = self.follows[met]
         # A loyal follower this close to its leader would pass for tied with it, and in truth never is.
-        at_leader = near & (self._home[self.follows[candidates].clamp_min(0)] >= 0)
-        ordinary = decided & ~leads & ~joint
-        margin = 4 * self._tolerance * float(length(points).max())
-        tied = torch.zeros_like(decided)
+        at_leader = near & ~leads & ~joint & (self._home[self.follows[candidates].clamp_min(0)] >= 0)
         if self.ties:
-            tied = torch.isin(candidates, torch.tensor(list(self.ties), device=candidates.device))
-        gone = ordinary & ~tied & (at_leader | safely_inside(points, points[leads], margin))
-        self._candidates = candidates[~gone]
+            at_leader &= ~torch.isin(candidates, torch.tensor(list(self.ties), device=candidates.device))
+        self._candidates = candidates[~at_leader] if bool(at_leader.any()) else candidates
