@@ -28,6 +28,12 @@ class Configuration:
     alpha: float = ALPHA
 
 
+# The first token listens to the second when A is the identity and to the third when A = ((2, 1), (1, 1)).
+_HALF_SPACES = (
+    (0.3, 1.2), (-0.9, 2.0), (2.1, 0.4), (1.3, 1.3), (-0.2, 1.6), (-1.5, 0.3), (-0.8, -1.0), (1.0, -0.9), (-0.5, 0.6),
+    (0.8, 0.2),
+)  # fmt: skip
+
 _CLOUD = (
     (2.4, 0.7), (-0.3, 1.9), (-2.1, 1.3), (-1.7, -3.0), (1.6, -1.1), (0.3, 1.6), (-0.2, 1.1), (1.0, 1.4), (1.6, 0.4),
     (2.1, 0.4), (-1.6, 0.6), (-1.0, 0.5), (-1.1, 0.1), (-1.0, 0.0), (-1.6, -0.3), (-1.4, -0.2), (-0.6, -0.4),
@@ -102,3 +108,12 @@ def four_configurations() -> tuple[Configuration, ...]:
     ['cloud', 'equals', 'late-leader', 'broken-ties']
     """
     return _ALL
+
+
+def half_space_example() -> np.ndarray:
+    """Ten tokens of the plane for Figure 1: whom the first listens to depends on A.
+
+    >>> half_space_example().shape
+    (10, 2)
+    """
+    return _points(_HALF_SPACES)
