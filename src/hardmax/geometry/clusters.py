@@ -1,9 +1,9 @@
 r"""Which clusters form, where, and how fast.
 
 Theorem 1.1: every token converges to a point of a finite set S, the leaders' positions (vertices of the
-polytope K) and some points of faces of K. A follower approaches its leader by the factor
-:math:`1/(1+\alpha)` a layer, so that is the rate of the clusters at vertices, and of those on faces unless
-some of their tokens lie on the face themselves and so listen to themselves too, which slows them down.
+polytope K) and some points of faces of K. A token approaches its leader, or the mean of the leaders between
+which it is tied, by the factor :math:`1/(1+\alpha)` a layer, so that is the rate of the clusters. Only a token
+tied with followers that are themselves on their way can lag behind, by a factor linear in the layer.
 """
 
 from __future__ import annotations
