@@ -20,7 +20,7 @@ from ..attention.choice import Choice, apply, length
 from ..attention.layer import heard_mean
 from ..attention.search import attended
 from ..shapes import Indices, PerToken, Square, Tokens
-from .closed_form import ClosedForm
+from .closed_form import ClosedForm, pick
 from .last_ties import all_ties_last
 from .pruning import safely_inside
 from .standing_ties import StandingTies
@@ -78,9 +78,10 @@ class HardmaxProcess:
         self.settled = rests and not self._hears_everyone
 
     def _decide(self) -> None:
-        points = self._form.positions(self.layer, self._candidates)
+        whole = len(self._candidates) == len(self.follows)
+        points = self._form.positions(self.layer, None if whole else self._candidates)
         choice = self._choose(points)
-        first = self._candidates[choice.first]
+        first = choice.first if whole else self._candidates[choice.first]
         # A single point at zero listens to itself alone; otherwise a zero token listens to everybody.
         everyone = choice.everyone & (len(self.follows) > 1)
         several = torch.zeros(len(self.active), dtype=torch.bool, device=points.device)
@@ -104,7 +105,7 @@ class HardmaxProcess:
         if self.done:
             return
         self._last_heard = first[rest]
-        self._heard = heard_mean(choice.among(rest), points, self._weights[self._candidates])
+        self._heard = heard_mean(choice.among(rest), points, pick(self._weights, self._candidates))
         if self._hears_everyone:
             self._heard = torch.where(everyone[rest][:, None], self._mean_of_all(), self._heard)
         self._forget_candidates(points)
@@ -115,7 +116,7 @@ class HardmaxProcess:
             place = torch.zeros(len(self.follows), dtype=torch.int64, device=points.device)
             place[self._candidates] = torch.arange(len(self._candidates), device=points.device)
             hint = place[self._last_heard]
-        queries = apply(self._A, self._form.anchor[self.active])
+        queries = apply(self._A, pick(self._form.anchor, self.active))
         return attended(queries, points, tolerance=self._tolerance, hint=hint)
 
     def _lead(self, tokens: Indices) -> None:
@@ -210,9 +211,9 @@ class HardmaxProcess:
     def _forget_candidates(self, points: Tokens) -> None:
         """Drop points that no active token can ever listen to again; mark those that rest at a leader."""
         candidates = self._candidates
-        leads = self._home[candidates] == candidates
+        leads = pick(self._home, candidates) == candidates
         margin = 4 * self._tolerance * self._form.size * points.shape[1]
-        stays = leads | self._joint[candidates] | (self._form.decided_at[candidates] < 0)
+        stays = leads | pick(self._joint, candidates) | (pick(self._form.decided_at, candidates) < 0)
         stays |= ~safely_inside(points, points[leads], margin)
         if self.ties:
             stays |= torch.isin(candidates, torch.tensor(list(self.ties), device=candidates.device))
