@@ -97,6 +97,8 @@ class Marks:
             plain &= kept
             tied = tied[kept[tied]]
         plain[tied] = False
+        if scene.leads.any() and (scene.follows < 0).any():
+            self.notes.append("grey: listens to many alike")
         self._image: Any = None
         self._draw_dots(np.flatnonzero(plain), rank, dot_size(count))
         self._draw_shared(tied, scene, ranks, 1.6 * dot_size(count))
@@ -139,9 +141,11 @@ class Marks:
                 self._show(same, s=size, c=colours_of(heard[:, part]), gid=TIES, **style)
 
     def _draw_stars(self, tokens: np.ndarray, scene: Scene, ranks: Ranks) -> None:
-        size = float(np.clip(2400.0 / math.sqrt(max(len(tokens), 1)), 28.0, 250.0))
+        size = float(np.clip(900.0 / math.sqrt(max(len(tokens), 1)), 14.0, 250.0))
         colours = colours_of(ranks.of(scene.follows[tokens]))
-        self._show(tokens, s=size, c=colours, edgecolors=INK, linewidths=0.7, marker="*", gid=LEADERS, zorder=5)
+        self._show(
+            tokens, s=size, c=colours, edgecolors=INK, linewidths=min(0.7, size / 80), marker="*", gid=LEADERS, zorder=5
+        )
 
     def _draw_crowd(self) -> None:
         if self._crowd is None:
@@ -190,17 +194,18 @@ def label_points(ax: Axes, placed: np.ndarray, words: list[str]) -> None:
     """Small words beside points, on the side away from the middle."""
     middle = placed.mean(axis=0)
     for point, text in zip(placed, words, strict=True):
-        away = point[:2] - middle[:2]
-        size = float(np.hypot(*away))
-        shift = 15.0 * away / size if size > 0 else np.array([0.0, 15.0])
-        style: dict[str, Any] = {"fontsize": 9, "color": INK, "ha": "center", "va": "center", "zorder": 6}
+        away = point - middle
+        side, up = away[:2] / (float(np.hypot(*away[:2])) or 1.0)
+        style: dict[str, Any] = {"fontsize": 9, "color": INK, "zorder": 6}
+        style["ha"] = "center" if abs(side) < 0.35 else ("left" if side > 0 else "right")
+        style["va"] = "center" if abs(up) < 0.35 else ("bottom" if up > 0 else "top")
         if len(point) == 3:
-            ax.text(*(point + 0.09 * (point - middle)), text, **style)  # type: ignore[call-arg]
+            ax.text(*(point + 0.07 * away), text, **style)  # type: ignore[call-arg]
         else:
             ax.annotate(
                 text,
                 point,
-                xytext=(float(shift[0]), float(shift[1])),
+                xytext=(9 * side, 9 * up),
                 textcoords="offset points",
                 annotation_clip=False,
                 **style,

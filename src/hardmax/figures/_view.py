@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from ..errors import InputError
 from ._style import LINE, SOFT, new_figure
@@ -100,6 +101,7 @@ def dress(ax: Axes) -> None:
     if is_space(ax):
         axes: tuple[Any, ...] = (ax.xaxis, ax.yaxis, ax.zaxis)  # type: ignore[attr-defined]
         for axis in axes:
+            axis.set_major_locator(MaxNLocator(5))
             axis.set_pane_color((0.98, 0.98, 0.99, 1.0))
             axis.line.set_color(LINE)
         return

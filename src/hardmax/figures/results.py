@@ -121,6 +121,8 @@ def draw_convergence(run: Trajectory, ax: Axes | None = None) -> Axes:
         for column, token in enumerate(chosen):
             since = int(np.searchsorted(run.layers, who.decided_at[token]))
             ax.semilogy(run.layers[: since + 1], gaps[: since + 1, column], color=NOBODY, lw=0.9, alpha=0.8)
+            if not np.isfinite(gaps[since:, column]).any():
+                continue  # a late leader: it has arrived when it emerges
             colour = colours_of(leader_rank[column : column + 1])[0]
             ax.semilogy(run.layers[since:], gaps[since:, column], color=colour, lw=0.9, alpha=0.75, gid=MEASURED)
         factor = (1 + alpha) ** -(run.layers - run.layers[0]).astype(np.float64)

@@ -203,5 +203,8 @@ def _label_sizes(ax: Axes, stage: Stage, limit: Equilibrium) -> None:
     if len(points) > MOST_LABELS or stage.view.is_strip:
         return
     sizes = np.bincount(plain(limit.limit_point_of), minlength=len(points))
+    if not stage.view.in_space:
+        left, right = ax.get_xlim()
+        ax.set_xlim(left - 0.06 * (right - left), right + 0.06 * (right - left))  # room for the words
     label_points(ax, stage.view.place(points), [f"{size:,}" for size in sizes])
     say(ax, "numbers: tokens that end there")
