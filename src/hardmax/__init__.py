@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .attention.layer import FeedForwardLayer as FeedForwardLayer
     from .attention.layer import HardmaxLayer as HardmaxLayer
     from .attention.layer import SoftmaxLayer as SoftmaxLayer
+    from .citations import citation as citation
     from .dynamics.assumptions import Assumptions as Assumptions
     from .dynamics.equilibrium import Equilibrium as Equilibrium
     from .dynamics.equilibrium import equilibrium as equilibrium
@@ -35,6 +36,17 @@ if TYPE_CHECKING:
     from .errors import HardmaxError as HardmaxError
     from .errors import InputError as InputError
     from .errors import MissingExtraError as MissingExtraError
+    from .geometry.clusters import Cluster as Cluster
+    from .geometry.clusters import Clusters as Clusters
+    from .geometry.clusters import clusters as clusters
+    from .geometry.findings import Finding as Finding
+    from .geometry.findings import TheoremReport as TheoremReport
+    from .geometry.leaders import Leaders as Leaders
+    from .geometry.leaders import leaders as leaders
+    from .geometry.listening import Attention as Attention
+    from .geometry.listening import attention_at as attention_at
+    from .geometry.theorem import check_assumptions as check_assumptions
+    from .geometry.theorem import check_theorem as check_theorem
     from .outcomes import Ending as Ending
     from .outcomes import Outcome as Outcome
     from .polytopes import Polytope as Polytope
@@ -45,28 +57,40 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "AbstractLayer": "attention.layer",
     "Assumptions": "dynamics.assumptions",
+    "Attention": "geometry.listening",
     "Block": "attention.layer",
     "Bound": "dynamics.rules",
     "Choice": "attention.choice",
+    "Cluster": "geometry.clusters",
+    "Clusters": "geometry.clusters",
     "Decided": "dynamics.rules",
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
     "Every": "dynamics.rules",
     "FeedForwardLayer": "attention.layer",
     "FileError": "errors",
+    "Finding": "geometry.findings",
     "HardmaxError": "errors",
     "HardmaxLayer": "attention.layer",
     "InputError": "errors",
+    "Leaders": "geometry.leaders",
     "Leadership": "dynamics.leadership",
     "MissingExtraError": "errors",
     "Outcome": "outcomes",
     "Polytope": "polytopes",
     "SoftmaxLayer": "attention.layer",
+    "TheoremReport": "geometry.findings",
     "Ties": "dynamics.leadership",
     "ToDisk": "storage.to_disk",
     "Trajectory": "dynamics.trajectory",
+    "attention_at": "geometry.listening",
+    "check_assumptions": "geometry.theorem",
+    "check_theorem": "geometry.theorem",
     "choose": "dynamics.simulate",
+    "citation": "citations",
+    "clusters": "geometry.clusters",
     "equilibrium": "dynamics.equilibrium",
+    "leaders": "geometry.leaders",
     "load": "storage.trajectories",
     "save": "storage.trajectories",
     "simulate": "dynamics.simulate",
