@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .errors import HardmaxError as HardmaxError
     from .errors import InputError as InputError
     from .errors import MissingExtraError as MissingExtraError
+    from .figures.tokens import draw as draw
     from .geometry.clusters import Cluster as Cluster
     from .geometry.clusters import Clusters as Clusters
     from .geometry.clusters import clusters as clusters
@@ -89,6 +90,7 @@ _MODULE_OF = {
     "choose": "dynamics.simulate",
     "citation": "citations",
     "clusters": "geometry.clusters",
+    "draw": "figures.tokens",
     "equilibrium": "dynamics.equilibrium",
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
