@@ -147,13 +147,18 @@ class ExactProcess:
         ties = [ExactTie(scene, list(chosen), who) for chosen, who in groups.items()]
         only_ties_left = all(scene.decided[i] or i in tied for i in self._chosen)
         for tie in lasting(ties, scene, only_ties_left):
-            first = tie.chosen[0] if tie.joint else tie.leaders[0]
+            leaders = tie.chosen[:1] if tie.joint else self._leaders_behind(tie.chosen)
             if tie.joint:  # they meet at their mean, and so do those who hear exactly them
-                self.emerged_at[first] = self.layer
+                self.emerged_at[leaders[0]] = self.layer
             for i in tie.who:
-                self._settle(i, points[i], tie.target, first, tie.rate, tie.slow, tie.resonant)
-                if len(tie.leaders) > 1:
-                    self.ties[i] = tie.leaders
+                self._settle(i, points[i], tie.target, leaders[0], tie.rate, tie.slow, tie.resonant)
+                if len(leaders) > 1:
+                    self.ties[i] = leaders
+
+    def _leaders_behind(self, members: list[int]) -> list[int]:
+        """The leaders that these tokens are or follow, ascending."""
+        leaders = {int(self.follows[j]) for j in members if self.follows[j] >= 0}
+        return sorted(leaders.union(*(self.ties[j] for j in members if j in self.ties)))
 
     def _decide_silent(self, waiting: list[int], points: Rows) -> None:
         """Zero tokens hear everybody; they stay put for ever if the mean of all is and remains zero."""
