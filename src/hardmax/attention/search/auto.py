@@ -55,7 +55,8 @@ def attended(
     if not _SMALLEST < ballot.longest < _LARGEST:
         extreme = size > 0
     ordinary = torch.where(extreme[:, None], 0.0, queries) if bool(extreme.any()) else queries
-    _decide(ballot, ordinary, points, tie_margin(tolerance, points.shape[1]), method, hint)
+    if bool(((size > 0) & ~extreme).any()):
+        _decide(ballot, ordinary, points, tie_margin(tolerance, points.shape[1]), method, hint)
     _decide_by_everything(ballot, extreme.nonzero()[:, 0], points.shape[0])
     return ballot.choice()
 
@@ -63,8 +64,6 @@ def attended(
 def _decide(ballot: Ballot, queries: Queries, points: Tokens, margin: float, method: str, hint: Indices | None) -> None:
     """Decide all queries that are not zero."""
     d, pairs = points.shape[1], queries.shape[0] * points.shape[0]
-    if not bool(queries.any()):
-        return
     if method == "auto" and pairs <= _FEW_PAIRS:
         method = "dense"
     large = pairs > _SOME_PAIRS
