@@ -48,7 +48,7 @@ class Scene:
     straight: list[bool]
     leads: list[bool]
     chosen: dict[int, list[int]]
-    """For each active token, the tokens it listens to."""
+    """For each active token whose query is not zero, the tokens it listens to."""
     query: Callable[[Point], Point]
     alpha: Rational
 
@@ -74,7 +74,7 @@ class ExactTie:
             self.slow = [u + odds * e for u, e in zip(minus(middle, self.target), gap, strict=True)]
         else:
             self.resonant = [scene.alpha * e for e in gap]
-        self.alike = all(scene.chosen[j] == chosen for j in active) and all(scene.straight[j] for j in decided)
+        self.alike = all(scene.chosen.get(j) == chosen for j in active) and all(scene.straight[j] for j in decided)
         self.stands = self.alike and bool(self.joint or self.leaders) and self._reaches(now, decided)
 
     def _reaches(self, now: Point, decided: list[int]) -> bool:

@@ -215,8 +215,10 @@ class HardmaxProcess:
         if bool(now.any()):
             return False
         leaders = torch.nonzero(self.emerged_at >= 0)[:, 0]
-        lowest = leaders[0] if len(leaders) else tokens[0]
-        self._settle(tokens, now.expand(len(tokens), -1), lowest.expand(len(tokens)))
+        if not len(leaders):  # nobody leads, so they lead jointly
+            leaders = tokens[:1]
+            self.emerged_at[leaders] = self.layer
+        self._settle(tokens, now.expand(len(tokens), -1), leaders[0].expand(len(tokens)))
         if len(leaders) > 1:
             self.ties.update((int(token), leaders.tolist()) for token in tokens)
         return True
