@@ -6,6 +6,9 @@ In every layer a token listens to the token with the largest score and moves a s
 listens to itself alone is a **leader**: it never moves again. Everybody else follows.
 """
 
+# sphinx_gallery_capture_repr = ()
+# sphinx_gallery_thumbnail_number = 2
+
 import matplotlib.pyplot as plt
 
 import hardmax as hm

@@ -7,6 +7,8 @@ high as itself, :math:`\langle A z_i, y\rangle \ge \langle A z_i, z_i\rangle`: a
 :math:`z_i`, normal to :math:`A z_i` (Figure 1 of the clustering paper).
 """
 
+# sphinx_gallery_capture_repr = ()
+
 import matplotlib.pyplot as plt
 
 import hardmax as hm
@@ -14,14 +16,16 @@ from hardmax.datasets import half_space_example, make_matrix, make_tokens
 from hardmax.figures import draw_attention_geometry
 
 tokens = half_space_example()
-matrices = {"A = I": None, "A = ((2, 1), (1, 1))": make_matrix("paper", 2, random_state=None)}
+paper = make_matrix("paper", 2, random_state=None)
+matrices = {"A = I": None, "A = ((2, 1), (1, 1))": paper}
 
 figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.9), layout="constrained")
 for ax, (name, A) in zip(axes, matrices.items(), strict=True):
     layer = hm.HardmaxLayer(alpha=0.5, A=A)
     draw_attention_geometry(tokens, layer, token=0, ax=ax)
     ax.set_title(name, loc="left")
-    print(f"{name}: the first token listens to token {hm.choose(tokens, layer)[0].tolist()}")
+    chosen = hm.choose(tokens, layer)[0].tolist()
+    print(f"{name}: the first token listens to {chosen}")
 
 # %%
 # With the identity the half-plane faces away from the origin, so tokens are drawn outwards: norms never decrease.

@@ -7,6 +7,9 @@ coordinates are our own). Stars listen to themselves alone, colours say who is f
 followed. The last panel shades the polytope that the leaders span.
 """
 
+# sphinx_gallery_capture_repr = ()
+# sphinx_gallery_thumbnail_number = 2
+
 import matplotlib.pyplot as plt
 
 import hardmax as hm
@@ -17,7 +20,8 @@ cloud, equals, late, broken = four_configurations()
 
 
 def show(configuration):
-    run = hm.simulate(configuration.tokens, hm.HardmaxLayer(configuration.alpha), depth=configuration.layers[-1])
+    layer = hm.HardmaxLayer(configuration.alpha)
+    run = hm.simulate(configuration.tokens, layer, depth=40)
     _, axes = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
     draw_panels(run, configuration.layers, axes=axes)
 

@@ -6,6 +6,8 @@ Only corners of the convex hull can win an argmax, and a follower never changes 
 taken to infinite depth at about the cost of one layer, without comparing each with each.
 """
 
+# sphinx_gallery_capture_repr = ()
+
 import time
 
 import matplotlib.pyplot as plt

@@ -6,6 +6,8 @@ In three dimensions the leaders span a solid. Tokens end at its corners, or, whe
 and faces.
 """
 
+# sphinx_gallery_capture_repr = ()
+
 import itertools
 
 import matplotlib.pyplot as plt
@@ -29,10 +31,12 @@ draw_tokens(limit, start=tokens, ax=ax)
 # listen to two or to four leaders at once and end on edges and faces.
 
 corners = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
-between = np.array([[0.5, 0, 0], [0, 0, 0.5], [0, -0.5, 0], [0.4, 0.4, 0], [-0.4, 0, 0.4], [0.2, 0.3, 0.4]])
-limit = hm.equilibrium(np.vstack([corners, between]))
+on_axes = np.array([[0.5, 0, 0], [0, 0, 0.5], [0, -0.5, 0]])
+on_diagonals = np.array([[0.4, 0.4, 0], [-0.4, 0, 0.4], [0.2, 0.3, 0.4]])
+limit = hm.equilibrium(np.vstack([corners, on_axes, on_diagonals]))
 for token, leaders in limit.ties.items():
-    print(f"token {token} ends between leaders {leaders.tolist()} at {limit.positions[token]}")
+    where = limit.positions[token]
+    print(f"token {token} ends between {leaders.tolist()} at {where}")
 
 figure = plt.figure(figsize=(7, 6.4), layout="constrained")
 ax = figure.add_subplot(projection="3d")

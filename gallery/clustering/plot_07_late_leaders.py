@@ -6,6 +6,8 @@ Most leaders lead from the first layer. Some have to wait: they listen to a neig
 then to nobody but themselves.
 """
 
+# sphinx_gallery_capture_repr = ()
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -15,14 +17,16 @@ from hardmax.figures import draw_panels
 
 late = four_configurations()[2]
 run = hm.simulate(late.tokens, hm.HardmaxLayer(alpha=0.5), depth=40)
-print(dict(zip(run.leadership.leaders.tolist(), run.leadership.emerged_at.tolist(), strict=True)), "leader: layer")
+who = run.leadership
+for leader, emerged_at in zip(who.leaders, who.emerged_at, strict=True):
+    print(f"token {leader} leads from layer {emerged_at}")
 
 # %%
 # Token 6 and whom it listens to, layer by layer:
 
 for k in range(5):
-    attention = hm.attention_at(run, k)
-    print(f"layer {k}: token 6 listens to {attention.follows[6]}, which listens to {attention.follows[7]}")
+    follows = hm.attention_at(run, k).follows
+    print(f"layer {k}: token 6 listens to {follows[6]}, token 7 to {follows[7]}")
 
 figure, axes = plt.subplots(1, 4, figsize=(12, 3.9), layout="constrained")
 draw_panels(run, [0, 1, 2, 3], axes=axes)

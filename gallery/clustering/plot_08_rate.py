@@ -6,6 +6,8 @@ Once a token listens to one leader alone, its distance to it shrinks by the fact
 whatever A and the other tokens are. On a logarithmic axis that is a straight line.
 """
 
+# sphinx_gallery_capture_repr = ()
+
 import matplotlib.pyplot as plt
 
 import hardmax as hm
@@ -24,4 +26,5 @@ for ax, alpha in zip(axes, (0.25, 1.0), strict=True):
 # %%
 # Grey is the time before a token is decided. The measured factor of every cluster, beside the theory:
 
-print(hm.clusters(run).to_pandas()[["kind", "leaders", "size", "rate", "theory"]].to_string(index=False))
+table = hm.clusters(run).to_pandas()
+print(table[["kind", "leaders", "size", "rate", "theory"]].to_string(index=False))
