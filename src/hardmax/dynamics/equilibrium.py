@@ -106,9 +106,10 @@ class Equilibrium:
 
     def __str__(self) -> str:
         n, d = self.positions.shape
+        faces = int(self.on_faces.sum())
         return (
-            f"Equilibrium of {_counted(n, 'token')} in {_counted(d, 'dimension')}: {_counted(len(self.leaders), 'leader')}, "
-            f"{_counted(int(self.on_faces.sum()), 'limit point')} on faces; {self.outcome}"
+            f"Equilibrium of {_counted(n, 'token')} in {_counted(d, 'dimension')}: "
+            f"{_counted(len(self.leaders), 'leader')}, {_counted(faces, 'limit point')} on faces; {self.outcome}"
         )
 
 
