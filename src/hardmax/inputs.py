@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import torch
@@ -39,9 +38,7 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
     if isinstance(value, torch.Tensor):
         if value.dtype not in (torch.float32, torch.float64):
             if value.is_complex() or value.dtype == torch.bool:
-                raise InputError(
-                    argument, f"dtype {value.dtype}", "must hold real numbers", "convert it to float64"
-                )
+                raise InputError(argument, f"dtype {value.dtype}", "must hold real numbers", "convert it to float64")
             value = value.to(torch.float64)
         return value, Kind(False, value.dtype, value.device)
     try:
@@ -52,7 +49,10 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
             raise TypeError(f"an array of {array.dtype}")
     except (TypeError, ValueError) as error:
         raise InputError(
-            argument, _show(value), "must be an array of real numbers", f"every row needs the same length ({error})"
+            argument,
+            _show(value),
+            "must be an array of real numbers",
+            f"every row needs the same length ({error})",
         ) from None
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
@@ -63,7 +63,7 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, (Fraction, numbers.Real)) and not isinstance(value, bool):
+    if isinstance(value, numbers.Real) and type(value) is not bool:
         return float(value)
     raise TypeError(f"{value!r} is not a number")
 
@@ -76,9 +76,7 @@ def _require_finite(argument: str, tensor: torch.Tensor, remedy: str) -> None:
     raise InputError(argument, f"{tensor[where].item()} at index {where}", "must be finite", remedy)
 
 
-def as_tokens(
-    value: ArrayLike, *, batch: bool = False, argument: str = "tokens"
-) -> tuple[TokenBatch, Kind]:
+def as_tokens(value: ArrayLike, *, batch: bool = False, argument: str = "tokens") -> tuple[TokenBatch, Kind]:
     """Read tokens: ``(token, coordinate)``, with leading batch axes where ``batch`` is true."""
     tensor, kind = as_tensor(argument, value)
     shape = tuple(tensor.shape)
@@ -120,19 +118,18 @@ def as_weights(value: ArrayLike | None, tokens: int, device: torch.device) -> Pe
     tensor, _ = as_tensor("weights", value)
     if tuple(tensor.shape) != (tokens,):
         raise InputError(
-            "weights", f"shape {tuple(tensor.shape)}", f"must have shape ({tokens},)", "pass one weight per token"
+            "weights",
+            f"shape {tuple(tensor.shape)}",
+            f"must have shape ({tokens},)",
+            "pass one weight per token",
         )
     _require_finite("weights", tensor, "pass finite weights")
     if bool((tensor <= 0).any()):
-        raise InputError(
-            "weights", float(tensor.min()), "must be positive", "leave out tokens that should not count"
-        )
+        raise InputError("weights", float(tensor.min()), "must be positive", "leave out tokens that should not count")
     return tensor.to(device=device, dtype=torch.float64)
 
 
-def as_number(
-    argument: str, value: object, accept: Callable[[float], bool], problem: str, remedy: str
-) -> float:
+def as_number(argument: str, value: object, accept: Callable[[float], bool], problem: str, remedy: str) -> float:
     """Read one finite real number that ``accept`` approves of."""
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -152,6 +149,9 @@ def as_count(argument: str, value: object, least: int = 0) -> int:
     """Read a whole number that is at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(
-            argument, _show(value), f"must be a whole number, at least {least}", f"pass for example {argument}=50"
+            argument,
+            _show(value),
+            f"must be a whole number, at least {least}",
+            f"pass for example {argument}=50",
         )
     return int(value)

@@ -17,10 +17,9 @@ class Ending(Enum):
     UNDECIDED = "undecided"
     DIVERGED = "diverged"
     OUT_OF_TIME = "out of time"
-    INTERRUPTED = "interrupted"
 
 
-_FAILURES = frozenset({Ending.UNDECIDED, Ending.DIVERGED, Ending.OUT_OF_TIME, Ending.INTERRUPTED})
+_FAILURES = frozenset({Ending.UNDECIDED, Ending.DIVERGED, Ending.OUT_OF_TIME})
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ Token i scores token j by :math:`\langle A z_i, z_j\rangle` and listens to the t
 .. math:: C_i(Z) = \{ j : \langle A z_i, z_j\rangle = \max_l \langle A z_i, z_l\rangle \}.
 
 In floating point "equal" needs a tolerance that survives rounding. There is one, here: j belongs to
-:math:`C_i` when its score is within ``tolerance`` :math:`\cdot |A z_i| \cdot \max_l |z_l|` of the best. Scores that
-decide are always computed by :func:`score`, coordinate by coordinate in order, so the answer is a function of the
-numbers alone: it does not depend on the search method, the number of threads or the size of a block.
+:math:`C_i` when its score is within ``tolerance`` :math:`\cdot |A z_i| \cdot \max_l |z_l|` of the best.
+Scores that decide are always computed by :func:`score`, coordinate by coordinate in order, so the answer is a
+function of the numbers alone: it does not depend on the search method, the number of threads or the size of a
+block.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 import torch
 
+from ..errors import InputError
 from ..shapes import Indices, Matrix, PerQuery, Queries, Tokens
 
 
@@ -31,8 +33,8 @@ def default_tolerance(dtype: torch.dtype) -> float:
 def score(queries: Queries, points: Queries) -> PerQuery:
     """The scores ``<queries[p], points[p]>`` of paired rows, summed in the order of the coordinates.
 
-    Products and sums are separate, rounded operations in a fixed order: two calls on the same pair agree to the
-    last bit, whatever else is in the batch. A matrix product promises no such thing.
+    Products and sums are separate, rounded operations in a fixed order: two calls on the same pair agree to
+    the last bit, whatever else is in the batch. A matrix product promises no such thing.
     """
     total = queries[:, 0] * points[:, 0]
     for k in range(1, queries.shape[1]):
@@ -65,9 +67,9 @@ def slack(queries: Queries, points: Tokens, tolerance: float) -> PerQuery:
 class Choice:
     """The sets :math:`C_i`: for each query, the points of the largest score.
 
-    Most queries have one favourite, kept in ``first``. The rest are listed in compressed rows: the members of the
-    t-th tied query ``tied[t]`` are ``members[offsets[t]:offsets[t + 1]]``, ascending, at least two. A query that is
-    zero scores everybody alike; it is marked in ``everyone`` instead of being listed.
+    Most queries have one favourite, kept in ``first``. The rest are listed in compressed rows: the members of
+    the t-th tied query ``tied[t]`` are ``members[offsets[t]:offsets[t + 1]]``, ascending, at least two. A
+    query that is zero scores everybody alike; it is marked in ``everyone`` instead of being listed.
     """
 
     first: Indices
@@ -104,34 +106,118 @@ class Choice:
         return torch.repeat_interleave(self.tied, self.sizes)
 
 
+# Listing more members than this would take gigabytes; such inputs are nearly all ties.
+_MOST_MEMBERS = 200_000_000
+
+
+class Ballot:
+    """Decides, by exact order of operations, among the candidates that a search method nominates.
+
+    Every search method ends here, so the answer depends on the candidates only in that they must be enough:
+    those of a non-zero query must include every point whose score is within the tolerance of its best. Others
+    may be among them and lose.
+    """
+
+    def __init__(self, queries: Queries, points: Tokens, tolerance: float) -> None:
+        count, device = queries.shape[0], queries.device
+        self._queries, self._points, self._tolerance = queries, points, tolerance
+        self.longest = float(length(points).max())
+        self._first = torch.zeros(count, dtype=torch.int64, device=device)
+        self._best = torch.zeros(count, dtype=queries.dtype, device=device)
+        self._tied: list[tuple[Indices, Indices]] = []
+        self._listed = 0
+
+    def settle(self, only: Indices) -> None:
+        """Name one candidate for every query; those of several are put to :meth:`decide` afterwards."""
+        self._first.copy_(only)
+        self._best.copy_(_score_of_pairs(self._queries, self._points, None, only))
+
+    def decide(self, rows: Indices, columns: Indices) -> None:
+        """Decide the queries in ``rows``; their candidates are the pairs ``(rows[p], columns[p])``.
+
+        All the candidates of a query come in the same call, each once.
+        """
+        if len(rows) == 0:
+            return
+        values = _score_of_pairs(self._queries, self._points, rows, columns)
+        self._best[rows] = -torch.inf
+        self._best.scatter_reduce_(0, rows, values, reduce="amax")
+        wins = values >= self._best[rows] - self._slack(rows)
+        rows, columns = rows[wins], columns[wins]
+        if bool((rows[1:] < rows[:-1]).any()):
+            order = torch.argsort(rows, stable=True)
+            rows, columns = rows[order], columns[order]
+        distinct, sizes = torch.unique_consecutive(rows, return_counts=True)
+        if len(distinct) == len(rows):
+            self._first[rows] = columns
+            return
+        several = torch.repeat_interleave(sizes > 1, sizes)
+        self._first[rows[~several]] = columns[~several]
+        self._keep(rows[several], columns[several])
+
+    def choice(self) -> Choice:
+        """What was decided. Queries that are zero listen to everybody, whatever was nominated for them."""
+        everyone = zero_rows(self._queries)
+        rows = torch.cat([r for r, _ in self._tied]) if self._tied else self._first[:0]
+        members = torch.cat([c for _, c in self._tied]) if self._tied else self._first[:0]
+        if bool(everyone.any()):
+            self._first[everyone], self._best[everyone] = 0, 0.0
+            rows, members = rows[~everyone[rows]], members[~everyone[rows]]
+        order = torch.argsort(rows * self._points.shape[0] + members)
+        rows, members = rows[order], members[order]
+        tied, sizes = torch.unique_consecutive(rows, return_counts=True)
+        offsets = torch.zeros(len(tied) + 1, dtype=torch.int64, device=rows.device)
+        offsets[1:] = sizes.cumsum(0)
+        self._first[tied] = members[offsets[:-1]]
+        return Choice(self._first, self._best, everyone, tied, offsets, members)
+
+    def _slack(self, rows: Indices) -> PerQuery:
+        # The same operations as in ``slack``, for some of the queries.
+        return (
+            self._tolerance * _score_of_pairs(self._queries, self._queries, rows, rows).sqrt() * self.longest
+        )
+
+    def _keep(self, rows: Indices, columns: Indices) -> None:
+        self._listed += len(rows)
+        if self._listed > _MOST_MEMBERS:
+            raise InputError(
+                "tokens",
+                f"more than {_MOST_MEMBERS} tied pairs",
+                "must not tie so often that the ties do not fit in memory",
+                "merge tokens that coincide into one token with a weight, or lower the tolerance",
+            )
+        self._tied.append((rows, columns))
+
+
+def zero_rows(queries: Queries) -> torch.Tensor:
+    """True where every coordinate is zero."""
+    zero = queries[:, 0] == 0
+    for k in range(1, queries.shape[1]):
+        zero &= queries[:, k] == 0
+    return zero
+
+
+# Rows gathered at a time: small enough for the gathered coordinates to stay in cache.
+_GATHERED = 1 << 15
+
+
+def _score_of_pairs(queries: Queries, points: Tokens, rows: Indices | None, columns: Indices) -> PerQuery:
+    """:func:`score` of the pairs ``(rows[p], columns[p])``, without a large copy; None: all queries."""
+    parts = []
+    for start in range(0, len(columns), _GATHERED):
+        part = slice(start, start + _GATHERED)
+        left = queries[part] if rows is None else queries[rows[part]]
+        parts.append(score(left, points[columns[part]]))
+    return torch.cat(parts) if parts else queries[:0, 0]
+
+
 def choice_from_pairs(
     queries: Queries, points: Tokens, rows: Indices, columns: Indices, tolerance: float
 ) -> Choice:
-    """Decide, by exact order of operations, among candidate pairs ``(rows[p], columns[p])``.
+    """Decide among candidate pairs ``(rows[p], columns[p])`` that are all known at once, see :class:`Ballot`.
 
-    Every search method ends here. The candidates of a non-zero query must include every point whose score is within
-    the tolerance of its best; others may be among them and lose. Candidates of zero queries are not needed.
+    Candidates of zero queries are not needed.
     """
-    count, device = queries.shape[0], queries.device
-    everyone = (queries == 0).all(dim=1)
-    values = score(queries[rows], points[columns])
-    best = torch.full((count,), -torch.inf, dtype=queries.dtype, device=device)
-    best = best.scatter_reduce(0, rows, values, reduce="amax", include_self=True)
-    wins = (values >= (best - slack(queries, points, tolerance))[rows]) & ~everyone[rows]
-    rows, columns = rows[wins], columns[wins]
-    # One favourite is the rule; only rows with several need to be sorted.
-    sizes = torch.bincount(rows, minlength=count)
-    first = torch.zeros(count, dtype=torch.int64, device=device)
-    several = sizes[rows] > 1
-    first[rows[~several]] = columns[~several]
-    rows, columns = rows[several], columns[several]
-    order = torch.argsort(columns, stable=True)
-    order = order[torch.argsort(rows[order], stable=True)]
-    rows, columns = rows[order], columns[order]
-    tied, sizes = torch.unique_consecutive(rows, return_counts=True)
-    offsets = torch.zeros(len(tied) + 1, dtype=torch.int64, device=device)
-    offsets[1:] = sizes.cumsum(0)
-    if len(tied):
-        first[tied] = columns[offsets[:-1]]
-    best[everyone] = 0.0
-    return Choice(first, best, everyone, tied, offsets, columns)
+    ballot = Ballot(queries, points, tolerance)
+    ballot.decide(rows, columns)
+    return ballot.choice()

@@ -1,7 +1,7 @@
 r"""The slow oracle: the hardmax layer written line by line from the paper, in plain loops.
 
-It works on any numbers that add, multiply and compare: with :class:`fractions.Fraction` it is exact. Nothing in the
-library calls it; the tests hold every fast path against it.
+It works on any numbers that add, multiply and compare: with :class:`fractions.Fraction` it is exact. Nothing
+in the library calls it; the tests hold every fast path against it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..shapes import Queries, Tokens
-from .choice import Choice, choice_from_pairs
+from .choice import Choice, slack
 
 Number = Any
 Point = Sequence[Number]
@@ -43,10 +43,24 @@ def hardmax_step(A: Sequence[Point], Z: Sequence[Point], alpha: Number) -> list[
 
 
 def dense_choice(queries: Queries, points: Tokens, tolerance: float) -> Choice:
-    """Every pair scored, one query at a time: the dense oracle for the search methods."""
+    """Every pair scored in the order of the coordinates: the dense oracle for the search methods."""
+    reach = slack(queries, points, tolerance)
+    everyone = (queries == 0).all(dim=1)
+    best = torch.empty_like(queries[:, 0])
     rows, columns = [], []
-    everybody = torch.arange(points.shape[0])
+    coordinates = points.T.contiguous()
     for i in range(queries.shape[0]):
-        rows.append(torch.full_like(everybody, i))
-        columns.append(everybody)
-    return choice_from_pairs(queries, points, torch.cat(rows), torch.cat(columns), tolerance)
+        values = queries[i, 0] * coordinates[0]
+        for k in range(1, points.shape[1]):
+            values += queries[i, k] * coordinates[k]
+        best[i] = values.max()
+        chosen = (values >= best[i] - reach[i]).nonzero()[:, 0]
+        rows.append(torch.full_like(chosen, i))
+        columns.append(chosen)
+    chosen_by, chosen = torch.cat(rows), torch.cat(columns)
+    sizes = torch.bincount(chosen_by)
+    first = chosen[sizes.cumsum(0) - sizes]
+    several = (sizes > 1) & ~everyone
+    tied = several.nonzero()[:, 0]
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), sizes[tied].cumsum(0)])
+    return Choice(first, best, everyone, tied, offsets, chosen[several[chosen_by]])

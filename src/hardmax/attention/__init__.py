@@ -1,0 +1,1 @@
+"""ONE LAYER: who listens to whom, and what becomes of them."""

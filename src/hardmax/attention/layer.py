@@ -1,0 +1,320 @@
+r"""Layers: pure functions from tokens to the next tokens.
+
+A layer is called with tokens of shape ``(..., token, coordinate)``, a tensor or a NumPy array, and gives back the same
+kind, dtype and device. Gradients flow through tensors: the choice of whom to listen to has none, what is heard does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import torch
+
+from ..errors import InputError
+from ..inputs import as_number, as_positive, as_square, as_tensor, as_tokens, as_weights
+from ..shapes import Array, ArrayLike, Matrix, PerToken, Square, Tokens
+from .choice import Choice, apply, default_tolerance
+from .distinct import distinct
+from .rational import exact_choice
+from .scaling import scaled_down
+from .search import attended
+
+Tolerance = float | Literal["exact"] | None
+
+
+class AbstractLayer(ABC):
+    """What every layer can do: take tokens one layer further."""
+
+    @abstractmethod
+    def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
+        """One layer on checked float64 tokens ``(token, coordinate)``."""
+
+    def __call__(self, tokens: ArrayLike, weights: ArrayLike | None = None) -> Array:
+        """One layer on tokens ``(..., token, coordinate)`` of any kind; batch entries do not see each other."""
+        tensor, kind = as_tokens(tokens, batch=True)
+        mass = as_weights(weights, tensor.shape[-2], tensor.device)
+        layer = self.for_dtype(kind.dtype)
+        flat = tensor.to(torch.float64).reshape(-1, *tensor.shape[-2:])
+        moved = torch.stack([layer.step(one, mass) for one in flat]).reshape(tensor.shape)
+        return kind.give_back(moved)
+
+    def for_dtype(self, dtype: torch.dtype) -> AbstractLayer:
+        """The same layer with defaults that depend on the precision of the tokens filled in."""
+        return self
+
+
+def _matrices(
+    A: ArrayLike | None, Q: ArrayLike | None, K: ArrayLike | None, V: ArrayLike | None
+) -> tuple[Square | None, Square | None]:
+    """The score matrix (``A``, or ``K^T Q``) and the value matrix; None stands for the identity."""
+    if (Q is None) != (K is None):
+        given, other = ("Q", "K") if K is None else ("K", "Q")
+        raise InputError(other, None, f"must come together with {given}", "pass both Q and K, or A = K^T Q")
+    if Q is not None and K is not None:
+        if A is not None:
+            raise InputError(
+                "A", "A and Q, K", "must not be given together with Q and K", "pass A or Q and K"
+            )
+        query, key = as_tensor("Q", Q)[0].to(torch.float64), as_tensor("K", K)[0].to(torch.float64)
+        if query.ndim != 2 or query.shape != key.shape:
+            raise InputError(
+                "Q, K",
+                f"shapes {tuple(query.shape)} and {tuple(key.shape)}",
+                "must be matrices of the same shape (head, coordinate)",
+                "scores are <Q z_i, K z_j>",
+            )
+        A = key.T @ query
+    score = None if A is None else as_square("A", A)
+    value = None if V is None else as_square("V", V)
+    return score, value
+
+
+def _checked_dimension(name: str, matrix: Square | None, tokens: Tokens) -> Square:
+    d = tokens.shape[1]
+    if matrix is None:
+        return torch.eye(d, dtype=tokens.dtype, device=tokens.device)
+    return as_square(name, matrix, d).to(tokens.device)
+
+
+def _towards(tokens: Tokens, heard: Tokens, value: Square | None, alpha: float) -> Tokens:
+    if value is not None:
+        heard = heard @ _checked_dimension("V", value, tokens).T
+    return (tokens + alpha * heard) / (1 + alpha)
+
+
+def heard_mean(choice: Choice, points: Tokens, weights: PerToken) -> Tokens:
+    """For each query, the weighted mean of the points it listens to."""
+    heard = points[choice.first]
+    if len(choice.tied):
+        rows = torch.repeat_interleave(torch.arange(len(choice.tied), device=points.device), choice.sizes)
+        mass = weights[choice.members]
+        total = torch.zeros(len(choice.tied), dtype=points.dtype, device=points.device)
+        total = total.index_add(0, rows, mass)
+        summed = torch.zeros(len(choice.tied), points.shape[1], dtype=points.dtype, device=points.device)
+        summed = summed.index_add(0, rows, mass[:, None] * points[choice.members])
+        heard = heard.index_copy(0, choice.tied, summed / total[:, None])
+    if bool(choice.everyone.any()):
+        average = (weights[:, None] * points).sum(dim=0) / weights.sum()
+        heard = torch.where(choice.everyone[:, None], average, heard)
+    return heard
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class HardmaxLayer(AbstractLayer):
+    r"""Pure attention by argmax, equation (1.1) of the clustering paper:
+
+    .. math:: z_i' = \frac{1}{1+\alpha}\Bigl(z_i + \alpha \frac{1}{|C_i|}\sum_{j\in C_i} z_j\Bigr), \qquad
+              C_i = \arg\max_j \langle A z_i, z_j\rangle.
+
+    Parameters
+    ----------
+    alpha
+        Step towards those listened to, positive. A :class:`fractions.Fraction` is kept exact in exact mode.
+    A
+        Score matrix, d x d; the identity when left out. Theorem 1.1 asks for symmetric positive definite.
+    Q, K
+        Query and key matrices instead of A: scores are :math:`\langle Q z_i, K z_j\rangle`.
+    V
+        Value matrix, d x d; the identity when left out. With another V there is no closed form and no equilibrium.
+    tolerance
+        Scores within this relative distance of the best tie. The default is 64 rounding errors of the tokens'
+        precision; ``"exact"`` decides by rational arithmetic, for small numbers of tokens.
+
+    >>> import numpy as np
+    >>> HardmaxLayer(alpha=1.0)(np.array([[1.0, 0.0], [3.0, 0.0]]))
+    array([[2., 0.],
+           [3., 0.]])
+    """
+
+    alpha: float | Fraction
+    A: Square | None
+    V: Square | None
+    tolerance: Tolerance
+
+    def __init__(
+        self,
+        alpha: float | Fraction = 0.5,
+        A: ArrayLike | None = None,
+        *,
+        Q: ArrayLike | None = None,
+        K: ArrayLike | None = None,
+        V: ArrayLike | None = None,
+        tolerance: Tolerance = None,
+    ) -> None:
+        as_positive("alpha", alpha)
+        score, value = _matrices(A, Q, K, V)
+        if tolerance is not None and tolerance != "exact":
+            tolerance = as_number(
+                "tolerance", tolerance, lambda x: 0 <= x < 0.1, "must lie in [0, 0.1)", 'or be "exact"'
+            )
+        object.__setattr__(self, "alpha", alpha if isinstance(alpha, Fraction) else float(alpha))
+        object.__setattr__(self, "A", score)
+        object.__setattr__(self, "V", value)
+        object.__setattr__(self, "tolerance", tolerance)
+
+    def for_dtype(self, dtype: torch.dtype) -> HardmaxLayer:
+        if self.tolerance is not None:
+            return self
+        return HardmaxLayer(self.alpha, self.A, V=self.V, tolerance=default_tolerance(dtype))
+
+    def score_matrix(self, tokens: Tokens) -> Square:
+        """A for tokens of this dimension."""
+        return _checked_dimension("A", self.A, tokens)
+
+    def choose(self, tokens: Tokens) -> Choice:
+        """Whom each of these checked tokens listens to."""
+        if self.tolerance == "exact":
+            return exact_choice(self.score_matrix(tokens), tokens)
+        with torch.no_grad():
+            scaled, _ = scaled_down("tokens", tokens)
+            A, _ = scaled_down("A", self.score_matrix(tokens))
+            tolerance = default_tolerance(tokens.dtype) if self.tolerance is None else self.tolerance
+            return attended(apply(A, scaled), scaled, tolerance=tolerance)
+
+    def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
+        found = distinct(tokens, weights)
+        heard = heard_mean(self.choose(found.points), found.points, found.weights)
+        return found.expand(_towards(found.points, heard, self.V, float(self.alpha)))
+
+    def __str__(self) -> str:
+        matrix = "I" if self.A is None else f"{self.A.shape[0]} x {self.A.shape[0]}"
+        value = "" if self.V is None else ", with V"
+        return f"hardmax attention, alpha = {self.alpha}, A = {matrix}{value}"
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class SoftmaxLayer(AbstractLayer):
+    r"""Attention by softmax at inverse temperature :math:`\beta`; the hardmax layer is its limit:
+
+    .. math:: z_i' = \frac{1}{1+\alpha}\Bigl(z_i + \alpha \sum_j p_{ij} V z_j\Bigr), \qquad
+              p_{ij} \propto w_j \exp(\beta \langle A z_i, z_j\rangle).
+
+    Weights enter as logarithms and the largest exponent is subtracted first, so no beta overflows.
+    """
+
+    alpha: float
+    beta: float
+    A: Square | None
+    V: Square | None
+
+    def __init__(
+        self,
+        alpha: float = 0.5,
+        A: ArrayLike | None = None,
+        *,
+        beta: float = 1.0,
+        Q: ArrayLike | None = None,
+        K: ArrayLike | None = None,
+        V: ArrayLike | None = None,
+    ) -> None:
+        score, value = _matrices(A, Q, K, V)
+        object.__setattr__(self, "alpha", as_positive("alpha", alpha))
+        object.__setattr__(
+            self,
+            "beta",
+            as_number(
+                "beta",
+                beta,
+                lambda x: x >= 0,
+                "must be finite and not negative",
+                "the limit beta = inf is HardmaxLayer",
+            ),
+        )
+        object.__setattr__(self, "A", score)
+        object.__setattr__(self, "V", value)
+
+    def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
+        queries = self.beta * (tokens @ _checked_dimension("A", self.A, tokens).T)
+        mass = weights.log()
+        rows = max(1, 2**22 // tokens.shape[0])  # logits of a block of rows stay near 32 MB
+        heard = []
+        for start in range(0, tokens.shape[0], rows):
+            logits = queries[start : start + rows] @ tokens.T + mass
+            if not bool(torch.isfinite(logits.detach().amax(dim=1)).all()):
+                raise InputError(
+                    "tokens",
+                    f"largest size {float(tokens.detach().abs().max()):.3g}",
+                    "must keep beta <A z_i, z_j> within float64",
+                    "rescale the tokens or lower beta",
+                )
+            heard.append(torch.softmax(logits, dim=1) @ tokens)
+        return _towards(tokens, torch.cat(heard), self.V, self.alpha)
+
+    def __str__(self) -> str:
+        matrix = "I" if self.A is None else f"{self.A.shape[0]} x {self.A.shape[0]}"
+        return f"softmax attention, alpha = {self.alpha}, beta = {self.beta}, A = {matrix}"
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class FeedForwardLayer(AbstractLayer):
+    r"""Each token on its own: :math:`z' = \eta z + W\,\mathrm{relu}(U z + b)`."""
+
+    U: Matrix
+    b: PerToken
+    W: Matrix
+    eta: float
+
+    def __init__(self, U: ArrayLike, b: ArrayLike, W: ArrayLike, eta: float = 1.0) -> None:
+        inner, _ = as_tensor("U", U)
+        bias, _ = as_tensor("b", b)
+        outer, _ = as_tensor("W", W)
+        hidden = tuple(inner.shape)[:1]
+        if inner.ndim != 2 or tuple(bias.shape) != hidden or tuple(outer.shape) != tuple(inner.shape)[::-1]:
+            raise InputError(
+                "U, b, W",
+                f"shapes {tuple(inner.shape)}, {tuple(bias.shape)}, {tuple(outer.shape)}",
+                "must have shapes (h, d), (h,), (d, h)",
+                "U reads d coordinates into h units, W writes them back",
+            )
+        for name, tensor in (("U", inner), ("b", bias), ("W", outer)):
+            if not bool(torch.isfinite(tensor).all()):
+                raise InputError(
+                    name, "NaN or infinity", "must be finite", "remove the entries that are not finite"
+                )
+            object.__setattr__(self, name, tensor.to(torch.float64))
+        object.__setattr__(
+            self, "eta", as_number("eta", eta, lambda x: True, "must be finite", "pass a finite eta")
+        )
+
+    def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
+        if tokens.shape[1] != self.U.shape[1]:
+            raise InputError(
+                "tokens",
+                f"{tokens.shape[1]} coordinates",
+                f"must have {self.U.shape[1]} coordinates to match U",
+                "tokens are (token, coordinate); transpose them if the axes are swapped",
+            )
+        device = tokens.device
+        hidden = torch.relu(tokens @ self.U.to(device).T + self.b.to(device))
+        return self.eta * tokens + hidden @ self.W.to(device).T
+
+    def __str__(self) -> str:
+        return f"feed-forward, {self.U.shape[0]} units, eta = {self.eta}"
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Block(AbstractLayer):
+    """Layers one after the other, counted as one."""
+
+    layers: tuple[AbstractLayer, ...]
+
+    def __init__(self, *layers: AbstractLayer) -> None:
+        if not layers or not all(isinstance(layer, AbstractLayer) for layer in layers):
+            raise InputError(
+                "layers", repr(layers)[:60], "must be one or more layers", "Block(HardmaxLayer(), …)"
+            )
+        object.__setattr__(self, "layers", layers)
+
+    def for_dtype(self, dtype: torch.dtype) -> Block:
+        return Block(*(layer.for_dtype(dtype) for layer in self.layers))
+
+    def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
+        for layer in self.layers:
+            tokens = layer.step(tokens, weights)
+        return tokens
+
+    def __str__(self) -> str:
+        return "; then ".join(str(layer) for layer in self.layers)

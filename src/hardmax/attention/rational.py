@@ -1,0 +1,87 @@
+"""The hardmax choice in exact rational arithmetic: every float is a rational, and so is every score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import torch
+from flint import fmpq, fmpq_mat
+
+from ..errors import InputError
+from ..shapes import Square, Tokens
+from .choice import Choice
+
+# n tokens need n^2 exact scores a layer: beyond this the answer would take minutes.
+LARGEST_EXACT = 2000
+
+Rational = fmpq
+Rows = list[list[Rational]]
+
+
+def rational(value: float | int | Fraction) -> Rational:
+    """The number itself, not a rounded neighbour of it.
+
+    >>> rational(0.5), rational(Fraction(1, 3))
+    (1/2, 1/3)
+    """
+    numerator, denominator = value.as_integer_ratio()
+    return fmpq(numerator, denominator)
+
+
+def rational_rows(array: torch.Tensor) -> Rows:
+    """A tensor as rows of rationals."""
+    return [[rational(x) for x in row] for row in array.tolist()]
+
+
+def as_float(value: Rational) -> float:
+    """The nearest float."""
+    return float(Fraction(int(value.p), int(value.q)))
+
+
+def require_small(count: int) -> None:
+    """Refuse sizes for which exact arithmetic would not end in reasonable time."""
+    if count > LARGEST_EXACT:
+        raise InputError(
+            "tokens",
+            f"{count} distinct tokens",
+            f'must be at most {LARGEST_EXACT} with tolerance="exact"',
+            "leave tolerance at its default, which re-checks near-ties in float64",
+        )
+
+
+def favourites(A: Rows, Z: Rows, queries: Sequence[int]) -> list[list[int]]:
+    r""":math:`C_i(Z)` for the given tokens i, exactly; ascending."""
+    if not queries:
+        return []
+    Q = fmpq_mat([Z[i] for i in queries]) * fmpq_mat(A).transpose()
+    scores = (Q * fmpq_mat(Z).transpose()).tolist()
+    chosen = []
+    for row in scores:
+        best = max(row)
+        chosen.append([j for j, value in enumerate(row) if value == best])
+    return chosen
+
+
+def exact_choice(A: Square, tokens: Tokens) -> Choice:
+    """Whom each token listens to, with ties by exact equality."""
+    require_small(tokens.shape[0])
+    rows, matrix = rational_rows(tokens), rational_rows(A)
+    queries = (fmpq_mat(rows) * fmpq_mat(matrix).transpose()).tolist()
+    chosen = favourites(matrix, rows, range(len(rows)))
+    zero = [all(x == 0 for x in query) for query in queries]
+    best = [
+        as_float(sum((q * z for q, z in zip(query, rows[c[0]], strict=True)), fmpq(0)))
+        for query, c in zip(queries, chosen, strict=True)
+    ]
+    tied = [i for i, c in enumerate(chosen) if len(c) > 1 and not zero[i]]
+    sizes = [len(chosen[i]) for i in tied]
+    device = tokens.device
+    return Choice(
+        first=torch.tensor([c[0] for c in chosen], device=device),
+        best=torch.tensor(best, dtype=torch.float64, device=device),
+        everyone=torch.tensor(zero, device=device),
+        tied=torch.tensor(tied, dtype=torch.int64, device=device),
+        offsets=torch.tensor([0, *sizes], dtype=torch.int64, device=device).cumsum(0),
+        members=torch.tensor([j for i in tied for j in chosen[i]], dtype=torch.int64, device=device),
+    )

@@ -1,0 +1,95 @@
+"""The one door to the search: which method runs is a matter of speed, never of the answer."""
+
+from __future__ import annotations
+
+import torch
+
+from ...errors import InputError
+from ...shapes import Indices, Queries, Tokens
+from ..choice import Ballot, Choice
+from .blocks import decide_by_blocks, decide_by_longest
+from .cells import HIGHEST_DIMENSION, decide_by_cells
+from .margins import tie_margin
+
+METHODS = ("auto", "cells", "pruned", "dense")
+
+# Numbers outside this range might overflow or lose digits when squared.
+_SMALLEST, _LARGEST = 2.0**-400, 2.0**400
+_PAIRS_AT_ONCE = 1 << 22
+# Below so many pairs nothing is worth preparing; below so many, float32 copies are not.
+_FEW_PAIRS = 1 << 12
+_SOME_PAIRS = 1 << 20
+
+
+def attended(
+    queries: Queries, points: Tokens, *, tolerance: float, method: str = "auto", hint: Indices | None = None
+) -> Choice:
+    r"""The sets :math:`C_i`: for each query, the points whose score is within the tolerance of the best.
+
+    Parameters
+    ----------
+    queries, points
+        Finite float64 tensors on one device, ``(query, coordinate)`` and ``(point, coordinate)``; no product of
+        a query and a point may overflow.
+    tolerance
+        Relative, see :func:`~hardmax.attention.choice.slack`.
+    method
+        ``"cells"`` (up to four coordinates), ``"pruned"``, ``"dense"``, or the fastest of them, ``"auto"``. The
+        answer is the same, to the last bit.
+    hint
+        A point that is known to be good for each query, if there is one; makes ``"pruned"`` stop earlier.
+
+    >>> square = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], dtype=torch.float64)
+    >>> attended(torch.tensor([[3.0, 0.0]], dtype=torch.float64), square, tolerance=1e-14)[0]
+    tensor([0, 1])
+    """
+    if method not in METHODS:
+        raise InputError("method", repr(method), "is not a search method", f"pass one of {', '.join(METHODS)}")
+    ballot = Ballot(queries, points, tolerance)
+    size = queries.abs().amax(dim=1)
+    extreme = ((size < _SMALLEST) & (size > 0)) | (size > _LARGEST)
+    if not _SMALLEST < ballot.longest < _LARGEST:
+        extreme = size > 0
+    if bool(extreme.any()):
+        _decide_by_everything(ballot, extreme.nonzero()[:, 0], points.shape[0])
+        queries = torch.where(extreme[:, None], 0.0, queries)
+    _decide(ballot, queries, points, tie_margin(tolerance, points.shape[1]), method, hint)
+    return ballot.choice()
+
+
+def _decide(ballot: Ballot, queries: Queries, points: Tokens, margin: float, method: str, hint: Indices | None) -> None:
+    """Decide all queries that are not zero."""
+    pairs = queries.shape[0] * points.shape[0]
+    if method == "auto" and pairs <= _FEW_PAIRS:
+        method = "dense"
+    low = 2 <= points.shape[1] <= HIGHEST_DIMENSION and not points.is_cuda
+    if method == "cells" and not low:
+        raise InputError(
+            "method",
+            f"'cells' for {points.shape[1]} coordinates on {points.device}",
+            f"must suit 2 to {HIGHEST_DIMENSION} coordinates on a processor",
+            "pass method='auto'",
+        )
+    if (
+        low
+        and (method == "cells" or (method == "auto" and pairs > _SOME_PAIRS))
+        and decide_by_cells(ballot, queries.numpy(), points.numpy(), margin)
+    ):
+        return
+    dtype = torch.float32 if pairs > _SOME_PAIRS and _float32_is_kept(points.device) else torch.float64
+    if method == "dense":
+        decide_by_blocks(ballot, queries, points, margin, dtype=dtype)
+    else:
+        decide_by_longest(ballot, queries, points, margin, dtype=dtype, hint=hint)
+
+
+def _decide_by_everything(ballot: Ballot, rows: Indices, count: int) -> None:
+    everybody = torch.arange(count, device=rows.device)
+    for start in range(0, len(rows), max(1, _PAIRS_AT_ONCE // count)):
+        some = rows[start : start + max(1, _PAIRS_AT_ONCE // count)]
+        ballot.decide(some.repeat_interleave(count), everybody.repeat(len(some)))
+
+
+def _float32_is_kept(device: torch.device) -> bool:
+    """Whether products of float32 numbers are computed as such; torch can be told to use less."""
+    return device.type == "cpu" and torch.get_float32_matmul_precision() == "highest"

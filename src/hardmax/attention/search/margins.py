@@ -1,0 +1,28 @@
+r"""How generous a screen must be so that the points it drops provably cannot win.
+
+All bounds are relative to :math:`|q| R`, with q the query and R the largest length of a point. With unit roundoff u,
+a sum of d products in any order, fused or not, errs by at most :math:`\gamma_d = d u / (1 - d u)` of that.
+"""
+
+from __future__ import annotations
+
+UNIT64 = 2.0**-53
+UNIT32 = 2.0**-24
+
+# Covers the second-order terms of every bound here for d up to a million.
+_SPARE = 1 + 2.0**-20
+
+
+def tie_margin(tolerance: float, dimension: int) -> float:
+    """How far below the true best the true score of a chosen point may lie.
+
+    The deciding scores of the point and of the best each err by gamma_d; the slack is rounded a few times, and so
+    is the difference of best and slack.
+    """
+    return _SPARE * (tolerance * (1 + (dimension + 8) * UNIT64) + 2 * (dimension + 2) * UNIT64)
+
+
+def product_error(dimension: int, unit: float) -> float:
+    """How much a score may err when the operands are rounded to ``unit`` and multiplied in that precision."""
+    # Two roundings of the operands, gamma_d for the sum; numbers that underflow cost far less than one unit more.
+    return _SPARE * (dimension + 3) * unit

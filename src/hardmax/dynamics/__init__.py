@@ -1,0 +1,1 @@
+"""MANY LAYERS: repeat a layer, or jump to the limit of infinite depth."""

@@ -1,0 +1,199 @@
+r"""The limit of infinite depth, in closed form.
+
+Once a token listens to one leader alone it does so for ever (see :mod:`hardmax.dynamics.process`), so the limit of the
+whole system costs about one attention layer.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from ..attention.layer import HardmaxLayer
+from ..errors import InputError
+from ..inputs import as_count, as_positive, as_tokens, as_weights
+from ..outcomes import Ending, Outcome
+from ..polytopes import Polytope
+from ..progress import Ticker
+from ..shapes import Array, ArrayLike
+from .assumptions import Assumptions
+from .leadership import Leadership, Ties
+from .start import Started, start
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibrium:
+    """Where every token ends, and why."""
+
+    positions: Array
+    """The limit of each token, shape (token, coordinate)."""
+    leadership: Leadership
+    layers: int
+    """How many layers had to be run until everything was decided."""
+    outcome: Outcome
+    assumptions: Assumptions
+    """Which assumptions of Theorem 1.1 hold for these tokens and this layer."""
+    layer: HardmaxLayer
+    weights: Array | None = None
+
+    @property
+    def leaders(self) -> Array:
+        """Indices of the leaders, ascending."""
+        return self.leadership.leaders
+
+    @property
+    def emerged_at(self) -> Array:
+        """The layer at which each leader emerged."""
+        return self.leadership.emerged_at
+
+    @property
+    def follows(self) -> Array:
+        """For each token its leader: the lowest where several tie, -1 where undecided."""
+        return self.leadership.follows
+
+    @property
+    def ties(self) -> Ties:
+        """For each token that follows several leaders for ever, all of them."""
+        return self.leadership.ties
+
+    @property
+    def decided_at(self) -> Array:
+        """For each token the layer from which its future is closed form, -1 where undecided."""
+        return self.leadership.decided_at
+
+    @property
+    def limit_points(self) -> np.ndarray:
+        """The finite set S of distinct limit points: the leaders' first, in their order, then the others."""
+        return self._limits[0]
+
+    @property
+    def limit_point_of(self) -> np.ndarray:
+        """For each token, the row of ``limit_points`` at which it ends."""
+        return self._limits[1]
+
+    @property
+    def on_faces(self) -> np.ndarray:
+        """For each limit point, whether it is no vertex: a point of a face (or a token left undecided)."""
+        return np.arange(len(self.limit_points)) >= len(self.leaders)
+
+    @cached_property
+    def polytope(self) -> Polytope:
+        """The convex hull of the leaders' limits, K in Theorem 1.1."""
+        if len(self.leaders) == 0:
+            raise InputError(
+                "polytope", "no leader", "needs at least one leader", "see the outcome of this equilibrium"
+            )
+        return Polytope.of(np.asarray(self.positions)[np.asarray(self.leaders)])
+
+    @cached_property
+    def _limits(self) -> tuple[np.ndarray, np.ndarray]:
+        positions, leaders = np.asarray(self.positions), np.asarray(self.leaders)
+        follows, ties = np.asarray(self.follows), self.ties
+        tied = np.zeros(len(positions), dtype=bool)
+        tied[ties.tokens] = True
+        tied |= follows < 0
+        row = np.searchsorted(leaders, follows) if len(leaders) else np.zeros(len(positions), dtype=np.int64)
+        others = np.flatnonzero(tied)
+        # Tokens tied between the same leaders end at the same mean, computed alike; points apart by rounding merge.
+        grain = 1e-12 * max(float(np.abs(positions).max()), np.finfo(np.float64).tiny)
+        _, first, which = np.unique(np.round(positions[others] / grain), axis=0, return_index=True, return_inverse=True)
+        row[others] = len(leaders) + which.reshape(-1)
+        return np.concatenate([positions[leaders], positions[others[first]]]), row
+
+    def __str__(self) -> str:
+        n, d = self.positions.shape
+        return (
+            f"Equilibrium of {n} tokens in {d} dimensions: {len(self.leaders)} leaders, "
+            f"{int(self.on_faces.sum())} limit points that are no vertices; {self.outcome}"
+        )
+
+
+def equilibrium(
+    tokens: ArrayLike,
+    layer: HardmaxLayer | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    max_layers: int = 10_000,
+    seconds: float | None = None,
+    progress: bool | None = None,
+) -> Equilibrium:
+    """The limit of infinite depth under a hardmax layer, exactly.
+
+    Parameters
+    ----------
+    tokens
+        Shape (token, coordinate).
+    layer
+        A :class:`HardmaxLayer` whose value matrix is the identity; ``HardmaxLayer(alpha=0.5)`` when left out.
+    weights
+        One positive weight per token: how much it counts among those that are listened to equally.
+    max_layers, seconds
+        Give up on tokens that are still undecided after this many layers or this long; the outcome says so.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    >>> limit = equilibrium([[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], HardmaxLayer(alpha=0.5))
+    >>> limit.leaders, limit.follows, limit.positions[1]
+    (array([0, 2]), array([0, 0, 2]), array([2., 0.]))
+    """
+    layer = HardmaxLayer() if layer is None else layer
+    if not isinstance(layer, HardmaxLayer):
+        raise InputError(
+            "layer",
+            str(layer),
+            "must be a HardmaxLayer: only hardmax has a closed form",
+            "use simulate(depth=…)",
+        )
+    if layer.V is not None:
+        raise InputError("layer", str(layer), "must have V = identity for a closed form", "use simulate(depth=…)")
+    tensor, kind = as_tokens(tokens)
+    mass = as_weights(weights, tensor.shape[0], tensor.device)
+    max_layers = as_count("max_layers", max_layers)
+    limit = None if seconds is None else as_positive("seconds", seconds)
+    layer = layer.for_dtype(kind.dtype)
+    began = time.monotonic()
+    started = start(tensor.to(torch.float64), mass, layer)
+    process = started.process
+    with Ticker("layers until decided", progress=progress) as ticker:
+        while not process.done and not process.settled and process.layer < max_layers:
+            if limit is not None and time.monotonic() - began > limit:
+                break
+            process.move()
+            ticker.advance(note=f"{len(process.active)} undecided")
+    return Equilibrium(
+        positions=kind.give_back(started.limit()),
+        leadership=started.leadership(kind),
+        layers=process.layer,
+        outcome=_outcome(started, max_layers),
+        assumptions=started.assumptions,
+        layer=layer,
+        weights=None if weights is None else kind.give_back(mass),
+    )
+
+
+def _outcome(started: Started, max_layers: int) -> Outcome:
+    process, undecided = started.process, started.undecided()
+    if process.done:
+        leaders = int((process.emerged_at >= 0).sum())
+        return Outcome(Ending.DECIDED, f"{leaders} leaders, every token decided by layer {process.layer}")
+    if process.settled:
+        return Outcome(
+            Ending.SETTLED,
+            f"{undecided} tokens stopped moving at layer {process.layer} without following a leader",
+            f"their positions are where they stopped; {started.assumptions}",
+        )
+    if process.layer >= max_layers:
+        return Outcome(
+            Ending.UNDECIDED,
+            f"{undecided} tokens were still undecided after {process.layer} layers",
+            f"raise max_layers; {started.assumptions}",
+        )
+    return Outcome(
+        Ending.OUT_OF_TIME,
+        f"{undecided} tokens were still undecided after {process.layer} layers",
+        "allow more seconds",
+    )

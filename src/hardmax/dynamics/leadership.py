@@ -1,0 +1,85 @@
+"""Who leads, who follows whom, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ..inputs import Kind
+from ..shapes import Array, Indices
+
+
+@dataclass(frozen=True)
+class Ties(Mapping[int, np.ndarray]):
+    """For each token that follows several leaders for ever: those leaders, ascending.
+
+    A mapping from token to leaders, kept in compressed rows: the leaders of ``tokens[t]`` are
+    ``members[offsets[t]:offsets[t + 1]]``.
+    """
+
+    tokens: np.ndarray
+    offsets: np.ndarray
+    members: np.ndarray
+
+    def __getitem__(self, token: int) -> np.ndarray:
+        t = int(np.searchsorted(self.tokens, token))
+        if t == len(self.tokens) or self.tokens[t] != token:
+            raise KeyError(token)
+        return np.asarray(self.members[self.offsets[t] : self.offsets[t + 1]])
+
+    def __iter__(self) -> Iterator[int]:
+        return (int(token) for token in self.tokens)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+@dataclass(frozen=True)
+class Leadership:
+    """The outcome of following the tokens until each is decided.
+
+    Repeated tokens are one point and are named by their lowest index, as are tokens closer together than the
+    tolerance of ties can tell apart.
+    """
+
+    leaders: Array
+    """Indices of the leaders, ascending: tokens that at some layer listen to themselves alone."""
+    emerged_at: Array
+    """The layer at which each leader first listened to itself alone."""
+    follows: Array
+    """For each token, its leader (itself for a leader; the lowest where several tie; -1 while undecided)."""
+    ties: Ties
+    """All leaders of the tokens that follow several for ever."""
+    decided_at: Array
+    """For each token, the layer from which its future is known in closed form (-1 while undecided)."""
+
+    @property
+    def undecided(self) -> int:
+        """Number of tokens whose leader is not known yet."""
+        return int((self.decided_at < 0).sum())
+
+
+def give_back_leadership(
+    kind: Kind,
+    leaders: Indices,
+    emerged_at: Indices,
+    follows: Indices,
+    decided_at: Indices,
+    ties: dict[int, list[int]],
+) -> Leadership:
+    """Pack plain tensors into a :class:`Leadership` of the caller's kind of array."""
+    tokens = np.array(sorted(ties), dtype=np.int64)
+    sizes = [len(ties[int(t)]) for t in tokens]
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+    members = np.array([m for t in tokens for m in sorted(ties[int(t)])], dtype=np.int64)
+    order = torch.argsort(leaders)
+    return Leadership(
+        leaders=kind.give_back(leaders[order]),
+        emerged_at=kind.give_back(emerged_at[order]),
+        follows=kind.give_back(follows),
+        ties=Ties(tokens, offsets, members),
+        decided_at=kind.give_back(decided_at),
+    )

@@ -1,0 +1,204 @@
+r"""The hardmax map run only as far as it must be: until every token's future is known in closed form.
+
+Facts used (proofs in ``docs/devdocs/``; none needs more of A than that it is square):
+
+- a token that listens to itself alone is a **leader**: it never moves again;
+- a token that listens to one leader alone is **loyal**: :math:`z^{k+m} = z_l + (1+\alpha)^{-m}(z^k - z_l)`;
+- a token that listens to several stays **tied** with them for ever when the conditions of
+  :mod:`hardmax.dynamics.standing_ties` hold; then it has a closed form too;
+- tokens that listen to exactly one another are **joint leaders** and meet at their mean.
+
+Everybody else is active and is moved layer by layer. Usually a handful of layers suffices, and only the first sees
+all tokens.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from ..attention.choice import Choice, apply, length
+from ..attention.layer import heard_mean
+from ..attention.search import attended
+from ..shapes import Indices, PerToken, Square, Tokens
+from .closed_form import ClosedForm
+from .pruning import safely_inside
+from .standing_ties import StandingTies
+
+
+class HardmaxProcess:
+    """Distinct points under the hardmax map, advanced one layer at a time until all are decided.
+
+    ``points`` and ``A`` are float64 and of size about one (see :mod:`hardmax.attention.scaling`).
+    """
+
+    def __init__(self, points: Tokens, weights: PerToken, A: Square, alpha: float, tolerance: float) -> None:
+        count, device = points.shape[0], points.device
+        self.layer = 0
+        self.settled = False
+        self.active = torch.arange(count, device=device)
+        self.emerged_at = torch.full((count,), -1, device=device)
+        self.follows = torch.full((count,), -1, device=device)
+        self.ties: dict[int, list[int]] = {}
+        self._weights, self._A, self._alpha, self._tolerance = weights, A, alpha, tolerance
+        self._form = ClosedForm(points, alpha)
+        self._home = torch.full((count,), -1, device=device)  # the leader at whose point a token rests
+        self._joint = torch.zeros(count, dtype=torch.bool, device=device)
+        self._candidates = self.active  # points that an active token might still listen to
+        self._heard: Tokens = points[:0]
+        self._last_heard: Indices | None = None
+        self._hears_everyone = False
+        self._decide()
+
+    @property
+    def done(self) -> bool:
+        """Whether every token's future is known."""
+        return len(self.active) == 0
+
+    @property
+    def decided_at(self) -> Indices:
+        """The layer of each token's decision, -1 while it is active."""
+        return self._form.decided_at
+
+    def positions(self, layer: int | None = None) -> Tokens:
+        """All positions at this layer, or at any later one once everything is decided."""
+        return self._form.positions(self.layer if layer is None else layer)
+
+    def limit(self) -> Tokens:
+        """Where every token ends; an undecided one is given where it is."""
+        return self._form.target
+
+    def move(self) -> None:
+        """Take the active tokens one layer further, then decide whom that settles."""
+        step = self._form.move(self.active, self._heard)
+        self.layer += 1
+        self._decide()
+        # A zero token may rest for a layer while the mean of the others passes through zero.
+        rests = step <= self._alpha * torch.finfo(torch.float64).eps * self._form.size
+        self.settled = rests and not self._hears_everyone
+
+    def _decide(self) -> None:
+        points = self._form.positions(self.layer, self._candidates)
+        choice = self._choose(points)
+        first = self._candidates[choice.first]
+        heard = heard_mean(choice, points, self._weights[self._candidates])
+        several = torch.zeros(len(self.active), dtype=torch.bool, device=points.device)
+        several[choice.tied] = True
+        alone = ~several & ~choice.everyone
+
+        leads = alone & (first == self.active)
+        self._lead(self.active[leads])
+        follows = alone & ~leads & (self._home[first] >= 0)
+        leaders = self._home[first[follows]]
+        self._settle(self.active[follows], self._form.target[leaders], leaders)
+        settled = leads | follows
+        if len(choice.tied):
+            settled[choice.tied] = self._decide_ties(choice, points)
+        self._hears_everyone = bool(choice.everyone.any())
+        if self._hears_everyone:
+            others_decided = bool((settled | choice.everyone).all())
+            heard, still = self._hear_everyone(choice.everyone, heard, others_decided)
+            settled = settled | still
+        self._last_heard = first[~settled]
+        self._heard = heard[~settled]
+        self.active = self.active[~settled]
+        if not self.done:
+            self._forget_candidates(points)
+
+    def _choose(self, points: Tokens) -> Choice:
+        hint = None
+        if self._last_heard is not None:
+            place = torch.zeros(len(self.follows), dtype=torch.int64, device=points.device)
+            place[self._candidates] = torch.arange(len(self._candidates), device=points.device)
+            hint = place[self._last_heard]
+        queries = apply(self._A, self._form.anchor[self.active])
+        return attended(queries, points, tolerance=self._tolerance, hint=hint)
+
+    def _lead(self, tokens: Indices) -> None:
+        self.emerged_at[tokens] = self.layer
+        self._home[tokens] = tokens
+        self._settle(tokens, self._form.anchor[tokens], tokens)
+
+    def _settle(self, tokens: Indices, targets: Tokens, leaders: Indices) -> None:
+        self._form.settle(tokens, targets, self.layer)
+        self.follows[tokens] = leaders
+
+    def _decide_ties(self, choice: Choice, points: Tokens) -> torch.Tensor:
+        """Settle the tied queries that can be settled; which they are."""
+        tied, members = self.active[choice.tied], self._candidates[choice.members]
+        arrived, leader = self._arrived(tied, members, choice)
+        self._settle(tied[arrived], self._form.target[leader[arrived]], leader[arrived])
+        found = StandingTies(
+            form=self._form,
+            weights=self._weights,
+            A=self._A,
+            alpha=self._alpha,
+            tolerance=self._tolerance,
+            points=points,
+            layer=self.layer,
+            queries=tied,
+            members=members,
+            offsets=choice.offsets,
+            emerged=self.emerged_at >= 0,
+        )
+        stays = found.stands & ~arrived
+        found.settle(stays)
+        first = members[choice.offsets[:-1]]
+        self.follows[tied[stays]] = found.lowest_leader[stays]
+        fresh = stays & found.joint
+        self._joint[tied[fresh & found.hears_itself]] = True
+        self.emerged_at[first[fresh]] = self.layer
+        for t in torch.nonzero(stays & (found.leaders_heard > 1))[:, 0].tolist():
+            mine = members[int(choice.offsets[t]) : int(choice.offsets[t + 1])]
+            self.ties[int(tied[t])] = mine[self.emerged_at[mine] >= 0].tolist()
+        return stays | arrived
+
+    def _arrived(self, tied: Indices, members: Indices, choice: Choice) -> tuple[torch.Tensor, Indices]:
+        """Tied queries that have come as close to a leader they listen to as the tolerance can tell; that leader."""
+        row = torch.repeat_interleave(torch.arange(len(tied), device=tied.device), choice.sizes)
+        distance = (self._form.anchor[tied[row]] - self._form.anchor[members]).abs().amax(dim=1)
+        there = (self._home[members] >= 0) & (distance <= self._tolerance * self._form.size)
+        leader = torch.full_like(tied, -1)
+        leader[row[there]] = self._home[members[there]]
+        return leader >= 0, leader
+
+    def _hear_everyone(
+        self, everyone: torch.Tensor, heard: Tokens, others_decided: bool
+    ) -> tuple[Tokens, torch.Tensor]:
+        """The zero tokens: they hear the mean of all, and stay put for ever if that is and remains zero."""
+        mass = self._weights[:, None] / self._weights.sum()
+        now = (mass * self.positions()).sum(dim=0)
+        later = (mass * self._form.target).sum(dim=0)
+        negligible = self._tolerance * self._form.size
+        still = torch.zeros_like(everyone)
+        if float(now.abs().max()) <= negligible:
+            # A symmetric set has mean zero; what rounding leaves of it must not pick a direction.
+            now = torch.zeros_like(now)
+            if others_decided and float(later.abs().max()) <= negligible:
+                still = everyone
+                tokens = self.active[everyone]
+                leaders = torch.nonzero(self.emerged_at >= 0)[:, 0]
+                lowest = leaders[0] if len(leaders) else tokens[0]
+                self._settle(tokens, now.expand(len(tokens), -1), lowest.expand(len(tokens)))
+                if len(leaders) > 1:
+                    self.ties.update((int(token), leaders.tolist()) for token in tokens)
+        return torch.where(everyone[:, None], now, heard), still
+
+    def _forget_candidates(self, points: Tokens) -> None:
+        """Drop points that no active token can ever listen to again; mark those that rest at a leader."""
+        candidates = self._candidates
+        decided = self._form.decided_at[candidates] >= 0
+        leads = self._home[candidates] == candidates
+        negligible = self._tolerance * self._form.size
+        near = decided & ((points - self._form.target[candidates]).abs().amax(dim=1) <= negligible)
+        joint = self._joint[candidates]
+        met = candidates[near & joint]
+        self._home[met] = self.follows[met]
+        # A loyal follower this close to its leader would pass for tied with it, and in truth never is.
+        at_leader = near & (self._home[self.follows[candidates].clamp_min(0)] >= 0)
+        ordinary = decided & ~leads & ~joint
+        margin = 4 * self._tolerance * float(length(points).max())
+        tied = torch.zeros_like(decided)
+        if self.ties:
+            tied = torch.isin(candidates, torch.tensor(list(self.ties), device=candidates.device))
+        gone = ordinary & ~tied & (at_leader | safely_inside(points, points[leads], margin))
+        self._candidates = candidates[~gone]

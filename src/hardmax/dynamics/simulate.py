@@ -1,0 +1,190 @@
+"""The one verb: take tokens through layers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import numpy as np
+import torch
+
+from ..attention.choice import Choice
+from ..attention.layer import AbstractLayer, HardmaxLayer
+from ..errors import InputError
+from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights
+from ..outcomes import Ending, Outcome
+from ..progress import Ticker
+from ..shapes import Array, ArrayLike, PerToken, Tokens
+from .rules import InMemory, Keep, KeepRule, Moment, StopRule, keeping
+from .start import Started, refuse_swapped_axes, start
+from .trajectory import Trajectory
+
+
+def simulate(
+    tokens: ArrayLike,
+    layer: AbstractLayer,
+    *,
+    depth: int,
+    keep: Keep = "all",
+    stop: StopRule | Iterable[StopRule] = (),
+    weights: ArrayLike | None = None,
+    seconds: float | None = None,
+    progress: bool | None = None,
+) -> Trajectory:
+    """Run tokens through ``depth`` layers.
+
+    A :class:`HardmaxLayer` is run only until every token is decided; all later layers are closed form, so asking for
+    layer 400 costs no more than asking for the limit.
+
+    Parameters
+    ----------
+    tokens
+        Shape (token, coordinate). The result has the same kind, dtype and device; computation is in float64.
+    layer
+        The layer to repeat.
+    depth
+        Number of layers.
+    keep
+        Which layers to keep: ``"all"``, ``"last"``, ``Every(k)``, a list of layers, or a rule such as ``ToDisk``.
+    stop
+        Rules that end the run early: ``Decided()``, ``Bound(limit)``.
+    weights
+        One positive weight per token: how much it counts among those that are listened to equally.
+    seconds
+        Stop after this long and give back what there is.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    >>> import numpy as np
+    >>> run = simulate(np.array([[1.0, 0.0], [0.5, 0.1], [-1.0, 0.2]]), HardmaxLayer(alpha=1.0), depth=2)
+    >>> run.tokens.shape, run.leadership.leaders
+    ((3, 3, 2), array([0, 2]))
+    """
+    if not isinstance(layer, AbstractLayer):
+        raise InputError("layer", repr(layer), "must be a layer", "pass for example HardmaxLayer(alpha=0.5)")
+    tensor, kind = as_tokens(tokens)
+    depth = as_count("depth", depth)
+    mass = as_weights(weights, tensor.shape[0], tensor.device)
+    limit = None if seconds is None else as_positive("seconds", seconds)
+    rules = tuple(stop) if isinstance(stop, Iterable) else (stop,)
+    keeper = keeping(keep, depth, tuple(tensor.shape))
+    layer = layer.for_dtype(kind.dtype)
+    tensor = tensor.to(torch.float64)
+    run = _Run(depth, keeper, rules, limit, progress)
+    started = None
+    if isinstance(layer, HardmaxLayer) and layer.V is None:
+        started = start(tensor, mass, layer)
+        outcome = run.follow(started)
+    else:
+        refuse_swapped_axes(tensor, getattr(layer, "A", None) is not None)
+        outcome = run.repeat(layer, tensor, mass)
+    return Trajectory(
+        tokens=_stacked(keeper, kind, tensor),
+        layers=np.array(keeper.layers if isinstance(keeper, InMemory) else [], dtype=np.int64),
+        outcome=outcome,
+        layer=layer,
+        weights=None if weights is None else kind.give_back(mass),
+        leadership=None if started is None else started.leadership(kind),
+        assumptions=None if started is None else started.assumptions,
+    )
+
+
+def _itself(tokens: Tokens) -> Tokens:
+    return tokens
+
+
+def _unknown() -> None:
+    return None
+
+
+def _stacked(keeper: KeepRule, kind: Kind, tokens: Tokens) -> Array:
+    states = keeper.states if isinstance(keeper, InMemory) else []
+    return kind.give_back(torch.stack(states) if states else tokens.new_zeros((0, *tokens.shape)))
+
+
+class _Run:
+    """One run: which layers to keep, when to stop, and how long it has taken."""
+
+    def __init__(
+        self,
+        depth: int,
+        keeper: KeepRule,
+        rules: tuple[StopRule, ...],
+        seconds: float | None,
+        progress: bool | None,
+    ) -> None:
+        self._depth, self._keeper, self._rules, self._seconds = depth, keeper, rules, seconds
+        self._began = time.monotonic()
+        self._progress = progress
+
+    def follow(self, started: Started) -> Outcome:
+        """Run a process that decides; once it is done, later layers are closed form."""
+        process = started.process
+        with Ticker("layers", self._depth, progress=self._progress) as ticker:
+            for layer in range(self._depth + 1):
+                ending = self._at(layer, partial(started.positions, layer), started.undecided)
+                if ending is not None:
+                    return ending
+                if layer < self._depth and not process.done:
+                    process.move()
+                ticker.advance()
+        undecided = started.undecided()
+        tail = "every token is decided" if undecided == 0 else f"{undecided} tokens are still undecided"
+        return Outcome(Ending.DEPTH_REACHED, f"{self._depth} layers were run and {tail}")
+
+    def repeat(self, layer: AbstractLayer, tokens: Tokens, weights: PerToken) -> Outcome:
+        """Repeat a layer that has no closed form."""
+        with Ticker("layers", self._depth, progress=self._progress) as ticker:
+            for k in range(self._depth + 1):
+                ending = self._at(k, partial(_itself, tokens), _unknown)
+                if ending is not None:
+                    return ending
+                if k < self._depth:
+                    following = layer.step(tokens, weights)
+                    if not bool(torch.isfinite(following).all()):
+                        self._keep_last(k, tokens)
+                        return Outcome(
+                            Ending.DIVERGED,
+                            f"layer {k + 1} is no longer finite; layers up to {k} are kept",
+                            "use a smaller V or step, or stop earlier with Bound(limit)",
+                        )
+                    tokens = following
+                ticker.advance()
+        return Outcome(Ending.DEPTH_REACHED, f"{self._depth} layers were run")
+
+    def _at(self, layer: int, state: Callable[[], Tokens], undecided: Callable[[], int | None]) -> Outcome | None:
+        """Keep this layer if wanted; say why the run ends here, if it does before its time."""
+        ending = self._ending(layer, state, undecided) if layer < self._depth else None
+        if self._keeper.wants(layer, ending is not None or layer == self._depth):
+            self._keeper.store(layer, state())
+        return ending
+
+    def _ending(self, layer: int, state: Callable[[], Tokens], undecided: Callable[[], int | None]) -> Outcome | None:
+        if self._rules:
+            moment = Moment(layer, state(), undecided())
+            for rule in self._rules:
+                reason = rule.reason(moment)
+                if reason is not None:
+                    return Outcome(Ending.STOPPED, f"at layer {layer} {reason}")
+        if self._seconds is not None and time.monotonic() - self._began > self._seconds:
+            return Outcome(
+                Ending.OUT_OF_TIME,
+                f"{layer} of {self._depth} layers were run in {self._seconds:g} seconds",
+                "allow more seconds, or ask for fewer layers",
+            )
+        return None
+
+    def _keep_last(self, layer: int, tokens: Tokens) -> None:
+        if self._keeper.wants(layer, True) and not self._keeper.wants(layer, False):
+            self._keeper.store(layer, tokens)
+
+
+def choose(tokens: ArrayLike, layer: HardmaxLayer) -> Choice:
+    """Who listens to whom in one layer: the sets C_i, as a :class:`hardmax.Choice`.
+
+    >>> choose([[1.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], HardmaxLayer()).first.tolist()
+    [0, 0, 2]
+    """
+    tensor, kind = as_tokens(tokens)
+    return layer.for_dtype(kind.dtype).choose(tensor.to(torch.float64))

@@ -1,0 +1,136 @@
+r"""Which tied tokens stay tied for ever, and where they go.
+
+A token i listens to the set C of points on a face of the hull. Split C into the decided members D and the active
+members U, and let :math:`d_k \to d_\infty` be the weighted mean of D now and in the limit, u the mean of U, and s the
+share of U in the weight of C. The tie is **standing** when
+
+1. every active member listens to exactly C as well, and every decided one goes straight to a target that is on the
+   face too, that is, attains :math:`\max_y \langle A z_i, y\rangle`;
+2. every member and every target attains :math:`\max_y \langle A d_k, y\rangle` and
+   :math:`\max_y \langle A d_\infty, y\rangle`.
+
+Then C stays the same for ever, and the mean it offers solves a linear recursion (``docs/devdocs/ties.rst``): with
+:math:`e = d_k - d_\infty`,
+
+.. math:: u_m = d_\infty + \rho^m (u_0 - d_\infty) + \tfrac{1-s}{s}\,(\rho^m - r^m)\,e, \quad \rho = r(1+\alpha s),
+          \qquad z_{i,m} = u_m + r^m (z_i - u_0).
+
+Without active members (s = 0) this is :math:`z_{i,m} = d_\infty + r^m (z_i - d_\infty + m \alpha e)`; without decided
+ones (s = 1) the members are joint leaders, which meet at u.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from ..attention.choice import apply, score, slack
+from ..attention.search import attended
+from ..shapes import Indices, PerToken, Square, Tokens
+from .closed_form import ClosedForm
+
+
+class StandingTies:
+    """The tied queries of one layer, and which of them are standing."""
+
+    def __init__(
+        self,
+        *,
+        form: ClosedForm,
+        weights: PerToken,
+        A: Square,
+        alpha: float,
+        tolerance: float,
+        points: Tokens,
+        layer: int,
+        queries: Indices,
+        members: Indices,
+        offsets: Indices,
+        emerged: torch.Tensor,
+    ) -> None:
+        self._form, self._alpha, self._layer, self._queries = form, alpha, layer, queries
+        self._A, self._tolerance, self._points = A, tolerance, points
+        self._members, self._rows = members, len(queries)
+        row = torch.repeat_interleave(torch.arange(len(queries), device=queries.device), offsets.diff())
+        self._row = row
+        decided = form.decided_at[members] >= 0
+        places = form.positions(layer, members)
+        targets = form.target[members]
+        mass = weights[members]
+
+        heavy_decided, self._now = self._weighted(mass * decided, places)
+        _, self._later = self._weighted(mass * decided, targets)
+        heavy_active, self._active_mean = self._weighted(mass * ~decided, places)
+        self._share = heavy_active / (heavy_active + heavy_decided)
+        lonely = (heavy_decided == 0)[:, None]  # joint leaders: nobody else to go by
+        self._now = torch.where(lonely, self._active_mean, self._now)
+        self._later = torch.where(lonely, self._active_mean, self._later)
+
+        self.joint = heavy_decided == 0
+        self.hears_itself = self._any(members == queries[row])
+        self.leaders_heard = torch.zeros_like(queries).index_add(0, row, emerged[members].to(torch.int64))
+        self.lowest_leader = self._lowest(torch.where(emerged[members], members, len(weights)))
+        self.lowest_leader = torch.where(self.joint, members[offsets[:-1]], self.lowest_leader)
+        self.stands = self._alike(row, decided) & (self.joint | (self.leaders_heard > 0))
+        self._check_attained(decided, places, targets)
+
+    def settle(self, which: torch.Tensor) -> None:
+        """Give these queries their closed form."""
+        tokens, later = self._queries[which], self._later[which]
+        share, gap = self._share[which][:, None], (self._now - self._later)[which]
+        self._form.settle(tokens, later, self._layer)
+        negligible = self._tolerance * self._form.size
+        heard = torch.where(share > 0, self._active_mean[which], later)
+        odds = torch.where(share > 0, (1 - share) / share.clamp_min(1e-300), 0.0)
+        slow = torch.where(share > 0, heard - later + odds * gap, 0.0)
+        resonant = torch.where(share > 0, 0.0, self._alpha * gap)
+        bent = (slow.abs().amax(dim=1) > negligible) | (resonant.abs().amax(dim=1) > negligible)
+        if bool(bent.any()):
+            rate = (1 + self._alpha * share[:, 0]) / (1 + self._alpha)
+            self._form.bend(tokens[bent], rate[bent], slow[bent], resonant[bent])
+
+    def _check_attained(self, decided: torch.Tensor, places: Tokens, targets: Tokens) -> None:
+        asks = [
+            apply(self._A, self._form.anchor[self._queries]),
+            apply(self._A, self._now),
+            apply(self._A, self._later),
+        ]
+        for number, ask in enumerate(asks):
+            if not bool(self.stands.any()):
+                return
+            best = attended(ask, self._points, tolerance=self._tolerance).best
+            least = (best - slack(ask, self._points, self._tolerance))[self._row]
+            asked = ask[self._row]
+            reached = score(asked, targets) >= least
+            if number:
+                reached &= score(asked, places) >= least
+            self.stands &= self._all(reached | (~decided if number == 0 else torch.zeros_like(decided)))
+
+    def _alike(self, row: Indices, decided: torch.Tensor) -> torch.Tensor:
+        """Rows whose active members all listen to the same set, and whose decided members go straight."""
+        generator = torch.Generator().manual_seed(0)
+        keys = torch.randint(-(2**62), 2**62, (len(self._form.anchor),), generator=generator).to(row.device)
+        # A number per set: equal sets get equal numbers, others differ but for odds of about 2^-60.
+        name = torch.zeros_like(self._queries).index_add(0, row, keys[self._members])
+        row_of = torch.full((len(self._form.anchor),), -1, device=row.device)
+        row_of[self._queries] = torch.arange(self._rows, device=row.device)
+        theirs = row_of[self._members]
+        same = (theirs >= 0) & (name[theirs] == name[row])
+        return self._all(torch.where(decided, ~self._form.special[self._members], same))
+
+    def _weighted(self, mass: PerToken, values: Tokens) -> tuple[PerToken, Tokens]:
+        total = torch.zeros(self._rows, dtype=values.dtype, device=values.device).index_add(0, self._row, mass)
+        summed = torch.zeros(self._rows, values.shape[1], dtype=values.dtype, device=values.device)
+        summed = summed.index_add(0, self._row, mass[:, None] * values)
+        return total, summed / torch.where(total > 0, total, 1.0)[:, None]
+
+    def _any(self, flags: torch.Tensor) -> torch.Tensor:
+        found = torch.zeros(self._rows, dtype=torch.bool, device=flags.device)
+        found[self._row[flags]] = True
+        return found
+
+    def _all(self, flags: torch.Tensor) -> torch.Tensor:
+        return ~self._any(~flags)
+
+    def _lowest(self, values: Indices) -> Indices:
+        start = torch.full((self._rows,), torch.iinfo(torch.int64).max, device=values.device)
+        return start.scatter_reduce(0, self._row, values, reduce="amin")

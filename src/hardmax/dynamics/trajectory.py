@@ -1,0 +1,81 @@
+"""What a simulation gives back: tokens at the layers that were kept, and what became of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..attention.layer import AbstractLayer
+from ..outcomes import Outcome
+from ..shapes import Array
+from .assumptions import Assumptions
+from .leadership import Leadership
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Tokens through the layers.
+
+    ``tokens[k]`` are the tokens, ``(token, coordinate)``, at layer ``layers[k]`` (or at time ``times[k]`` of a flow).
+    """
+
+    tokens: Array
+    """Shape (kept, token, coordinate)."""
+    layers: np.ndarray
+    """The layer of each kept state; layer 0 is the input."""
+    outcome: Outcome
+    layer: AbstractLayer
+    """The layer that was repeated."""
+    times: np.ndarray | None = None
+    """The time of each kept state, for flows in continuous time."""
+    weights: Array | None = None
+    """The weight of each token, when weights were given."""
+    leadership: Leadership | None = None
+    """Who leads and who follows as far as the run went, for layers that decide (see :class:`HardmaxLayer`)."""
+    assumptions: Assumptions | None = None
+    """Which assumptions of Theorem 1.1 hold for these tokens and this layer."""
+
+    @property
+    def final(self) -> Array:
+        """The tokens at the last kept layer."""
+        return self.tokens[-1]
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __str__(self) -> str:
+        kept, n, d = self.tokens.shape
+        return f"Trajectory of {n} tokens in {d} dimensions, {kept} states kept; {self.outcome}"
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The run as an :class:`xarray.Dataset` with labelled axes ``layer``, ``token`` and ``coordinate``."""
+        import xarray
+
+        values = np.asarray(self.tokens)
+        data: dict[str, tuple[tuple[str, ...], np.ndarray]] = {"tokens": (("layer", "token", "coordinate"), values)}
+        coordinates: dict[str, object] = {
+            "layer": self.layers,
+            "token": np.arange(values.shape[1]),
+            "coordinate": np.arange(values.shape[2]),
+        }
+        if self.times is not None:
+            coordinates["time"] = ("layer", self.times)
+        if self.weights is not None:
+            data["weights"] = (("token",), np.asarray(self.weights))
+        if self.leadership is not None:
+            data["follows"] = (("token",), np.asarray(self.leadership.follows))
+            data["decided_at"] = (("token",), np.asarray(self.leadership.decided_at))
+            data["emerged_at"] = (("leader",), np.asarray(self.leadership.emerged_at))
+            coordinates["leader"] = np.asarray(self.leadership.leaders)
+        attributes = {
+            "outcome": self.outcome.ending.value,
+            "outcome_sentence": self.outcome.sentence,
+            "outcome_remedy": self.outcome.remedy,
+            "rule": str(self.layer),
+        }
+        return xarray.Dataset(data, coords=coordinates, attrs=attributes)

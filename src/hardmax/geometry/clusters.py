@@ -1,0 +1,220 @@
+r"""Which clusters form, where, and how fast.
+
+Theorem 1.1: every token converges to a point of a finite set S, the leaders' positions (vertices of the
+polytope K) and some points of faces of K. Once decided, a token approaches its limit by the factor
+:math:`1/(1+\alpha)` a layer, so that is the rate of every cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ..dynamics.equilibrium import Equilibrium
+from ..dynamics.trajectory import Trajectory
+from .reading import Result, Roles, hardmax_layer, plain, result, roles, states
+
+if TYPE_CHECKING:
+    import pandas
+
+Kind = Literal["vertex", "face", "undecided"]
+
+# Limit points closer than this, relative to the largest coordinate, are one.
+_GRAIN = 1e-12
+# Relative distances to the limit below this are mostly rounding: no rate is measured there.
+_MEASURABLE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """The tokens that end at one point."""
+
+    centre: np.ndarray
+    kind: Kind
+    """``"vertex"`` at a leader, ``"face"`` between leaders that tie for ever (for a token at rest at zero the
+    whole polytope), ``"undecided"`` where the limit is not known yet."""
+    leaders: np.ndarray
+    """The leader, or the leaders in whose face the point lies."""
+    members: np.ndarray
+    """All tokens of the cluster, its leader among them, ascending."""
+    weight: float
+    """Summed weight of the members."""
+    rate: float
+    r"""Measured factor a layer by which the cluster shrinks, to hold against :math:`1/(1+\alpha)`; NaN where
+    there is nothing to measure: a limit, no member that moves, or too few kept layers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """All clusters of a run or a limit: those at leaders first, then on faces, then undecided tokens."""
+
+    centres: np.ndarray
+    """Shape (cluster, coordinate)."""
+    kinds: tuple[Kind, ...]
+    cluster_of: np.ndarray
+    """The cluster of each token."""
+    leaders: tuple[np.ndarray, ...]
+    weights: np.ndarray
+    """Summed weight of each cluster."""
+    rates: np.ndarray
+    """Measured factor of convergence a layer of each cluster; see :class:`Cluster`."""
+    theory: float
+    r"""The factor that the theory gives, :math:`1/(1+\alpha)`."""
+
+    def __len__(self) -> int:
+        return len(self.centres)
+
+    def __getitem__(self, k: int) -> Cluster:
+        if not -len(self) <= k < len(self):
+            raise IndexError(f"there are {len(self)} clusters, not {k}")
+        k = k % len(self)
+        members = self._order[self._starts[k] : self._starts[k + 1]]
+        return Cluster(
+            self.centres[k],
+            self.kinds[k],
+            self.leaders[k],
+            members,
+            float(self.weights[k]),
+            float(self.rates[k]),
+        )
+
+    def __iter__(self) -> Iterator[Cluster]:
+        return (self[k] for k in range(len(self)))
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of tokens in each cluster."""
+        return np.diff(self._starts)
+
+    def __str__(self) -> str:
+        return str(self.to_pandas().to_string(index=False, max_rows=20))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """One row a cluster."""
+        import pandas
+
+        names = [" ".join(str(leader) for leader in found) for found in self.leaders]
+        table: dict[str, object] = {
+            "kind": self.kinds,
+            "leaders": names,
+            "size": self.sizes,
+            "weight": self.weights,
+            "rate": self.rates,
+            "theory": np.full(len(self), self.theory),
+        }
+        for k in range(self.centres.shape[1]):
+            table[f"x{k}"] = self.centres[:, k]
+        return pandas.DataFrame(table)
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        return np.argsort(self.cluster_of, kind="stable")
+
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        counts = np.bincount(self.cluster_of, minlength=len(self.centres))
+        return np.concatenate([[0], np.cumsum(counts)])
+
+
+def clusters(run: Result) -> Clusters:
+    """The clusters that the tokens of a run or a limit form.
+
+    >>> import hardmax as hm
+    >>> tokens = [[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]]
+    >>> found = clusters(hm.simulate(tokens, hm.HardmaxLayer(alpha=0.5), depth=20))
+    >>> [(c.kind, c.members.tolist(), round(c.rate, 6)) for c in found]
+    [('vertex', [0, 1], 0.666667), ('vertex', [2], nan)]
+    """
+    run = result("run", run)
+    who = roles(run)
+    alpha = float(hardmax_layer(run).alpha)
+    limits = plain(run.positions).astype(np.float64) if isinstance(run, Equilibrium) else _limits(run, who, alpha)
+    cluster_of, first = _group(limits, who)
+    kinds: list[Kind] = ["vertex"] * len(who.leaders)
+    named = [who.leaders[k : k + 1] for k in range(len(who.leaders))]
+    for token in first[len(named) :].tolist():
+        kinds.append("undecided" if who.follows[token] < 0 else "face")
+        named.append(who.ties[token] if token in who.ties else who.leaders[:0])
+    mass = np.ones(len(limits)) if run.weights is None else plain(run.weights).astype(np.float64)
+    centres = limits[first]
+    rates = np.full(len(first), np.nan)
+    if isinstance(run, Trajectory):
+        rates = _rates(run, who, centres, cluster_of)
+        rates[[kind == "undecided" for kind in kinds]] = np.nan
+    return Clusters(
+        centres=centres,
+        kinds=tuple(kinds),
+        cluster_of=cluster_of,
+        leaders=tuple(named),
+        weights=np.bincount(cluster_of, weights=mass, minlength=len(first)),
+        rates=rates,
+        theory=1.0 / (1.0 + alpha),
+    )
+
+
+def _limits(run: Trajectory, who: Roles, alpha: float) -> np.ndarray:
+    r"""The limit of each token from the kept states: its leader's, or along the line on which it moves.
+
+    A decided token moves by :math:`z^b = c + \rho (z^a - c)` with :math:`\rho = (1+\alpha)^{a-b}`, so two kept
+    layers since it was decided give c. With one alone, the state itself is the best that is known.
+    """
+    kept = states(run)
+    last = int(run.layers[-1])
+    limits: np.ndarray = kept[-1].copy()
+    itself = np.arange(len(limits))
+    special = np.zeros(len(limits), dtype=bool)
+    special[who.ties.tokens] = True
+    special[who.leaders] = True
+    for k in range(len(kept) - 2, -1, -1):
+        # Going back in depth, so that the earliest layer since the decision is the one that counts.
+        rows = np.flatnonzero(special & (who.decided_at >= 0) & (who.decided_at <= int(run.layers[k])))
+        ratio = (1.0 + alpha) ** (int(run.layers[k]) - last)
+        limits[rows] = kept[-1][rows] + (kept[-1][rows] - kept[k][rows]) * (ratio / (1.0 - ratio))
+    loyal = (who.follows >= 0) & (who.follows != itself) & ~special
+    limits[loyal] = limits[who.follows[loyal]]
+    return limits
+
+
+def _group(limits: np.ndarray, who: Roles) -> tuple[np.ndarray, np.ndarray]:
+    """The cluster of each token, and a token of each cluster: leaders, then faces, then undecided."""
+    count = len(limits)
+    row = np.full(count, -1)
+    row[who.leaders] = np.arange(len(who.leaders))
+    cluster_of = np.where(who.follows >= 0, row[np.maximum(who.follows, 0)], -1)
+    cluster_of[who.ties.tokens] = -1
+    firsts = [who.leaders]
+    grain = _GRAIN * max(float(np.abs(limits).max()), float(np.finfo(np.float64).tiny))
+    tied = np.zeros(count, dtype=bool)
+    tied[who.ties.tokens] = True
+    for others in (np.flatnonzero(tied), np.flatnonzero((cluster_of < 0) & ~tied)):
+        if len(others):
+            cells = np.round(limits[others] / grain)
+            _, first, which = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+            rank = np.argsort(np.argsort(first))
+            cluster_of[others] = sum(len(f) for f in firsts) + rank[which.reshape(-1)]
+            firsts.append(others[np.sort(first)])
+    return cluster_of, np.concatenate(firsts)
+
+
+def _rates(run: Trajectory, who: Roles, centres: np.ndarray, cluster_of: np.ndarray) -> np.ndarray:
+    """For each cluster, how its largest distance shrinks a layer, from when all members are decided."""
+    kept = states(run)
+    size = max(float(np.abs(kept).max()), float(np.finfo(np.float64).tiny))
+    decided = np.zeros(len(centres), dtype=np.int64)
+    np.maximum.at(decided, cluster_of, who.decided_at)
+    first = np.full((2, len(centres)), np.nan)  # layer and radius at the first usable state
+    rates = np.full(len(centres), np.nan)
+    for k, state in enumerate(kept):
+        distance = np.sqrt((((state - centres[cluster_of]) / size) ** 2).sum(axis=1))
+        radius = np.zeros(len(centres))
+        np.maximum.at(radius, cluster_of, distance)
+        usable = (decided <= run.layers[k]) & (radius > _MEASURABLE)
+        begin = usable & np.isnan(first[0])
+        later = usable & ~np.isnan(first[0])
+        first[0, begin], first[1, begin] = run.layers[k], radius[begin]
+        rates[later] = (radius[later] / first[1, later]) ** (1.0 / (run.layers[k] - first[0, later]))
+    return rates

@@ -1,0 +1,161 @@
+"""Whom every token listens to at one layer of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ..attention.choice import Choice, apply, default_tolerance
+from ..attention.distinct import distinct
+from ..attention.layer import HardmaxLayer
+from ..attention.scaling import scaled_down
+from ..attention.search import attended
+from ..dynamics.leadership import Ties
+from ..dynamics.trajectory import Trajectory
+from ..errors import InputError
+from ..shapes import Indices, Tokens
+from .reading import Roles, hardmax_layer, plain, states
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """Whom every token listens to at one layer."""
+
+    layer: int
+    follows: np.ndarray
+    """The token listened to; the lowest index where there are several."""
+    ties: Ties
+    """All of them, for the tokens that listen to several."""
+    leads: np.ndarray
+    """True for tokens that listen to themselves alone: the leaders that have emerged by this layer."""
+    hears_everyone: np.ndarray
+    """True for tokens at zero that are not at rest there: they listen to all tokens alike."""
+
+
+def attention_at(run: Trajectory, k: int) -> Attention:
+    """Whom every token listens to in the ``k``-th kept state of a run of a hardmax layer.
+
+    Tokens that are decided by then listen to their leaders, which is known without looking; only the others
+    are asked. At deep layers a follower is so close to its leader that looking could not tell them apart.
+
+    >>> import hardmax as hm
+    >>> run = hm.simulate([[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], hm.HardmaxLayer(alpha=0.5), depth=1)
+    >>> attention_at(run, 0).follows.tolist(), attention_at(run, 0).leads.tolist()
+    ([0, 0, 2], [True, False, True])
+    """
+    kept = states(_trajectory(run))
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not -len(kept) <= k < len(kept):
+        remedy = f"pass k from 0 to {len(kept) - 1}, or -1 for the last"
+        raise InputError("k", repr(k), "must be the number of a kept state", remedy)
+    state, number = kept[k], int(run.layers[k])
+    dtype = torch.float32 if plain(run.tokens).dtype == np.float32 else torch.float64
+    layer = hardmax_layer(run).for_dtype(dtype)
+    known = None if run.leadership is None else Roles.of(run.leadership)
+    decided = np.zeros(len(state), dtype=bool)
+    if known is not None:
+        decided = (known.decided_at >= 0) & (known.decided_at <= number)
+    asked = _ask(layer, state, np.flatnonzero(~decided))
+    if known is None:
+        return Attention(number, asked.follows, _ties(asked.ties), asked.leads, asked.everyone)
+
+    alias = _leader_if_arrived(state, known, decided, default_tolerance(dtype))
+    leads = np.zeros(len(state), dtype=bool)
+    leads[known.leaders[known.emerged_at <= number]] = True
+    ties = {i: np.unique(alias[members]) for i, members in asked.ties.items()}
+    ties |= {i: known.ties[i] for i in known.ties if decided[i]}
+    return Attention(
+        layer=number,
+        follows=np.where(decided, known.follows, alias[asked.follows]),
+        ties=_ties({i: members for i, members in ties.items() if len(members) > 1}),
+        leads=leads[asked.name],
+        hears_everyone=asked.everyone,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """What the asked tokens answer; the others are said to listen to themselves."""
+
+    name: np.ndarray  # lowest index of the tokens at the same point
+    follows: np.ndarray
+    ties: dict[int, np.ndarray]
+    leads: np.ndarray
+    everyone: np.ndarray
+
+
+def _ask(layer: HardmaxLayer, state: np.ndarray, asked: np.ndarray) -> _Answers:
+    found = distinct(torch.from_numpy(state), torch.ones(len(state), dtype=torch.float64))
+    first = found.first.numpy()
+    point_of = np.arange(len(state)) if found.point_of is None else found.point_of.numpy()
+    name = first[point_of]
+    follows, everyone = name.copy(), np.zeros(len(state), dtype=bool)
+    ties: dict[int, np.ndarray] = {}
+    if len(asked):
+        queries, row = np.unique(point_of[asked], return_inverse=True)
+        choice = _choose(layer, found.points, torch.from_numpy(queries))
+        follows[asked] = first[choice.first.numpy()][row]
+        everyone[asked] = choice.everyone.numpy()[row]
+        tied = choice.tied.numpy()
+        place = np.searchsorted(tied, row)
+        several = (place < len(tied)) & (np.append(tied, -1)[np.minimum(place, len(tied))] == row)
+        for i, t in zip(asked[several].tolist(), place[several].tolist(), strict=True):
+            members = choice.members[int(choice.offsets[t]) : int(choice.offsets[t + 1])].numpy()
+            ties[i] = np.sort(first[members])
+            follows[i] = ties[i][0]
+    leads = np.zeros(len(state), dtype=bool)
+    leads[asked] = (follows == name)[asked] & ~everyone[asked]
+    leads[list(ties)] = False
+    return _Answers(name, follows, ties, leads, everyone)
+
+
+def _choose(layer: HardmaxLayer, points: Tokens, queries: Indices) -> Choice:
+    """The choice of some of the points; like ``layer.choose`` but without asking everybody."""
+    if layer.tolerance == "exact":
+        return _restricted(layer.choose(points), queries)
+    scaled, _ = scaled_down("tokens", points)
+    A, _ = scaled_down("A", layer.score_matrix(points))
+    tolerance = default_tolerance(points.dtype) if layer.tolerance is None else layer.tolerance
+    return attended(apply(A, scaled[queries]), scaled, tolerance=tolerance)
+
+
+def _restricted(choice: Choice, queries: Indices) -> Choice:
+    place = torch.full((len(choice),), -1, dtype=torch.int64)
+    place[queries] = torch.arange(len(queries))
+    kept = place[choice.tied] >= 0
+    sizes = choice.sizes[kept]
+    return Choice(
+        first=choice.first[queries],
+        best=choice.best[queries],
+        everyone=choice.everyone[queries],
+        tied=place[choice.tied[kept]],
+        offsets=torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)]),
+        members=choice.members[torch.repeat_interleave(kept, choice.sizes)],
+    )
+
+
+def _leader_if_arrived(state: np.ndarray, known: Roles, decided: np.ndarray, tolerance: float) -> np.ndarray:
+    """For each token itself, or its leader where it is loyal and too close to it to be told apart."""
+    itself = np.arange(len(state))
+    leader = np.where(decided, known.follows, itself)
+    distance = np.abs(state - state[leader]).max(axis=1)
+    return np.where(distance <= tolerance * np.abs(state).max(), leader, itself)
+
+
+def _trajectory(run: object) -> Trajectory:
+    if not isinstance(run, Trajectory):
+        raise InputError(
+            "run",
+            type(run).__name__,
+            "must be a Trajectory",
+            "a limit has no layers: pass what hm.simulate gives",
+        )
+    return run
+
+
+def _ties(listed: dict[int, np.ndarray]) -> Ties:
+    tokens = np.array(sorted(listed), dtype=np.int64)
+    members = [listed[int(i)] for i in tokens]
+    offsets = np.cumsum([0, *(len(m) for m in members)], dtype=np.int64)
+    return Ties(tokens, offsets, np.concatenate(members, dtype=np.int64) if members else offsets[:0])

@@ -1,0 +1,174 @@
+"""A report: sections of words, numbers, tables and pictures, as one HTML page that needs nothing else.
+
+The page carries its style and its pictures inside itself and asks the network for nothing, so it can be
+mailed, archived or opened from a memory stick.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+from .._version import __version__
+from ..errors import InputError
+from ..files import write_text
+from .tables import Cell, Table, shown
+
+_SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"GIF8": "image/gif",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"<?xml": "image/svg+xml",
+    b"<svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An encoded picture (PNG, GIF, JPEG or SVG), what it shows in words, and the caption under it."""
+
+    data: bytes
+    caption: str
+    alt: str = ""
+    """What the picture shows, for readers who cannot see it; the caption when left out."""
+    narrow: bool = False
+    """Set at about half the width of the page: for a single panel."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.data, bytes) or not any(self.data.startswith(s) for s in _SIGNATURES):
+            raise InputError(
+                "data",
+                f"{type(self.data).__name__} {self.data[:8]!r}",
+                "must be the bytes of a PNG, GIF, JPEG or SVG picture",
+                'draw with hardmax.figures and pass figure_bytes(figure, "png")',
+            )
+
+    def to_html(self) -> str:
+        """A figure element with the picture inside."""
+        kind = next(mime for start, mime in _SIGNATURES.items() if self.data.startswith(start))
+        source = f"data:{kind};base64,{base64.b64encode(self.data).decode('ascii')}"
+        alt = html.escape(self.alt or self.caption, quote=True)
+        side = ' class="narrow"' if self.narrow else ""
+        return (
+            f'<figure{side}><img src="{source}" alt="{alt}">'
+            f"<figcaption>{_inline(self.caption)}</figcaption></figure>"
+        )
+
+
+@dataclass(frozen=True)
+class Section:
+    """One stop of a report; the methods add to it in reading order and give it back for the next."""
+
+    title: str
+    _parts: list[str] = field(default_factory=list)
+
+    def text(self, words: str) -> Section:
+        """Add paragraphs, parted by empty lines; `back-ticks` set code."""
+        for paragraph in re.split(r"\n\s*\n", words.strip()):
+            self._parts.append(f"<p>{_inline(' '.join(paragraph.split()))}</p>")
+        return self
+
+    def numbers(self, values: Mapping[str, Cell]) -> Section:
+        """Add a row of large numbers, each over its label."""
+        entries = "".join(
+            f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(shown(value))}</dd></div>"
+            for label, value in values.items()
+        )
+        self._parts.append(f'<dl class="numbers">{entries}</dl>')
+        return self
+
+    def table(self, table: Table) -> Section:
+        """Add a table."""
+        self._parts.append(table.to_html())
+        return self
+
+    def picture(self, data: bytes, caption: str, *, alt: str = "", narrow: bool = False) -> Section:
+        """Add an encoded picture with its caption (see :class:`Picture`)."""
+        self._parts.append(Picture(data, caption, alt, narrow).to_html())
+        return self
+
+    def code(self, source: str) -> Section:
+        """Add a block of code or of a command's output, set as it is."""
+        self._parts.append(f'<pre tabindex="0"><code>{html.escape(source.strip(chr(10)))}</code></pre>')
+        return self
+
+    @property
+    def anchor(self) -> str:
+        """The name by which the section is linked."""
+        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-") or "section"
+
+    def to_html(self) -> str:
+        """A section element."""
+        parts = "\n".join(self._parts)
+        return f'<section id="{self.anchor}">\n<h2>{html.escape(self.title)}</h2>\n{parts}\n</section>'
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page: a title, a sentence or two that lead in, and sections.
+
+    >>> page = Report("Two tokens", lead="One leads.")
+    >>> _ = page.section("Numbers").text("As `simulate` found.").numbers({"leaders": 1})
+    >>> "<dd>1</dd>" in page.to_html()
+    True
+    """
+
+    title: str
+    lead: str = ""
+    footer: str = f"Made by hardmax {__version__}. Everything on this page is inside this file."
+    sections: list[Section] = field(default_factory=list)
+
+    def section(self, title: str) -> Section:
+        """Begin a new section and give it back."""
+        section = Section(title)
+        if any(section.anchor == other.anchor for other in self.sections):
+            raise InputError(
+                "title", repr(title), "must be new on this page", "give every section its own title"
+            )
+        self.sections.append(section)
+        return section
+
+    def to_html(self) -> str:
+        """The whole page."""
+        style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+        links = "".join(f'<li><a href="#{s.anchor}">{html.escape(s.title)}</a></li>' for s in self.sections)
+        contents = f'<nav aria-label="On this page"><ul>{links}</ul></nav>' if len(self.sections) > 1 else ""
+        lead = f'<p class="lead">{_inline(self.lead)}</p>' if self.lead else ""
+        body = "\n".join(section.to_html() for section in self.sections)
+        return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{html.escape(self.title)}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<h1>{html.escape(self.title)}</h1>
+{lead}
+{contents}
+</header>
+<main>
+{body}
+</main>
+<footer><p>{_inline(self.footer)}</p></footer>
+</body>
+</html>
+"""
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page, whole or not at all."""
+        return write_text(path, self.to_html())
+
+
+def _inline(words: str) -> str:
+    """Escaped text in which `back-ticks` set code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(words))
