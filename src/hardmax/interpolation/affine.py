@@ -30,15 +30,14 @@ class AffineMap:
 
     def changed(self) -> list[int]:
         """The coordinates that are not simply copied."""
-        return [
-            i for i, row in enumerate(self.rows) if self.shift[i] != 0 or row != ((i, ONE),)
-        ]
+        return [i for i, row in enumerate(self.rows) if self.shift[i] != 0 or row != ((i, ONE),)]
 
     def reads(self) -> list[int]:
         """The coordinates that a token must have at zero to be left where it is (when nothing is shifted)."""
-        return sorted({j for i, row in enumerate(self.rows) for j, m in row if i != j or m != 1} | {
-            i for i, row in enumerate(self.rows) if not any(j == i for j, _ in row)
-        })
+        return sorted(
+            {j for i, row in enumerate(self.rows) for j, m in row if i != j or m != 1}
+            | {i for i, row in enumerate(self.rows) if not any(j == i for j, _ in row)}
+        )
 
 
 def affine_map(block: Block, active: Sequence[Neuron], dimension: int) -> AffineMap:
@@ -76,9 +75,16 @@ class SignFilter:
         self.groups = [np.array(members) for members in readings.values()]
         self.readings = to_floats(readings, dimension)
         self.slack = (dimension + 6) * _ULP
+        # Weights so small that rounding them is not relative any more: nothing is decided by floats then.
+        self.blind = [
+            any(c and abs(c) < _TINY for c in [*row, *self.bias[members]])
+            for row, members in zip(self.readings.tolist(), self.groups, strict=True)
+        ]
 
     def _levels(self, group: int, middle: np.ndarray, radius: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``<u, x>`` for one reading vector, and a bound on its error before the bias is added."""
+        if self.blind[group]:
+            return np.zeros(len(middle)), np.full(len(middle), np.inf)
         support = np.flatnonzero(self.readings[group])
         u = self.readings[group][support]
         x = middle[:, support]

@@ -16,7 +16,7 @@ NAMES = ("eta", "U", "b", "W", "rho", "B_left", "B_right", "V_left", "V_right")
 
 
 def stacked(blocks: Sequence[Block], dimension: int) -> dict[str, np.ndarray]:
-    """``eta, rho`` (block), ``U`` (block, h, d), ``b`` (block, h), ``W`` (block, d, h), ``B_left`` … (block, rank, d)."""
+    """``eta, rho`` (block); ``U, b, W`` (block, h, d), (block, h), (block, d, h); factors (block, rank, d)."""
     count, d = len(blocks), dimension
     width = max(len(block.neurons) for block in blocks)
     B_rank = max(len(block.B) for block in blocks)

@@ -72,7 +72,8 @@ class Certificate:
         head = (
             f"PROVED in {self.arithmetic}: T(X) = Y for all {self.sequences} sequences ({self.tokens} tokens)"
             if self.proved
-            else f"NOT PROVED: {len(self.failures)} of {self.sequences} sequences fail, {len(self.problems)} claims are wrong"
+            else f"NOT PROVED: {len(self.failures)} of {self.sequences} sequences fail, "
+            f"{len(self.problems)} claims are wrong"
         )
         lines = [head, f"  data       sha256 {self.data_hash}", f"  attention  {self.attention}"]
         lines.append(
@@ -137,9 +138,7 @@ class Proof:
     """Bits of the balls used; 0 when every number stayed rational."""
 
 
-def prove(
-    blocks: Sequence[Block], data: DataSet, heat: fmpq | None, progress: Progress | None = None
-) -> Proof:
+def prove(blocks: Sequence[Block], data: DataSet, heat: fmpq | None, progress: Progress | None = None) -> Proof:
     """Check T(X) = Y for every pair, raising the precision of balls until every sign is decided."""
     if heat is None or all(not block.B for block in blocks):
         # Without scores softmax weights are all equal, so every number stays rational at every temperature.
@@ -218,12 +217,8 @@ def _prove_in_parallel(blocks: Sequence[Block], data: DataSet, heat: fmpq | None
         for share, proof in zip(shares, proofs, strict=True)
         for failure in proof.failures
     ]
-    margins = Margins(
-        min(proof.margins.activation for proof in proofs), min(proof.margins.score for proof in proofs)
-    )
-    return Proof(
-        tuple(sorted(failures, key=lambda f: f.sequence)), margins, max(proof.precision for proof in proofs)
-    )
+    margins = Margins(min(proof.margins.activation for proof in proofs), min(proof.margins.score for proof in proofs))
+    return Proof(tuple(sorted(failures, key=lambda f: f.sequence)), margins, max(proof.precision for proof in proofs))
 
 
 def float64_error(network: ExactTransformer, dtype: torch.dtype = torch.float64) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from typing import Literal, get_args
 
@@ -114,7 +115,10 @@ def read_temperature(temperature: object) -> fmpq:
     heat = rational("temperature", temperature)
     if heat <= 0:
         raise InputError(
-            "temperature", str(temperature), "must be positive", "pass temperature > 0, or attention='hardmax' for its limit"
+            "temperature",
+            str(temperature),
+            "must be positive",
+            "pass temperature > 0, or attention='hardmax' for its limit",
         )
     return heat
 
@@ -219,5 +223,5 @@ def _paper_gap(found: Identification) -> tuple[fmpq, fmpq]:
     """Gap and range of the points on the axis, for the conditioning of the route of the paper."""
     values = sorted({t for own in found.positions for t in own})
     extent = values[-1] - values[0] if len(values) > 1 else ONE
-    gap = min((b - a for a, b in zip(values, values[1:], strict=False)), default=power_of_two_at_most(ONE))
+    gap = min((b - a for a, b in itertools.pairwise(values)), default=power_of_two_at_most(ONE))
     return gap, extent

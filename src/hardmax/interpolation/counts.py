@@ -1,7 +1,7 @@
 r"""How many blocks and parameters: what was used, our formulas, the published bound, and what is necessary.
 
-With :math:`M=\sum_j m^j` targets, :math:`N'` sequences that lose tokens, K cuts and width h, the line stage uses at most
-:math:`1+M+N'` neurons (:math:`1+2M` when flat).
+With :math:`M=\sum_j m^j` targets, :math:`N'` sequences that lose tokens, K cuts and width h, the line stage uses
+at most :math:`1+M+N'` neurons (:math:`1+2M` when flat).
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def necessary_blocks(data: DataSet, width: int) -> int:
     r"""A lower bound for the hardest data of this shape, over networks whose attention has rank one.
 
     Tokens on a line through zero have outputs in a subspace of dimension :math:`1+(h+1)L`; independent targets, which
-    exist when :math:`d\ge M`, force :math:`L\ge (M-1)/(h+1)`. Two sequences and their union force two blocks at any width.
+    exist when :math:`d\ge M`, force :math:`L\ge (M-1)/(h+1)`. Two sequences and their union force two blocks at any
+    width.
     """
     rank = _ceil(data.targets - 1, width + 1) if data.dimension >= data.targets else 0
     return max(rank, 2 if len(data) >= 3 else 1)

@@ -67,11 +67,16 @@ def read_data(inputs: object, outputs: object, *, token_level: bool = False) -> 
     ys = _sequences("outputs", outputs)
     if len(xs) != len(ys):
         raise InputError(
-            "outputs", f"{len(ys)} entries", f"must have one entry per input, {len(xs)}", "pair every input with its output"
+            "outputs",
+            f"{len(ys)} entries",
+            f"must have one entry per input, {len(xs)}",
+            "pair every input with its output",
         )
     dimension = len(xs[0][0])
     if dimension < 2:
-        raise InputError("inputs", "d = 1", "must have at least two coordinates", "append a zero to every token and target")
+        raise InputError(
+            "inputs", "d = 1", "must have at least two coordinates", "append a zero to every token and target"
+        )
     for argument, sequences in (("inputs", xs), ("outputs", ys)):
         _check_dimension(argument, sequences, dimension)
     if token_level:
@@ -79,9 +84,7 @@ def read_data(inputs: object, outputs: object, *, token_level: bool = False) -> 
     else:
         xs, ys, notes, repeated = _as_sets(xs, ys)
     keep, more = _distinct_inputs(xs, ys, token_level)
-    return DataSet(
-        tuple(xs[j] for j in keep), tuple(ys[j] for j in keep), token_level, tuple(notes + more), repeated
-    )
+    return DataSet(tuple(xs[j] for j in keep), tuple(ys[j] for j in keep), token_level, tuple(notes + more), repeated)
 
 
 def _sequences(argument: str, value: object) -> list[tuple[Vector, ...]]:
@@ -111,7 +114,9 @@ def _sequences(argument: str, value: object) -> list[tuple[Vector, ...]]:
 
 
 def _is_list(value: object) -> bool:
-    return isinstance(value, (Sequence, np.ndarray, torch.Tensor, frozenset, set)) and not isinstance(value, (str, bytes))
+    return isinstance(value, (Sequence, np.ndarray, torch.Tensor, frozenset, set)) and not isinstance(
+        value, (str, bytes)
+    )
 
 
 def _as_list(argument: str, value: object) -> list[object]:
@@ -119,7 +124,9 @@ def _as_list(argument: str, value: object) -> list[object]:
         raise InputError(argument, _brief(value), "must be a list", "pass a list of sequences of tokens")
     if isinstance(value, (np.ndarray, torch.Tensor)):
         if value.ndim == 0:
-            raise InputError(argument, _brief(value), "must be a list", "pass an array with a token and a coordinate axis")
+            raise InputError(
+                argument, _brief(value), "must be a list", "pass an array with a token and a coordinate axis"
+            )
         return list(value.tolist())
     return list(value)  # type: ignore[call-overload, no-any-return]
 

@@ -6,6 +6,7 @@ are disjoint and every sequence keeps at least as many distinct values as it has
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -40,7 +41,7 @@ def useful_gap(data: DataSet, levels: list[list[fmpq]]) -> fmpq:
         if m < 2:
             continue
         start, size = best_window(spots, m), len(spots) - m + 1
-        gaps = [b[0] - a[1] for a, b in zip(spots, spots[1:], strict=False)]
+        gaps = [b[0] - a[1] for a, b in itertools.pairwise(spots)]
         kept = min(gaps[:start] + gaps[start + size - 1 :])
         smallest = kept if smallest is None else min(smallest, kept)
     if smallest is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from flint import fmpq
@@ -23,7 +24,7 @@ def best_window(values: Sequence[Interval], targets: int) -> int:
     size = len(values) - targets + 1
     if targets == 1 or size == 1:
         return 0
-    gaps = [b[0] - a[1] for a, b in zip(values, values[1:], strict=False)]
+    gaps = [b[0] - a[1] for a, b in itertools.pairwise(values)]
     starts = range(targets)
     return max(starts, key=lambda g: min(gaps[:g] + gaps[g + size - 1 :]))
 
@@ -33,7 +34,9 @@ def distinct(values: Sequence[fmpq]) -> list[Interval]:
     return [(v, v) for v in sorted(set(values))]
 
 
-def make_items(data: DataSet, positions: Sequence[Sequence[Interval]], aligned: Sequence[Sequence[int]] | None = None) -> list[Item]:
+def make_items(
+    data: DataSet, positions: Sequence[Sequence[Interval]], aligned: Sequence[Sequence[int]] | None = None
+) -> list[Item]:
     """The items of all sequences, ascending.
 
     ``positions[j]`` are the ascending, disjoint intervals that hold the tokens of sequence j. With token-level data,
@@ -58,7 +61,7 @@ def make_items(data: DataSet, positions: Sequence[Sequence[Interval]], aligned: 
             after = data.outputs[order[place + 1]] if place + 1 < len(order) else ()
             targets = _ordered(data.outputs[j], items[-1].target if items else None, after)
         items += [Item(low, high, y) for (low, high), y in zip(spots, targets, strict=True)]
-    for a, b in zip(items, items[1:], strict=False):
+    for a, b in itertools.pairwise(items):
         if not a.high < b.low:
             raise SeparationError("two items overlap on the line")
     return items

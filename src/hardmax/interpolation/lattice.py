@@ -21,9 +21,7 @@ class Lattice:
     def __init__(self, data: DataSet) -> None:
         self.data = data
         self.denominator = math.lcm(*{int(c.q) for x in data.inputs for token in x for c in token})
-        whole = [
-            [int(c.p) * (self.denominator // int(c.q)) for c in token] for x in data.inputs for token in x
-        ]
+        whole = [[int(c.p) * (self.denominator // int(c.q)) for c in token] for x in data.inputs for token in x]
         self.sizes = np.array([len(x) for x in data.inputs])
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
         self.owner = np.repeat(np.arange(len(data)), self.sizes)

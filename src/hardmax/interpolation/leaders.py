@@ -4,12 +4,14 @@ With :math:`\tau = t + C > 0` and a query point w, :math:`\varphi_w(\tau)=\tau-2
 so the highest token of a sequence sits at :math:`M_w(j)=w-\mathrm{dist}(w,T_j)`. A value that one sequence has and
 another lacks separates the two, so at most N-1 queries separate all. Block r writes the tent of :math:`w_r` into the
 second coordinate; everybody listens to its maximiser (score :math:`\tau_i\,x_{l,2}`) and
-:math:`s_j \leftarrow (1+\lambda_r)s_j+\lambda_r M_{w_r}(j)`. At the end :math:`t'=2x_1+x_2=s_j+2\tau+\varphi_{w_K}(\tau)`
-increases in :math:`\tau` with slopes 3 and 1, and the last :math:`\lambda` puts the stretches apart.
+:math:`s_j \leftarrow (1+\lambda_r)s_j+\lambda_r M_{w_r}(j)`. At the end
+:math:`t'=2x_1+x_2=s_j+2\tau+\varphi_{w_K}(\tau)` increases
+in :math:`\tau` with slopes 3 and 1, and the last :math:`\lambda` puts the stretches apart.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,7 +58,7 @@ def leaders(
     last = ONE
     while True:
         final = sorted((1 + last) * s + last * m for s, m in zip(sums, heights[-1], strict=True))
-        if all(b - a >= apart for a, b in zip(final, final[1:], strict=False)):
+        if all(b - a >= apart for a, b in itertools.pairwise(final)):
             break
         last *= 2
     factors = [fmpq(f) for f in found.factors] + [last]
@@ -90,9 +92,7 @@ def _blocks(
             layers = behind_pass([Neuron(reading, lift, both)], [fall], reading, lift, width)
         else:
             layers = behind_pass([], [(points[r - 1], scaled(TWO, e2)), fall], e1, ZERO, width)
-        built = [
-            Block(ZERO if r == k == 0 else ONE, layer, stage="leader") for k, layer in enumerate(layers)
-        ]
+        built = [Block(ZERO if r == k == 0 else ONE, layer, stage="leader") for k, layer in enumerate(layers)]
         built[-1] = replace(
             built[-1],
             B=(OuterProduct(scaled(gain, e2), e1),),
@@ -166,8 +166,8 @@ def _witness(lattice: Lattice, levels: np.ndarray, label: np.ndarray) -> int:
 def _factors(readings: list[np.ndarray]) -> tuple[list[int], np.ndarray]:
     r"""Integers :math:`\lambda_1,\dots,\lambda_{K-1}`, chosen one after the other by the gap they leave.
 
-    Kept true at every step: :math:`s + M_q` tells apart, for every later query q, all that s and :math:`M_q` tell apart.
-    The next value is :math:`\lambda(s+M_r) + (s+M_q)`, so only finitely many :math:`\lambda` can break it.
+    Kept true at every step: :math:`s + M_q` tells apart, for every later query q, all that s and :math:`M_q` tell
+    apart. The next value is :math:`\lambda(s+M_r) + (s+M_q)`, so only finitely many :math:`\lambda` can break it.
     """
     sums = np.zeros(len(readings[0]), dtype=object)
     label = np.zeros(len(sums), dtype=np.int64)
@@ -194,4 +194,4 @@ def _gap_ratio(values: np.ndarray) -> float:
     ordered = sorted(set(values.tolist()))
     if len(ordered) < 2:
         return 1.0
-    return min(b - a for a, b in zip(ordered, ordered[1:], strict=False)) / (ordered[-1] - ordered[0])
+    return float(min(b - a for a, b in itertools.pairwise(ordered)) / (ordered[-1] - ordered[0]))

@@ -12,6 +12,7 @@ only one neuron is left is first collapsed to a point by that neuron, so no neur
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -39,6 +40,13 @@ class Item:
     low: fmpq
     high: fmpq
     target: Vector
+    lowest_top: fmpq | None = None
+    """Where the lowest of several joined intervals ends; None when nothing was joined."""
+
+    @property
+    def collapsed(self) -> Item:
+        """What is left when each of the joined intervals has moved to its upper end."""
+        return replace(self, low=self.high if self.lowest_top is None else self.lowest_top)
 
     @property
     def is_point(self) -> bool:
@@ -76,7 +84,9 @@ def merge_neighbours(items: Sequence[Item]) -> list[Item]:
     merged: list[Item] = []
     for item in items:
         if merged and merged[-1].target == item.target:
-            merged[-1] = replace(merged[-1], high=item.high)
+            last = merged[-1]
+            lowest = last.high if last.lowest_top is None else last.lowest_top
+            merged[-1] = replace(last, high=item.high, lowest_top=lowest)
         else:
             merged.append(item)
     return merged
@@ -84,12 +94,10 @@ def merge_neighbours(items: Sequence[Item]) -> list[Item]:
 
 def smallest_gap(items: Sequence[Item]) -> fmpq | None:
     """The smallest distance between neighbours; None for a single item."""
-    return min((b.low - a.high for a, b in zip(items, items[1:], strict=False)), default=None)
+    return min((b.low - a.high for a, b in itertools.pairwise(items)), default=None)
 
 
-def line_stage(
-    items: Sequence[Item], reading: Vector, width: int, *, flat: bool, collapse: bool = False
-) -> LineStage:
+def line_stage(items: Sequence[Item], reading: Vector, width: int, *, flat: bool, collapse: bool = False) -> LineStage:
     """Send ascending, disjoint items of ``<reading, x>`` to their targets.
 
     ``flat`` makes the output locally constant around every item, with dyadic knots. ``collapse`` adds to the first
@@ -105,13 +113,13 @@ def line_stage(
     if flat:
         # There is slack around every item: ends on a coarse dyadic grid make short numbers.
         step = power_of_two_at_most(gap / 16)
-        items = [Item(round_down(i.low, step), round_up(i.high, step), i.target) for i in items]
+        items = [replace(i, low=round_down(i.low, step), high=round_up(i.high, step)) for i in items]
         gap = smallest_gap(items) or gap
     extent = items[-1].high - items[0].low + gap
     size = max((abs(c) for y in targets for c in y), default=ZERO) or ONE
     scale = power_of_two_at_most(size / extent)
     offset = base / scale - items[0].low + power_of_two_at_least(gap)
-    placed = [Item(scale * (i.low + offset), scale * (i.high + offset), i.target) for i in items]
+    placed = [_moved(i, scale, offset) for i in items]
     layers = top_down(placed, base, axis, width - 1, width, flat=flat, collapse=collapse)
     e = unit(d, axis)
     read, bias = scaled(scale, reading), scale * offset
@@ -122,10 +130,13 @@ def line_stage(
     )
     if collapse:
         first = replace(first, rho=ZERO, B=(OuterProduct(e, e),), V=identity(d), stage="line, collapse")
-    rest = (
-        Block(ONE, tuple(Neuron(e, -k.at, k.weight) for k in layer), stage="line") for layer in layers[1:]
-    )
+    rest = (Block(ONE, tuple(Neuron(e, -k.at, k.weight) for k in layer), stage="line") for layer in layers[1:])
     return LineStage((first, *rest), tuple(items), gap, extent)
+
+
+def _moved(item: Item, scale: fmpq, offset: fmpq) -> Item:
+    top = None if item.lowest_top is None else scale * (item.lowest_top + offset)
+    return Item(scale * (item.low + offset), scale * (item.high + offset), item.target, top)
 
 
 def top_down(
@@ -159,8 +170,7 @@ def top_down(
         layers.append(_one_layer(plan, left, done, base, axis, flat))
         if collapse and len(layers) == 1:
             for q in range(k + 1):
-                left[q] = replace(left[q], low=left[q].high)
-                done[q] = True
+                left[q] = left[q].collapsed
     return layers
 
 

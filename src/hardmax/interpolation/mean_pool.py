@@ -34,25 +34,19 @@ from .numbers import (
 from .pooling import PooledCode, pooled_code
 
 
-def fewest(
-    lattice: Lattice, u: tuple[int, ...], generator: np.random.Generator, width: int
-) -> Identification:
+def fewest(lattice: Lattice, u: tuple[int, ...], generator: np.random.Generator, width: int) -> Identification:
     """Construction A: the sequences are told apart by one pooled mean."""
     data = lattice.data
     reading = tuple(fmpq(c) for c in u)
     levels = lattice.levels(reading)
     v, p = crossing(u), dual(u)
     code = pooled_code(lattice, u, generator, across=v)
-    neurons = [
-        Neuron(reading, -b, scaled(a, v)) for a, b in zip(code.heights, code.knots, strict=True)
-    ]
+    neurons = [Neuron(reading, -b, scaled(a, v)) for a, b in zip(code.heights, code.knots, strict=True)]
     blocks = [Block(ONE, layer, stage="pool") for layer in in_layers(neurons, width)]
     single = all(len(y) == 1 for y in data.outputs) and not data.token_level
     extent = max(map(max, levels)) - min(map(min, levels))
     stretch = ONE if single else power_of_two_at_least((extent + useful_gap(data, levels)) / code.gap)
-    blocks[-1] = replace(
-        blocks[-1], rho=ZERO if single else ONE, V=(OuterProduct(scaled(stretch, p), code.weights),)
-    )
+    blocks[-1] = replace(blocks[-1], rho=ZERO if single else ONE, V=(OuterProduct(scaled(stretch, p), code.weights),))
     positions = tuple(
         tuple(stretch * c if single else t + stretch * c for t in own)
         for own, c in zip(levels, code.codes, strict=True)
@@ -60,9 +54,7 @@ def fewest(
     return Identification(tuple(blocks), reading, positions, len(code.knots), collapsed=single)
 
 
-def conditioned(
-    lattice: Lattice, u: tuple[int, ...], generator: np.random.Generator, width: int
-) -> Identification:
+def conditioned(lattice: Lattice, u: tuple[int, ...], generator: np.random.Generator, width: int) -> Identification:
     """Construction E: a pooled code, then an index that packs the sequences side by side."""
     data = lattice.data
     e1, e2 = plane(data)
@@ -110,9 +102,7 @@ def _coded(
     if width == 1:
         # w = u, so one pass neuron serves both coordinates: phi starts as t and the code is raised by the lift.
         raised = lift
-        heights = [
-            [t + sum((a * (t - b) for a, b in bends if t > b), ZERO) for t in at] for at in levels
-        ]
+        heights = [[t + sum((a * (t - b) for a, b in bends if t > b), ZERO) for t in at] for at in levels]
         first = [Neuron(reading, lift, tuple(a + b for a, b in zip(e1, e2, strict=True)))]
     else:
         first = [Neuron(reading, lift, e1), Neuron(code.weights, raised, e2)]

@@ -26,6 +26,16 @@ class TorchTransformer(nn.Module):
     truth table ``mask`` (batch, token) that is true on real tokens. It gives back what it was given.
     """
 
+    eta: nn.Parameter
+    U: nn.Parameter
+    b: nn.Parameter
+    W: nn.Parameter
+    rho: nn.Parameter
+    B_left: nn.Parameter
+    B_right: nn.Parameter
+    V_left: nn.Parameter
+    V_right: nn.Parameter
+
     def __init__(self, weights: dict[str, torch.Tensor], temperature: float | None) -> None:
         super().__init__()
         for name in NAMES:
@@ -63,7 +73,7 @@ class TorchTransformer(nn.Module):
         results: list[torch.Tensor] = []
         for chunk in _chunks(lengths):
             flat = self._run(torch.cat([tokens[j] for j in chunk]), [lengths[j] for j in chunk])
-            results += flat.split([lengths[j] for j in chunk])
+            results += torch.split(flat, [lengths[j] for j in chunk])
         return results
 
     def _run(self, x: torch.Tensor, lengths: list[int]) -> torch.Tensor:

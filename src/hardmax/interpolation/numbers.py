@@ -35,7 +35,9 @@ def rational(argument: str, value: object) -> fmpq:
         return fmpq(int(value))
     if isinstance(value, (float, np.floating)):
         if not math.isfinite(value):
-            raise InputError(argument, repr(value), "must be finite", "remove or impute the tokens that are NaN or infinite")
+            raise InputError(
+                argument, repr(value), "must be finite", "remove or impute the tokens that are NaN or infinite"
+            )
         return fmpq(*float(value).as_integer_ratio())
     if isinstance(value, numbers.Rational):
         return fmpq(int(value.numerator), int(value.denominator))

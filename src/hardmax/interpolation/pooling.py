@@ -9,6 +9,7 @@ code. The search takes small integer coefficients and prefers the largest ratio 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ class NoCodeError(HardmaxError):
 
 @dataclass(frozen=True)
 class PooledCode:
-    r"""The coefficients of :math:`c_j = \langle w, \mathrm{mean}_j\rangle + g(w)\sum_r a_r f_{b_r}(j)`, and the codes."""
+    r""":math:`c_j = \langle w, \mathrm{mean}_j\rangle + g(w)\sum_r a_r f_{b_r}(j)`: coefficients and codes."""
 
     weights: Vector
     knots: tuple[fmpq, ...]
@@ -43,7 +44,7 @@ class PooledCode:
     def gap(self) -> fmpq:
         """Smallest distance between two codes."""
         ordered = sorted(self.codes)
-        return min(b - a for a, b in zip(ordered, ordered[1:], strict=False))
+        return min(b - a for a, b in itertools.pairwise(ordered))
 
 
 def pooled_code(

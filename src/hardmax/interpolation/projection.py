@@ -16,7 +16,32 @@ import numpy as np
 from ..errors import HardmaxError
 from .lattice import Lattice
 
-_BOXES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096, 2**14, 2**18, 2**22, 2**30, 2**40, 2**60)
+_BOXES = (
+    1,
+    2,
+    3,
+    4,
+    6,
+    8,
+    12,
+    16,
+    24,
+    32,
+    48,
+    64,
+    96,
+    128,
+    256,
+    512,
+    1024,
+    4096,
+    2**14,
+    2**18,
+    2**22,
+    2**30,
+    2**40,
+    2**60,
+)
 _TRIES = 40
 _EXTRA_BOXES = 2  # boxes still searched after the first success
 

@@ -24,6 +24,9 @@ Number: TypeAlias = Any  # fmpq, or arb under softmax: both add, multiply and co
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 
+_NEAR_ZERO = 1e-290
+
+
 class UndecidedError(HardmaxError):
     """Ball arithmetic of the present precision cannot decide a sign."""
 
@@ -57,15 +60,16 @@ class State:
         for k in coordinates:
             value = row[k]
             if isinstance(value, fmpq):
-                middle[k] = to_float(value)
-                self.radius[index, k] = 0.0
+                middle[k] = near = to_float(value)
+                # Rounding is relative, except next to zero.
+                self.radius[index, k] = _NEAR_ZERO if value and -_NEAR_ZERO < near < _NEAR_ZERO else 0.0
             else:
                 middle[k] = float(value.mid())
                 self.radius[index, k] = float(value.rad().upper()) * 1.000001 + 1e-300
 
     def zero(self) -> np.ndarray:
         """Where a coordinate is exactly zero."""
-        return (self.middle == 0.0) & (self.radius == 0.0)
+        return np.asarray((self.middle == 0.0) & (self.radius == 0.0))
 
     def sequences(self) -> list[list[list[Number]]]:
         """The tokens, sequence by sequence."""
@@ -95,10 +99,7 @@ def feed_forward(state: State, block: Block) -> None:
     if block.eta == 1 and not block.neurons:
         return
     screen = SignFilter(block, state.dimension)
-    if block.eta == 1:
-        index = screen.possibly_active(state.middle, state.radius)
-    else:
-        index = np.arange(len(state.rows))
+    index = screen.possibly_active(state.middle, state.radius) if block.eta == 1 else np.arange(len(state.rows))
     if not len(index):
         return
 
@@ -198,13 +199,19 @@ def _favourites(queries: list[list[Number]], keys: list[list[Number]], margins: 
         # A rank-one score q_i k_l is largest where k_l is largest, smallest or anywhere, by the sign of q_i.
         return [_largest([_sign(q) * k for k in keys[0]], margins) for q in queries[0]]
     return [
-        _largest([linear([(t, queries[t][i]) for t in range(len(keys)) if queries[t][i]], column) for column in zip(*keys, strict=True)], margins)
+        _largest(
+            [
+                linear([(t, queries[t][i]) for t in range(len(keys)) if queries[t][i]], column)
+                for column in zip(*keys, strict=True)
+            ],
+            margins,
+        )
         for i in range(n)
     ]
 
 
 def _sign(value: Number) -> int:
-    return (value > 0) - (value < 0)
+    return int(value > 0) - int(value < 0)
 
 
 def _largest(scores: list[Number], margins: Margins) -> tuple[int, ...]:
@@ -212,7 +219,7 @@ def _largest(scores: list[Number], margins: Margins) -> tuple[int, ...]:
     rest = [s for s in scores if s != best]
     if rest:
         margins.score = min(margins.score, to_float(best - max(rest)))
-    return tuple(l for l, s in enumerate(scores) if s == best)
+    return tuple(token for token, s in enumerate(scores) if s == best)
 
 
 def _soft_means(
@@ -222,8 +229,8 @@ def _soft_means(
     n = len(keys[0])
     result: list[list[Number]] = [[] for _ in values]
     for i in range(n):
-        scores = [_score([q[i] for q in queries], [k[l] for k in keys]) / arb(temperature) for l in range(n)]
-        top = max(range(n), key=lambda l: float(scores[l].mid()))
+        scores = [_score([q[i] for q in queries], [k[m] for k in keys]) / arb(temperature) for m in range(n)]
+        top = max(range(n), key=lambda m: float(scores[m].mid()))
         weights = [(s - scores[top]).exp() for s in scores]
         total = sum(weights, arb(0))
         for v, out in zip(values, result, strict=True):
@@ -232,9 +239,9 @@ def _soft_means(
                 continue
             # Written relative to the top token, so that the ball is as small as what the others contribute.
             mean = arb(v[top]) if is_exact(v[top]) else v[top]
-            for l in range(n):
-                if l != top:
-                    mean = mean + weights[l] / total * (v[l] - v[top])
+            for m in range(n):
+                if m != top:
+                    mean = mean + weights[m] / total * (v[m] - v[top])
             out.append(mean)
     return result
 
@@ -255,7 +262,8 @@ def evaluate(
     """Send all sequences through all blocks exactly; ``temperature`` asks for softmax attention."""
     state = State(sequences)
     for done, block in enumerate(blocks):
-        feed_forward(state, block)
+        with np.errstate(all="ignore"):  # overflow leaves a sign open, and open signs are decided exactly
+            feed_forward(state, block)
         attention(state, block, temperature)
         if progress is not None:
             progress("evaluating blocks", done + 1, len(blocks))

@@ -37,8 +37,7 @@ def hull(value: Number) -> Interval:
 
 
 def _dyadic(value: arb) -> fmpq:
-    mantissa, exponent = value.man_exp()
-    mantissa, exponent = int(mantissa), int(exponent)
+    mantissa, exponent = map(int, value.man_exp())
     return fmpq(mantissa * 2**exponent) if exponent >= 0 else fmpq(mantissa, 2**-exponent)
 
 

@@ -7,6 +7,7 @@ for all others the leader has height 0. Exactly N-1 splits, and only integers or
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import replace
 
@@ -31,7 +32,7 @@ def witness(lattice: Lattice, u: tuple[int, ...], width: int) -> Identification:
     reading = tuple(fmpq(c) for c in u)
     levels = lattice.levels(reading)
     values = sorted({t for own in levels for t in own})
-    nearest = min((b - a for a, b in zip(values, values[1:], strict=False)), default=ONE)
+    nearest = min((b - a for a, b in itertools.pairwise(values)), default=ONE)
     extent = values[-1] - values[0]
     lift = power_of_two_at_most(extent) - values[0] if extent else ONE - values[0]
     sets = [{t + lift for t in own} for own in levels]
@@ -53,14 +54,10 @@ def witness(lattice: Lattice, u: tuple[int, ...], width: int) -> Identification:
         bends = hat(w + c * step, half, e2)
         layers = behind_pass([Neuron(read, bias, e1)], bends, read, bias, width)
         built = [Block(ZERO if k == 0 else ONE, layer, stage="witness") for k, layer in enumerate(layers)]
-        built[-1] = replace(
-            built[-1], B=(OuterProduct(e2, e1),), V=(OuterProduct(scaled((new - c) * step, e1), e2),)
-        )
+        built[-1] = replace(built[-1], B=(OuterProduct(e2, e1),), V=(OuterProduct(scaled((new - c) * step, e1), e2),))
         blocks += built
         todo += [q for q in (c, new) if len(members[q]) > 1]
-    positions = tuple(
-        tuple(t + lift + slot[j] * step for t in own) for j, own in enumerate(levels)
-    )
+    positions = tuple(tuple(t + lift + slot[j] * step for t in own) for j, own in enumerate(levels))
     return Identification(tuple(blocks), e1, positions, len(data) - 1)
 
 
