@@ -9,7 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +39,6 @@ _MOST_BYTES = 4_000_000_000
 
 def save(network: ExactTransformer, path: Path) -> Path:
     """Write both files; the JSON file, which names the other by its hash, comes last."""
-    folder = make_folder(path)
     tensors = save_tensors(stacked(network.blocks, network.dimension))
     record = {
         "format": FORMAT,
@@ -67,9 +69,28 @@ def save(network: ExactTransformer, path: Path) -> Path:
         "tensors_sha256": hashlib.sha256(tensors).hexdigest(),
         "blocks": [_block_record(block, network.dimension) for block in network.blocks],
     }
-    write_bytes(folder / TENSORS_NAME, tensors)
-    write_text(folder / JSON_NAME, json.dumps(record, ensure_ascii=False) + "\n")
-    return folder
+    text = json.dumps(record, ensure_ascii=False) + "\n"
+    with _folder(path.expanduser()) as folder:
+        write_bytes(folder / TENSORS_NAME, tensors)
+        write_text(folder / JSON_NAME, text)
+    return path
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[Path]:
+    """The folder to write into; a new one appears under its name only when everything in it is written."""
+    if path.exists():
+        yield make_folder(path)
+        return
+    make_folder(path.parent)
+    draft = make_folder(path.with_name(f".{path.name[:60]}.{secrets.token_hex(4)}"))
+    try:
+        yield draft
+        os.replace(draft, path)
+    except OSError as error:
+        raise FileError(path, f"cannot be written ({error.strerror})", "choose a folder with permission") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _labels(network: ExactTransformer, path: Path) -> list[object]:
