@@ -1,8 +1,9 @@
 """Data sets to compile, read from files: JSON, or CSV and Parquet in long form.
 
-JSON: ``{"inputs": [[[0, "3/8"], …], …], "outputs": […]}``, or ``"labels"`` in place of ``"outputs"``. Decimals are read
-as written, so 0.1 is one tenth. Long form: one row per token with the columns ``sequence``, ``token`` and the coordinates,
-in a second file of the same form the output points; or a column ``label``, the same on all rows of a sequence.
+JSON: ``{"inputs": [[[0, "3/8"], ...], ...], "outputs": [...]}``, or ``"labels"`` in place of ``"outputs"``. Decimals
+are read as written, so 0.1 is one tenth. Long form: one row per token with the columns ``sequence``, ``token`` and the
+coordinates, and in a second file of the same form the output points; or a column ``label``, the same on all rows of a
+sequence.
 """
 
 from __future__ import annotations
