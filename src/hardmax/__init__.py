@@ -1,1 +1,113 @@
+"""Transformers as dynamical systems: tokens are points, layers are time.
+
+>>> import hardmax as hm
+>>> limit = hm.equilibrium([[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], hm.HardmaxLayer(alpha=0.5))
+>>> limit.leaders, limit.follows
+(array([0, 2]), array([0, 0, 2]))
+
+Every public name is here. Each is imported when it is first used, so ``import hardmax`` costs nothing.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
 from ._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from .attention.choice import Choice as Choice
+    from .attention.layer import AbstractLayer as AbstractLayer
+    from .attention.layer import Block as Block
+    from .attention.layer import FeedForwardLayer as FeedForwardLayer
+    from .attention.layer import HardmaxLayer as HardmaxLayer
+    from .attention.layer import SoftmaxLayer as SoftmaxLayer
+    from .citations import citation as citation
+    from .dynamics.assumptions import Assumptions as Assumptions
+    from .dynamics.equilibrium import Equilibrium as Equilibrium
+    from .dynamics.equilibrium import equilibrium as equilibrium
+    from .dynamics.leadership import Leadership as Leadership
+    from .dynamics.leadership import Ties as Ties
+    from .dynamics.rules import Bound as Bound
+    from .dynamics.rules import Decided as Decided
+    from .dynamics.rules import Every as Every
+    from .dynamics.simulate import choose as choose
+    from .dynamics.simulate import simulate as simulate
+    from .dynamics.trajectory import Trajectory as Trajectory
+    from .errors import FileError as FileError
+    from .errors import HardmaxError as HardmaxError
+    from .errors import InputError as InputError
+    from .errors import MissingExtraError as MissingExtraError
+    from .figures.tokens import draw as draw
+    from .geometry.clusters import Cluster as Cluster
+    from .geometry.clusters import Clusters as Clusters
+    from .geometry.clusters import clusters as clusters
+    from .geometry.findings import Finding as Finding
+    from .geometry.findings import TheoremReport as TheoremReport
+    from .geometry.leaders import Leaders as Leaders
+    from .geometry.leaders import leaders as leaders
+    from .geometry.listening import Attention as Attention
+    from .geometry.listening import attention_at as attention_at
+    from .geometry.theorem import check_assumptions as check_assumptions
+    from .geometry.theorem import check_theorem as check_theorem
+    from .outcomes import Ending as Ending
+    from .outcomes import Outcome as Outcome
+    from .polytopes import Polytope as Polytope
+    from .storage.to_disk import ToDisk as ToDisk
+    from .storage.trajectories import load as load
+    from .storage.trajectories import save as save
+
+_MODULE_OF = {
+    "AbstractLayer": "attention.layer",
+    "Assumptions": "dynamics.assumptions",
+    "Attention": "geometry.listening",
+    "Block": "attention.layer",
+    "Bound": "dynamics.rules",
+    "Choice": "attention.choice",
+    "Cluster": "geometry.clusters",
+    "Clusters": "geometry.clusters",
+    "Decided": "dynamics.rules",
+    "Ending": "outcomes",
+    "Equilibrium": "dynamics.equilibrium",
+    "Every": "dynamics.rules",
+    "FeedForwardLayer": "attention.layer",
+    "FileError": "errors",
+    "Finding": "geometry.findings",
+    "HardmaxError": "errors",
+    "HardmaxLayer": "attention.layer",
+    "InputError": "errors",
+    "Leaders": "geometry.leaders",
+    "Leadership": "dynamics.leadership",
+    "MissingExtraError": "errors",
+    "Outcome": "outcomes",
+    "Polytope": "polytopes",
+    "SoftmaxLayer": "attention.layer",
+    "TheoremReport": "geometry.findings",
+    "Ties": "dynamics.leadership",
+    "ToDisk": "storage.to_disk",
+    "Trajectory": "dynamics.trajectory",
+    "attention_at": "geometry.listening",
+    "check_assumptions": "geometry.theorem",
+    "check_theorem": "geometry.theorem",
+    "choose": "dynamics.simulate",
+    "citation": "citations",
+    "clusters": "geometry.clusters",
+    "draw": "figures.tokens",
+    "equilibrium": "dynamics.equilibrium",
+    "leaders": "geometry.leaders",
+    "load": "storage.trajectories",
+    "save": "storage.trajectories",
+    "simulate": "dynamics.simulate",
+}
+
+__all__ = ["__version__", *sorted(_MODULE_OF)]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(_import_module(f".{_MODULE_OF[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -35,9 +35,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
     except OSError as error:
         problem = error.strerror or str(error)
-        raise FileError(
-            path, f"cannot be written ({problem})", "choose a folder with space and permission"
-        ) from error
+        raise FileError(path, f"cannot be written ({problem})", "choose a folder with space and permission") from error
     finally:
         draft.unlink(missing_ok=True)
 
@@ -63,7 +61,5 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         problem = error.strerror or str(error)
-        raise FileError(
-            path, f"cannot be made a folder ({problem})", "choose another output folder"
-        ) from error
+        raise FileError(path, f"cannot be made a folder ({problem})", "choose another output folder") from error
     return folder

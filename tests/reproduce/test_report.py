@@ -57,9 +57,7 @@ def _page() -> Report:
     stop = page.section("Who leads?")
     stop.text("First.\n\nSecond <b>.").numbers({"leaders": 3, "share": 0.25}).code("a < b")
     stop.picture(_png(), "A line.", alt='from 0 to "1"')
-    page.section("Table").table(
-        Table("Sizes", ("who", "tokens"), (("a & b", 1200), ("c", None)), note="by count")
-    )
+    page.section("Table").table(Table("Sizes", ("who", "tokens"), (("a & b", 1200), ("c", None)), note="by count"))
     return page
 
 
@@ -77,10 +75,7 @@ def test_parts_appear_in_order_and_escaped():
         "A line.",
     ):
         assert words in text
-    places = [
-        text.rindex(words)
-        for words in ("First.", "Second <b>.", "0.25", "a < b", "A line.", "a & b", "1,200")
-    ]
+    places = [text.rindex(words) for words in ("First.", "Second <b>.", "0.25", "a < b", "A line.", "a & b", "1,200")]
     assert places == sorted(places)
     assert [tag for tag, _ in parsed.seen].count("section") == 2
 
@@ -96,9 +91,7 @@ def test_page_is_self_contained():
 def test_links_lead_to_sections():
     parsed = _parsed(_page())
     targets = [attrs["href"][1:] for tag, attrs in parsed.seen if tag == "a"]
-    assert (
-        targets == [attrs["id"] for tag, attrs in parsed.seen if tag == "section"] == ["who-leads", "table"]
-    )
+    assert targets == [attrs["id"] for tag, attrs in parsed.seen if tag == "section"] == ["who-leads", "table"]
 
 
 def test_every_picture_has_words_for_those_who_cannot_see_it():

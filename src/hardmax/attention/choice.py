@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 
 from ..errors import InputError
-from ..shapes import Indices, Matrix, PerQuery, Queries, Tokens
+from ..shapes import Indices, Matrix, PerQuery, Points, Queries, Tokens, Values
 
 
 def default_tolerance(dtype: torch.dtype) -> float:
@@ -105,6 +105,21 @@ class Choice:
         """The tied query that each entry of ``members`` belongs to."""
         return torch.repeat_interleave(self.tied, self.sizes)
 
+    def among(self, queries: Indices) -> Choice:
+        """The choice of some of the queries, ascending, alone."""
+        kept = torch.isin(self.tied, queries)
+        sizes = self.sizes
+        offsets = torch.zeros(int(kept.sum()) + 1, dtype=torch.int64, device=self.first.device)
+        offsets[1:] = sizes[kept].cumsum(0)
+        return Choice(
+            first=self.first[queries],
+            best=self.best[queries],
+            everyone=self.everyone[queries],
+            tied=torch.searchsorted(queries, self.tied[kept]),
+            offsets=offsets,
+            members=self.members[torch.repeat_interleave(kept, sizes)],
+        )
+
 
 # Listing more members than this would take gigabytes; such inputs are nearly all ties.
 _MOST_MEMBERS = 200_000_000
@@ -171,7 +186,7 @@ class Ballot:
         self._first[tied] = members[offsets[:-1]]
         return Choice(self._first, self._best, everyone, tied, offsets, members)
 
-    def _slack(self, rows: Indices) -> PerQuery:
+    def _slack(self, rows: Indices) -> Values:
         # The same operations as in ``slack``, for some of the queries.
         return (
             self._tolerance * _score_of_pairs(self._queries, self._queries, rows, rows).sqrt() * self.longest
@@ -201,7 +216,7 @@ def zero_rows(queries: Queries) -> torch.Tensor:
 _GATHERED = 1 << 15
 
 
-def _score_of_pairs(queries: Queries, points: Tokens, rows: Indices | None, columns: Indices) -> PerQuery:
+def _score_of_pairs(queries: Points, points: Points, rows: Indices | None, columns: Indices) -> Values:
     """:func:`score` of the pairs ``(rows[p], columns[p])``, without a large copy; None: all queries."""
     parts = []
     for start in range(0, len(columns), _GATHERED):

@@ -34,8 +34,11 @@ def _may_repeat(tokens: Tokens) -> bool:
     total = tokens[:, 0] * float(direction[0])
     for k in range(1, tokens.shape[1]):
         total = total + tokens[:, k] * float(direction[k])
-    ordered = torch.sort(total).values
-    return bool((ordered[1:] == ordered[:-1]).any())
+    if total.device.type == "cpu":  # NumPy sorts values alone, torch always carries their places along
+        ordered = np.sort(total.detach().numpy())
+        return bool((ordered[1:] == ordered[:-1]).any())
+    sorted_there = torch.sort(total).values
+    return bool((sorted_there[1:] == sorted_there[:-1]).any())
 
 
 def distinct(tokens: Tokens, weights: PerToken) -> Distinct:

@@ -7,7 +7,7 @@ kind, dtype and device. Gradients flow through tensors: the choice of whom to li
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -15,11 +15,11 @@ import torch
 
 from ..errors import InputError
 from ..inputs import as_number, as_positive, as_square, as_tensor, as_tokens, as_weights
-from ..shapes import Array, ArrayLike, Matrix, PerToken, Square, Tokens
+from ..shapes import Array, ArrayLike, Matrix, PerToken, Points, Square, Tokens, Values
 from .choice import Choice, apply, default_tolerance
 from .distinct import distinct
 from .rational import exact_choice
-from .scaling import scaled_down
+from .scaling import scale, scaled_down
 from .search import attended
 
 Tolerance = float | Literal["exact"] | None
@@ -55,9 +55,7 @@ def _matrices(
         raise InputError(other, None, f"must come together with {given}", "pass both Q and K, or A = K^T Q")
     if Q is not None and K is not None:
         if A is not None:
-            raise InputError(
-                "A", "A and Q, K", "must not be given together with Q and K", "pass A or Q and K"
-            )
+            raise InputError("A", "A and Q, K", "must not be given together with Q and K", "pass A or Q and K")
         query, key = as_tensor("Q", Q)[0].to(torch.float64), as_tensor("K", K)[0].to(torch.float64)
         if query.ndim != 2 or query.shape != key.shape:
             raise InputError(
@@ -85,7 +83,7 @@ def _towards(tokens: Tokens, heard: Tokens, value: Square | None, alpha: float) 
     return (tokens + alpha * heard) / (1 + alpha)
 
 
-def heard_mean(choice: Choice, points: Tokens, weights: PerToken) -> Tokens:
+def heard_mean(choice: Choice, points: Tokens, weights: PerToken) -> Points:
     """For each query, the weighted mean of the points it listens to."""
     heard = points[choice.first]
     if len(choice.tied):
@@ -169,10 +167,11 @@ class HardmaxLayer(AbstractLayer):
         if self.tolerance == "exact":
             return exact_choice(self.score_matrix(tokens), tokens)
         with torch.no_grad():
-            scaled, _ = scaled_down("tokens", tokens)
-            A, _ = scaled_down("A", self.score_matrix(tokens))
+            scaled, exponent = scaled_down("tokens", tokens)
+            A, exponent_of_matrix = scaled_down("A", self.score_matrix(tokens))
             tolerance = default_tolerance(tokens.dtype) if self.tolerance is None else self.tolerance
-            return attended(apply(A, scaled), scaled, tolerance=tolerance)
+            choice = attended(apply(A, scaled), scaled, tolerance=tolerance)
+            return replace(choice, best=scale(choice.best, 2 * exponent + exponent_of_matrix))
 
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
         found = distinct(tokens, weights)
@@ -253,7 +252,7 @@ class FeedForwardLayer(AbstractLayer):
     r"""Each token on its own: :math:`z' = \eta z + W\,\mathrm{relu}(U z + b)`."""
 
     U: Matrix
-    b: PerToken
+    b: Values
     W: Matrix
     eta: float
 
@@ -271,13 +270,9 @@ class FeedForwardLayer(AbstractLayer):
             )
         for name, tensor in (("U", inner), ("b", bias), ("W", outer)):
             if not bool(torch.isfinite(tensor).all()):
-                raise InputError(
-                    name, "NaN or infinity", "must be finite", "remove the entries that are not finite"
-                )
+                raise InputError(name, "NaN or infinity", "must be finite", "remove the entries that are not finite")
             object.__setattr__(self, name, tensor.to(torch.float64))
-        object.__setattr__(
-            self, "eta", as_number("eta", eta, lambda x: True, "must be finite", "pass a finite eta")
-        )
+        object.__setattr__(self, "eta", as_number("eta", eta, lambda x: True, "must be finite", "pass a finite eta"))
 
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
         if tokens.shape[1] != self.U.shape[1]:
@@ -303,9 +298,7 @@ class Block(AbstractLayer):
 
     def __init__(self, *layers: AbstractLayer) -> None:
         if not layers or not all(isinstance(layer, AbstractLayer) for layer in layers):
-            raise InputError(
-                "layers", repr(layers)[:60], "must be one or more layers", "Block(HardmaxLayer(), …)"
-            )
+            raise InputError("layers", repr(layers)[:60], "must be one or more layers", "Block(HardmaxLayer(), …)")
         object.__setattr__(self, "layers", layers)
 
     def for_dtype(self, dtype: torch.dtype) -> Block:

@@ -30,6 +30,8 @@ def scaled_down(argument: str, tensor: torch.Tensor) -> tuple[torch.Tensor, int]
     exponent = exponent_of(tensor)
     scaled = scale(tensor, -exponent)
     size = scaled.detach().abs()
+    if float(size.min()) >= 2.0**_LOWEST_EXPONENT:
+        return scaled, exponent
     lost = (tensor != 0) & (size < 2.0**_LOWEST_EXPONENT)
     if bool(lost.any()):
         low = float(tensor.detach().abs()[lost].min())

@@ -16,7 +16,12 @@ import math
 
 import torch
 
-from ..shapes import Indices, Tokens
+from ..shapes import Indices, Points, Tokens
+
+
+def pick(rows: torch.Tensor, which: Indices) -> torch.Tensor:
+    """``rows[which]`` for distinct, ascending ``which``, without a copy when that is all of them."""
+    return rows if len(which) == len(rows) else rows[which]
 
 
 class ClosedForm:
@@ -28,23 +33,21 @@ class ClosedForm:
         self.target = points.clone()
         self.decided_at = torch.full((count,), -1, device=device)
         self.special = torch.zeros(count, dtype=torch.bool, device=device)
+        # The largest coordinate at the start: positions never leave its range, and rounding errors are relative to it.
+        self.size = float(points.abs().max())
         self._alpha = alpha
         self._slow = torch.zeros(0, 0)
         self._resonant = torch.zeros(0, 0)
         self._rate = torch.zeros(0)
 
-    @property
-    def size(self) -> float:
-        """The largest coordinate: what rounding errors are relative to."""
-        return float(self.anchor.abs().max())
-
     def move(self, tokens: Indices, heard: Tokens) -> float:
         """Take active tokens one layer further; the largest change of a coordinate."""
-        before = self.anchor[tokens]
+        before = pick(self.anchor, tokens)
         after = (before + self._alpha * heard) / (1 + self._alpha)
+        step = float((after - before).abs().max())
         self.anchor[tokens] = after
         self.target[tokens] = after
-        return float((after - before).abs().max())
+        return step
 
     def settle(self, tokens: Indices, targets: Tokens, layer: int) -> None:
         """Tokens that from this layer on go straight to their targets."""
@@ -59,17 +62,19 @@ class ClosedForm:
         self._rate[tokens], self._slow[tokens], self._resonant[tokens] = rate, slow, resonant
         self.special[tokens] = True
 
-    def positions(self, layer: int, which: Indices | slice = slice(None)) -> Tokens:
-        """The positions at a layer that is not before any decision."""
-        anchor, target = self.anchor[which], self.target[which]
+    def positions(self, layer: int, which: Indices | None = None) -> Points:
+        """The positions of some tokens (of all if None) at a layer that is not before any decision."""
+        anchor = self.anchor if which is None else self.anchor[which]
         if layer == 0:
             return anchor
-        since = (layer - self.decided_at[which]).to(anchor.dtype)[:, None]
+        target = self.target if which is None else self.target[which]
+        decided_at = self.decided_at if which is None else self.decided_at[which]
+        since = (layer - decided_at).to(anchor.dtype)[:, None]
         share = torch.exp(-since * math.log1p(self._alpha))
         places = target + share * (anchor - target)
         if len(self._rate):
-            special = self.special[which][:, None]
-            slow = torch.exp(since * self._rate[which].log()[:, None]) - share
-            bent = slow * self._slow[which] + since * share * self._resonant[which]
-            places = torch.where(special, places + bent, places)
+            chosen = torch.arange(len(self.anchor), device=anchor.device) if which is None else which
+            slow = torch.exp(since * self._rate[chosen].log()[:, None]) - share
+            bent = slow * self._slow[chosen] + since * share * self._resonant[chosen]
+            places = torch.where(self.special[chosen][:, None], places + bent, places)
         return places

@@ -13,8 +13,7 @@ from flint import fmpq, fmpq_mat
 
 from ..attention.rational import Rational, Rows, as_float, favourites, rational, rational_rows, require_small
 from ..shapes import PerToken, Square, Tokens
-
-Point = list[Rational]
+from .exact_ties import ExactTie, Point, Scene, lasting, mean
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class ExactProcess:
         """Take the active tokens one layer further, then decide whom that settles."""
         points = self.exact_positions(self.layer)
         for i in self.active.tolist():
-            heard = self._mean(self._chosen[i], points)
+            heard = mean(self._chosen[i], points, self._weights)
             self._place[i] = [(z + self._alpha * h) * self._shrink for z, h in zip(points[i], heard, strict=True)]
         self.layer += 1
         rests = all(self._place[i] == points[i] for i in self.active.tolist())
@@ -102,16 +101,12 @@ class ExactProcess:
     def _goal(self, token: int) -> Point:
         return self._path[token].target if token in self._path else self._place[token]
 
-    def _mean(self, members: list[int], points: Rows) -> Point:
-        total = sum((self._weights[j] for j in members), fmpq(0))
-        dimension = len(points[0])
-        return [sum((self._weights[j] * points[j][k] for j in members), fmpq(0)) / total for k in range(dimension)]
-
     def _decide(self) -> None:
         points = self.exact_positions(self.layer)
         active = self.active.tolist()
         self._chosen = dict(zip(active, favourites(self._A, points, active), strict=True))
-        silent = [i for i in active if not any(self._query(points[i]))]
+        # A single point at zero listens to itself alone; otherwise a zero token listens to everybody.
+        silent = [i for i in active if len(points) > 1 and not any(self._query(points[i]))]
         self._hears_everyone = bool(silent)
         heard = {i: c for i, c in self._chosen.items() if i not in set(silent)}
         for i, chosen in heard.items():
@@ -121,15 +116,7 @@ class ExactProcess:
         for i, chosen in heard.items():
             if len(chosen) == 1 and chosen != [i] and self._is_at_rest(chosen[0]):
                 self._settle(i, points[i], points[chosen[0]], chosen[0])
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for i, chosen in heard.items():
-            if len(chosen) > 1:
-                groups.setdefault(tuple(chosen), []).append(i)
-        # Judge all ties by who was decided before any tie was: the order of the groups must not matter.
-        standing = [(c, who) for c, who in groups.items() if self._stands(list(c), who, points)]
-        undecided = {i for i in active if i not in self._path}
-        for chosen_set, who in standing:
-            self._settle_tie(list(chosen_set), who, points, undecided)
+        self._decide_ties({i: c for i, c in heard.items() if len(c) > 1}, points)
         waiting = [i for i in active if i not in self._path]
         if waiting and set(waiting) <= set(silent):
             self._decide_silent(waiting, points)
@@ -141,64 +128,38 @@ class ExactProcess:
     def _query(self, point: Point) -> list[Rational]:
         return list((fmpq_mat(self._A) * fmpq_mat([[z] for z in point])).entries())
 
-    def _stands(self, chosen: list[int], who: list[int], points: Rows) -> bool:
-        """Whether the tie between ``chosen`` lasts for ever (conditions of ``standing_ties``)."""
-        decided = [j for j in chosen if j in self._path]
-        if any(self._chosen[j] != chosen for j in chosen if j not in self._path):
-            return False
-        if not decided:
-            return True
-        if not any(self.emerged_at[j] >= 0 for j in decided) or not all(self._path[j].straight for j in decided):
-            return False
-        goals = [self._path[j].target for j in decided]
-        face = [points[j] for j in chosen] + goals
-        means = [
-            self._mean(decided, points),
-            self._mean(decided, [self._goal(i) for i in range(len(points))]),
-        ]
-        return all(self._attain(points[i], goals, points) for i in who) and all(
-            self._attain(mean, face, points) for mean in means
+    def _decide_ties(self, tied: dict[int, list[int]], points: Rows) -> None:
+        count = len(points)
+        scene = Scene(
+            points=points,
+            goals=[self._goal(i) for i in range(count)],
+            weights=self._weights,
+            decided=[i in self._path for i in range(count)],
+            straight=[i not in self._path or self._path[i].straight for i in range(count)],
+            leads=(self.emerged_at >= 0).tolist(),
+            chosen=self._chosen,
+            query=self._query,
+            alpha=self._alpha,
         )
-
-    def _attain(self, asker: Point, places: Rows, points: Rows) -> bool:
-        query = self._query(asker)
-        best = max(_dot(query, z) for z in points)
-        return all(_dot(query, z) == best for z in places)
-
-    def _settle_tie(self, chosen: list[int], who: list[int], points: Rows, undecided: set[int]) -> None:
-        active = [j for j in chosen if j in undecided]
-        decided = [j for j in chosen if j not in undecided]
-        leaders = [j for j in decided if self.emerged_at[j] >= 0]
-        if not decided:  # joint leaders meet at their mean, and so do those who hear exactly them
-            for i in who:
-                self._settle(i, points[i], self._mean(chosen, points), chosen[0])
-            self.emerged_at[chosen[0]] = self.layer
-            return
-        now, later = (
-            self._mean(decided, points),
-            self._mean(decided, [self._goal(i) for i in range(len(points))]),
-        )
-        gap = [a - b for a, b in zip(now, later, strict=True)]
-        heavy = sum((self._weights[j] for j in active), fmpq(0))
-        share = heavy / (heavy + sum((self._weights[j] for j in decided), fmpq(0)))
-        slow = resonant = None
-        if active:
-            odds = (1 - share) / share
-            middle = self._mean(active, points)
-            slow = [u - t + odds * e for u, t, e in zip(middle, later, gap, strict=True)]
-        else:
-            resonant = [self._alpha * e for e in gap]
-        rate = (1 + self._alpha * share) * self._shrink
-        for i in who:
-            self._settle(i, points[i], later, leaders[0], rate, slow, resonant)
-            if len(leaders) > 1:
-                self.ties[i] = leaders
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for i, chosen in tied.items():
+            groups.setdefault(tuple(chosen), []).append(i)
+        ties = [ExactTie(scene, list(chosen), who) for chosen, who in groups.items()]
+        only_ties_left = all(scene.decided[i] or i in tied for i in self._chosen)
+        for tie in lasting(ties, scene, only_ties_left):
+            first = tie.chosen[0] if tie.joint else tie.leaders[0]
+            if tie.joint:  # they meet at their mean, and so do those who hear exactly them
+                self.emerged_at[first] = self.layer
+            for i in tie.who:
+                self._settle(i, points[i], tie.target, first, tie.rate, tie.slow, tie.resonant)
+                if len(tie.leaders) > 1:
+                    self.ties[i] = tie.leaders
 
     def _decide_silent(self, waiting: list[int], points: Rows) -> None:
         """Zero tokens hear everybody; they stay put for ever if the mean of all is and remains zero."""
         everybody = list(range(len(points)))
         goals = [self._goal(i) for i in everybody]
-        if any(self._mean(everybody, points)) or any(self._mean(everybody, goals)):
+        if any(mean(everybody, points, self._weights)) or any(mean(everybody, goals, self._weights)):
             return
         leaders = torch.nonzero(self.emerged_at >= 0)[:, 0].tolist()
         for i in waiting:
@@ -216,20 +177,11 @@ class ExactProcess:
         slow: Point | None = None,
         resonant: Point | None = None,
     ) -> None:
-        self._path[token] = _Path(
-            start,
-            target,
-            self.layer,
-            self._shrink if rate is None else rate,
-            slow if slow is not None and any(slow) else None,
-            resonant if resonant is not None and any(resonant) else None,
-        )
+        rate = self._shrink if rate is None else rate
+        bends = [term if term is not None and any(term) else None for term in (slow, resonant)]
+        self._path[token] = _Path(start, target, self.layer, rate, *bends)
         self.follows[token] = leader
         self.decided_at[token] = self.layer
-
-
-def _dot(left: list[Rational], right: Point) -> Rational:
-    return sum((a * b for a, b in zip(left, right, strict=True)), fmpq(0))
 
 
 def _rounded(rows: Rows) -> Tokens:

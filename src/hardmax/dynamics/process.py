@@ -20,7 +20,8 @@ from ..attention.choice import Choice, apply, length
 from ..attention.layer import heard_mean
 from ..attention.search import attended
 from ..shapes import Indices, PerToken, Square, Tokens
-from .closed_form import ClosedForm
+from .closed_form import ClosedForm, pick
+from .last_ties import all_ties_last
 from .pruning import safely_inside
 from .standing_ties import StandingTies
 
@@ -77,13 +78,15 @@ class HardmaxProcess:
         self.settled = rests and not self._hears_everyone
 
     def _decide(self) -> None:
-        points = self._form.positions(self.layer, self._candidates)
+        whole = len(self._candidates) == len(self.follows)
+        points = self._form.positions(self.layer, None if whole else self._candidates)
         choice = self._choose(points)
-        first = self._candidates[choice.first]
-        heard = heard_mean(choice, points, self._weights[self._candidates])
+        first = choice.first if whole else self._candidates[choice.first]
+        # A single point at zero listens to itself alone; otherwise a zero token listens to everybody.
+        everyone = choice.everyone & (len(self.follows) > 1)
         several = torch.zeros(len(self.active), dtype=torch.bool, device=points.device)
         several[choice.tied] = True
-        alone = ~several & ~choice.everyone
+        alone = ~several & ~everyone
 
         leads = alone & (first == self.active)
         self._lead(self.active[leads])
@@ -92,17 +95,20 @@ class HardmaxProcess:
         self._settle(self.active[follows], self._form.target[leaders], leaders)
         settled = leads | follows
         if len(choice.tied):
-            settled[choice.tied] = self._decide_ties(choice, points)
-        self._hears_everyone = bool(choice.everyone.any())
+            only_ties_left = bool((settled | several).all())
+            settled[choice.tied] = self._decide_ties(choice, points, only_ties_left)
+        self._hears_everyone = bool(everyone.any())
         if self._hears_everyone:
-            others_decided = bool((settled | choice.everyone).all())
-            heard, still = self._hear_everyone(choice.everyone, heard, others_decided)
-            settled = settled | still
-        self._last_heard = first[~settled]
-        self._heard = heard[~settled]
-        self.active = self.active[~settled]
-        if not self.done:
-            self._forget_candidates(points)
+            settled |= everyone & self._zero_stays(self.active[everyone], bool((settled | everyone).all()))
+        rest = torch.nonzero(~settled)[:, 0]
+        self.active = self.active[rest]
+        if self.done:
+            return
+        self._last_heard = first[rest]
+        self._heard = heard_mean(choice.among(rest), points, pick(self._weights, self._candidates))
+        if self._hears_everyone:
+            self._heard = torch.where(everyone[rest][:, None], self._mean_of_all(), self._heard)
+        self._forget_candidates(points)
 
     def _choose(self, points: Tokens) -> Choice:
         hint = None
@@ -110,7 +116,7 @@ class HardmaxProcess:
             place = torch.zeros(len(self.follows), dtype=torch.int64, device=points.device)
             place[self._candidates] = torch.arange(len(self._candidates), device=points.device)
             hint = place[self._last_heard]
-        queries = apply(self._A, self._form.anchor[self.active])
+        queries = apply(self._A, pick(self._form.anchor, self.active))
         return attended(queries, points, tolerance=self._tolerance, hint=hint)
 
     def _lead(self, tokens: Indices) -> None:
@@ -122,7 +128,7 @@ class HardmaxProcess:
         self._form.settle(tokens, targets, self.layer)
         self.follows[tokens] = leaders
 
-    def _decide_ties(self, choice: Choice, points: Tokens) -> torch.Tensor:
+    def _decide_ties(self, choice: Choice, points: Tokens, only_ties_left: bool) -> torch.Tensor:
         """Settle the tied queries that can be settled; which they are."""
         tied, members = self.active[choice.tied], self._candidates[choice.members]
         arrived, leader = self._arrived(tied, members, choice)
@@ -141,6 +147,8 @@ class HardmaxProcess:
             emerged=self.emerged_at >= 0,
         )
         stays = found.stands & ~arrived
+        if only_ties_left and not bool((stays | arrived).all()) and self._all_last(found, arrived, points, choice):
+            stays = ~arrived
         found.settle(stays)
         first = members[choice.offsets[:-1]]
         self.follows[tied[stays]] = found.lowest_leader[stays]
@@ -152,6 +160,23 @@ class HardmaxProcess:
             self.ties[int(tied[t])] = mine[self.emerged_at[mine] >= 0].tolist()
         return stays | arrived
 
+    def _all_last(self, found: StandingTies, arrived: torch.Tensor, points: Tokens, choice: Choice) -> bool:
+        """Whether all ties last, given that nothing but these ties is undecided."""
+        if not bool((found.level & found.straight)[~arrived].all()) or bool(self._form.special.any()):
+            return False
+        tied, goal = self.active[choice.tied], self._form.target.clone()
+        goal[tied[~arrived]] = found.targets[~arrived]
+        heard = goal[self._candidates[choice.members[choice.offsets[:-1]]]]
+        return all_ties_last(
+            A=self._A,
+            tolerance=self._tolerance,
+            points=points,
+            targets=goal[self._candidates],
+            askers=self._form.anchor[tied[~arrived]],
+            middles=found.targets[~arrived],
+            heard=heard[~arrived],
+        )
+
     def _arrived(self, tied: Indices, members: Indices, choice: Choice) -> tuple[torch.Tensor, Indices]:
         """Tied queries that have come as close to a leader they listen to as the tolerance can tell; that leader."""
         row = torch.repeat_interleave(torch.arange(len(tied), device=tied.device), choice.sizes)
@@ -161,44 +186,48 @@ class HardmaxProcess:
         leader[row[there]] = self._home[members[there]]
         return leader >= 0, leader
 
-    def _hear_everyone(
-        self, everyone: torch.Tensor, heard: Tokens, others_decided: bool
-    ) -> tuple[Tokens, torch.Tensor]:
-        """The zero tokens: they hear the mean of all, and stay put for ever if that is and remains zero."""
+    def _mean_of_all(self) -> torch.Tensor:
         mass = self._weights[:, None] / self._weights.sum()
-        now = (mass * self.positions()).sum(dim=0)
+        mean = (mass * self.positions()).sum(dim=0)
+        # A symmetric set has mean zero; what rounding leaves of it must not pick a direction.
+        return torch.zeros_like(mean) if float(mean.abs().max()) <= self._tolerance * self._form.size else mean
+
+    def _zero_stays(self, tokens: Indices, others_decided: bool) -> bool:
+        """Zero tokens hear the mean of all; settle them when that is zero, now and for ever."""
+        mass = self._weights[:, None] / self._weights.sum()
         later = (mass * self._form.target).sum(dim=0)
-        negligible = self._tolerance * self._form.size
-        still = torch.zeros_like(everyone)
-        if float(now.abs().max()) <= negligible:
-            # A symmetric set has mean zero; what rounding leaves of it must not pick a direction.
-            now = torch.zeros_like(now)
-            if others_decided and float(later.abs().max()) <= negligible:
-                still = everyone
-                tokens = self.active[everyone]
-                leaders = torch.nonzero(self.emerged_at >= 0)[:, 0]
-                lowest = leaders[0] if len(leaders) else tokens[0]
-                self._settle(tokens, now.expand(len(tokens), -1), lowest.expand(len(tokens)))
-                if len(leaders) > 1:
-                    self.ties.update((int(token), leaders.tolist()) for token in tokens)
-        return torch.where(everyone[:, None], now, heard), still
+        if not others_decided or float(later.abs().max()) > self._tolerance * self._form.size:
+            return False
+        now = self._mean_of_all()
+        if bool(now.any()):
+            return False
+        leaders = torch.nonzero(self.emerged_at >= 0)[:, 0]
+        lowest = leaders[0] if len(leaders) else tokens[0]
+        self._settle(tokens, now.expand(len(tokens), -1), lowest.expand(len(tokens)))
+        if len(leaders) > 1:
+            self.ties.update((int(token), leaders.tolist()) for token in tokens)
+        return True
 
     def _forget_candidates(self, points: Tokens) -> None:
         """Drop points that no active token can ever listen to again; mark those that rest at a leader."""
         candidates = self._candidates
+        leads = pick(self._home, candidates) == candidates
+        margin = 4 * self._tolerance * self._form.size * points.shape[1]
+        stays = leads | pick(self._joint, candidates) | (pick(self._form.decided_at, candidates) < 0)
+        stays |= ~safely_inside(points, points[leads], margin)
+        if self.ties:
+            stays |= torch.isin(candidates, torch.tensor(list(self.ties), device=candidates.device))
+        kept = torch.nonzero(stays)[:, 0]
+        candidates, points, leads = candidates[kept], points[kept], leads[kept]
+
         decided = self._form.decided_at[candidates] >= 0
-        leads = self._home[candidates] == candidates
-        negligible = self._tolerance * self._form.size
-        near = decided & ((points - self._form.target[candidates]).abs().amax(dim=1) <= negligible)
+        apart = (points - self._form.target[candidates]).abs().amax(dim=1)
+        near = decided & (apart <= self._tolerance * self._form.size)
         joint = self._joint[candidates]
         met = candidates[near & joint]
         self._home[met] = self.follows[met]
         # A loyal follower this close to its leader would pass for tied with it, and in truth never is.
-        at_leader = near & (self._home[self.follows[candidates].clamp_min(0)] >= 0)
-        ordinary = decided & ~leads & ~joint
-        margin = 4 * self._tolerance * float(length(points).max())
-        tied = torch.zeros_like(decided)
+        at_leader = near & ~leads & ~joint & (self._home[self.follows[candidates].clamp_min(0)] >= 0)
         if self.ties:
-            tied = torch.isin(candidates, torch.tensor(list(self.ties), device=candidates.device))
-        gone = ordinary & ~tied & (at_leader | safely_inside(points, points[leads], margin))
-        self._candidates = candidates[~gone]
+            at_leader &= ~torch.isin(candidates, torch.tensor(list(self.ties), device=candidates.device))
+        self._candidates = candidates[~at_leader] if bool(at_leader.any()) else candidates

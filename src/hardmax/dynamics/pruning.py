@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from scipy.spatial import ConvexHull, QhullError
 
-from ..shapes import Mask, Tokens
+from ..shapes import Mask, Points, Tokens
 
 _WORTHWHILE = 256  # fewer points than this are searched faster than a hull is built
 _LARGEST_TABLE = 50_000_000
 
 
-def safely_inside(points: Tokens, leaders: Tokens, margin: float) -> Mask:
+def safely_inside(points: Tokens, leaders: Points, margin: float) -> Mask:
     """True for points at least ``margin`` inside the convex hull of ``leaders``; false wherever that is not cheap."""
     count, d = points.shape
     inside = torch.zeros(count, dtype=torch.bool, device=points.device)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -12,6 +13,9 @@ import torch
 from ..errors import InputError
 from ..inputs import as_count, as_positive
 from ..shapes import Tokens
+
+if TYPE_CHECKING:
+    from .trajectory import Trajectory
 
 _LARGEST_KEPT_BYTES = 8 * 2**30
 
@@ -27,6 +31,30 @@ class KeepRule(Protocol):
     def store(self, layer: int, tokens: Tokens) -> None:
         """Take one state."""
         ...
+
+
+@runtime_checkable
+class FinishingRule(KeepRule, Protocol):
+    """A keep rule that has something to complete when the run ends, or to clean up when it fails."""
+
+    def finish(self, run: Trajectory) -> Trajectory:
+        """Complete what was kept with all that is known of the run (its tokens left out); give back the run."""
+        ...
+
+    def abandon(self) -> None:
+        """Remove what was kept so far: the run failed or was interrupted."""
+        ...
+
+
+@contextmanager
+def finishing(keeper: KeepRule) -> Iterator[Callable[[Trajectory], Trajectory]]:
+    """Give the function that a complete run goes through; a rule that cares is told when there is none."""
+    try:
+        yield keeper.finish if isinstance(keeper, FinishingRule) else lambda run: run
+    except BaseException:
+        if isinstance(keeper, FinishingRule):
+            keeper.abandon()
+        raise
 
 
 @dataclass(frozen=True)

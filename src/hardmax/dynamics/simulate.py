@@ -16,7 +16,7 @@ from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights
 from ..outcomes import Ending, Outcome
 from ..progress import Ticker
 from ..shapes import Array, ArrayLike, PerToken, Tokens
-from .rules import InMemory, Keep, KeepRule, Moment, StopRule, keeping
+from .rules import InMemory, Keep, KeepRule, Moment, StopRule, finishing, keeping
 from .start import Started, refuse_swapped_axes, start
 from .trajectory import Trajectory
 
@@ -73,21 +73,24 @@ def simulate(
     tensor = tensor.to(torch.float64)
     run = _Run(depth, keeper, rules, limit, progress)
     started = None
-    if isinstance(layer, HardmaxLayer) and layer.V is None:
-        started = start(tensor, mass, layer)
-        outcome = run.follow(started)
-    else:
-        refuse_swapped_axes(tensor, getattr(layer, "A", None) is not None)
-        outcome = run.repeat(layer, tensor, mass)
-    return Trajectory(
-        tokens=_stacked(keeper, kind, tensor),
-        layers=np.array(keeper.layers if isinstance(keeper, InMemory) else [], dtype=np.int64),
-        outcome=outcome,
-        layer=layer,
-        weights=None if weights is None else kind.give_back(mass),
-        leadership=None if started is None else started.leadership(kind),
-        assumptions=None if started is None else started.assumptions,
-    )
+    with finishing(keeper) as finish:
+        if isinstance(layer, HardmaxLayer) and layer.V is None:
+            started = start(tensor, mass, layer)
+            outcome = run.follow(started)
+        else:
+            refuse_swapped_axes(tensor, getattr(layer, "A", None) is not None)
+            outcome = run.repeat(layer, tensor, mass)
+        return finish(
+            Trajectory(
+                tokens=_stacked(keeper, kind, tensor),
+                layers=np.array(keeper.layers if isinstance(keeper, InMemory) else [], dtype=np.int64),
+                outcome=outcome,
+                layer=layer,
+                weights=None if weights is None else kind.give_back(mass),
+                leadership=None if started is None else started.leadership(kind),
+                assumptions=None if started is None else started.assumptions,
+            )
+        )
 
 
 def _itself(tokens: Tokens) -> Tokens:

@@ -9,8 +9,11 @@ share of U in the weight of C. The tie is **standing** when
 2. every member and every target attains :math:`\max_y \langle A d_k, y\rangle` and
    :math:`\max_y \langle A d_\infty, y\rangle`.
 
-Then C stays the same for ever, and the mean it offers solves a linear recursion (``docs/devdocs/ties.rst``): with
-:math:`e = d_k - d_\infty`,
+When only *the same value* is attained in 2 and nothing is known of the others, the tie is **level**: it stands if
+nobody else ever rises above it, which :mod:`hardmax.dynamics.last_ties` decides once all others are decided.
+
+A standing tie stays the same for ever, and the mean it offers solves a linear recursion (``docs/devdocs/ties.rst``):
+with :math:`e = d_k - d_\infty`,
 
 .. math:: u_m = d_\infty + \rho^m (u_0 - d_\infty) + \tfrac{1-s}{s}\,(\rho^m - r^m)\,e, \quad \rho = r(1+\alpha s),
           \qquad z_{i,m} = u_m + r^m (z_i - u_0).
@@ -25,7 +28,7 @@ import torch
 
 from ..attention.choice import apply, score, slack
 from ..attention.search import attended
-from ..shapes import Indices, PerToken, Square, Tokens
+from ..shapes import Indices, PerToken, Points, Square, Tokens, Values
 from .closed_form import ClosedForm
 
 
@@ -40,7 +43,7 @@ class StandingTies:
         A: Square,
         alpha: float,
         tolerance: float,
-        points: Tokens,
+        points: Points,
         layer: int,
         queries: Indices,
         members: Indices,
@@ -58,52 +61,62 @@ class StandingTies:
         mass = weights[members]
 
         heavy_decided, self._now = self._weighted(mass * decided, places)
-        _, self._later = self._weighted(mass * decided, targets)
+        _, self.targets = self._weighted(mass * decided, targets)
         heavy_active, self._active_mean = self._weighted(mass * ~decided, places)
         self._share = heavy_active / (heavy_active + heavy_decided)
         lonely = (heavy_decided == 0)[:, None]  # joint leaders: nobody else to go by
         self._now = torch.where(lonely, self._active_mean, self._now)
-        self._later = torch.where(lonely, self._active_mean, self._later)
+        self.targets = torch.where(lonely, self._active_mean, self.targets)
 
         self.joint = heavy_decided == 0
         self.hears_itself = self._any(members == queries[row])
         self.leaders_heard = torch.zeros_like(queries).index_add(0, row, emerged[members].to(torch.int64))
         self.lowest_leader = self._lowest(torch.where(emerged[members], members, len(weights)))
         self.lowest_leader = torch.where(self.joint, members[offsets[:-1]], self.lowest_leader)
-        self.stands = self._alike(row, decided) & (self.joint | (self.leaders_heard > 0))
+        self.level = self._alike(row, decided) & (self.joint | (self.leaders_heard > 0))
+        self.stands = self.level.clone()
         self._check_attained(decided, places, targets)
+        self._find_terms()
 
     def settle(self, which: torch.Tensor) -> None:
         """Give these queries their closed form."""
-        tokens, later = self._queries[which], self._later[which]
-        share, gap = self._share[which][:, None], (self._now - self._later)[which]
-        self._form.settle(tokens, later, self._layer)
-        negligible = self._tolerance * self._form.size
-        heard = torch.where(share > 0, self._active_mean[which], later)
-        odds = torch.where(share > 0, (1 - share) / share.clamp_min(1e-300), 0.0)
-        slow = torch.where(share > 0, heard - later + odds * gap, 0.0)
-        resonant = torch.where(share > 0, 0.0, self._alpha * gap)
-        bent = (slow.abs().amax(dim=1) > negligible) | (resonant.abs().amax(dim=1) > negligible)
+        self._form.settle(self._queries[which], self.targets[which], self._layer)
+        bent = which & ~self.straight
         if bool(bent.any()):
-            rate = (1 + self._alpha * share[:, 0]) / (1 + self._alpha)
-            self._form.bend(tokens[bent], rate[bent], slow[bent], resonant[bent])
+            rate = (1 + self._alpha * self._share[bent]) / (1 + self._alpha)
+            self._form.bend(self._queries[bent], rate, self._slow[bent], self._resonant[bent])
+
+    def _find_terms(self) -> None:
+        """The terms p and q of the closed form, and which queries need neither."""
+        share, gap = self._share[:, None], self._now - self.targets
+        odds = torch.where(share > 0, (1 - share) / share.clamp_min(1e-300), 0.0)
+        self._slow = torch.where(share > 0, self._active_mean - self.targets + odds * gap, 0.0)
+        self._resonant = torch.where(share > 0, 0.0, self._alpha * gap)
+        negligible = self._tolerance * self._form.size
+        self.straight = torch.maximum(self._slow.abs(), self._resonant.abs()).amax(dim=1) <= negligible
 
     def _check_attained(self, decided: torch.Tensor, places: Tokens, targets: Tokens) -> None:
         asks = [
             apply(self._A, self._form.anchor[self._queries]),
             apply(self._A, self._now),
-            apply(self._A, self._later),
+            apply(self._A, self.targets),
         ]
         for number, ask in enumerate(asks):
-            if not bool(self.stands.any()):
+            if not bool(self.level.any()):
+                self.stands = self.level
                 return
-            best = attended(ask, self._points, tolerance=self._tolerance).best
-            least = (best - slack(ask, self._points, self._tolerance))[self._row]
-            asked = ask[self._row]
-            reached = score(asked, targets) >= least
+            allowed = slack(ask, self._points, self._tolerance)
+            lowest = score(ask[self._row], targets)
+            highest = lowest
             if number:
-                reached &= score(asked, places) >= least
-            self.stands &= self._all(reached | (~decided if number == 0 else torch.zeros_like(decided)))
+                here = score(ask[self._row], places)
+                lowest, highest = torch.minimum(lowest, here), torch.maximum(lowest, here)
+            else:
+                lowest = torch.where(decided, lowest, torch.inf)
+            best = attended(ask, self._points, tolerance=self._tolerance).best
+            top = self._highest(highest) if number else best
+            self.level &= self._all(lowest >= (top - allowed)[self._row])
+            self.stands &= self.level & (top >= best - allowed)
 
     def _alike(self, row: Indices, decided: torch.Tensor) -> torch.Tensor:
         """Rows whose active members all listen to the same set, and whose decided members go straight."""
@@ -117,7 +130,7 @@ class StandingTies:
         same = (theirs >= 0) & (name[theirs] == name[row])
         return self._all(torch.where(decided, ~self._form.special[self._members], same))
 
-    def _weighted(self, mass: PerToken, values: Tokens) -> tuple[PerToken, Tokens]:
+    def _weighted(self, mass: PerToken, values: Tokens) -> tuple[Values, Points]:
         total = torch.zeros(self._rows, dtype=values.dtype, device=values.device).index_add(0, self._row, mass)
         summed = torch.zeros(self._rows, values.shape[1], dtype=values.dtype, device=values.device)
         summed = summed.index_add(0, self._row, mass[:, None] * values)
@@ -130,6 +143,10 @@ class StandingTies:
 
     def _all(self, flags: torch.Tensor) -> torch.Tensor:
         return ~self._any(~flags)
+
+    def _highest(self, values: Values) -> Values:
+        start = torch.full((self._rows,), -torch.inf, dtype=values.dtype, device=values.device)
+        return start.scatter_reduce(0, self._row, values, reduce="amax")
 
     def _lowest(self, values: Indices) -> Indices:
         start = torch.full((self._rows,), torch.iinfo(torch.int64).max, device=values.device)

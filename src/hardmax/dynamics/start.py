@@ -12,7 +12,7 @@ from ..attention.layer import HardmaxLayer
 from ..attention.scaling import scale, scaled_down
 from ..errors import InputError
 from ..inputs import Kind
-from ..shapes import PerToken, Tokens
+from ..shapes import PerToken, Points, Tokens
 from .assumptions import Assumptions, assumptions_of
 from .exact import ExactProcess
 from .leadership import Leadership, give_back_leadership
@@ -77,7 +77,7 @@ class Started:
             ties=tied,
         )
 
-    def _at_size(self, points: Tokens) -> Tokens:
+    def _at_size(self, points: Points) -> Tokens:
         return self.found.expand(scale(points, self.exponent))
 
 

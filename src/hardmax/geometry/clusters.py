@@ -1,8 +1,9 @@
 r"""Which clusters form, where, and how fast.
 
 Theorem 1.1: every token converges to a point of a finite set S, the leaders' positions (vertices of the
-polytope K) and some points of faces of K. Once decided, a token approaches its limit by the factor
-:math:`1/(1+\alpha)` a layer, so that is the rate of every cluster.
+polytope K) and some points of faces of K. A token approaches its leader, or the mean of the leaders between
+which it is tied, by the factor :math:`1/(1+\alpha)` a layer, so that is the rate of the clusters. Only a token
+tied with followers that are themselves on their way can lag behind, by a factor linear in the layer.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ..dynamics.equilibrium import Equilibrium
+from ..dynamics.equilibrium import equilibrium
 from ..dynamics.trajectory import Trajectory
 from .reading import Result, Roles, hardmax_layer, plain, result, roles, states
 
@@ -132,8 +133,9 @@ def clusters(run: Result) -> Clusters:
     run = result("run", run)
     who = roles(run)
     alpha = float(hardmax_layer(run).alpha)
-    limits = plain(run.positions).astype(np.float64) if isinstance(run, Equilibrium) else _limits(run, who, alpha)
-    cluster_of, first = _group(limits, who)
+    limits, exact = _limits(run, who) if isinstance(run, Trajectory) else (plain(run.positions), True)
+    limits = limits.astype(np.float64)
+    cluster_of, first = _group(limits, exact, who)
     kinds: list[Kind] = ["vertex"] * len(who.leaders)
     named = [who.leaders[k : k + 1] for k in range(len(who.leaders))]
     for token in first[len(named) :].tolist():
@@ -156,47 +158,49 @@ def clusters(run: Result) -> Clusters:
     )
 
 
-def _limits(run: Trajectory, who: Roles, alpha: float) -> np.ndarray:
-    r"""The limit of each token from the kept states: its leader's, or along the line on which it moves.
+def _limits(run: Trajectory, who: Roles) -> tuple[np.ndarray, bool]:
+    """Where each token of a run ends, and whether that is exact or only as far as the run went.
 
-    A decided token moves by :math:`z^b = c + \rho (z^a - c)` with :math:`\rho = (1+\alpha)^{a-b}`, so two kept
-    layers since it was decided give c. With one alone, the state itself is the best that is known.
+    Loyal tokens end at their leader, which stands still. Tied ones end on a face, exactly known from layer 0;
+    without it, and for undecided tokens, the last kept state is the best that is known.
     """
     kept = states(run)
-    last = int(run.layers[-1])
+    from_start = int(run.layers[0]) == 0
     limits: np.ndarray = kept[-1].copy()
-    itself = np.arange(len(limits))
     special = np.zeros(len(limits), dtype=bool)
     special[who.ties.tokens] = True
     special[who.leaders] = True
-    for k in range(len(kept) - 2, -1, -1):
-        # Going back in depth, so that the earliest layer since the decision is the one that counts.
-        rows = np.flatnonzero(special & (who.decided_at >= 0) & (who.decided_at <= int(run.layers[k])))
-        ratio = (1.0 + alpha) ** (int(run.layers[k]) - last)
-        limits[rows] = kept[-1][rows] + (kept[-1][rows] - kept[k][rows]) * (ratio / (1.0 - ratio))
-    loyal = (who.follows >= 0) & (who.follows != itself) & ~special
+    if from_start and special.any():
+        whole = equilibrium(run.tokens[0], hardmax_layer(run), weights=run.weights, progress=False)
+        limits[special] = plain(whole.positions)[special]
+    loyal = (who.follows >= 0) & ~special
     limits[loyal] = limits[who.follows[loyal]]
-    return limits
+    return limits, from_start
 
 
-def _group(limits: np.ndarray, who: Roles) -> tuple[np.ndarray, np.ndarray]:
+def _group(limits: np.ndarray, exact: bool, who: Roles) -> tuple[np.ndarray, np.ndarray]:
     """The cluster of each token, and a token of each cluster: leaders, then faces, then undecided."""
     count = len(limits)
     row = np.full(count, -1)
     row[who.leaders] = np.arange(len(who.leaders))
     cluster_of = np.where(who.follows >= 0, row[np.maximum(who.follows, 0)], -1)
-    cluster_of[who.ties.tokens] = -1
-    firsts = [who.leaders]
-    grain = _GRAIN * max(float(np.abs(limits).max()), float(np.finfo(np.float64).tiny))
     tied = np.zeros(count, dtype=bool)
     tied[who.ties.tokens] = True
+    cluster_of[tied] = -1
+    grain = _GRAIN * max(float(np.abs(limits).max()), float(np.finfo(np.float64).tiny))
+    firsts = [who.leaders]
     for others in (np.flatnonzero(tied), np.flatnonzero((cluster_of < 0) & ~tied)):
-        if len(others):
-            cells = np.round(limits[others] / grain)
-            _, first, which = np.unique(cells, axis=0, return_index=True, return_inverse=True)
-            rank = np.argsort(np.argsort(first))
-            cluster_of[others] = sum(len(f) for f in firsts) + rank[which.reshape(-1)]
-            firsts.append(others[np.sort(first)])
+        if len(others) == 0:
+            continue
+        if exact or not tied[others[0]]:
+            keys = np.round(limits[others] / grain)
+        else:
+            sets: dict[bytes, int] = {}
+            keys = np.array([[sets.setdefault(who.ties[i].tobytes(), len(sets))] for i in others.tolist()])
+        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first))
+        cluster_of[others] = sum(len(f) for f in firsts) + rank[which.reshape(-1)]
+        firsts.append(others[np.sort(first)])
     return cluster_of, np.concatenate(firsts)
 
 

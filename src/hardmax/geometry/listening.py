@@ -29,7 +29,8 @@ class Attention:
     ties: Ties
     """All of them, for the tokens that listen to several."""
     leads: np.ndarray
-    """True for tokens that listen to themselves alone: the leaders that have emerged by this layer."""
+    """True for tokens that listen to themselves alone: the leaders that have emerged by this layer (of repeated
+    tokens the lowest)."""
     hears_everyone: np.ndarray
     """True for tokens at zero that are not at rest there: they listen to all tokens alike."""
 
@@ -69,7 +70,7 @@ def attention_at(run: Trajectory, k: int) -> Attention:
         layer=number,
         follows=np.where(decided, known.follows, alias[asked.follows]),
         ties=_ties({i: members for i, members in ties.items() if len(members) > 1}),
-        leads=leads[asked.name],
+        leads=leads,
         hears_everyone=asked.everyone,
     )
 
@@ -78,7 +79,6 @@ def attention_at(run: Trajectory, k: int) -> Attention:
 class _Answers:
     """What the asked tokens answer; the others are said to listen to themselves."""
 
-    name: np.ndarray  # lowest index of the tokens at the same point
     follows: np.ndarray
     ties: dict[int, np.ndarray]
     leads: np.ndarray
@@ -89,8 +89,7 @@ def _ask(layer: HardmaxLayer, state: np.ndarray, asked: np.ndarray) -> _Answers:
     found = distinct(torch.from_numpy(state), torch.ones(len(state), dtype=torch.float64))
     first = found.first.numpy()
     point_of = np.arange(len(state)) if found.point_of is None else found.point_of.numpy()
-    name = first[point_of]
-    follows, everyone = name.copy(), np.zeros(len(state), dtype=bool)
+    follows, everyone = first[point_of], np.zeros(len(state), dtype=bool)
     ties: dict[int, np.ndarray] = {}
     if len(asked):
         queries, row = np.unique(point_of[asked], return_inverse=True)
@@ -105,9 +104,10 @@ def _ask(layer: HardmaxLayer, state: np.ndarray, asked: np.ndarray) -> _Answers:
             ties[i] = np.sort(first[members])
             follows[i] = ties[i][0]
     leads = np.zeros(len(state), dtype=bool)
-    leads[asked] = (follows == name)[asked] & ~everyone[asked]
+    leads[asked] = follows[asked] == asked
+    leads[everyone] = False
     leads[list(ties)] = False
-    return _Answers(name, follows, ties, leads, everyone)
+    return _Answers(follows, ties, leads, everyone)
 
 
 def _choose(layer: HardmaxLayer, points: Tokens, queries: Indices) -> Choice:

@@ -56,8 +56,7 @@ class Picture:
         alt = html.escape(self.alt or self.caption, quote=True)
         side = ' class="narrow"' if self.narrow else ""
         return (
-            f'<figure{side}><img src="{source}" alt="{alt}">'
-            f"<figcaption>{_inline(self.caption)}</figcaption></figure>"
+            f'<figure{side}><img src="{source}" alt="{alt}"><figcaption>{_inline(self.caption)}</figcaption></figure>'
         )
 
 
@@ -128,9 +127,7 @@ class Report:
         """Begin a new section and give it back."""
         section = Section(title)
         if any(section.anchor == other.anchor for other in self.sections):
-            raise InputError(
-                "title", repr(title), "must be new on this page", "give every section its own title"
-            )
+            raise InputError("title", repr(title), "must be new on this page", "give every section its own title")
         self.sections.append(section)
         return section
 

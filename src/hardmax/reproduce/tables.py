@@ -63,9 +63,7 @@ class Table:
         width = len(self.columns)
         for row in self.rows:
             if len(row) != width:
-                raise ValueError(
-                    f"table {self.title!r}: a row of {len(row)} cells under {width} columns: {row!r}"
-                )
+                raise ValueError(f"table {self.title!r}: a row of {len(row)} cells under {width} columns: {row!r}")
 
     def numeric(self, column: int) -> bool:
         """Whether a column holds numbers only, and so is set flush right."""
@@ -83,10 +81,7 @@ class Table:
     def to_json(self) -> str:
         """Title, note and one object per row."""
         rows = [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
-        return (
-            json.dumps({"title": self.title, "note": self.note, "rows": rows}, indent=2, ensure_ascii=False)
-            + "\n"
-        )
+        return json.dumps({"title": self.title, "note": self.note, "rows": rows}, indent=2, ensure_ascii=False) + "\n"
 
     def to_markdown(self) -> str:
         """A pipe table with numbers flush right."""
@@ -98,8 +93,7 @@ class Table:
         """A table element with caption, numbers flush right."""
         right = [' class="number"' if self.numeric(c) else "" for c in range(len(self.columns))]
         head = "".join(
-            f'<th scope="col"{side}>{html.escape(name)}</th>'
-            for name, side in zip(self.columns, right, strict=True)
+            f'<th scope="col"{side}>{html.escape(name)}</th>' for name, side in zip(self.columns, right, strict=True)
         )
         body = "\n".join(
             "<tr>"

@@ -10,8 +10,9 @@ from ..choice import Ballot, Choice
 from .blocks import decide_by_blocks, decide_by_longest
 from .cells import HIGHEST_DIMENSION, decide_by_cells
 from .margins import tie_margin
+from .tree import decide_by_tree
 
-METHODS = ("auto", "cells", "pruned", "dense")
+METHODS = ("auto", "cells", "tree", "pruned", "dense")
 
 # Numbers outside this range might overflow or lose digits when squared.
 _SMALLEST, _LARGEST = 2.0**-400, 2.0**400
@@ -19,6 +20,8 @@ _PAIRS_AT_ONCE = 1 << 22
 # Below so many pairs nothing is worth preparing; below so many, float32 copies are not.
 _FEW_PAIRS = 1 << 12
 _SOME_PAIRS = 1 << 20
+# With more coordinates a tree visits nearly all points.
+_TREE_PAYS_UP_TO = 6
 
 
 def attended(
@@ -34,8 +37,9 @@ def attended(
     tolerance
         Relative, see :func:`~hardmax.attention.choice.slack`.
     method
-        ``"cells"`` (up to four coordinates), ``"pruned"``, ``"dense"``, or the fastest of them, ``"auto"``. The
-        answer is the same, to the last bit.
+        ``"cells"`` (few coordinates), ``"tree"`` (points on a sphere), ``"pruned"`` (lengths that differ) or
+        ``"dense"``; ``"auto"`` takes the one that should be fastest. The answer is the same, to the last bit, and
+        a method that does not suit the points passes them on to one that does.
     hint
         A point that is known to be good for each query, if there is one; makes ``"pruned"`` stop earlier.
 
@@ -50,34 +54,34 @@ def attended(
     extreme = ((size < _SMALLEST) & (size > 0)) | (size > _LARGEST)
     if not _SMALLEST < ballot.longest < _LARGEST:
         extreme = size > 0
-    if bool(extreme.any()):
-        _decide_by_everything(ballot, extreme.nonzero()[:, 0], points.shape[0])
-        queries = torch.where(extreme[:, None], 0.0, queries)
-    _decide(ballot, queries, points, tie_margin(tolerance, points.shape[1]), method, hint)
+    ordinary = torch.where(extreme[:, None], 0.0, queries) if bool(extreme.any()) else queries
+    _decide(ballot, ordinary, points, tie_margin(tolerance, points.shape[1]), method, hint)
+    _decide_by_everything(ballot, extreme.nonzero()[:, 0], points.shape[0])
     return ballot.choice()
 
 
 def _decide(ballot: Ballot, queries: Queries, points: Tokens, margin: float, method: str, hint: Indices | None) -> None:
     """Decide all queries that are not zero."""
-    pairs = queries.shape[0] * points.shape[0]
+    d, pairs = points.shape[1], queries.shape[0] * points.shape[0]
+    if not bool(queries.any()):
+        return
     if method == "auto" and pairs <= _FEW_PAIRS:
         method = "dense"
-    low = 2 <= points.shape[1] <= HIGHEST_DIMENSION and not points.is_cuda
-    if method == "cells" and not low:
-        raise InputError(
-            "method",
-            f"'cells' for {points.shape[1]} coordinates on {points.device}",
-            f"must suit 2 to {HIGHEST_DIMENSION} coordinates on a processor",
-            "pass method='auto'",
-        )
+    large = pairs > _SOME_PAIRS
+    on_processor = points.device.type == "cpu"
+    low = method == "auto" and large and on_processor
+    if (method == "tree" or (low and d <= _TREE_PAYS_UP_TO)) and decide_by_tree(
+        ballot, queries.numpy(), points.numpy(), margin
+    ):
+        return
     if (
-        low
-        and (method == "cells" or (method == "auto" and pairs > _SOME_PAIRS))
+        (method == "cells" or low)
+        and 2 <= d <= HIGHEST_DIMENSION
         and decide_by_cells(ballot, queries.numpy(), points.numpy(), margin)
     ):
         return
-    dtype = torch.float32 if pairs > _SOME_PAIRS and _float32_is_kept(points.device) else torch.float64
-    if method == "dense":
+    dtype = torch.float32 if large and _float32_is_kept(points.device) else torch.float64
+    if method == "dense" or not on_processor:
         decide_by_blocks(ballot, queries, points, margin, dtype=dtype)
     else:
         decide_by_longest(ballot, queries, points, margin, dtype=dtype, hint=hint)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ...shapes import Indices, PerQuery, PerToken, Queries, Tokens
+from ...shapes import Indices, PerQuery, PerToken, Points, Queries, Square, Tokens, Values
 from ..choice import Ballot, length, zero_rows
 from .margins import UNIT32, UNIT64, product_error
 
@@ -86,12 +86,12 @@ def decide_by_longest(
     pending.revisit()
 
 
-def _nonzero(queries: Queries) -> tuple[Indices, Queries]:
+def _nonzero(queries: Queries) -> tuple[Indices, Points]:
     rows = (~zero_rows(queries)).nonzero()[:, 0]
     return rows, queries if len(rows) == len(queries) else queries[rows]
 
 
-def _score_of_hint(frame: _Frame, hint: Indices) -> PerQuery:
+def _score_of_hint(frame: _Frame, hint: Indices) -> Values:
     place = torch.empty_like(frame.order)
     place[frame.order] = torch.arange(len(place), device=place.device)
     return (frame.queries * frame.points[place[hint[frame.rows]]]).sum(dim=1)
@@ -141,7 +141,7 @@ def _unit(dtype: torch.dtype) -> float:
     return UNIT32 if dtype == torch.float32 else UNIT64
 
 
-def _shape(points: Tokens, longest: float) -> tuple[PerToken, Tokens, PerToken]:
+def _shape(points: Tokens, longest: float) -> tuple[Values, Square, Values]:
     """Centre, axes and deviations of the cloud; flat directions are given some thickness, to stay invertible."""
     sample = points[:: max(1, points.shape[0] // _SAMPLE)]
     centre = sample.mean(dim=0)

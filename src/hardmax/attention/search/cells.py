@@ -34,8 +34,10 @@ _MOST_CELLS = 1 << 21
 _QUERIES_AT_ONCE = 1 << 15
 _ENTRIES_AT_ONCE = 1 << 17
 _PAIRS_AT_ONCE = 1 << 21
-# List entries looked at before giving up, beyond four for each query.
-_ENTRIES = 1 << 24
+# List entries looked at before giving up: a fraction of all pairs, since an entry costs as much as hundreds of
+# pairs in a matrix product.
+_PAIRS_PER_ENTRY = 300
+_FEWEST_ENTRIES, _MOST_ENTRIES = 1 << 21, 1 << 27
 # A cell is worth halving when this many queries per child share the cost.
 _QUERIES_PER_CHILD = 2
 
@@ -46,7 +48,7 @@ def decide_by_cells(ballot: Ballot, queries: Floats, points: Floats, margin: flo
     # A direction on the cube is at most sqrt(d) long; centre scores are rounded too.
     reach = (margin + 8 * (d + 2) * UNIT64) * np.sqrt(d) * ballot.longest
     pool = outer_points(points, reach)
-    budget = 4 * len(queries) + _ENTRIES
+    budget = min(max(_FEWEST_ENTRIES, len(queries) * len(points) // _PAIRS_PER_ENTRY), _MOST_ENTRIES)
     if 2 * d * len(pool) > budget:
         return False
     places = _place(queries, len(pool))

@@ -1,0 +1,101 @@
+"""The BibTeX of what was actually used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import InputError
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper that this library is built on."""
+
+    key: str
+    title: str
+    authors: tuple[str, ...]
+    year: int
+    arxiv: str
+
+    @property
+    def bibtex(self) -> str:
+        """An ``@article`` entry."""
+        return "\n".join(
+            [
+                f"@article{{{self.key},",
+                f"  title = {{{self.title}}},",
+                f"  author = {{{' and '.join(self.authors)}}},",
+                f"  journal = {{arXiv preprint arXiv:{self.arxiv}}},",
+                f"  year = {{{self.year}}},",
+                f"  eprint = {{{self.arxiv}}},",
+                "  archivePrefix = {arXiv},",
+                "}",
+            ]
+        )
+
+
+PAPERS = {
+    paper.key: paper
+    for paper in (
+        Paper(
+            "clustering",
+            "Clustering in pure-attention hardmax transformers and its role in sentiment analysis",
+            ("Alcalde", "Fantuzzi", "Zuazua"),
+            2024,
+            "2407.01602",
+        ),
+        Paper(
+            "interpolation",
+            "Exact Sequence Interpolation with Transformers",
+            ("Alcalde", "Fantuzzi", "Zuazua"),
+            2025,
+            "2502.02270",
+        ),
+        Paper(
+            "timedelayed",
+            "Time-Delayed Transformers for Data-Driven Modeling of Low-Dimensional Dynamics",
+            ("Alcalde", "Widhalm", r"Y{\i}lmaz"),
+            2026,
+            "2602.08478",
+        ),
+        Paper(
+            "meanfield",
+            "Quantifying concentration phenomena of mean-field transformers in the low-temperature regime",
+            ("Alcalde", "Bungert", "Riedl", "Roith"),
+            2026,
+            "2605.10931",
+        ),
+    )
+}
+
+# Which paper stands behind which part of the package.
+_PAPER_OF_PART = dict.fromkeys(("attention", "dynamics", "geometry", "polytopes"), "clustering")
+
+
+def citation(obj: object = None) -> str:
+    """The BibTeX of the paper behind ``obj``: a layer, a run, a limit, a function of ours; of all when left out.
+
+    >>> import hardmax as hm
+    >>> print(hm.citation(hm.HardmaxLayer(alpha=0.5)))
+    @article{clustering,
+      title = {Clustering in pure-attention hardmax transformers and its role in sentiment analysis},
+      author = {Alcalde and Fantuzzi and Zuazua},
+      journal = {arXiv preprint arXiv:2407.01602},
+      year = {2024},
+      eprint = {2407.01602},
+      archivePrefix = {arXiv},
+    }
+    """
+    if obj is None:
+        return "\n\n".join(paper.bibtex for paper in PAPERS.values())
+    module = getattr(obj, "__module__", None) or type(obj).__module__
+    package, _, rest = str(module).partition(".")
+    part = rest.partition(".")[0]
+    if package != "hardmax" or part not in _PAPER_OF_PART:
+        raise InputError(
+            "obj",
+            f"an object of {type(obj).__name__}",
+            "must be something of ours that a paper stands behind",
+            "pass a layer, a run, a limit, or nothing for all papers",
+        )
+    return PAPERS[_PAPER_OF_PART[part]].bibtex

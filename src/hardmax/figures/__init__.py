@@ -1,0 +1,12 @@
+"""Pictures: tokens and their leaders, the geometry of attention, results, and films."""
+
+from .animate import animate_tokens as animate_tokens
+from .attention import draw_attention_geometry as draw_attention_geometry
+from .results import draw_cluster_sizes as draw_cluster_sizes
+from .results import draw_convergence as draw_convergence
+from .results import draw_layers_until_decided as draw_layers_until_decided
+from .save import figure_bytes as figure_bytes
+from .save import save_figure as save_figure
+from .tokens import draw as draw
+from .tokens import draw_panels as draw_panels
+from .tokens import draw_tokens as draw_tokens

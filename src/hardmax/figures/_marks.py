@@ -1,0 +1,212 @@
+"""The marks on a picture of tokens: stars, dots, shared dots, trails, the hull, and a density image for crowds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.path import Path
+
+from ._crowd import density
+from ._scene import Scene
+from ._style import INK, colours_of, darker, marker_of
+
+CROWD = 20_000
+"""More tokens than this become a density image in the plane, or are thinned in space."""
+_SEED_OF_THINNING = 0
+
+TRAILS, FOLLOWERS, TIES, LEADERS, CROWDS = "trails", "followers", "ties", "leaders", "crowd"
+"""Names (gid) by which the artists of a picture can be found again."""
+
+
+class Ranks:
+    """Who has which colour: leaders first, going around, then others who are listened to."""
+
+    def __init__(self, leaders: np.ndarray, positions: np.ndarray, others: np.ndarray) -> None:
+        ordered = leaders[_around(positions[leaders])] if len(leaders) else leaders
+        self._tokens = np.concatenate([ordered, np.setdiff1d(others, ordered)]).astype(np.int64)
+        self._order = np.argsort(self._tokens, kind="stable")
+        self._across = positions[self._tokens, 0]
+
+    def of(self, tokens: np.ndarray) -> np.ndarray:
+        """The rank of each token, -1 for nobody."""
+        if len(self._tokens) == 0:
+            return np.full(len(tokens), -1)
+        place = np.searchsorted(self._tokens, tokens, sorter=self._order).clip(max=len(self._tokens) - 1)
+        ranks = self._order[place]
+        return np.where(self._tokens[ranks] == tokens, ranks, -1)
+
+    def left_to_right(self, tokens: np.ndarray) -> np.ndarray:
+        """The ranks of a few tokens, the leftmost first."""
+        ranks = self.of(tokens)
+        return np.asarray(ranks[np.argsort(self._across[ranks], kind="stable")])
+
+
+def _around(points: np.ndarray) -> np.ndarray:
+    """Order of going around the middle, so that neighbours get colours of different lightness."""
+    offsets = points - points.mean(axis=0)
+    if offsets.shape[1] < 2:
+        return np.argsort(offsets[:, 0], kind="stable")
+    return np.argsort(np.arctan2(offsets[:, 1], offsets[:, 0]), kind="stable")
+
+
+def _wedge(part: int, parts: int) -> Path:
+    """One of ``parts`` equal slices of a disc, as a marker; the first of two is the left half."""
+    full = 360.0 / parts
+    return Path.wedge(90 + part * full, 90 + (part + 1) * full)
+
+
+def dot_size(count: int) -> float:
+    """Area of a dot in points: smaller in a crowd, never invisible."""
+    return float(np.clip(1100.0 / math.sqrt(max(count, 1)) - 60.0, 7.0, 64.0))
+
+
+def _scatter(ax: Axes, placed: np.ndarray, **style: Any) -> Any:
+    if placed.shape[1] == 3:
+        style["depthshade"] = False
+    return ax.scatter(*placed.T, **style)
+
+
+class Marks:
+    """The marks of one scene. ``move`` puts the same marks elsewhere, for the frames of a film."""
+
+    def __init__(self, ax: Axes, scene: Scene, ranks: Ranks, placed: np.ndarray) -> None:
+        self._ax, self._placed = ax, placed
+        self._shown: list[tuple[Any, np.ndarray]] = []
+        self._trails: tuple[Any, np.ndarray, np.ndarray] | None = None
+        self.notes: list[str] = []
+        """What a reader has to be told about how the tokens are drawn."""
+        count, in_space = len(placed), placed.shape[1] == 3
+        rank = ranks.of(scene.follows)
+        tied = np.array(sorted(scene.ties), dtype=np.int64)
+        plain = ~scene.leads
+        self._crowd: np.ndarray | None = None
+        if count > CROWD and not in_space:
+            self._crowd = colours_of(rank)
+            self.notes.append(f"{count:,} tokens as a density image; stronger is denser")
+            plain[:] = False
+            tied = tied[:0]
+        elif count > CROWD:
+            chosen = np.random.default_rng(_SEED_OF_THINNING).permutation(count)[:CROWD]
+            kept = np.zeros(count, dtype=bool)
+            kept[chosen] = True
+            self.notes.append(f"{CROWD:,} of {count:,} tokens drawn")
+            plain &= kept
+            tied = tied[kept[tied]]
+        plain[tied] = False
+        if scene.leads.any() and (scene.follows < 0).any():
+            self.notes.append("grey: listens to many alike")
+        self._image: Any = None
+        self._draw_dots(np.flatnonzero(plain), rank, dot_size(count))
+        self._draw_shared(tied, scene, ranks, 1.6 * dot_size(count))
+        self._draw_stars(np.flatnonzero(scene.leads), scene, ranks)
+        self._draw_crowd()
+
+    def _show(self, tokens: np.ndarray, **style: Any) -> None:
+        if len(tokens):
+            self._shown.append((_scatter(self._ax, self._placed[tokens], **style), tokens))
+
+    def _draw_dots(self, tokens: np.ndarray, rank: np.ndarray, size: float) -> None:
+        shapes = np.array([marker_of(r) for r in range(7 * 7)])[np.maximum(rank[tokens], 0) % 49]
+        for shape in np.unique(shapes):
+            same = tokens[shapes == shape]
+            colours = colours_of(rank[same])
+            self._show(
+                same,
+                s=size,
+                c=colours,
+                edgecolors=darker(colours),
+                linewidths=0.5,
+                marker=shape,
+                gid=FOLLOWERS,
+                zorder=3,
+            )
+
+    def _draw_shared(self, tokens: np.ndarray, scene: Scene, ranks: Ranks, size: float) -> None:
+        """Dots of two or more colours, one slice for each who is listened to."""
+        sizes = np.array([len(scene.ties[int(token)]) for token in tokens])
+        for parts in np.unique(sizes):
+            same = tokens[sizes == parts]
+            heard = np.array([ranks.left_to_right(scene.ties[int(token)]) for token in same])
+            for part in range(int(parts)):
+                style = {
+                    "linewidths": 0.6,
+                    "edgecolors": INK,
+                    "marker": _wedge(part, int(parts)),
+                    "zorder": 4,
+                }
+                self._show(same, s=size, c=colours_of(heard[:, part]), gid=TIES, **style)
+
+    def _draw_stars(self, tokens: np.ndarray, scene: Scene, ranks: Ranks) -> None:
+        size = float(np.clip(900.0 / math.sqrt(max(len(tokens), 1)), 14.0, 250.0))
+        colours = colours_of(ranks.of(scene.follows[tokens]))
+        self._show(
+            tokens, s=size, c=colours, edgecolors=INK, linewidths=min(0.7, size / 80), marker="*", gid=LEADERS, zorder=5
+        )
+
+    def _draw_crowd(self) -> None:
+        if self._crowd is None:
+            return
+        limits = (*self._ax.get_xlim(), *self._ax.get_ylim())
+        picture = density(self._placed, self._crowd, limits)
+        if self._image is None:
+            style: dict[str, Any] = {
+                "origin": "lower",
+                "aspect": self._ax.get_aspect(),
+                "interpolation": "nearest",
+            }
+            self._image = self._ax.imshow(picture, extent=limits, gid=CROWDS, zorder=2, **style)
+        self._image.set_data(picture)
+        self._image.set_extent(limits)
+
+    def draw_trails(self, paths: np.ndarray, tokens: np.ndarray, ranks: np.ndarray) -> None:
+        """Where some tokens came from: ``paths`` has shape (token, moment, drawing coordinate)."""
+        style: dict[str, Any] = {"colors": colours_of(ranks), "lw": 0.9, "alpha": 0.4, "gid": TRAILS, "zorder": 1}
+        lines: Any
+        if paths.shape[2] == 3:
+            from mpl_toolkits.mplot3d.art3d import Line3DCollection
+
+            lines = Line3DCollection(list(paths), **style)
+            self._ax.add_collection(lines)
+        else:
+            lines = LineCollection(list(paths), **style)
+            self._ax.add_collection(lines, autolim=False)
+        self._trails = (lines, paths, tokens)
+
+    def move(self, placed: np.ndarray) -> None:
+        """The same tokens at other places; trails reach as far as they do."""
+        self._placed = placed
+        if self._trails is not None:
+            lines, paths, tokens = self._trails
+            lines.set_segments(list(np.concatenate([paths, placed[tokens, None]], axis=1)))
+        for artist, tokens in self._shown:
+            if placed.shape[1] == 3:
+                artist._offsets3d = tuple(placed[tokens].T)
+            else:
+                artist.set_offsets(placed[tokens])
+        self._draw_crowd()
+
+
+def label_points(ax: Axes, placed: np.ndarray, words: list[str]) -> None:
+    """Small words beside points, on the side away from the middle."""
+    middle = placed.mean(axis=0)
+    for point, text in zip(placed, words, strict=True):
+        away = point - middle
+        side, up = away[:2] / (float(np.hypot(*away[:2])) or 1.0)
+        style: dict[str, Any] = {"fontsize": 9, "color": INK, "zorder": 6}
+        style["ha"] = "center" if abs(side) < 0.35 else ("left" if side > 0 else "right")
+        style["va"] = "center" if abs(up) < 0.35 else ("bottom" if up > 0 else "top")
+        if len(point) == 3:
+            ax.text(*(point + 0.07 * away), text, **style)  # type: ignore[call-arg]
+        else:
+            ax.annotate(
+                text,
+                point,
+                xytext=(9 * side, 9 * up),
+                textcoords="offset points",
+                annotation_clip=False,
+                **style,
+            )

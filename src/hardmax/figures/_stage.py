@@ -1,0 +1,90 @@
+"""What the panels of one picture share: the view, the limits of the axes, and who has which colour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from ..dynamics.trajectory import Trajectory
+from ..geometry.reading import plain
+from ._hull import draw_hull
+from ._marks import CROWD, Marks, Ranks
+from ._scene import Scene
+from ._style import SOFT
+from ._view import View, frame, is_space
+
+MOST_TRAILS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Shared by all scenes that are drawn together."""
+
+    view: View
+    ranks: Ranks
+    extent: np.ndarray
+    """Two opposite corners of all that is shown, in drawing coordinates."""
+
+    @classmethod
+    def of(cls, view: View, scenes: list[Scene], leaders: np.ndarray) -> Stage:
+        """A stage on which all ``scenes`` fit."""
+        placed = [view.place(scene.positions, spread=True) for scene in scenes]
+        low = np.min([points.min(axis=0) for points in placed], axis=0)
+        high = np.max([points.max(axis=0) for points in placed], axis=0)
+        others = np.unique(np.concatenate([scene.followed for scene in scenes]))
+        return cls(view, Ranks(leaders, view.place(scenes[-1].positions), others), np.array([low, high]))
+
+    def paint(
+        self,
+        ax: Axes,
+        scene: Scene,
+        *,
+        hull: np.ndarray | None,
+        paths: np.ndarray | None,
+        title: str,
+        note: bool = True,
+    ) -> Marks:
+        """Draw one scene: hull below, then trails, then tokens."""
+        frame(ax, self.view, self.extent)
+        if hull is not None and len(hull):
+            draw_hull(ax, self.view, hull)
+        marks = Marks(ax, scene, self.ranks, self.view.place(scene.positions, spread=True))
+        if paths is not None and not self.view.is_strip and len(scene.positions) <= CROWD:
+            self._paint_trails(marks, scene, paths)
+        ax.set_title(title)
+        if note and marks.notes:
+            say(ax, "; ".join(marks.notes))
+        return marks
+
+    def _paint_trails(self, marks: Marks, scene: Scene, paths: np.ndarray) -> None:
+        count = paths.shape[1]
+        chosen = np.arange(count)
+        if count > MOST_TRAILS:
+            chosen = np.unique(np.linspace(0, count - 1, MOST_TRAILS).astype(np.int64))
+            marks.notes.append(f"trails of {len(chosen)} of {count:,} tokens")
+        placed = np.stack([self.view.place(moment[chosen]) for moment in paths], axis=1)
+        marks.draw_trails(placed, chosen, self.ranks.of(scene.follows[chosen]))
+
+
+def leaders_of(run: Trajectory, scenes: list[Scene]) -> np.ndarray:
+    """The leaders of a run; where it does not know them, whoever leads in one of its scenes."""
+    if run.leadership is not None:
+        return plain(run.leadership.leaders)
+    return np.flatnonzero(np.any([scene.leads for scene in scenes], axis=0))
+
+
+def past(run: Trajectory, k: int) -> np.ndarray:
+    """All kept states up to the k-th, shape (moment, token, coordinate)."""
+    return plain(run.tokens[: k + 1]).astype(np.float64)
+
+
+def say(ax: Axes, words: str) -> None:
+    """A remark in the corner above the axes, on how the picture was made."""
+    style: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "fontsize": 8, "color": SOFT, "va": "bottom"}
+    if is_space(ax):
+        ax.text2D(1.0, 1.0, words, **style)  # type: ignore[attr-defined]
+    else:
+        ax.text(1.0, 1.01, words, **style)

@@ -1,0 +1,125 @@
+"""One palette, one typeface, one look: the style of every picture, applied locally and never at import.
+
+Colours are those of Okabe and Ito, which people with any common colour blindness tell apart, ordered so that
+neighbours also differ in lightness and survive a black-and-white printer. Beyond seven leaders the shape of the
+marker changes with each round of the palette.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+INK = "#1d2730"
+SOFT = "#5b6873"
+LINE = "#c9d0d6"
+SHADE = "#e6ebef"
+NOBODY = "#a9b1b8"
+"""The grey of tokens that follow nobody in particular."""
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#F0E442", "#CC79A7")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+_STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib, so a figure looks the same everywhere
+    "font.size": 10.0,
+    "mathtext.fontset": "dejavusans",
+    "axes.titlesize": 11.0,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 7.0,
+    "axes.titlecolor": INK,
+    "axes.labelsize": 10.0,
+    "axes.labelcolor": SOFT,
+    "axes.edgecolor": LINE,
+    "axes.linewidth": 0.8,
+    "axes.facecolor": "white",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": False,
+    "grid.color": "#e8ebee",
+    "grid.linewidth": 0.7,
+    "text.color": INK,
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": SOFT,
+    "ytick.labelcolor": SOFT,
+    "xtick.labelsize": 9.0,
+    "ytick.labelsize": 9.0,
+    "legend.frameon": False,
+    "legend.fontsize": 9.0,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "figure.dpi": 100.0,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "hardmax",  # the same drawing gives the same file
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw in the house style, leaving the caller's settings as they were."""
+    with mpl.rc_context(_STYLE):
+        yield
+
+
+class Drawing(Figure):
+    """A figure that belongs to no window system and shows itself in a notebook."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        with styled():
+            self.savefig(buffer, format="png", dpi=150)
+        return buffer.getvalue()
+
+
+def new_figure(width: float, height: float) -> Drawing:
+    """A figure of this size in inches, laid out so that nothing overlaps."""
+    return Drawing(figsize=(width, height), layout="constrained")
+
+
+def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
+    """The axes given, or the only ones of a new figure."""
+    return new_figure(width, height).add_subplot() if ax is None else ax
+
+
+def colour_of(rank: int) -> tuple[float, float, float]:
+    """The colour of the rank-th leader; negative ranks are the grey of nobody.
+
+    The second round of the palette is darker and the third lighter, then they repeat.
+    """
+    if rank < 0:
+        return to_rgb(NOBODY)
+    base = np.array(to_rgb(PALETTE[rank % len(PALETTE)]))
+    shift = (rank // len(PALETTE)) % 3
+    if shift == 1:
+        base = 0.62 * base
+    elif shift == 2:
+        base = 0.55 * base + 0.45
+    return (float(base[0]), float(base[1]), float(base[2]))
+
+
+def colours_of(ranks: np.ndarray) -> np.ndarray:
+    """One colour per rank, shape (…, 3)."""
+    period = 3 * len(PALETTE)
+    table = np.array([colour_of(rank) for rank in [*range(period), -1]])
+    return np.asarray(table[np.where(ranks < 0, period, ranks % period)])
+
+
+def marker_of(rank: int) -> str:
+    """The marker of the followers of the rank-th leader: a new shape for each round of the palette."""
+    return MARKERS[(max(rank, 0) // len(PALETTE)) % len(MARKERS)]
+
+
+def darker(colours: np.ndarray) -> np.ndarray:
+    """The same colours for edges, dark enough to be seen on white."""
+    return np.asarray(0.55 * np.asarray(colours, dtype=np.float64))

@@ -1,0 +1,132 @@
+"""From d coordinates to a picture: a strip for d = 1, the plane, space, and principal directions above."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from ..errors import InputError
+from ._style import LINE, SOFT, new_figure
+
+# Sizes beyond these are drawn in a unit of their own: axes cannot span 1e300.
+_PLAIN_SIZES = (1e-90, 1e90)
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A way of looking at tokens: ``place`` gives two or three drawing coordinates per token."""
+
+    dimension: int
+    basis: np.ndarray | None
+    """Principal directions as columns, where there are more coordinates than can be drawn."""
+    centre: np.ndarray
+    unit: float
+    labels: tuple[str, ...]
+    in_space: bool
+
+    @property
+    def is_strip(self) -> bool:
+        """Whether tokens have one coordinate; the second drawing coordinate then only spreads them."""
+        return self.dimension == 1
+
+    def place(self, points: np.ndarray, *, spread: bool = False) -> np.ndarray:
+        """Drawing coordinates of ``points``; on a strip, ``spread`` tells tokens at one place apart."""
+        scaled = points / self.unit
+        if self.is_strip:
+            height: np.ndarray = np.zeros(len(points))
+            if spread and len(points) > 1:
+                # Multiples of the golden ratio never bunch up, whatever the number of tokens.
+                height = 0.8 * ((np.arange(len(points)) * _GOLDEN) % 1.0 - 0.5)
+            return np.column_stack([scaled[:, 0], height])
+        if self.basis is None:
+            return np.asarray(scaled)
+        return np.asarray((scaled - self.centre) @ self.basis)
+
+
+def is_space(ax: Axes) -> bool:
+    """Whether these axes are three-dimensional."""
+    return ax.name == "3d"
+
+
+def view_of(points: np.ndarray, ax: Axes | None) -> View:
+    """How to look at ``points`` on ``ax`` (or on axes of our choice): d = 3 on flat axes is projected."""
+    d = points.shape[1]
+    if ax is not None and is_space(ax) and d != 3:
+        raise InputError(
+            "ax",
+            "three-dimensional axes",
+            f"cannot show tokens of {d} coordinates",
+            "pass flat axes or ax=None",
+        )
+    in_space = d == 3 and (ax is None or is_space(ax))
+    size = float(np.abs(points).max())
+    plain = size == 0 or _PLAIN_SIZES[0] < size < _PLAIN_SIZES[1]
+    unit = 1.0 if plain else 10.0 ** math.floor(math.log10(size))
+    if d <= 2 or in_space:
+        names = [f"coordinate {k + 1}" for k in range(d)] if d > 1 else ["coordinate"]
+        return View(d, None, np.zeros(d), unit, _labels(names, unit), in_space)
+    scaled = points / unit
+    centre = scaled.mean(axis=0)
+    centred = scaled - centre
+    spreads, directions = np.linalg.eigh(centred.T @ centred)
+    spreads = np.maximum(spreads[::-1], 0.0)
+    basis = directions[:, ::-1][:, :2]
+    # An eigenvector has no sign of its own; the largest entry is made positive.
+    basis = basis * np.sign(basis[np.abs(basis).argmax(axis=0), [0, 1]])
+    shares = spreads / spreads.sum() if spreads.sum() > 0 else np.zeros(d)
+    names = [f"principal direction {k + 1} ({100 * shares[k]:.0f} % of the variance)" for k in range(2)]
+    return View(d, basis, centre, unit, _labels(names, unit), False)
+
+
+def _labels(names: list[str], unit: float) -> tuple[str, ...]:
+    return tuple(name if unit == 1.0 else f"{name}, in units of {unit:.0e}" for name in names)
+
+
+def axes_for(view: View) -> Axes:
+    """New axes that suit the view."""
+    figure = new_figure(6.0, 2.0 if view.is_strip else 5.4)
+    axes: Axes = figure.add_subplot(projection="3d") if view.in_space else figure.add_subplot()
+    return axes
+
+
+def dress(ax: Axes) -> None:
+    """The look of the house on axes that somebody else made."""
+    ax.tick_params(color=LINE, labelcolor=SOFT, labelsize=9)
+    if is_space(ax):
+        axes: tuple[Any, ...] = (ax.xaxis, ax.yaxis, ax.zaxis)  # type: ignore[attr-defined]
+        for axis in axes:
+            axis.set_major_locator(MaxNLocator(5))
+            axis.set_pane_color((0.98, 0.98, 0.99, 1.0))
+            axis.line.set_color(LINE)
+        return
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(LINE)
+
+
+def frame(ax: Axes, view: View, placed: np.ndarray) -> None:
+    """Label and limit the axes so that all ``placed`` points show at equal scales, with air around them."""
+    low, high = placed.min(axis=0), placed.max(axis=0)
+    reach = float((high - low).max())
+    air = 0.08 * (reach or max(1.0, float(np.abs(placed).max())))
+    dress(ax)
+    ax.set_xlabel(view.labels[0])
+    ax.set_xlim(low[0] - air, high[0] + air)
+    if view.is_strip:
+        ax.set_ylim(-0.6, 0.6)
+        ax.set_yticks([])
+        ax.spines["left"].set_visible(False)
+        return
+    ax.set_ylabel(view.labels[1])
+    ax.set_ylim(low[1] - air, high[1] + air)
+    if view.in_space:
+        ax.set_zlim(low[2] - air, high[2] + air)  # type: ignore[attr-defined]
+        ax.set_zlabel(view.labels[2])  # type: ignore[attr-defined]
+        ax.set_box_aspect((high - low + 2 * air).tolist())
+        return
+    ax.set_aspect("equal", adjustable="box" if reach and min(high - low) > 0.25 * reach else "datalim")

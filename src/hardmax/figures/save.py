@@ -1,0 +1,61 @@
+"""Writing a picture to a file, whole or not at all, in the format that the suffix names."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from ..errors import FileError
+from ..files import replacing
+from ._style import styled
+
+FORMATS = (".png", ".pdf", ".svg", ".html")
+_DPI = 200
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = _DPI) -> Path:
+    """Write ``figure`` to ``path`` as PNG, PDF, SVG or an HTML page, by the suffix.
+
+    The file appears when it is complete; an error leaves whatever was there before.
+    """
+    target = Path(path)
+    suffix = require_suffix(target, FORMATS)
+    with replacing(target) as draft:
+        draft.write_bytes(figure_bytes(figure, suffix[1:], dpi=dpi))
+    return target
+
+
+def require_suffix(path: Path, known: tuple[str, ...]) -> str:
+    """The suffix of ``path`` in small letters; an error naming the known ones if it is not among them."""
+    suffix = path.suffix.lower()
+    if suffix not in known:
+        problem = f"the suffix {path.suffix!r} names no format" if path.suffix else "has no suffix to name a format"
+        raise FileError(path, problem, f"end the name in one of {', '.join(known)}")
+    return suffix
+
+
+def figure_bytes(figure: Figure, kind: str = "png", *, dpi: int = _DPI) -> bytes:
+    """The encoded picture: ``kind`` is "png", "pdf", "svg" or "html"."""
+    buffer = io.BytesIO()
+    kept = "png" if kind == "html" else kind
+    # Without dates the same drawing gives the same bytes.
+    undated: dict[str, dict[str, object]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    with styled():
+        figure.draw_without_rendering()  # axes of equal scales find their place only at the second layout
+        figure.savefig(buffer, format=kept, dpi=dpi, metadata=undated.get(kept))
+    data = buffer.getvalue()
+    return _page(data) if kind == "html" else data
+
+
+def _page(png: bytes) -> bytes:
+    source = base64.b64encode(png).decode("ascii")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>hardmax</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<style>body{margin:0;background:#fff}img{display:block;max-width:100%;height:auto;margin:auto}</style>"
+        f'</head><body><img alt="Figure made by hardmax" src="data:image/png;base64,{source}"></body></html>\n'
+    ).encode()

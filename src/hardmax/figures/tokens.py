@@ -1,0 +1,210 @@
+"""Pictures of tokens, in the conventions of Figure 2 of the clustering paper.
+
+Stars are tokens that listen to themselves alone. Every other token has the colour of the one it listens to, and
+several colours where it listens to several. The hull of the leaders is shaded in the last panel and in the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+
+from ..dynamics.equilibrium import Equilibrium
+from ..dynamics.trajectory import Trajectory
+from ..errors import InputError
+from ..geometry.reading import plain
+from ..inputs import as_tokens
+from ..shapes import ArrayLike
+from ._marks import CROWD, Marks, label_points
+from ._scene import Scene, index_of_layer, scene_of_layer, scene_of_limit
+from ._stage import Stage, leaders_of, past, say
+from ._style import SOFT, new_figure, styled
+from ._view import axes_for, view_of
+
+MOST_LABELS = 24
+
+CONVENTIONS = (
+    "star: listens to itself alone  ·  colour: whom a token listens to  ·  "
+    "two colours: listens to two  ·  shaded: hull of the leaders"
+)
+
+
+def draw_tokens(
+    run_or_limit: Trajectory | Equilibrium,
+    *,
+    layer: int | None = None,
+    start: ArrayLike | None = None,
+    ax: Axes | None = None,
+    hull: bool | None = None,
+    trails: bool = True,
+    title: str | None = None,
+) -> Axes:
+    """Draw the tokens of a run at one layer, or of an equilibrium.
+
+    Parameters
+    ----------
+    run_or_limit
+        A run, or its limit of infinite depth.
+    layer
+        The layer of a run to draw, among those kept; the last when left out.
+    start
+        For a limit: the tokens at layer 0. They are drawn where they started, in the colour of the leader they
+        will end with. Left out, the tokens are drawn where they end, with their number beside each limit point.
+    ax
+        Axes to draw on: flat ones, or three-dimensional ones for three coordinates. New ones when left out. More
+        coordinates than fit are projected onto their principal directions.
+    hull
+        Shade the hull of the leaders; by default in a limit and at the last layer of a run.
+    trails
+        Draw light lines from where the tokens came.
+    title
+        Words above the axes; the layer when left out.
+    """
+    with styled():
+        if isinstance(run_or_limit, Equilibrium):
+            if layer is not None:
+                raise InputError("layer", layer, "has no meaning in a limit", "pass a run, or leave out layer")
+            return _draw_limit(run_or_limit, start, ax, hull is not False, trails, title)
+        if not isinstance(run_or_limit, Trajectory):
+            raise InputError(
+                "run_or_limit",
+                type(run_or_limit).__name__,
+                "must be a Trajectory or an Equilibrium",
+                "pass what simulate or equilibrium gave back",
+            )
+        if start is not None:
+            raise InputError("start", "an array", "is only for limits", "a run knows where it started")
+        k = index_of_layer(run_or_limit, layer)
+        scene = scene_of_layer(run_or_limit, k)
+        stage = _stage_of_run(run_or_limit, [scene], ax)
+        ax = axes_for(stage.view) if ax is None else ax
+        shaded = hull if hull is not None else k == len(run_or_limit.layers) - 1
+        _paint_layer(stage, ax, run_or_limit, k, scene, shaded, trails, title)
+        return ax
+
+
+def draw_panels(
+    run: Trajectory,
+    layers: Sequence[int] | None = None,
+    *,
+    axes: Sequence[Axes] | None = None,
+    trails: bool = True,
+    conventions: bool = True,
+) -> Figure | SubFigure:
+    """Draw a row of panels, one for each of ``layers``; the hull of the leaders is shaded in the last.
+
+    All panels share their limits and colours. Without ``axes`` a new figure is made and, if ``conventions`` is
+    true, a line below it says how to read it.
+    """
+    chosen = _some_layers(run) if layers is None else list(layers)
+    if not chosen:
+        raise InputError("layers", chosen, "must name at least one layer", "pass for example layers=[0, 1, 5]")
+    with styled():
+        places = [index_of_layer(run, layer) for layer in chosen]
+        scenes = [scene_of_layer(run, k) for k in places]
+        if axes is None:
+            in_space = scenes[0].positions.shape[1] == 3
+            figure = new_figure(3.1 * len(chosen), 3.5)
+            projection = {"projection": "3d"} if in_space else {}
+            grid = figure.subplots(1, len(chosen), squeeze=False, subplot_kw=projection)
+            axes = list(grid[0])
+            if conventions:
+                figure.supxlabel(CONVENTIONS, fontsize=8.5, color=SOFT)
+        elif len(axes) != len(chosen):
+            raise InputError("axes", f"{len(axes)} axes", f"must be {len(chosen)}, one a layer", "match layers")
+        stage = _stage_of_run(run, scenes, axes[0])
+        for panel, (ax, k, scene) in enumerate(zip(axes, places, scenes, strict=True)):
+            last = panel == len(chosen) - 1
+            _paint_layer(stage, ax, run, k, scene, last, trails, None)
+            ax.set_xlabel("")
+            ax.set_ylabel("")
+        return axes[0].figure
+
+
+def draw(run_or_limit: Trajectory | Equilibrium, ax: Axes | None = None) -> Figure | SubFigure:
+    """Draw the end of a run, or an equilibrium; the figure given back shows itself in a notebook."""
+    return draw_tokens(run_or_limit, ax=ax).figure
+
+
+def _some_layers(run: Trajectory) -> list[int]:
+    """The first kept layer, a few early ones where most happens, and the last."""
+    wanted = np.unique([0, 1, 3, len(run.layers) - 1])
+    return [int(run.layers[k]) for k in wanted if k < len(run.layers)]
+
+
+def _stage_of_run(run: Trajectory, scenes: list[Scene], ax: Axes | None) -> Stage:
+    # The view is that of the first state, so that pictures of other layers of this run can be compared with it.
+    view = view_of(plain(run.tokens[0]).astype(np.float64), ax)
+    return Stage.of(view, scenes, leaders_of(run, scenes))
+
+
+def _paint_layer(
+    stage: Stage, ax: Axes, run: Trajectory, k: int, scene: Scene, hull: bool, trails: bool, title: str | None
+) -> None:
+    layer = int(run.layers[k])
+    words = f"layer {layer}" if run.times is None else f"time {run.times[k]:g}"
+    stage.paint(
+        ax,
+        scene,
+        hull=scene.positions[scene.leads] if hull else None,
+        paths=past(run, k) if trails and k > 0 else None,
+        title=words if title is None else title,
+    )
+
+
+def _draw_limit(
+    limit: Equilibrium, start: ArrayLike | None, ax: Axes | None, hull: bool, trails: bool, title: str | None
+) -> Axes:
+    everyone = scene_of_limit(limit)
+    ends = _one_a_point(everyone, limit)
+    began = None if start is None else _where_they_started(start, everyone)
+    view = view_of((began or everyone).positions, ax)
+    scenes = [everyone] if began is None else [began, everyone]
+    stage = Stage.of(view, scenes, plain(limit.leaders))
+    ax = axes_for(view) if ax is None else ax
+    corners = everyone.positions[everyone.leads] if hull else None
+    words = "infinite depth" if title is None else title
+    if began is None:
+        stage.paint(ax, ends, hull=corners, paths=None, title=words)
+        _label_sizes(ax, stage, limit)
+    else:
+        few = len(began.positions) <= CROWD
+        moves = np.stack([began.positions, everyone.positions]) if trails and few else None
+        stage.paint(ax, began, hull=corners, paths=moves, title=words)
+        Marks(ax, ends, stage.ranks, view.place(ends.positions))
+    return ax
+
+
+def _where_they_started(start: ArrayLike, end: Scene) -> Scene:
+    tokens = as_tokens(start, argument="start")[0].detach().cpu().numpy().astype(np.float64)
+    if tokens.shape != end.positions.shape:
+        raise InputError(
+            "start", f"shape {tokens.shape}", f"must have shape {end.positions.shape}", "pass the same tokens"
+        )
+    # Leaders that emerge late move first: stars mark where they end, so here they are tokens like others.
+    return Scene(tokens, np.zeros_like(end.leads), end.follows, end.ties)
+
+
+def _one_a_point(everyone: Scene, limit: Equilibrium) -> Scene:
+    """At infinite depth tokens lie on few points: one of them stands for all at its point, a leader if any."""
+    point_of = plain(limit.limit_point_of)
+    order = np.argsort(~everyone.leads, kind="stable")
+    _, first = np.unique(point_of[order], return_index=True)
+    chosen = order[first]
+    ties = {place: everyone.ties[int(token)] for place, token in enumerate(chosen) if int(token) in everyone.ties}
+    return Scene(everyone.positions[chosen], everyone.leads[chosen], everyone.follows[chosen], ties)
+
+
+def _label_sizes(ax: Axes, stage: Stage, limit: Equilibrium) -> None:
+    points = plain(limit.limit_points).astype(np.float64)
+    if len(points) > MOST_LABELS or stage.view.is_strip:
+        return
+    sizes = np.bincount(plain(limit.limit_point_of), minlength=len(points))
+    if not stage.view.in_space:
+        left, right = ax.get_xlim()
+        ax.set_xlim(left - 0.06 * (right - left), right + 0.06 * (right - left))  # room for the words
+    label_points(ax, stage.view.place(points), [f"{size:,}" for size in sizes])
+    say(ax, "numbers: tokens that end there")

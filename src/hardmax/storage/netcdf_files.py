@@ -1,0 +1,61 @@
+"""Contents as netCDF-4, readable by every tool that reads netCDF or HDF5."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import FileError, MissingExtraError
+from .atomic import PathLike, atomic_path
+from .contents import Contents
+
+# What netCDF writes into the place of an axis that has no values of its own.
+_BARE_AXIS = b"This is a netCDF dimension but not a netCDF variable"
+
+
+def write_netcdf(path: PathLike, contents: Contents) -> None:
+    """Write a netCDF file, whole or not at all."""
+    h5netcdf = _import_h5netcdf()
+    # "v110" lifts the limit of 64 kB on an attribute: the recipe of a deep network is longer.
+    newer = ("v110", "v110")
+    with atomic_path(path) as temporary, h5netcdf.File(temporary, "w", libver=newer) as file:
+        for axes, values in contents.arrays.values():
+            for axis, size in zip(axes, values.shape, strict=True):
+                if axis not in file.dimensions:
+                    file.dimensions[axis] = size
+        for name, (axes, values) in contents.arrays.items():
+            checked = {"compression": "gzip", "compression_opts": 1, "fletcher32": True} if values.size else {}
+            file.create_variable(name, axes, values.dtype, data=values, **checked)
+        for name, value in contents.attributes.items():
+            file.attrs[name] = value
+
+
+def read_netcdf(path: PathLike) -> Contents:
+    """Read a whole netCDF file."""
+    _import_h5netcdf()
+    import h5py  # type: ignore[import-untyped]
+
+    arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    attributes: dict[str, str | int] = {}
+    field = "header"
+    try:
+        # Below netCDF lies HDF5, which is asked directly: it is the better judge of a damaged file.
+        with h5py.File(path, "r") as file:
+            for field, value in file.attrs.items():
+                attributes[field] = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+            for field, variable in file.items():
+                if not bytes(variable.attrs.get("NAME", b"")).startswith(_BARE_AXIS):
+                    arrays[field] = ((), np.asarray(variable[...]))
+    except Exception as error:  # HDF5 reports damage by errors of many kinds
+        problem = f"the field {field!r} cannot be read ({type(error).__name__}: {error})"
+        raise FileError(path, problem, "it is damaged, half-written or no netCDF file; save the run again") from error
+    return Contents(arrays, attributes)
+
+
+def _import_h5netcdf() -> Any:
+    try:
+        import h5netcdf
+    except ImportError:
+        raise MissingExtraError("h5netcdf", "store", "saving and loading runs as netCDF") from None
+    return h5netcdf

@@ -1,0 +1,161 @@
+"""Runs and limits in files: zarr (a folder, or one ``.zip``) and netCDF, chosen by the suffix.
+
+Everything that a run holds comes back equal: tokens, layers, weights, who leads and who follows, the outcome,
+and the layer itself, rebuilt from its recipe. The files open in xarray too, with named axes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from ..attention.layer import HardmaxLayer
+from ..dynamics.equilibrium import Equilibrium
+from ..dynamics.trajectory import Trajectory
+from ..errors import FileError, InputError
+from . import parts
+from .atomic import PathLike
+from .contents import Contents, Reader
+from .netcdf_files import read_netcdf, write_netcdf
+from .recipes import get_layer, put_layer
+from .zarr_files import read_zarr, write_zarr
+
+_ZARR = (".zarr", ".zip")
+_NETCDF = (".nc", ".nc4", ".h5")
+SAVEABLE = (*_ZARR, *_NETCDF)
+"""The suffixes of files that hold a whole run."""
+
+_Value = TypeVar("_Value", Trajectory, Equilibrium)
+
+
+def save(value: Trajectory | Equilibrium, path: PathLike) -> None:
+    """Save a run or a limit: ``.zarr`` (a folder), ``.zip`` (zarr in one file) or ``.nc`` (netCDF).
+
+    The file appears whole or not at all; an older one of that name stays until then.
+    """
+    suffix = saveable_suffix(path, "saved")
+    if not isinstance(value, (Trajectory, Equilibrium)):
+        kind = f"a {type(value).__name__}"  # type: ignore[unreachable]
+        raise InputError("value", kind, "must be a Trajectory or an Equilibrium", "save what simulate gave back")
+    contents = _trajectory_contents(value) if isinstance(value, Trajectory) else _equilibrium_contents(value)
+    write = write_zarr if suffix in _ZARR else write_netcdf
+    write(path, contents)
+
+
+def load(path: PathLike) -> Trajectory | Equilibrium:
+    """The run or limit that :func:`save` or :class:`ToDisk` put into a file."""
+    suffix = saveable_suffix(path, "loaded")
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise FileError(path, "there is no such file", "check the name and the folder")
+    reader = Reader(path, read_zarr(path) if suffix in _ZARR else read_netcdf(path))
+    content = reader.text("content")
+    if content == "trajectory":
+        return _read_trajectory(reader)
+    if content == "equilibrium":
+        return _read_equilibrium(reader)
+    raise reader.bad("content", f"is {content!r}, not 'trajectory' or 'equilibrium'")
+
+
+def save_trajectory(run: Trajectory, path: PathLike) -> None:
+    """Save a run (see :func:`save`)."""
+    save(run, path)
+
+
+def load_trajectory(path: PathLike) -> Trajectory:
+    """A run from a file; a file of something else is refused."""
+    return _only(Trajectory, load(path), path)
+
+
+def save_equilibrium(limit: Equilibrium, path: PathLike) -> None:
+    """Save a limit of infinite depth (see :func:`save`)."""
+    save(limit, path)
+
+
+def load_equilibrium(path: PathLike) -> Equilibrium:
+    """A limit of infinite depth from a file; a file of something else is refused."""
+    return _only(Equilibrium, load(path), path)
+
+
+def saveable_suffix(path: PathLike, verb: str) -> str:
+    """The suffix of a file that can hold a run, refused when it cannot."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SAVEABLE:
+        problem = f"runs cannot be {verb} as {suffix or 'a file without suffix'}"
+        raise FileError(path, problem, f"use {', '.join(SAVEABLE)}")
+    return suffix
+
+
+def put_story(contents: Contents, run: Trajectory) -> None:
+    """Add everything about a run but its tokens and layers."""
+    put_layer(contents, run.layer)
+    parts.put_outcome(contents, run.outcome)
+    parts.put_weights(contents, run.weights)
+    parts.put_assumptions(contents, run.assumptions)
+    if run.times is not None:
+        contents.put("time", ("layer",), run.times)
+    if run.leadership is not None:
+        parts.put_leadership(contents, run.leadership)
+
+
+def _only(kind: type[_Value], value: Trajectory | Equilibrium, path: PathLike) -> _Value:
+    if not isinstance(value, kind):
+        problem = f"the field 'content' says {type(value).__name__}, not {kind.__name__}"
+        raise FileError(path, problem, "hardmax.load(path) loads either")
+    return value
+
+
+def _trajectory_contents(run: Trajectory) -> Contents:
+    contents = Contents.of("trajectory", run.tokens)
+    contents.put("tokens", ("layer", "token", "coordinate"), run.tokens)
+    contents.put("layer", ("layer",), np.asarray(run.layers, dtype=np.int64))
+    put_story(contents, run)
+    return contents
+
+
+def _equilibrium_contents(limit: Equilibrium) -> Contents:
+    contents = Contents.of("equilibrium", limit.positions)
+    contents.attributes["layers"] = limit.layers
+    contents.put("positions", ("token", "coordinate"), limit.positions)
+    put_layer(contents, limit.layer)
+    parts.put_outcome(contents, limit.outcome)
+    parts.put_weights(contents, limit.weights)
+    parts.put_assumptions(contents, limit.assumptions)
+    parts.put_leadership(contents, limit.leadership)
+    return contents
+
+
+def _read_trajectory(reader: Reader) -> Trajectory:
+    layers = reader.plain("layer", (None,), "i")
+    tokens = reader.numbers("tokens", (len(layers), None, None))
+    count = tokens.shape[1]
+    known = "assumptions" in reader.contents.attributes
+    return Trajectory(
+        tokens=tokens,
+        layers=layers,
+        outcome=parts.get_outcome(reader),
+        layer=get_layer(reader),
+        times=reader.plain("time", (len(layers),)) if reader.has("time") else None,
+        weights=parts.get_weights(reader, count),
+        leadership=parts.get_leadership(reader, count) if reader.has("follows") else None,
+        assumptions=parts.get_assumptions(reader) if known else None,
+    )
+
+
+def _read_equilibrium(reader: Reader) -> Equilibrium:
+    positions = reader.numbers("positions", (None, None))
+    count = positions.shape[0]
+    layer = get_layer(reader)
+    if not isinstance(layer, HardmaxLayer):
+        raise reader.bad("layer", f"is {layer}, not a hardmax layer")
+    return Equilibrium(
+        positions=positions,
+        leadership=parts.get_leadership(reader, count),
+        layers=reader.whole("layers"),
+        outcome=parts.get_outcome(reader),
+        assumptions=parts.get_assumptions(reader),
+        layer=layer,
+        weights=parts.get_weights(reader, count),
+    )

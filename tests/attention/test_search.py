@@ -1,0 +1,305 @@
+"""Every search method gives the answer of the dense oracle, to the last bit, for every query."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hardmax.attention import choice as choice_module
+from hardmax.attention.choice import Choice, apply, choice_from_pairs, default_tolerance
+from hardmax.attention.reference import dense_choice
+from hardmax.attention.search import attended, blocks, cells, pool, tree
+from hardmax.errors import InputError
+from helpers import spd
+
+METHODS = ["auto", "cells", "tree", "pruned", "dense"]
+TOLERANCE = default_tolerance(torch.float64)
+FIELDS = ["first", "best", "everyone", "tied", "offsets", "members"]
+
+
+def assert_same(found: Choice, wanted: Choice) -> None:
+    for field in FIELDS:
+        assert torch.equal(getattr(found, field), getattr(wanted, field)), field
+
+
+def tensor(array: object) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(np.asarray(array, dtype=np.float64)))
+
+
+def generator(name: str) -> np.random.Generator:
+    return np.random.default_rng(sum(map(ord, name)))
+
+
+def gaussian(n: int, d: int) -> np.ndarray:
+    return generator(f"gaussian {n} {d}").normal(size=(n, d))
+
+
+def sphere(n: int, d: int) -> np.ndarray:
+    points = gaussian(n, d)
+    return points / np.linalg.norm(points, axis=1)[:, None]
+
+
+def grid(side: int, d: int) -> np.ndarray:
+    return np.stack(np.meshgrid(*[np.arange(side) - side // 2] * d), axis=-1).reshape(-1, d).astype(float)
+
+
+def contracted(n: int, d: int, layers: int) -> np.ndarray:
+    """A cloud after some layers: tight clusters around the vertices of the hull."""
+    points = tensor(gaussian(n, d))
+    for _ in range(layers):
+        points = (points + points[dense_choice(points, points, TOLERANCE).first]) / 2
+    return points.numpy()
+
+
+def twins(n: int, d: int, gap: float) -> np.ndarray:
+    points = gaussian(n, d)
+    return np.concatenate([points, points + gap * gaussian(n, d)])
+
+
+CLOUDS = {
+    "one token": np.array([[0.3, -2.0]]),
+    "one coordinate, one token": np.array([[-3.0]]),
+    "two tokens": np.array([[1.0, 2.0], [-0.5, 1.0]]),
+    "two equal tokens": np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]),
+    "a zero token": np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
+    "only zeros": np.zeros((5, 3)),
+    "all equal": np.tile([[0.1, 0.7]], (60, 1)),
+    "all equal in 3-D": np.tile([[0.1, 0.7, -0.2]], (60, 1)),
+    "gaussian 1": gaussian(1500, 1),
+    "gaussian 2": gaussian(3000, 2),
+    "gaussian 3": gaussian(3000, 3),
+    "gaussian 4": gaussian(2500, 4),
+    "gaussian 5": gaussian(2000, 5),
+    "gaussian 8": gaussian(2000, 8),
+    "gaussian 16": gaussian(1500, 16),
+    "gaussian 33": gaussian(1100, 33),
+    "gaussian 64": gaussian(1100, 64),
+    "gaussian 100": gaussian(300, 100),
+    "cube 2": generator("cube").uniform(-1, 1, (2500, 2)),
+    "cube 3": generator("cube").uniform(-1, 1, (2500, 3)),
+    "heavy tails": generator("tails").standard_cauchy((2000, 3)),
+    "needle": gaussian(2000, 3) * [1.0, 1e-4, 1e-9],
+    "circle": sphere(3000, 2),
+    "sphere": sphere(3000, 3),
+    "sphere 6": sphere(1500, 6),
+    "half a circle": sphere(3000, 2) * [1.0, 1.0] * np.sign(sphere(3000, 2)[:, :1]),
+    "circle far away": sphere(2000, 2) + np.array([300.0, -40.0]),
+    "sphere far away": sphere(2000, 3) + np.array([0.0, -40.0, 1e4]),
+    "cloud far away": gaussian(2000, 2) + 1e6,
+    "cloud far away, 8 coordinates": gaussian(1500, 8) + 1e3,
+    "outside the hull": np.abs(gaussian(2000, 3)) + 0.1,
+    "grid 2": grid(31, 2),
+    "grid 3": grid(9, 3),
+    "grid 4": grid(5, 4),
+    "grid 6": grid(3, 6),
+    "a side of a grid": grid(31, 2) + np.array([15.0, 0.0]),
+    "collinear through zero": np.outer(np.arange(-200, 200), [3.0, -1.0]),
+    "collinear": np.outer(np.arange(400), [1.0, 2.0, -1.0]) / 7 + [1.0, 1.0, 1.0],
+    "collinear, 10 coordinates": np.outer(gaussian(400, 1)[:, 0], np.arange(10.0)) + 1.0,
+    "flat in 3-D": gaussian(1500, 2) @ gaussian(2, 3),
+    "flat grid in 3-D": grid(20, 2) @ np.array([[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]]) + [0.0, 0.0, 5.0],
+    "1e-9 apart": twins(1000, 2, 1e-9),
+    "1e-9 apart in 3-D": twins(1000, 3, 1e-9),
+    "1e-14 apart": twins(1000, 2, 1e-14),
+    "1e-15 apart, 12 coordinates": twins(600, 12, 1e-15),
+    "repeated": np.repeat(gaussian(200, 2), 7, axis=0),
+    "one far token": np.concatenate([1e-6 * gaussian(1500, 3), [[1.0, 1.0, 1.0]]]),
+    "sizes from 1e-250 to 1": gaussian(400, 2) * 10.0 ** -np.linspace(0, 250, 400)[:, None],
+    "after 6 layers": contracted(1500, 2, 6),
+    "after 25 layers": contracted(1500, 3, 25),
+}
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_every_method_agrees_with_the_oracle(name: str) -> None:
+    points = tensor(CLOUDS[name])
+    d = points.shape[1]
+    rng = generator(name)
+    matrices = {"identity": np.eye(d), "positive definite": spd(rng, d), "general": rng.normal(size=(d, d))}
+    for kind, A in matrices.items():
+        queries = apply(tensor(A), points)
+        for tolerance in (TOLERANCE, 0.0) if kind == "identity" else (TOLERANCE,):
+            wanted = dense_choice(queries, points, tolerance)
+            for method in METHODS:
+                assert_same(attended(queries, points, tolerance=tolerance, method=method), wanted)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_unit_circle_with_neighbours_a_billionth_apart(method: str) -> None:
+    angles = np.random.default_rng(3).uniform(0, 2 * math.pi, 19_900)
+    angles = np.concatenate([angles, angles[:100] + 1e-9])
+    points = tensor(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    queries = apply(tensor([[2.0, 1.0], [1.0, 1.0]]), points)
+    assert_same(attended(queries, points, tolerance=TOLERANCE, method=method), _circle_oracle(queries, points))
+
+
+_ORACLE: list[Choice] = []
+
+
+def _circle_oracle(queries: torch.Tensor, points: torch.Tensor) -> Choice:
+    if not _ORACLE:
+        _ORACLE.append(dense_choice(queries, points, TOLERANCE))
+    return _ORACLE[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("m", "n", "d"), [(7, 50_000, 3), (3000, 9, 3), (3000, 3, 12), (1, 1, 4), (300, 20_000, 2)])
+def test_few_queries_or_few_points(m: int, n: int, d: int, method: str) -> None:
+    queries, points = tensor(gaussian(m, d)), tensor(gaussian(n, d) + 0.2)
+    assert_same(attended(queries, points, tolerance=TOLERANCE, method=method), dense_choice(queries, points, TOLERANCE))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_queries(method: str) -> None:
+    found = attended(torch.zeros(0, 3).double(), tensor(gaussian(2000, 3)), tolerance=TOLERANCE, method=method)
+    assert len(found) == 0
+    assert found.offsets.tolist() == [0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_zero_queries_listen_to_everybody(method: str) -> None:
+    points = tensor(gaussian(1200, 3))
+    queries = points.clone()
+    queries[::3] = 0
+    found = attended(queries, points, tolerance=TOLERANCE, method=method)
+    assert_same(found, dense_choice(queries, points, TOLERANCE))
+    assert found.everyone.tolist() == [i % 3 == 0 for i in range(1200)]
+    assert not found.best[::3].any()
+    with pytest.raises(LookupError, match="listens to everybody"):
+        found[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scale", [2.0**-420, 2.0**410])
+def test_queries_of_extreme_size(method: str, scale: float) -> None:
+    points = tensor(grid(9, 2))
+    queries = points.clone()
+    queries[::5] *= scale
+    assert_same(attended(queries, points, tolerance=TOLERANCE, method=method), dense_choice(queries, points, TOLERANCE))
+
+
+@pytest.mark.parametrize("d", [2, 8])
+def test_a_hint_changes_nothing(d: int) -> None:
+    points = tensor(gaussian(3000, d))
+    wanted = dense_choice(points, points, TOLERANCE)
+    for hint in (wanted.first, torch.zeros(3000, dtype=torch.int64), torch.arange(3000)):
+        assert_same(attended(points, points, tolerance=TOLERANCE, method="pruned", hint=hint), wanted)
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    st.integers(1, 4).flatmap(
+        lambda d: st.lists(st.lists(st.integers(-3, 3), min_size=d, max_size=d), min_size=1, max_size=40)
+    ),
+    st.sampled_from(METHODS),
+    st.sampled_from([0.0, TOLERANCE]),
+)
+def test_small_integers(rows: list[list[int]], method: str, tolerance: float) -> None:
+    points = tensor(rows)
+    assert_same(attended(points, points, tolerance=tolerance, method=method), dense_choice(points, points, tolerance))
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(0, 10**9), st.integers(2, 3), st.sampled_from(METHODS))
+def test_small_floats_with_near_ties(seed: int, d: int, method: str) -> None:
+    rng = np.random.default_rng(seed)
+    corners = rng.integers(-2, 3, (6, d)).astype(float)
+    gaps = 10.0 ** rng.uniform(-17, -6, (300, 1))
+    points = tensor(corners[rng.integers(0, 6, 300)] + gaps * rng.normal(size=(300, d)))
+    queries = tensor(np.concatenate([points.numpy(), rng.integers(-2, 3, (60, d))]))
+    assert_same(attended(queries, points, tolerance=TOLERANCE, method=method), dense_choice(queries, points, TOLERANCE))
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        (blocks, ["_ROWS_AT_ONCE", "_REVISITS_AT_ONCE", "_ROWS_PER_REVISIT", "_SAMPLE"]),
+        (blocks, ["_TILE"]),
+        (cells, ["_QUERIES_AT_ONCE", "_ENTRIES_AT_ONCE", "_PAIRS_AT_ONCE"]),
+        (cells, ["_MOST_ENTRIES", "_FEWEST_ENTRIES"]),
+        (tree, ["_PAIRS_AT_ONCE"]),
+        (pool, ["_SAMPLE", "_OUTERMOST", "_CHUNK"]),
+        (choice_module, ["_GATHERED"]),
+    ],
+)
+@pytest.mark.parametrize("d", [2, 3, 6])
+def test_no_block_size_changes_the_answer(
+    module: object, names: list[str], d: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = tensor(np.concatenate([gaussian(1500, d), grid(3, d)]))
+    wanted = dense_choice(points, points, TOLERANCE)
+    for name in names:
+        monkeypatch.setattr(module, name, 128)
+    for method in METHODS:
+        assert_same(attended(points, points, tolerance=TOLERANCE, method=method), wanted)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_number_of_threads_changes_the_answer(method: str) -> None:
+    points = tensor(np.concatenate([gaussian(2500, 3), sphere(500, 3)]))
+    before = torch.get_num_threads()
+    answers = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            answers.append(attended(points, points, tolerance=TOLERANCE, method=method))
+    finally:
+        torch.set_num_threads(before)
+    assert_same(answers[1], answers[0])
+    assert_same(answers[2], answers[0])
+
+
+def test_reduced_float32_precision_is_not_relied_on() -> None:
+    points = tensor(gaussian(2500, 24))
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        found = attended(points, points, tolerance=TOLERANCE, method="dense")
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert_same(found, dense_choice(points, points, TOLERANCE))
+
+
+def test_ties_that_do_not_fit_in_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice_module, "_MOST_MEMBERS", 1000)
+    points = tensor(np.tile([[1.0, 2.0]], (100, 1)))
+    for method in METHODS:
+        with pytest.raises(InputError, match="must not tie so often"):
+            attended(points, points, tolerance=TOLERANCE, method=method)
+
+
+def test_an_unknown_method_is_refused() -> None:
+    points = tensor(gaussian(5, 2))
+    with pytest.raises(InputError, match="method is not a search method, got 'fast': pass one of auto"):
+        attended(points, points, tolerance=TOLERANCE, method="fast")
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_inner_points_are_dropped_only_where_they_cannot_win(d: int) -> None:
+    points = gaussian(30_000, d) @ spd(generator("shear"), d) + 3.0
+    kept = pool.outer_points(points, 1e-12)
+    assert len(kept) < 6000
+    chosen = dense_choice(tensor(gaussian(500, d)), tensor(points), TOLERANCE).first
+    assert np.isin(chosen.numpy(), kept).all()
+
+
+def test_candidates_may_come_in_any_order() -> None:
+    points = tensor(grid(7, 2))
+    n = len(points)
+    wanted = dense_choice(points, points, TOLERANCE)
+    order = torch.from_numpy(generator("order").permutation(n * n))
+    rows, columns = torch.arange(n).repeat_interleave(n)[order], torch.arange(n).repeat(n)[order]
+    assert_same(choice_from_pairs(points, points, rows, columns, TOLERANCE), wanted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("n", "d"), [(20_000, 2), (20_000, 3), (20_000, 4), (15_000, 8), (8_000, 64)])
+def test_larger_clouds(n: int, d: int, method: str) -> None:
+    points = tensor(gaussian(n, d))
+    assert_same(attended(points, points, tolerance=TOLERANCE, method=method), dense_choice(points, points, TOLERANCE))

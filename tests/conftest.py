@@ -1,0 +1,24 @@
+"""Shapes in signatures are checked at run time in the tests: jaxtyping reads them, beartype enforces them.
+
+Only the modules behind the public door are checked: public functions take whatever a caller passes and answer bad
+input with errors of their own, which beartype would forestall.
+"""
+
+from jaxtyping import install_import_hook
+
+install_import_hook(
+    [
+        "hardmax.attention.choice",
+        "hardmax.attention.distinct",
+        "hardmax.attention.rational",
+        "hardmax.attention.scaling",
+        "hardmax.attention.search",
+        "hardmax.dynamics.closed_form",
+        "hardmax.dynamics.exact",
+        "hardmax.dynamics.process",
+        "hardmax.dynamics.pruning",
+        "hardmax.dynamics.standing_ties",
+        "hardmax.dynamics.start",
+    ],
+    "beartype.beartype",
+)

@@ -1,0 +1,65 @@
+"""The half-plane that can attract a token: its boundary, who lies in it, who is listened to."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hardmax as hm
+from drawn import artists, places
+from hardmax.datasets import half_space_example, make_matrix, make_tokens
+from hardmax.errors import InputError
+from hardmax.figures import draw_attention_geometry
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 2**31), token=st.integers(0, 11))
+def test_region_boundary_and_favourites_are_those_of_the_definition(seed, token):
+    tokens = make_tokens("gaussian", 12, 2, seed)
+    A = make_matrix("random-spd", 2, seed)
+    ax = draw_attention_geometry(tokens, hm.HardmaxLayer(0.5, A), token)
+    query = A @ tokens[token]
+    scores = tokens @ query
+    own = scores[token]
+    (line,) = artists(ax, "boundary")
+    ends = np.column_stack(line.get_data())
+    assert np.allclose(ends @ query, own)
+    (region,) = artists(ax, "region")
+    corners = region.get_xy()[:4]
+    assert (corners @ query >= own - 1e-9).all()
+    assert (corners @ query > own + 1e-9).any()
+    others = np.arange(12) != token
+    assert len(places(ax, "attracting")) == (scores[others] >= own).sum()
+    assert len(places(ax, "others")) == (scores[others] < own).sum()
+    assert np.allclose(places(ax, "favourites"), tokens[[scores.argmax()]])
+
+
+def test_example_listens_elsewhere_under_the_papers_matrix():
+    tokens = half_space_example()
+    plain = places(draw_attention_geometry(tokens, hm.HardmaxLayer(0.5)), "favourites")
+    skewed = places(draw_attention_geometry(tokens, hm.HardmaxLayer(0.5, make_matrix("paper", 2, 0))), "favourites")
+    assert np.array_equal(plain, tokens[[1]])
+    assert np.array_equal(skewed, tokens[[2]])
+
+
+def test_token_at_zero_listens_to_all():
+    tokens = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    ax = draw_attention_geometry(tokens, hm.HardmaxLayer(0.5))
+    assert len(places(ax, "favourites")) == 3
+    assert len(places(ax, "others")) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: draw_attention_geometry(np.ones((3, 3)), hm.HardmaxLayer(0.5)), "tokens must have two coordinates"),
+        (lambda: draw_attention_geometry(np.ones((3, 2)), hm.SoftmaxLayer(0.5)), "layer must be a HardmaxLayer"),
+        (
+            lambda: draw_attention_geometry(np.ones((3, 2)), hm.HardmaxLayer(0.5), 3),
+            "token must be one of 0 … 2, got 3",
+        ),
+    ],
+)
+def test_mistakes_are_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

@@ -1,0 +1,41 @@
+"""What to cite, and that the citation file says the same."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import hardmax as hm
+from hardmax.citations import PAPERS
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_everything_of_the_clustering_paper_cites_it() -> None:
+    tokens = np.array([[1.0, 0.0], [0.0, 1.0]])
+    run = hm.simulate(tokens, hm.HardmaxLayer(), depth=1)
+    limit = hm.equilibrium(tokens)
+    for thing in (run, limit, hm.HardmaxLayer(), hm.SoftmaxLayer(), hm.leaders(run), limit.polytope, hm.equilibrium):
+        assert hm.citation(thing) == PAPERS["clustering"].bibtex
+
+
+def test_without_an_object_all_papers_are_cited() -> None:
+    text = hm.citation()
+    assert all(f"eprint = {{{paper.arxiv}}}" in text for paper in PAPERS.values())
+    assert text.count("@article") == len(PAPERS)
+
+
+def test_what_is_not_ours_is_refused() -> None:
+    with pytest.raises(hm.InputError, match="obj must be something of ours"):
+        hm.citation(3)
+    with pytest.raises(hm.InputError, match="obj must be something of ours"):
+        hm.citation(np.ones(3))
+
+
+def test_the_citation_file_lists_the_same_papers() -> None:
+    listed = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert listed["title"] == "hardmax"
+    found = {entry["title"]: entry["identifiers"][0]["value"] for entry in listed["references"]}
+    for paper in PAPERS.values():
+        assert found[paper.title] == f"arXiv:{paper.arxiv}"
