@@ -66,8 +66,8 @@ def interpolate(
     """Compile a data set into a transformer that is exactly right on all of it, and prove it.
 
     [bold]data.json[/bold] holds {"inputs": [[[0, 0], [1, "3/8"]], ...], "outputs": [[[1, 2]], ...]}: per sequence a
-    list of tokens and a list of at most as many output points. Give "labels": ["spam", "ham", ...] instead of outputs to
-    classify. Numbers are taken exactly as written.
+    list of tokens and a list of at most as many output points. Give "labels": ["spam", "ham", ...] instead of outputs
+    to classify. Numbers are taken exactly as written.
 
     [bold]data.csv[/bold] has one row per token: sequence, token, then the coordinates, and either a column label or a
     second file of the same form with the output points.

@@ -95,7 +95,7 @@ def certify(
     network: ExactTransformer,
     *,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = None,
     problems: tuple[str, ...] = (),
 ) -> Certificate:
     """Evaluate the network exactly on all of its data; ``workers`` processes share the sequences."""
@@ -138,7 +138,7 @@ class Proof:
     """Bits of the balls used; 0 when every number stayed rational."""
 
 
-def prove(blocks: Sequence[Block], data: DataSet, heat: fmpq | None, progress: Progress | None = None) -> Proof:
+def prove(blocks: Sequence[Block], data: DataSet, heat: fmpq | None, progress: Progress = None) -> Proof:
     """Check T(X) = Y for every pair, raising the precision of balls until every sign is decided."""
     if heat is None or all(not block.B for block in blocks):
         # Without scores softmax weights are all equal, so every number stays rational at every temperature.

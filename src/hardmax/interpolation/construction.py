@@ -23,7 +23,7 @@ from .network import ExactTransformer, Report
 from .numbers import ONE, power_of_two_at_most, rational, to_float
 from .paper import paper_route
 from .projection import choose_direction
-from .rationals import Progress
+from .rationals import Progress, Tell, telling
 from .softening import soft_leaders
 from .witness import witness
 
@@ -45,7 +45,7 @@ def interpolate(
     flat: bool | None = None,
     token_level: bool = False,
     random_state: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = None,
 ) -> ExactTransformer:
     r"""Build a transformer with rational weights that maps every input set exactly to its output set.
 
@@ -71,7 +71,8 @@ def interpolate(
     token_level
         Prescribe the image of every single token: ``outputs[j][i]`` is the image of ``inputs[j][i]``.
     progress
-        Called as ``progress(stage, done, total)``.
+        True, False or None (a bar when the work turns out to be long), or a function called as
+        ``progress(stage, done, total)``.
 
     >>> net = interpolate([[[0, 0], [1, 0]], [[0, 0], [0, 1]]], [[[1, 1]], [[2, 2]]])
     >>> net.certify().proved
@@ -107,7 +108,8 @@ def interpolate(
             "(leaders and witness do not care)",
             stacklevel=2,
         )
-    return _build(data, construction, width, heat, flat, random_state, progress)
+    with telling("compiling", 3, progress) as tell:
+        return _build(data, construction, width, heat, flat, random_state, tell)
 
 
 def read_temperature(temperature: object) -> fmpq:
@@ -147,30 +149,26 @@ def _build(
     heat: fmpq | None,
     flat: bool,
     random_state: int,
-    progress: Progress | None,
+    tell: Tell,
 ) -> ExactTransformer:
-    def tell(stage: str, done: int) -> None:
-        if progress is not None:
-            progress(stage, done, 3)
-
     generator = np.random.default_rng(random_state)
-    tell("choosing a direction", 0)
+    tell("choosing a direction", 0, 3)
     lattice = Lattice(data)
     u = choose_direction(lattice, measures=construction in _READS_MEANS, generator=generator)
-    tell("telling the sequences apart", 1)
+    tell("telling the sequences apart", 1, 3)
     gain: fmpq | None = None
     if heat is not None and construction == "leaders" and len(data) > 1:
         found, items, gain = soft_leaders(lattice, u, generator, width, heat)
     else:
         found = _identify(lattice, u, construction, generator, width)
         items = _items(data, found)
-    tell("sending the items to their targets", 2)
+    tell("sending the items to their targets", 2, 3)
     if construction == "paper":
         blocks, line = found.blocks + paper_route(data, found, width), None
     else:
         line = _best_line(data, items, found, width, flat=flat, soft=heat is not None)
         blocks = found.blocks + line.blocks
-    tell("done", 3)
+    tell("done", 3, 3)
     gap, extent = (line.gap, line.extent) if line is not None else _paper_gap(found)
     return ExactTransformer(
         data=data,

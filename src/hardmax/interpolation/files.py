@@ -283,7 +283,7 @@ def _data(reader: _Reader, record: dict[str, Any], d: int) -> DataSet:
     return data
 
 
-def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress | None = None) -> Certificate:
+def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress = None) -> Certificate:
     """Prove a saved network again from its data and its weights; nothing else in the files is trusted.
 
     The certificate says which sequences fail, and which claims of the files do not hold.

@@ -83,7 +83,7 @@ class ExactTransformer:
         """Binary digits of the longest weight, numerator and denominator together."""
         return max(bits(x) for block in self.blocks for x in block.numbers())
 
-    def certify(self, *, workers: int = 1, progress: Progress | None = None) -> Certificate:
+    def certify(self, *, workers: int = 1, progress: Progress = None) -> Certificate:
         """Prove, in exact arithmetic, that every input of the data goes to its output."""
         from .certificate import certify
 

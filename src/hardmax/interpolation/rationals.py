@@ -8,7 +8,8 @@ the affine map of the layer (see :mod:`.affine`) fixes the token, and sequences 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,12 +17,32 @@ import numpy as np
 from flint import arb, fmpq
 
 from ..errors import HardmaxError
+from ..progress import Ticker
 from .affine import AffineMap, SignFilter, affine_map, patterns
 from .blocks import Block, LowRank, Neuron
-from .numbers import ONE, ZERO, Vector, to_float
+from .numbers import ZERO, Vector, to_float
 
 Number: TypeAlias = Any  # fmpq, or arb under softmax: both add, multiply and compare
-Progress: TypeAlias = Callable[[str, int, int], None]
+Tell: TypeAlias = Callable[[str, int, int], None]
+Progress: TypeAlias = Tell | bool | None
+"""True, False, None (a bar when the work turns out to be long), or a function of (stage, done, total)."""
+
+
+@contextmanager
+def telling(description: str, total: int, progress: Progress) -> Iterator[Tell]:
+    """A function to report progress to, whatever the caller asked for."""
+    if callable(progress):
+        yield progress
+        return
+    with Ticker(description, total, progress=progress) as ticker:
+        done_so_far = 0
+
+        def tell(stage: str, done: int, total: int) -> None:
+            nonlocal done_so_far
+            ticker.advance(done - done_so_far, stage)
+            done_so_far = done
+
+        yield tell
 
 
 _NEAR_ZERO = 1e-290
@@ -257,16 +278,16 @@ def evaluate(
     blocks: Sequence[Block],
     sequences: Sequence[Sequence[Vector]],
     temperature: fmpq | None = None,
-    progress: Progress | None = None,
+    progress: Progress = False,
 ) -> State:
     """Send all sequences through all blocks exactly; ``temperature`` asks for softmax attention."""
     state = State(sequences)
-    for done, block in enumerate(blocks):
-        with np.errstate(all="ignore"):  # overflow leaves a sign open, and open signs are decided exactly
-            feed_forward(state, block)
-        attention(state, block, temperature)
-        if progress is not None:
-            progress("evaluating blocks", done + 1, len(blocks))
+    with telling("evaluating blocks exactly", len(blocks), progress) as tell:
+        for done, block in enumerate(blocks):
+            with np.errstate(all="ignore"):  # overflow leaves a sign open, and open signs are decided exactly
+                feed_forward(state, block)
+            attention(state, block, temperature)
+            tell("evaluating blocks", done + 1, len(blocks))
     return state
 
 
@@ -279,6 +300,3 @@ def trace(blocks: Sequence[Block], sequences: Sequence[Sequence[Vector]]) -> np.
         attention(state, block, None)
         positions.append(state.middle.copy())
     return np.array(positions)
-
-
-__all__ = ["ONE", "Margins", "Progress", "State", "UndecidedError", "evaluate", "is_exact", "linear", "sparse", "trace"]
