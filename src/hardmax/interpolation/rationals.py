@@ -289,14 +289,3 @@ def evaluate(
             attention(state, block, temperature)
             tell("evaluating blocks", done + 1, len(blocks))
     return state
-
-
-def trace(blocks: Sequence[Block], sequences: Sequence[Sequence[Vector]]) -> np.ndarray:
-    """Positions of all tokens before the first block and after every block, in float64: (block, token, coordinate)."""
-    state = State(sequences)
-    positions = [state.middle.copy()]
-    for block in blocks:
-        feed_forward(state, block)
-        attention(state, block, None)
-        positions.append(state.middle.copy())
-    return np.array(positions)

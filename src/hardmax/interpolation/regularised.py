@@ -161,6 +161,11 @@ class RegularisedRun:
         return float(self.losses.min())
 
     @property
+    def final_loss(self) -> float:
+        """The loss where the training settled."""
+        return float(self.losses[-1])
+
+    @property
     def reached_at(self) -> int | None:
         """The first recorded epoch whose loss is below the threshold."""
         below = np.flatnonzero(self.losses <= self.threshold)
@@ -199,9 +204,9 @@ def train(
     return RegularisedRun(eps, seed, table[:, 0].astype(int), table[:, 1], table[:, 2], threshold(data.exact, eps))
 
 
-def loss_exponent(runs: Sequence[RegularisedRun]) -> float:
-    r"""The exponent p of ``least loss ~ eps^p`` over several runs; the theorem promises at least linear decay."""
+def final_exponent(runs: Sequence[RegularisedRun]) -> float:
+    r"""The exponent p of ``final loss ~ eps^p`` over several runs; the theorem promises at least linear decay."""
     if len(runs) < 2:
         raise InputError("runs", f"{len(runs)} runs", "must be at least two", "train with several values of eps")
     x = np.log([run.eps for run in runs])
-    return float(np.polyfit(x, np.log([run.least_loss for run in runs]), 1)[0])
+    return float(np.polyfit(x, np.log([run.final_loss for run in runs]), 1)[0])
