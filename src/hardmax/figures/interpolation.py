@@ -21,7 +21,7 @@ from ..interpolation.numbers import to_floats
 from ..progress import Ticker
 from ._style import INK, LINE, MARKERS, SOFT, colour_of, new_figure, styled
 from ._view import dress
-from .animate import FORMATS, _eased, _pixels, _require_ffmpeg, _write_gif, _write_mp4
+from .animate import FORMATS, _eased, _lay_out, _pixels, _require_ffmpeg, _write_gif, _write_mp4
 from .save import require_suffix
 
 TOKENS, TARGETS = "tokens", "targets"
@@ -155,6 +155,9 @@ def _frames(network: ExactTransformer, stops: list[Moment], steps: int, ticker: 
         ax = figure.add_subplot()
         canvas: Any = FigureCanvasAgg(figure)
         marks = _paint(ax, stops[0].positions, owner, targets)
+        _limit(ax, *windows[0])
+        ax.set_title("inputs")
+        _lay_out(figure)
         for k, stop in enumerate(stops):
             following = stops[min(k + 1, len(stops) - 1)]
             name = "inputs" if stop.block == 0 else f"block {stop.block} of {len(network.blocks)}: {stop.title}"

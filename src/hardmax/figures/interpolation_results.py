@@ -42,6 +42,7 @@ def draw_block_counts(
         for name, row in counts.items():
             _curve(ax, name, sorted(row), [row[size] for size in sorted(row)])
         ax.set(xscale="log", yscale="log", xlabel=along, ylabel="blocks")
+        _tick_at(ax, sorted({size for row in counts.values() for size in row}))
         ax.grid(which="major", axis="y")
         _name_at_the_end(ax)
     return ax
@@ -57,6 +58,7 @@ def draw_float_errors(errors: Mapping[str, Mapping[int, float]], ax: Axes | None
         for name, row in errors.items():
             _curve(ax, name, sorted(row), [max(row[size], _EXACT) for size in sorted(row)])
         ax.set(xscale="log", yscale="log", xlabel="sequences N", ylabel="largest float64 error")
+        _tick_at(ax, sorted({size for row in errors.values() for size in row}))
         ax.set_ylim(_EXACT / 3, None)
         ax.grid(which="major", axis="y")
         if any(value == 0 for row in errors.values() for value in row.values()):
@@ -76,6 +78,12 @@ def _curve(ax: Axes, name: str, sizes: Sequence[int], values: Sequence[float]) -
         ax.plot(
             sizes, values, color=colour, lw=1.6, marker=_SHAPES.get(name, "o"), ms=5, mec="white", mew=0.5, label=name
         )
+
+
+def _tick_at(ax: Axes, sizes: list[int]) -> None:
+    """Ticks at the sizes themselves; powers of ten say little about six sizes."""
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.set_xticks([], minor=True)
 
 
 def _name_at_the_end(ax: Axes) -> None:
@@ -121,7 +129,7 @@ def draw_training_loss(run: RegularisedRun, ax: Axes | None = None) -> Axes:
 
 
 def draw_loss_against_decay(runs: Sequence[RegularisedRun], ax: Axes | None = None) -> Axes:
-    r"""The loss after training against :math:`\varepsilon`, each from a fresh start, and the thresholds."""
+    r"""Loss and objective after training against :math:`\varepsilon`, each from a fresh start, and the thresholds."""
     if len(runs) < 2:
         raise InputError("runs", f"{len(runs)} runs", "must be at least two", "train with several values of eps")
     runs = sorted(runs, key=lambda run: run.eps)
@@ -131,8 +139,13 @@ def draw_loss_against_decay(runs: Sequence[RegularisedRun], ax: Axes | None = No
         dress(ax)
         ax.plot(eps, [run.threshold for run in runs], color=PALETTE[4], lw=1.2, ls="--")
         ax.annotate(
-            r"threshold $\varepsilon\,\|\theta^*\|^2$", (eps[0], runs[0].threshold), textcoords="offset points",
-            xytext=(8, 10), fontsize=9, color=PALETTE[4],
+            r"threshold $\varepsilon\,\|\theta^*\|^2$", (eps[-1], runs[-1].threshold), textcoords="offset points",
+            xytext=(-8, 4), ha="right", fontsize=9, color=PALETTE[4],
+        )  # fmt: skip
+        ax.plot(eps, [run.final_objective for run in runs], color=PALETTE[2], lw=1.4, marker="s", ms=5, mec=INK)
+        ax.annotate(
+            r"loss + $\varepsilon\,\|\theta\|^2$", (eps[-1], runs[-1].final_objective), textcoords="offset points",
+            xytext=(-10, -14), ha="right", fontsize=9, color=PALETTE[2],
         )  # fmt: skip
         ax.plot(eps, [run.final_loss for run in runs], color=PALETTE[0], lw=1.6, marker="o", ms=6, mec=INK)
         ax.annotate(
