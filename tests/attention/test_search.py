@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hardmax.attention import choice as choice_module
 from hardmax.attention.choice import Choice, apply, choice_from_pairs, default_tolerance
 from hardmax.attention.reference import dense_choice
-from hardmax.attention.search import attended, blocks, cells, pool, tree
+from hardmax.attention.search import attended, blocks, cells, frames, pool, screens, tree
 from hardmax.errors import InputError
 from helpers import spd
 
@@ -218,13 +218,13 @@ def test_small_floats_with_near_ties(seed: int, d: int, method: str) -> None:
 @pytest.mark.parametrize(
     ("module", "names"),
     [
-        (blocks, ["_ROWS_AT_ONCE", "_REVISITS_AT_ONCE", "_ROWS_PER_REVISIT", "_SAMPLE"]),
-        (blocks, ["_TILE"]),
+        (blocks, ["_REVISITS_AT_ONCE", "_ROWS_PER_REVISIT"]),
+        (frames, ["_SAMPLE"]),
         (cells, ["_QUERIES_AT_ONCE", "_ENTRIES_AT_ONCE", "_PAIRS_AT_ONCE"]),
         (cells, ["_MOST_ENTRIES", "_FEWEST_ENTRIES"]),
         (tree, ["_PAIRS_AT_ONCE"]),
         (pool, ["_SAMPLE", "_OUTERMOST", "_CHUNK"]),
-        (choice_module, ["_GATHERED"]),
+        (choice_module, ["_IN_CACHE"]),
     ],
 )
 @pytest.mark.parametrize("d", [2, 3, 6])
@@ -237,6 +237,30 @@ def test_no_block_size_changes_the_answer(
         monkeypatch.setattr(module, name, 128)
     for method in METHODS:
         assert_same(attended(points, points, tolerance=TOLERANCE, method=method), wanted)
+
+
+@pytest.mark.parametrize(
+    "name", ["gaussian 16", "gaussian 64", "sphere 6", "one far token", "1e-15 apart, 12 coordinates"]
+)
+def test_screening_in_integers_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "_INTEGERS_PAY_FROM", 1)
+    monkeypatch.setattr(blocks, "_PAIRS_FOR_INTEGERS", 1)
+    points = tensor(CLOUDS[name])
+    found = attended(points, points, tolerance=TOLERANCE, method="pruned")
+    assert_same(found, dense_choice(points, points, TOLERANCE))
+
+
+@pytest.mark.parametrize("screen", [screens.ProductScreen, screens.IntegerScreen])
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (127, 3), (600, 20), (1300, 70)])
+def test_screens_err_by_no_more_than_they_say(screen: type[screens.AbstractScreen], n: int, d: int) -> None:
+    frame = frames.round_frame(tensor(gaussian(50, d)), tensor(gaussian(n, d)), 0.0, torch.float32)
+    made = screen(frame)
+    rows = torch.arange(len(frame.rows))
+    found = made.maxima(rows, 0, n)
+    scores = frame.queries.double() @ frame.points.double().T
+    wanted = torch.stack([block.amax(dim=1) for block in torch.split(scores, screens.BLOCK, dim=1)], dim=1)
+    assert found.shape == wanted.shape
+    assert bool(((found - wanted).abs() <= made.error[:, None]).all())
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -35,9 +35,9 @@ def test_floats_rationals_and_plain_loops_agree_on_ties(system: tuple[np.ndarray
     tokens, A, alpha = system
     rounded, exact = hm.HardmaxLayer(alpha, A), hm.HardmaxLayer(alpha, A, tolerance="exact")
     limit, truth = hm.equilibrium(tokens, rounded, max_layers=60), hm.equilibrium(tokens, exact, max_layers=60)
-    if truth.outcome.ending is hm.Ending.DECIDED:
-        same_leadership(limit, truth)
-        np.testing.assert_allclose(limit.positions, truth.positions, atol=1e-9)
+    assert truth.outcome.ending is hm.Ending.DECIDED
+    same_leadership(limit, truth)
+    np.testing.assert_allclose(limit.positions, truth.positions, atol=1e-9)
     states = exact_layers(tokens, A, alpha, depth=6)
     for layer in (rounded, exact):
         run = hm.simulate(tokens, layer, depth=6)
@@ -97,6 +97,26 @@ def test_a_tie_with_followers_on_the_way_has_its_closed_form() -> None:
     assert sorted(limit.ties) == [4, 5]
     states = exact_layers(tokens, np.eye(2), 0.5, depth=12)
     np.testing.assert_allclose(hm.simulate(tokens, layer, depth=12).tokens, states, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "token"),
+    [
+        # An outsider that is loyal to a third leader rises above the tie in the limit of the mean, but never meets it.
+        ([[1, 0, 1], [-1, 0, 1], [0, 1.5, 1], [0, -0.5, 0.5], [0, 1.3, 1.05]], 3),
+        # The tie is with followers alone: their leaders score less, at every layer.
+        ([[2, 2, 0], [-2, 2, 0], [1, 2, 1], [-1, 2, 1], [0, 1, 0.5]], 4),
+    ],
+)
+def test_ties_that_only_the_whole_future_decides(tokens: list[list[float]], token: int) -> None:
+    for alpha in (1 / 16, 0.5):
+        for layer in (hm.HardmaxLayer(alpha), hm.HardmaxLayer(alpha, tolerance="exact")):
+            limit = hm.equilibrium(tokens, layer)
+            assert limit.outcome.ending is hm.Ending.DECIDED
+            assert limit.decided_at[token] == 1
+            assert limit.ties[token].tolist() == [0, 1]
+            run = hm.simulate(tokens, layer, depth=12)
+            np.testing.assert_allclose(run.tokens, exact_layers(tokens, np.eye(3), alpha, 12), atol=1e-12)
 
 
 def test_a_leader_can_emerge_late() -> None:

@@ -121,15 +121,21 @@ def check_rounded(system: System) -> None:
 
 
 def equilibria_agree(system: System) -> None:
-    """The limit in floats and in rationals: everything decided, the same leaders and followers, the same places."""
-    exact = hm.equilibrium(system.tokens, system.layer(exact=True), max_layers=200)
+    """The limit in floats and in rationals: the same leaders and followers, the same places.
+
+    A token tied for ever with followers on their way, none of them a leader, is decided in floats once they have
+    arrived within the tolerance; in exact arithmetic they never do, and it is left undecided.
+    """
     rounded = hm.equilibrium(system.tokens, system.layer(exact=False))
-    for limit in (exact, rounded):
-        assert limit.outcome.ending is hm.Ending.DECIDED
-    for name in ("leaders", "emerged_at", "follows"):
+    exact = hm.equilibrium(system.tokens, system.layer(exact=True), max_layers=100)
+    assert rounded.outcome.ending is hm.Ending.DECIDED
+    for name in ("leaders", "emerged_at"):
         np.testing.assert_array_equal(getattr(rounded, name), getattr(exact, name), err_msg=name)
-    assert {i: m.tolist() for i, m in rounded.ties.items()} == {i: m.tolist() for i, m in exact.ties.items()}
-    np.testing.assert_allclose(rounded.positions, exact.positions, rtol=0, atol=1e-10)
+    known = exact.follows >= 0
+    np.testing.assert_array_equal(rounded.follows[known], exact.follows[known])
+    np.testing.assert_allclose(rounded.positions[known], exact.positions[known], rtol=0, atol=1e-10)
+    assert all(rounded.ties[i].tolist() == members.tolist() for i, members in exact.ties.items())
+    assert not [i for i in rounded.ties if known[i] and i not in exact.ties]
 
 
 def the_theorem_holds(system: System) -> None:

@@ -20,6 +20,9 @@ import torch
 from ..errors import InputError
 from ..shapes import Indices, Matrix, PerQuery, Points, Queries, Tokens, Values
 
+# Numbers worked on at a time: coordinates are visited one by one, which is slow unless they stay in cache.
+_IN_CACHE = 1 << 18
+
 
 def default_tolerance(dtype: torch.dtype) -> float:
     """The relative tolerance within which scores of tokens of this dtype are called equal.
@@ -36,6 +39,10 @@ def score(queries: Queries, points: Queries) -> PerQuery:
     Products and sums are separate, rounded operations in a fixed order: two calls on the same pair agree to
     the last bit, whatever else is in the batch. A matrix product promises no such thing.
     """
+    rows = max(1, _IN_CACHE // queries.shape[1])
+    if queries.shape[0] > rows:
+        pairs = zip(torch.split(queries, rows), torch.split(points, rows), strict=True)
+        return torch.cat([score(*pair) for pair in pairs])
     total = queries[:, 0] * points[:, 0]
     for k in range(1, queries.shape[1]):
         total = total + queries[:, k] * points[:, k]
@@ -144,8 +151,8 @@ class Ballot:
 
     def settle(self, only: Indices) -> None:
         """Name one candidate for every query; those of several are put to :meth:`decide` afterwards."""
-        self._first.copy_(only)
-        self._best.copy_(_score_of_pairs(self._queries, self._points, None, only))
+        self._first = only
+        self._best = _score_of_pairs(self._queries, self._points, None, only)
 
     def decide(self, rows: Indices, columns: Indices) -> None:
         """Decide the queries in ``rows``; their candidates are the pairs ``(rows[p], columns[p])``.
@@ -188,9 +195,7 @@ class Ballot:
 
     def _slack(self, rows: Indices) -> Values:
         # The same operations as in ``slack``, for some of the queries.
-        return (
-            self._tolerance * _score_of_pairs(self._queries, self._queries, rows, rows).sqrt() * self.longest
-        )
+        return self._tolerance * _score_of_pairs(self._queries, self._queries, rows, rows).sqrt() * self.longest
 
     def _keep(self, rows: Indices, columns: Indices) -> None:
         self._listed += len(rows)
@@ -208,27 +213,24 @@ def zero_rows(queries: Queries) -> torch.Tensor:
     """True where every coordinate is zero."""
     zero = queries[:, 0] == 0
     for k in range(1, queries.shape[1]):
+        if not bool(zero.any()):
+            break
         zero &= queries[:, k] == 0
     return zero
-
-
-# Rows gathered at a time: small enough for the gathered coordinates to stay in cache.
-_GATHERED = 1 << 15
 
 
 def _score_of_pairs(queries: Points, points: Points, rows: Indices | None, columns: Indices) -> Values:
     """:func:`score` of the pairs ``(rows[p], columns[p])``, without a large copy; None: all queries."""
     parts = []
-    for start in range(0, len(columns), _GATHERED):
-        part = slice(start, start + _GATHERED)
+    size = max(1, _IN_CACHE // queries.shape[1])
+    for start in range(0, len(columns), size):
+        part = slice(start, start + size)
         left = queries[part] if rows is None else queries[rows[part]]
         parts.append(score(left, points[columns[part]]))
     return torch.cat(parts) if parts else queries[:0, 0]
 
 
-def choice_from_pairs(
-    queries: Queries, points: Tokens, rows: Indices, columns: Indices, tolerance: float
-) -> Choice:
+def choice_from_pairs(queries: Queries, points: Tokens, rows: Indices, columns: Indices, tolerance: float) -> Choice:
     """Decide among candidate pairs ``(rows[p], columns[p])`` that are all known at once, see :class:`Ballot`.
 
     Candidates of zero queries are not needed.

@@ -44,6 +44,11 @@ class ClosedForm:
         """Take active tokens one layer further; the largest change of a coordinate."""
         before = pick(self.anchor, tokens)
         after = (before + self._alpha * heard) / (1 + self._alpha)
+        # A token that moved to zero must not be left with the direction of a rounding error. (This takes an A that is
+        # not positive definite: otherwise norms never decrease.)
+        rounding = 4 * torch.finfo(after.dtype).eps * self.size
+        lost = (after.abs().amax(dim=1) <= rounding) & (before.abs().amax(dim=1) > rounding)
+        after = torch.where(lost[:, None], 0.0, after)
         step = float((after - before).abs().max())
         self.anchor[tokens] = after
         self.target[tokens] = after

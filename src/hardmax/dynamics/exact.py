@@ -116,7 +116,7 @@ class ExactProcess:
         for i, chosen in heard.items():
             if len(chosen) == 1 and chosen != [i] and self._is_at_rest(chosen[0]):
                 self._settle(i, points[i], points[chosen[0]], chosen[0])
-        self._decide_ties({i: c for i, c in heard.items() if len(c) > 1}, points)
+        self._decide_ties(heard, points)
         waiting = [i for i in active if i not in self._path]
         if waiting and set(waiting) <= set(silent):
             self._decide_silent(waiting, points)
@@ -128,8 +128,9 @@ class ExactProcess:
     def _query(self, point: Point) -> list[Rational]:
         return list((fmpq_mat(self._A) * fmpq_mat([[z] for z in point])).entries())
 
-    def _decide_ties(self, tied: dict[int, list[int]], points: Rows) -> None:
+    def _decide_ties(self, heard: dict[int, list[int]], points: Rows) -> None:
         count = len(points)
+        tied = {i: chosen for i, chosen in heard.items() if len(chosen) > 1}
         scene = Scene(
             points=points,
             goals=[self._goal(i) for i in range(count)],
@@ -137,7 +138,7 @@ class ExactProcess:
             decided=[i in self._path for i in range(count)],
             straight=[i not in self._path or self._path[i].straight for i in range(count)],
             leads=(self.emerged_at >= 0).tolist(),
-            chosen=self._chosen,
+            chosen=heard,
             query=self._query,
             alpha=self._alpha,
         )
@@ -147,13 +148,18 @@ class ExactProcess:
         ties = [ExactTie(scene, list(chosen), who) for chosen, who in groups.items()]
         only_ties_left = all(scene.decided[i] or i in tied for i in self._chosen)
         for tie in lasting(ties, scene, only_ties_left):
-            first = tie.chosen[0] if tie.joint else tie.leaders[0]
+            leaders = tie.chosen[:1] if tie.joint else self._leaders_behind(tie.chosen)
             if tie.joint:  # they meet at their mean, and so do those who hear exactly them
-                self.emerged_at[first] = self.layer
+                self.emerged_at[leaders[0]] = self.layer
             for i in tie.who:
-                self._settle(i, points[i], tie.target, first, tie.rate, tie.slow, tie.resonant)
-                if len(tie.leaders) > 1:
-                    self.ties[i] = tie.leaders
+                self._settle(i, points[i], tie.target, leaders[0], tie.rate, tie.slow, tie.resonant)
+                if len(leaders) > 1:
+                    self.ties[i] = leaders
+
+    def _leaders_behind(self, members: list[int]) -> list[int]:
+        """The leaders that these tokens are or follow, ascending."""
+        leaders = {int(self.follows[j]) for j in members if self.follows[j] >= 0}
+        return sorted(leaders.union(*(self.ties[j] for j in members if j in self.ties)))
 
     def _decide_silent(self, waiting: list[int], points: Rows) -> None:
         """Zero tokens hear everybody; they stay put for ever if the mean of all is and remains zero."""
@@ -162,8 +168,11 @@ class ExactProcess:
         if any(mean(everybody, points, self._weights)) or any(mean(everybody, goals, self._weights)):
             return
         leaders = torch.nonzero(self.emerged_at >= 0)[:, 0].tolist()
+        if not leaders:  # nobody leads, so they lead jointly
+            leaders = waiting[:1]
+            self.emerged_at[leaders] = self.layer
         for i in waiting:
-            self._settle(i, points[i], [fmpq(0)] * len(points[0]), leaders[0] if leaders else i)
+            self._settle(i, points[i], [fmpq(0)] * len(points[0]), leaders[0])
             if len(leaders) > 1:
                 self.ties[i] = leaders
 

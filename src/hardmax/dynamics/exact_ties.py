@@ -6,14 +6,18 @@ with equality in place of a tolerance.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from flint import fmpq
 
-from ..attention.rational import Rational, Rows
+from ..attention.rational import Rational, Rows, as_float
 
 Point = list[Rational]
+
+# How far ahead a tie is followed before it is left to be decided at a later layer.
+_MOST_LAYERS_AHEAD = 500
 
 
 def dot(left: Sequence[Rational], right: Sequence[Rational]) -> Rational:
@@ -44,7 +48,7 @@ class Scene:
     straight: list[bool]
     leads: list[bool]
     chosen: dict[int, list[int]]
-    """For each active token, the tokens it listens to."""
+    """For each active token whose query is not zero, the tokens it listens to."""
     query: Callable[[Point], Point]
     alpha: Rational
 
@@ -70,43 +74,65 @@ class ExactTie:
             self.slow = [u + odds * e for u, e in zip(minus(middle, self.target), gap, strict=True)]
         else:
             self.resonant = [scene.alpha * e for e in gap]
-        self.straight = not any(self.slow) and not any(self.resonant)
+        self.alike = all(scene.chosen.get(j) == chosen for j in active) and all(scene.straight[j] for j in decided)
+        self.stands = self.alike and bool(self.joint or self.leaders) and self._reaches(now, decided)
 
-        alike = all(scene.chosen[j] == chosen for j in active) and all(scene.straight[j] for j in decided)
-        face = [scene.points[j] for j in chosen] + [scene.goals[j] for j in decided]
-        aims = [scene.goals[j] for j in decided]
-        reached = [self._level(scene.points[i], [scene.points[chosen[0]], *aims])[0] for i in who]
-        levels = [self._level(middle, face) for middle in (now, self.target)]
-        self.level = alike and bool(self.joint or self.leaders) and all(reached) and all(even for even, _ in levels)
-        self.stands = self.level and all(top for _, top in levels)
-
-    def _level(self, asker: Point, places: Rows) -> tuple[bool, bool]:
-        """Whether all places score the same for the asker, and whether that is the best of all points."""
-        query = self._scene.query(asker)
-        values = [dot(query, place) for place in places]
-        return min(values) == max(values), max(values) >= max(dot(query, z) for z in self._scene.points)
-
-    def outlasts(self, goals: Rows) -> bool:
-        """Whether nobody ever rises to this tie, if every token goes straight to its goal."""
+    def _reaches(self, now: Point, decided: list[int]) -> bool:
+        """Whether all members and their targets attain the best score for every mean on the way."""
         scene = self._scene
-        heard = goals[self.chosen[0]]
-        middle = scene.query(self.target)
-        members = set(self.chosen)
+        aims = [scene.goals[j] for j in decided]
+        face = [scene.points[j] for j in self.chosen] + aims
+        return all(self._attain(scene.points[i], aims) for i in self.who) and all(
+            self._attain(middle, face) for middle in (now, self.target)
+        )
+
+    def _attain(self, asker: Point, places: Rows) -> bool:
+        query = self._scene.query(asker)
+        best = max(dot(query, z) for z in self._scene.points)
+        return all(dot(query, place) == best for place in places)
+
+    def outlasts(self, goals: Rows, drifts: Rows) -> bool:
+        """Whether nobody ever leaves, joins or beats this tie, if every token goes the way given."""
+        scene = self._scene
+        member = self.chosen[0]
+        steps = [minus(z, t) for z, t in zip(scene.points, goals, strict=True)]
         for i in self.who:
-            rest = scene.query(minus(scene.points[i], self.target))
-            for j, (point, goal) in enumerate(zip(scene.points, goals, strict=True)):
-                if j in members:
-                    continue
-                step, ahead = minus(point, goal), minus(goal, heard)
-                constant, quadratic = dot(middle, ahead), dot(rest, step)
-                linear = dot(middle, step) + dot(rest, ahead)
-                if constant > 0:
-                    return False
-                # A concave parabola may rise above zero between its ends.
-                inside = quadratic < 0 and 0 < linear < -2 * quadratic
-                if inside and constant - linear**2 / (4 * quadratic) >= 0:
+            still, moving, drifting = (scene.query(part[i]) for part in (goals, steps, drifts))
+            for j in range(len(goals)):
+                t, d, g = (minus(part[j], part[member]) for part in (goals, steps, drifts))
+                terms = [
+                    dot(still, t),
+                    dot(still, g) + dot(drifting, t),
+                    dot(still, d) + dot(moving, t),
+                    dot(drifting, g),
+                    dot(moving, g) + dot(drifting, d),
+                    dot(moving, d),
+                ]
+                lasts = not any(terms) if j in self.chosen else _stays_negative(terms, 1 / (1 + scene.alpha))
+                if not lasts:
                     return False
         return True
+
+
+def _stays_negative(terms: list[Rational], s: Rational) -> bool:
+    """Whether the sum of ``terms`` times (1, m s^m, s^m, m^2 s^2m, m s^2m, s^2m) is negative for m = 1, 2, …
+
+    The first nonzero term decides in the end, since each weight is of lower order than the one before it. Every ratio
+    of a later weight to it falls from m = 2 / log(1/s) on, so once the later terms are outweighed they stay so.
+    """
+    lead = next((k for k, term in enumerate(terms) if term), None)
+    if lead is None or terms[lead] > 0:
+        return False
+    falling = 2 / math.log(1 / as_float(s))
+    for m in range(1, _MOST_LAYERS_AHEAD):
+        power = s**m
+        weights = [fmpq(1), m * power, power, m * m * power**2, m * power**2, power**2]
+        if sum((a * w for a, w in zip(terms, weights, strict=True)), fmpq(0)) >= 0:
+            return False
+        later = sum((abs(a) * w for a, w in zip(terms[lead + 1 :], weights[lead + 1 :], strict=True)), fmpq(0))
+        if m > falling and later < -terms[lead] * weights[lead]:
+            return True
+    return False
 
 
 def lasting(ties: list[ExactTie], scene: Scene, only_ties_left: bool) -> list[ExactTie]:
@@ -114,10 +140,11 @@ def lasting(ties: list[ExactTie], scene: Scene, only_ties_left: bool) -> list[Ex
     standing = [tie for tie in ties if tie.stands]
     if len(standing) == len(ties) or not only_ties_left:
         return standing
-    if not all(tie.level and tie.straight for tie in ties) or not all(scene.straight):
+    if not all(tie.alike and not any(tie.slow) for tie in ties) or not all(scene.straight):
         return standing
     goals = list(scene.goals)
+    drifts = [[fmpq(0)] * len(goals[0])] * len(goals)
     for tie in ties:
         for i in tie.who:
-            goals[i] = tie.target
-    return ties if all(tie.outlasts(goals) for tie in ties) else standing
+            goals[i], drifts[i] = tie.target, tie.resonant
+    return ties if all(tie.outlasts(goals, drifts) for tie in ties) else standing

@@ -1,50 +1,70 @@
 r"""Whether ties last when nothing but ties is left undecided.
 
-Suppose every token but the tied ones is decided, and every tie is level and straight (see
-:mod:`hardmax.dynamics.standing_ties`). If all ties last, then with :math:`s = (1+\alpha)^{-m}` every token j is at
-:math:`t_j + s\,d_j` after m more layers and the tied token i at :math:`c + s\,(z_i - c)`, so what j scores above the
-members l of the tie is a quadratic in s,
+Suppose every token but the tied ones is decided. If all ties last, then with :math:`s = 1/(1+\alpha)` every token j is
+at :math:`t_j + s^m (d_j + m\,g_j)` after m more layers (g is zero but for tokens tied with tokens on their way). What j
+then scores above a member l of the set that i listens to is
 
-.. math:: q_j(s) = \langle A(c + s(z_i - c)),\; t_j - z_l + s\,d_j\rangle .
+.. math:: G_j(m) = a_0 + m s^m a_1 + s^m a_2 + m^2 s^{2m} a_3 + m s^{2m} a_4 + s^{2m} a_5,
 
-The ties do last if :math:`q_j \le 0` on [0, 1] for all i and j: by induction over the layers nobody ever joins or
-beats a tie.
+with coefficients from scalar products. The ties last, by induction over the layers, if and only if :math:`G_j(m) = 0`
+for members and :math:`G_j(m) < 0` for the others, at every m.
 """
 
 from __future__ import annotations
 
+import math
+
 import torch
 
-from ..attention.choice import apply, length, score
-from ..shapes import Points, Queries, Square, Tokens
+from ..attention.choice import apply, length
+from ..shapes import Indices, Square, Tokens
 
-_LARGEST_TABLE = 20_000_000
+_LARGEST_TABLE = 2_000_000
 
 
 def all_ties_last(
+    *,
     A: Square,
+    alpha: float,
     tolerance: float,
     points: Tokens,
-    targets: Tokens,
-    askers: Queries,
-    middles: Queries,
-    heard: Queries,
+    goals: Tokens,
+    drifts: Tokens,
+    askers: Indices,
+    members: Indices,
+    rows: Indices,
 ) -> bool:
-    """Whether no token ever rises above a tie.
+    """Whether no token ever leaves, joins or beats a tie.
 
-    ``points`` and ``targets`` are where every token is and goes, should all ties last; ``askers`` the tied tokens,
-    ``middles`` where each goes, ``heard`` the target of one of those it listens to.
+    ``points``, ``goals`` and ``drifts`` are :math:`t + d`, t and g of every token, should all ties last. The tied
+    tokens are ``askers``; the p-th pair says that ``askers[rows[p]]`` listens to ``members[p]``.
     """
     if len(askers) * len(points) > _LARGEST_TABLE:
         return False
-    middle, rest = apply(A, middles), apply(A, askers - middles)
-    allowed = tolerance * (length(middle) + length(rest))[:, None] * float(length(points).max())
-    steps: Points = points - targets
-    constant = middle @ targets.T - score(middle, heard)[:, None]
-    linear = middle @ steps.T + rest @ targets.T - score(rest, heard)[:, None]
-    quadratic = rest @ steps.T
-    concave = quadratic < 0
-    bend = torch.where(concave, quadratic, -1.0)
-    top = -linear / (2 * bend)
-    rises = concave & (top > 0) & (top < 1) & (constant - linear**2 / (4 * bend) > allowed)
-    return bool((constant <= allowed).all()) and not bool(rises.any())
+    steps = points - goals
+    still, moving, drifting = (apply(A, part[askers]) for part in (goals, steps, drifts))
+    first = torch.zeros(len(askers), dtype=torch.int64, device=points.device)
+    first[rows.flip(0)] = members.flip(0)
+
+    def above(*pairs: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        table = torch.stack([asked @ heard.T for asked, heard in pairs]).sum(dim=0)
+        return table - table.gather(1, first[:, None])
+
+    a0 = above((still, goals))
+    a1 = above((still, drifts), (drifting, goals))
+    a2 = above((still, steps), (moving, goals))
+    a3 = above((drifting, drifts))
+    a4 = above((moving, drifts), (drifting, steps))
+    a5 = above((moving, steps))
+
+    size = float(length(points).max()) + float(length(drifts).max())
+    allowed = 4 * tolerance * size * (length(still) + length(moving) + length(drifting))[:, None]
+    largest = torch.stack([a.abs() for a in (a0, a1, a2, a3, a4, a5)]).amax(dim=0)
+    if bool((largest > allowed)[rows, members].any()) or bool((a0 > allowed).any()):
+        return False
+    negligible = math.log(1 / torch.finfo(points.dtype).eps)
+    for m in range(1, math.ceil(negligible / math.log1p(alpha)) + 1):
+        s = (1 + alpha) ** -m
+        if bool((a0 + s * (m * a1 + a2) + s * s * (m * m * a3 + m * a4 + a5) > allowed).any()):
+            return False
+    return True

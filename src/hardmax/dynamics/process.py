@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import torch
 
-from ..attention.choice import Choice, apply, length
+from ..attention.choice import Choice, apply
 from ..attention.layer import heard_mean
 from ..attention.search import attended
 from ..shapes import Indices, PerToken, Square, Tokens
@@ -144,37 +144,50 @@ class HardmaxProcess:
             queries=tied,
             members=members,
             offsets=choice.offsets,
-            emerged=self.emerged_at >= 0,
+            leads=self.emerged_at >= 0,
         )
         stays = found.stands & ~arrived
         if only_ties_left and not bool((stays | arrived).all()) and self._all_last(found, arrived, points, choice):
             stays = ~arrived
         found.settle(stays)
         first = members[choice.offsets[:-1]]
-        self.follows[tied[stays]] = found.lowest_leader[stays]
-        fresh = stays & found.joint
-        self._joint[tied[fresh & found.hears_itself]] = True
-        self.emerged_at[first[fresh]] = self.layer
-        for t in torch.nonzero(stays & (found.leaders_heard > 1))[:, 0].tolist():
-            mine = members[int(choice.offsets[t]) : int(choice.offsets[t + 1])]
-            self.ties[int(tied[t])] = mine[self.emerged_at[mine] >= 0].tolist()
+        joint = stays & found.joint
+        self.follows[tied[joint]] = first[joint]
+        self._joint[tied[joint & found.hears_itself]] = True
+        self.emerged_at[first[joint]] = self.layer
+        for t in torch.nonzero(stays & ~joint)[:, 0].tolist():
+            leaders = self._leaders_behind(members[int(choice.offsets[t]) : int(choice.offsets[t + 1])])
+            self.follows[tied[t]] = leaders[0]
+            if len(leaders) > 1:
+                self.ties[int(tied[t])] = leaders
         return stays | arrived
+
+    def _leaders_behind(self, members: Indices) -> list[int]:
+        """The leaders that these tokens are or follow, ascending."""
+        leaders = set(self.follows[members].tolist()) - {-1}
+        for token in self.ties.keys() & members.tolist() if self.ties else ():
+            leaders.update(self.ties[token])
+        return sorted(leaders)
 
     def _all_last(self, found: StandingTies, arrived: torch.Tensor, points: Tokens, choice: Choice) -> bool:
         """Whether all ties last, given that nothing but these ties is undecided."""
-        if not bool((found.level & found.straight)[~arrived].all()) or bool(self._form.special.any()):
+        rest = torch.nonzero(~arrived)[:, 0]
+        if bool((found.slowed | ~found.alike)[rest].any()) or bool(self._form.special.any()):
             return False
-        tied, goal = self.active[choice.tied], self._form.target.clone()
-        goal[tied[~arrived]] = found.targets[~arrived]
-        heard = goal[self._candidates[choice.members[choice.offsets[:-1]]]]
+        goal, drift = self._form.target.clone(), torch.zeros_like(self._form.target)
+        tied = self.active[choice.tied[rest]]
+        goal[tied], drift[tied] = found.targets[rest], found.resonant[rest]
+        mine = choice.among(choice.tied[rest])
         return all_ties_last(
             A=self._A,
+            alpha=self._alpha,
             tolerance=self._tolerance,
             points=points,
-            targets=goal[self._candidates],
-            askers=self._form.anchor[tied[~arrived]],
-            middles=found.targets[~arrived],
-            heard=heard[~arrived],
+            goals=goal[self._candidates],
+            drifts=drift[self._candidates],
+            askers=torch.searchsorted(self._candidates, tied),
+            members=mine.members,
+            rows=mine.rows,
         )
 
     def _arrived(self, tied: Indices, members: Indices, choice: Choice) -> tuple[torch.Tensor, Indices]:
@@ -202,8 +215,10 @@ class HardmaxProcess:
         if bool(now.any()):
             return False
         leaders = torch.nonzero(self.emerged_at >= 0)[:, 0]
-        lowest = leaders[0] if len(leaders) else tokens[0]
-        self._settle(tokens, now.expand(len(tokens), -1), lowest.expand(len(tokens)))
+        if not len(leaders):  # nobody leads, so they lead jointly
+            leaders = tokens[:1]
+            self.emerged_at[leaders] = self.layer
+        self._settle(tokens, now.expand(len(tokens), -1), leaders[0].expand(len(tokens)))
         if len(leaders) > 1:
             self.ties.update((int(token), leaders.tolist()) for token in tokens)
         return True

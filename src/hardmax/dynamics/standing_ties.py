@@ -9,8 +9,8 @@ share of U in the weight of C. The tie is **standing** when
 2. every member and every target attains :math:`\max_y \langle A d_k, y\rangle` and
    :math:`\max_y \langle A d_\infty, y\rangle`.
 
-When only *the same value* is attained in 2 and nothing is known of the others, the tie is **level**: it stands if
-nobody else ever rises above it, which :mod:`hardmax.dynamics.last_ties` decides once all others are decided.
+These conditions are sufficient and local; once nothing but ties is left, :mod:`hardmax.dynamics.last_ties` has the last
+word on the others.
 
 A standing tie stays the same for ever, and the mean it offers solves a linear recursion (``docs/devdocs/ties.rst``):
 with :math:`e = d_k - d_\infty`,
@@ -48,7 +48,7 @@ class StandingTies:
         queries: Indices,
         members: Indices,
         offsets: Indices,
-        emerged: torch.Tensor,
+        leads: torch.Tensor,
     ) -> None:
         self._form, self._alpha, self._layer, self._queries = form, alpha, layer, queries
         self._A, self._tolerance, self._points = A, tolerance, points
@@ -70,11 +70,8 @@ class StandingTies:
 
         self.joint = heavy_decided == 0
         self.hears_itself = self._any(members == queries[row])
-        self.leaders_heard = torch.zeros_like(queries).index_add(0, row, emerged[members].to(torch.int64))
-        self.lowest_leader = self._lowest(torch.where(emerged[members], members, len(weights)))
-        self.lowest_leader = torch.where(self.joint, members[offsets[:-1]], self.lowest_leader)
-        self.level = self._alike(row, decided) & (self.joint | (self.leaders_heard > 0))
-        self.stands = self.level.clone()
+        self.alike = self._alike(row, decided)
+        self.stands = self.alike & (self.joint | self._any(leads[members]))
         self._check_attained(decided, places, targets)
         self._find_terms()
 
@@ -84,16 +81,17 @@ class StandingTies:
         bent = which & ~self.straight
         if bool(bent.any()):
             rate = (1 + self._alpha * self._share[bent]) / (1 + self._alpha)
-            self._form.bend(self._queries[bent], rate, self._slow[bent], self._resonant[bent])
+            self._form.bend(self._queries[bent], rate, self._slow[bent], self.resonant[bent])
 
     def _find_terms(self) -> None:
         """The terms p and q of the closed form, and which queries need neither."""
         share, gap = self._share[:, None], self._now - self.targets
         odds = torch.where(share > 0, (1 - share) / share.clamp_min(1e-300), 0.0)
         self._slow = torch.where(share > 0, self._active_mean - self.targets + odds * gap, 0.0)
-        self._resonant = torch.where(share > 0, 0.0, self._alpha * gap)
+        self.resonant = torch.where(share > 0, 0.0, self._alpha * gap)
         negligible = self._tolerance * self._form.size
-        self.straight = torch.maximum(self._slow.abs(), self._resonant.abs()).amax(dim=1) <= negligible
+        self.slowed = self._slow.abs().amax(dim=1) > negligible
+        self.straight = ~self.slowed & (self.resonant.abs().amax(dim=1) <= negligible)
 
     def _check_attained(self, decided: torch.Tensor, places: Tokens, targets: Tokens) -> None:
         asks = [
@@ -102,21 +100,16 @@ class StandingTies:
             apply(self._A, self.targets),
         ]
         for number, ask in enumerate(asks):
-            if not bool(self.level.any()):
-                self.stands = self.level
+            if not bool(self.stands.any()):
                 return
-            allowed = slack(ask, self._points, self._tolerance)
-            lowest = score(ask[self._row], targets)
-            highest = lowest
-            if number:
-                here = score(ask[self._row], places)
-                lowest, highest = torch.minimum(lowest, here), torch.maximum(lowest, here)
-            else:
-                lowest = torch.where(decided, lowest, torch.inf)
             best = attended(ask, self._points, tolerance=self._tolerance).best
-            top = self._highest(highest) if number else best
-            self.level &= self._all(lowest >= (top - allowed)[self._row])
-            self.stands &= self.level & (top >= best - allowed)
+            least = (best - slack(ask, self._points, self._tolerance))[self._row]
+            reached = score(ask[self._row], targets) >= least
+            if number:
+                reached &= score(ask[self._row], places) >= least
+            else:
+                reached |= ~decided
+            self.stands &= self._all(reached)
 
     def _alike(self, row: Indices, decided: torch.Tensor) -> torch.Tensor:
         """Rows whose active members all listen to the same set, and whose decided members go straight."""
@@ -143,11 +136,3 @@ class StandingTies:
 
     def _all(self, flags: torch.Tensor) -> torch.Tensor:
         return ~self._any(~flags)
-
-    def _highest(self, values: Values) -> Values:
-        start = torch.full((self._rows,), -torch.inf, dtype=values.dtype, device=values.device)
-        return start.scatter_reduce(0, self._row, values, reduce="amax")
-
-    def _lowest(self, values: Indices) -> Indices:
-        start = torch.full((self._rows,), torch.iinfo(torch.int64).max, device=values.device)
-        return start.scatter_reduce(0, self._row, values, reduce="amin")

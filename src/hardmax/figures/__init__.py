@@ -1,5 +1,6 @@
 """Pictures: tokens and their leaders, the geometry of attention, results, and films."""
 
+from ._style import new_figure as new_figure
 from .animate import animate_tokens as animate_tokens
 from .attention import draw_attention_geometry as draw_attention_geometry
 from .results import draw_cluster_sizes as draw_cluster_sizes

@@ -73,7 +73,12 @@ def styled() -> Iterator[None]:
 
 
 class Drawing(Figure):
-    """A figure that belongs to no window system and shows itself in a notebook."""
+    """A figure in the house style that belongs to no window system and shows itself in a notebook."""
+
+    def subplots(self, *args: Any, **kwargs: Any) -> Any:
+        """Axes in the house style; see :meth:`matplotlib.figure.Figure.subplots`."""
+        with styled():
+            return super().subplots(*args, **kwargs)
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
@@ -83,8 +88,9 @@ class Drawing(Figure):
 
 
 def new_figure(width: float, height: float) -> Drawing:
-    """A figure of this size in inches, laid out so that nothing overlaps."""
-    return Drawing(figsize=(width, height), layout="constrained")
+    """An empty figure of this size in inches, in the house style, laid out so that nothing overlaps."""
+    with styled():
+        return Drawing(figsize=(width, height), layout="constrained")
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ..dynamics.equilibrium import Equilibrium
@@ -24,19 +24,19 @@ MEASURED, THEORY, BARS = "measured", "theory", "bars"
 _MOST_BARS = 24
 _MOST_CURVES = 400
 _FLOOR = 1e-15
+_LAST_BIN = 10
 
 
-def draw_layers_until_decided(
-    layers: Mapping[tuple[int, int], np.ndarray], figure: Figure | SubFigure | None = None
-) -> Figure | SubFigure:
+def draw_layers_until_decided(layers: Mapping[tuple[int, int], np.ndarray], figure: Figure | None = None) -> Figure:
     """How many layers systems need until every token is decided: a panel for each d, in it a line for each n.
 
-    ``layers[n, d]`` holds one number for each system of ``n`` tokens of ``d`` coordinates.
+    ``layers[n, d]`` holds one number for each system of ``n`` tokens of ``d`` coordinates. Ten layers and more share
+    the last place.
     """
     if not layers or any(len(np.atleast_1d(found)) == 0 for found in layers.values()):
         raise InputError("layers", "no systems", "must hold at least one system each", "run some systems first")
     counts, dimensions = sorted({n for n, _ in layers}), sorted({d for _, d in layers})
-    latest = int(max(np.max(found) for found in layers.values()))
+    latest = min(int(max(np.max(found) for found in layers.values())), _LAST_BIN)
     with styled():
         if figure is None:
             figure = new_figure(max(2.7 * len(dimensions), 4.0), 3.2)
@@ -46,12 +46,15 @@ def draw_layers_until_decided(
             for k, n in enumerate(counts):
                 if (n, d) not in layers:
                     continue
-                share = np.bincount(np.asarray(layers[n, d], dtype=np.int64), minlength=latest + 1)
+                binned = np.minimum(np.asarray(layers[n, d], dtype=np.int64), latest)
+                share = np.bincount(binned, minlength=latest + 1)
                 style = {"color": PALETTE[k % len(PALETTE)], "marker": "os^Dv"[k % 5], "ms": 4.5, "lw": 1.4}
                 ax.plot(100 * share / share.sum(), label=f"n = {n:,}", gid=MEASURED, **style)
             ax.set_title(f"d = {d}")
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+            ax.set_xticks(range(0, latest + 1, 2 if latest > 5 else 1))
             ax.grid(axis="y")
+            if latest == _LAST_BIN:
+                ax.xaxis.set_major_formatter(lambda x, _: f"{x:.0f}+" if x == _LAST_BIN else f"{x:.0f}")
         axes[0].set_ylabel("share of systems, %")
         axes[0].set_ylim(0, 104)
         axes[-1].legend()

@@ -7,10 +7,11 @@ several colours where it listens to several. The hull of the leaders is shaded i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 
 from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.trajectory import Trajectory
@@ -93,7 +94,7 @@ def draw_panels(
     axes: Sequence[Axes] | None = None,
     trails: bool = True,
     conventions: bool = True,
-) -> Figure | SubFigure:
+) -> Figure:
     """Draw a row of panels, one for each of ``layers``; the hull of the leaders is shaded in the last.
 
     All panels share their limits and colours. Without ``axes`` a new figure is made and, if ``conventions`` is
@@ -121,12 +122,16 @@ def draw_panels(
             _paint_layer(stage, ax, run, k, scene, last, trails, None)
             ax.set_xlabel("")
             ax.set_ylabel("")
-        return axes[0].figure
+        return _figure_of(axes[0])
 
 
-def draw(run_or_limit: Trajectory | Equilibrium, ax: Axes | None = None) -> Figure | SubFigure:
+def draw(run_or_limit: Trajectory | Equilibrium, ax: Axes | None = None) -> Figure:
     """Draw the end of a run, or an equilibrium; the figure given back shows itself in a notebook."""
-    return draw_tokens(run_or_limit, ax=ax).figure
+    return _figure_of(draw_tokens(run_or_limit, ax=ax))
+
+
+def _figure_of(ax: Axes) -> Figure:
+    return cast(Figure, ax.get_figure(root=True))
 
 
 def _some_layers(run: Trajectory) -> list[int]:

@@ -113,26 +113,11 @@ def _ask(layer: HardmaxLayer, state: np.ndarray, asked: np.ndarray) -> _Answers:
 def _choose(layer: HardmaxLayer, points: Tokens, queries: Indices) -> Choice:
     """The choice of some of the points; like ``layer.choose`` but without asking everybody."""
     if layer.tolerance == "exact":
-        return _restricted(layer.choose(points), queries)
+        return layer.choose(points).among(queries)
     scaled, _ = scaled_down("tokens", points)
     A, _ = scaled_down("A", layer.score_matrix(points))
     tolerance = default_tolerance(points.dtype) if layer.tolerance is None else layer.tolerance
     return attended(apply(A, scaled[queries]), scaled, tolerance=tolerance)
-
-
-def _restricted(choice: Choice, queries: Indices) -> Choice:
-    place = torch.full((len(choice),), -1, dtype=torch.int64)
-    place[queries] = torch.arange(len(queries))
-    kept = place[choice.tied] >= 0
-    sizes = choice.sizes[kept]
-    return Choice(
-        first=choice.first[queries],
-        best=choice.best[queries],
-        everyone=choice.everyone[queries],
-        tied=place[choice.tied[kept]],
-        offsets=torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)]),
-        members=choice.members[torch.repeat_interleave(kept, choice.sizes)],
-    )
 
 
 def _leader_if_arrived(state: np.ndarray, known: Roles, decided: np.ndarray, tolerance: float) -> np.ndarray:

@@ -17,9 +17,9 @@ METHODS = ("auto", "cells", "tree", "pruned", "dense")
 # Numbers outside this range might overflow or lose digits when squared.
 _SMALLEST, _LARGEST = 2.0**-400, 2.0**400
 _PAIRS_AT_ONCE = 1 << 22
-# Below so many pairs nothing is worth preparing; below so many, float32 copies are not.
-_FEW_PAIRS = 1 << 12
-_SOME_PAIRS = 1 << 20
+# For so few pairs, queries or points nothing is worth preparing; float32 copies pay from so many pairs.
+_FEW_PAIRS, _FEW_QUERIES, _FEW_POINTS = 1 << 20, 128, 512
+_FLOAT32_PAYS_FROM = 1 << 22
 # With more coordinates a tree visits nearly all points.
 _TREE_PAYS_UP_TO = 6
 
@@ -55,7 +55,8 @@ def attended(
     if not _SMALLEST < ballot.longest < _LARGEST:
         extreme = size > 0
     ordinary = torch.where(extreme[:, None], 0.0, queries) if bool(extreme.any()) else queries
-    _decide(ballot, ordinary, points, tie_margin(tolerance, points.shape[1]), method, hint)
+    if bool(((size > 0) & ~extreme).any()):
+        _decide(ballot, ordinary, points, tie_margin(tolerance, points.shape[1]), method, hint)
     _decide_by_everything(ballot, extreme.nonzero()[:, 0], points.shape[0])
     return ballot.choice()
 
@@ -63,13 +64,8 @@ def attended(
 def _decide(ballot: Ballot, queries: Queries, points: Tokens, margin: float, method: str, hint: Indices | None) -> None:
     """Decide all queries that are not zero."""
     d, pairs = points.shape[1], queries.shape[0] * points.shape[0]
-    if not bool(queries.any()):
-        return
-    if method == "auto" and pairs <= _FEW_PAIRS:
-        method = "dense"
-    large = pairs > _SOME_PAIRS
     on_processor = points.device.type == "cpu"
-    low = method == "auto" and large and on_processor
+    low = method == "auto" and pairs > _FEW_PAIRS and on_processor
     if (method == "tree" or (low and d <= _TREE_PAYS_UP_TO)) and decide_by_tree(
         ballot, queries.numpy(), points.numpy(), margin
     ):
@@ -80,8 +76,10 @@ def _decide(ballot: Ballot, queries: Queries, points: Tokens, margin: float, met
         and decide_by_cells(ballot, queries.numpy(), points.numpy(), margin)
     ):
         return
-    dtype = torch.float32 if large and _float32_is_kept(points.device) else torch.float64
-    if method == "dense" or not on_processor:
+    small = pairs <= _FEW_PAIRS or queries.shape[0] <= _FEW_QUERIES or points.shape[0] <= _FEW_POINTS
+    coarse = pairs >= _FLOAT32_PAYS_FROM and _float32_is_kept(points.device)
+    dtype = torch.float32 if coarse else torch.float64
+    if method == "dense" or not on_processor or (method == "auto" and small):
         decide_by_blocks(ballot, queries, points, margin, dtype=dtype)
     else:
         decide_by_longest(ballot, queries, points, margin, dtype=dtype, hint=hint)

@@ -1,8 +1,8 @@
 r"""Any number of coordinates: matrix products that never leave the cache, with one number kept for each block.
 
-Scores are screened a tile at a time in float32. Of each row and each block of 128 points only the largest score
-is kept; blocks that come within the proven error of the row's best are scored again, and the few pairs left are put
-to the ballot. Where lengths differ, points are visited by decreasing length and rows stop as soon as
+Of each row and each block of 128 points only the largest score of a coarse screen is kept. Blocks that come within
+the proven error of the row's best are scored again, and the few pairs left are put to the ballot. Where lengths
+differ, points are visited by decreasing length and rows stop as soon as
 
 .. math:: |q|\,|z_j| \;<\; \text{best so far} - \text{margin}
 
@@ -11,47 +11,29 @@ to the ballot. Where lengths differ, points are visited by decreasing length and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
 import torch
 
-from ...shapes import Indices, PerQuery, PerToken, Points, Queries, Square, Tokens, Values
-from ..choice import Ballot, length, zero_rows
-from .margins import UNIT32, UNIT64, product_error
+from ...shapes import Indices, PerQuery, Queries, Tokens, Values
+from ..choice import Ballot
+from .frames import Frame, plain_frame, round_frame
+from .screens import BLOCK, ROWS, TILE, AbstractScreen, IntegerScreen, ProductScreen, integers_are_fast
 
-_BLOCK = 128
-_TILE = 512
-_ROWS_AT_ONCE = 1024
-# Pairs of a row and a block scored again at a time: at most 2**17 * 128 candidates are held.
+# Pairs of a row and a block scored again at a time: at most 2**17 * 128 scores are held.
 _REVISITS_AT_ONCE = 1 << 17
 _ROWS_PER_REVISIT = 1 << 13
-# Points from which the shape of the cloud is guessed.
-_SAMPLE = 8192
-
-
-@dataclass(frozen=True)
-class _Frame:
-    """Queries of length one and points, in the coordinates and the precision of the screen."""
-
-    rows: Indices
-    """The query of each row; zero queries are left out."""
-    queries: Queries
-    points: Tokens
-    order: Indices
-    """The original index of each point."""
-    reach: PerQuery
-    """How far below the best of its row a screened score may lie and still win."""
+# With fewer coordinates the product is not what takes the time; with fewer pairs, rounding to integers is.
+_INTEGERS_PAY_FROM = 12
+_PAIRS_FOR_INTEGERS = 1 << 26
 
 
 def decide_by_blocks(ballot: Ballot, queries: Queries, points: Tokens, margin: float, *, dtype: torch.dtype) -> None:
     """Decide all queries by all points."""
-    rows, queries = _nonzero(queries)
-    frame = _plain_frame(rows, queries, points, margin, dtype)
+    frame = plain_frame(queries, points, margin, dtype)
+    screen = ProductScreen(frame)
     pending = _Pending(ballot, frame)
-    for part in _parts(len(rows), _ROWS_AT_ONCE):
-        some = torch.arange(part.start, part.stop, device=rows.device)
-        pending.add(some, _maxima(frame.queries[part], frame.points))
+    for rows in torch.split(torch.arange(len(frame.rows), device=points.device), ROWS):
+        maxima = screen.maxima(rows, 0, points.shape[0])
+        pending.add(rows, maxima, maxima.amax(dim=1) - screen.error[rows], screen.error[rows])
     pending.revisit()
 
 
@@ -68,134 +50,72 @@ def decide_by_longest(
 
     ``hint`` names a good point for each query: a row that knows a good score from the start can stop earlier.
     """
-    rows, queries = _nonzero(queries)
-    if len(rows) == 0:
-        return
-    frame, lengths = _round_frame(rows, queries, points, margin, dtype)
-    longest = frame.points[:_TILE]
-    start = torch.cat([_maxima(frame.queries[part], longest) for part in _parts(len(rows), _ROWS_AT_ONCE)])
-    known = start.amax(dim=1)
+    frame = round_frame(queries, points, margin, dtype)
+    everybody = torch.arange(len(frame.rows), device=points.device)
+    fine = ProductScreen(frame)
+    first = min(TILE, points.shape[0])
+    start = torch.cat([fine.maxima(rows, 0, first) for rows in torch.split(everybody, ROWS)])
+    known = start.amax(dim=1) - fine.error
     if hint is not None:
-        known = torch.maximum(known, _score_of_hint(frame, hint))
-    # Rows that know a good score stop early; rows that stop together are kept together.
-    order = torch.argsort(known, descending=True)
+        known = torch.maximum(known, _score_of_hint(frame, hint) - fine.error)
+    screen = _screen(frame, fine)
     pending = _Pending(ballot, frame)
-    for part in _parts(len(rows), _ROWS_AT_ONCE):
-        some = order[part]
-        pending.add(some, _maxima_of_longest(frame, lengths, some, start[some], known[some]))
+    # Rows that know a good score stop early; rows that stop together are kept together.
+    for rows in torch.split(torch.argsort(known, descending=True), ROWS):
+        maxima, best = _maxima_of_longest(frame, screen, rows, start[rows], known[rows])
+        blocks = pending.add(rows, maxima, best, screen.error[rows])
+        if blocks > len(rows) * (4 + maxima.shape[1] // 16):
+            screen = fine  # the coarse screen leaves too much to be looked at again
     pending.revisit()
 
 
-def _nonzero(queries: Queries) -> tuple[Indices, Points]:
-    rows = (~zero_rows(queries)).nonzero()[:, 0]
-    return rows, queries if len(rows) == len(queries) else queries[rows]
+def _screen(frame: Frame, fine: ProductScreen) -> AbstractScreen:
+    n, d = frame.points.shape
+    large = len(frame.rows) * n >= _PAIRS_FOR_INTEGERS and d >= _INTEGERS_PAY_FROM
+    if large and frame.points.dtype == torch.float32 and integers_are_fast(d):
+        return IntegerScreen(frame)
+    return fine
 
 
-def _score_of_hint(frame: _Frame, hint: Indices) -> Values:
+def _score_of_hint(frame: Frame, hint: Indices) -> Values:
     place = torch.empty_like(frame.order)
     place[frame.order] = torch.arange(len(place), device=place.device)
     return (frame.queries * frame.points[place[hint[frame.rows]]]).sum(dim=1)
 
 
-def _parts(count: int, size: int) -> list[slice]:
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
-
-
-def _plain_frame(rows: Indices, queries: Queries, points: Tokens, margin: float, dtype: torch.dtype) -> _Frame:
-    d, unit = points.shape[1], _unit(dtype)
-    longest = length(points).max()
-    order = torch.arange(points.shape[0], device=rows.device)
-    if dtype == torch.float32:
-        scale = 2.0 ** -float(torch.frexp(longest).exponent)
-        points, longest = (points * scale).to(dtype), longest * scale
-    reach = (margin + 2 * (product_error(d, unit) + (d + 8) * UNIT64)) * float(longest)
-    units = (queries / length(queries)[:, None]).to(dtype)
-    return _Frame(rows, units, points, order, torch.full_like(units[:, 0], reach * (1 + UNIT32)))
-
-
-def _round_frame(
-    rows: Indices, queries: Queries, points: Tokens, margin: float, dtype: torch.dtype
-) -> tuple[_Frame, PerToken]:
-    r"""The cloud made round and centred, by decreasing length, and the lengths.
-
-    Scores are :math:`\langle q, c\rangle + \langle p, y\rangle` with :math:`y = W (z - c)` and
-    :math:`p = W^{-T} q`; the first term is the same for all points.
-    """
-    d, unit = points.shape[1], _unit(dtype)
-    longest = float(length(points).max())
-    centre, axes, deviations = _shape(points, longest)
-    y = (points - centre) @ (axes / deviations)
-    p = queries @ (axes * deviations)
-    lengths, order = torch.sort(length(y), descending=True)
-    size, farthest = length(p), float(lengths[0])
-    stretch = length(queries) / size
-    # y and p each err by (d + 4) roundings of what they are made of, |W| 2 R and |1 / W| |q|.
-    rounding = 2 * longest / float(deviations.min()) + float(deviations.max()) * stretch * farthest
-    reach = margin * longest * stretch + 2 * (d + 4) * UNIT64 * rounding
-    reach += 2 * (product_error(d, unit) + (d + 8) * UNIT64) * farthest
-    units = (p / size[:, None]).to(dtype)
-    return _Frame(rows, units, y[order].to(dtype), order, (reach * (1 + UNIT32)).to(dtype)), lengths
-
-
-def _unit(dtype: torch.dtype) -> float:
-    return UNIT32 if dtype == torch.float32 else UNIT64
-
-
-def _shape(points: Tokens, longest: float) -> tuple[Values, Square, Values]:
-    """Centre, axes and deviations of the cloud; flat directions are given some thickness, to stay invertible."""
-    sample = points[:: max(1, points.shape[0] // _SAMPLE)]
-    centre = sample.mean(dim=0)
-    offsets = sample - centre
-    variances, axes = torch.linalg.eigh(offsets.T @ offsets / len(sample))
-    thinnest = max(1e-3 * float(variances[-1].clamp(min=0).sqrt()), 1e-7 * longest)
-    return centre, axes, variances.clamp(min=thinnest**2).sqrt()
-
-
-def _maxima(queries: Queries, points: Tokens) -> torch.Tensor:
-    """For each query, its largest score in each block of points."""
-    scores = None
-    parts = []
-    for tile in range(0, points.shape[0], _TILE):
-        some = points[tile : tile + _TILE]
-        if scores is None or scores.shape[1] != len(some):
-            scores = queries.new_empty(len(queries), len(some))
-        torch.mm(queries, some.T, out=scores)
-        whole = len(some) // _BLOCK * _BLOCK
-        parts.append(scores[:, :whole].view(len(scores), -1, _BLOCK).amax(dim=2))
-        if whole < len(some):
-            parts.append(scores[:, whole:].amax(dim=1, keepdim=True))
-    return torch.cat(parts, dim=1)
-
-
 def _maxima_of_longest(
-    frame: _Frame, lengths: PerToken, rows: Indices, start: torch.Tensor, known: PerQuery
-) -> torch.Tensor:
-    """For each row, its largest score in each block, up to where no row can do better than what it knows."""
-    queries, reach = frame.queries[rows], frame.reach[rows]
+    frame: Frame, screen: AbstractScreen, rows: Indices, start: torch.Tensor, known: Values
+) -> tuple[torch.Tensor, Values]:
+    """For each row its largest score in each block, up to where no row can do better than what it knows.
+
+    Also what it knows in the end: a score that some point certainly has.
+    """
     parts = [start]
-    for tile in range(_TILE, frame.points.shape[0], _TILE):
-        if float(lengths[tile]) * (1 + 1e-6) < float((known - reach).min()):
-            break
-        parts.append(_maxima(queries, frame.points[tile : tile + _TILE]))
-        known = torch.maximum(known, parts[-1].amax(dim=1))
-    return torch.cat(parts, dim=1)
+    reach, error = frame.reach[rows], screen.error[rows]
+    count, done = frame.points.shape[0], TILE
+    while done < count and float(frame.lengths[done]) * (1 + 1e-6) >= float((known - reach).min()):
+        # Asking whether to go on takes time too: go on for longer the longer it has taken.
+        stop = min(count, done + TILE * (1 + done // (8 * TILE)))
+        parts.append(screen.maxima(rows, done, stop))
+        known = torch.maximum(known, parts[-1].amax(dim=1) - error)
+        done = stop
+    return torch.cat(parts, dim=1), known
 
 
 class _Pending:
     """Blocks to be scored again, gathered until there are enough to be worth it."""
 
-    def __init__(self, ballot: Ballot, frame: _Frame) -> None:
+    def __init__(self, ballot: Ballot, frame: Frame) -> None:
         self._ballot, self._frame = ballot, frame
-        self._threshold = torch.empty_like(frame.reach)
+        self._known: PerQuery = torch.full_like(frame.reach, -torch.inf)
         self._rows: list[Indices] = []
         self._blocks: list[Indices] = []
         self._count = 0
 
-    def add(self, rows: Indices, maxima: torch.Tensor) -> None:
-        """Note the blocks of these rows that come close to the best of their row."""
-        threshold = maxima.amax(dim=1) - self._frame.reach[rows]
-        self._threshold[rows] = threshold
-        near = maxima >= threshold[:, None]
+    def add(self, rows: Indices, maxima: torch.Tensor, known: Values, error: Values) -> int:
+        """Note the blocks of these rows that may hold a winner; return how many there are."""
+        self._known[rows] = known
+        near = maxima >= (known - self._frame.reach[rows] - error)[:, None]
         ends = near.sum(dim=1).cumsum(0)
         row, block = near.nonzero(as_tuple=True)
         start = 0
@@ -210,25 +130,30 @@ class _Pending:
             if self._count >= _REVISITS_AT_ONCE or stop < len(rows):
                 self.revisit()
             start = stop
+        return len(row)
 
     def revisit(self) -> None:
         """Score the noted blocks again and put what comes close to the ballot."""
         if self._count == 0:
             return
-        frame = self._frame
         blocks, order = torch.sort(torch.cat(self._blocks))
         rows = torch.cat(self._rows)[order]
-        found_rows, found_points = [], []
+        visits = []
         visited, sizes = torch.unique_consecutive(blocks, return_counts=True)
-        ends = np.cumsum(sizes.cpu().numpy())
-        for block, start, stop in zip(visited.tolist(), ends - sizes.cpu().numpy(), ends, strict=True):
-            points = frame.points[block * _BLOCK : (block + 1) * _BLOCK]
-            for part in _parts(int(stop - start), _ROWS_PER_REVISIT):
-                some = rows[start + part.start : start + part.stop]
-                near = frame.queries[some] @ points.T >= self._threshold[some][:, None]
-                row, point = near.nonzero(as_tuple=True)
-                found_rows.append(some[row])
-                found_points.append(point + block * _BLOCK)
-        found = torch.cat(found_points)
-        self._ballot.decide(frame.rows[torch.cat(found_rows)], frame.order[found])
+        for block, some in zip(visited.tolist(), torch.split(rows, sizes.tolist()), strict=True):
+            visits += [self._visit(block, part) for part in torch.split(some, _ROWS_PER_REVISIT)]
+        found_rows, found_points = [], []
+        for block, some, scores, largest in visits:
+            threshold = self._known[some] - self._frame.reach[some] - self._frame.error
+            close = (largest >= threshold).nonzero()[:, 0]
+            row, point = (scores[close] >= threshold[close, None]).nonzero(as_tuple=True)
+            found_rows.append(some[close[row]])
+            found_points.append(point + block * BLOCK)
+        self._ballot.decide(self._frame.rows[torch.cat(found_rows)], self._frame.order[torch.cat(found_points)])
         self._rows, self._blocks, self._count = [], [], 0
+
+    def _visit(self, block: int, rows: Indices) -> tuple[int, Indices, torch.Tensor, torch.Tensor]:
+        scores = self._frame.queries[rows] @ self._frame.points[block * BLOCK : (block + 1) * BLOCK].T
+        largest = scores.amax(dim=1)
+        self._known[rows] = torch.maximum(self._known[rows], largest - self._frame.error)
+        return block, rows, scores, largest

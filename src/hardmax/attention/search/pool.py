@@ -36,7 +36,7 @@ def outer_points(points: Floats, depth: float) -> NDArray[np.int64]:
     radius = _inscribed_radius((sample - centre) @ whiten)
     # Shrinking the ball by this fraction keeps whatever lies within ``depth`` of the hull, rounding included: the
     # ball is an ellipsoid in the original coordinates, radius * deviations[0] thick.
-    size = float(np.abs(points).max()) * np.sqrt(d)
+    size = max(float(points.max()), -float(points.min())) * np.sqrt(d)
     shrink = 1e-9 + 2 * (depth + 64 * d * 2.0**-53 * size) / (radius * deviations[0]) if radius > 0 else 1.0
     if shrink >= 0.5:
         return np.arange(n)
