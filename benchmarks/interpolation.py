@@ -1,11 +1,7 @@
-"""Compile, prove and run networks of growing size: time, blocks, error, and how they grow with N.
-
-Run with ``python -m benchmarks.interpolation``; ``--quick`` stops at N = 320.
-"""
+"""Compile, prove and run networks of growing size: time, blocks, float error, and how they grow with N."""
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from dataclasses import dataclass
@@ -13,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardmax.interpolation import classify_exactly, interpolate
+
+from ._table import Check, Report
 
 SIZES = (320, 640, 1280, 2560)
 QUICK = (80, 160, 320)
@@ -95,26 +93,34 @@ def classify_documents(count: int = 1000, d: int = 8) -> tuple[float, float, boo
     return compiled - started, seconds, proved, right
 
 
-def main(quick: bool = False) -> list[Row]:
-    """Print the table and give back its rows."""
-    print("construction     N   blocks  published  compile s  prove s  float64 error  range/gap  proved")
-    rows: list[Row] = []
+def run(quick: bool = False) -> Report:
+    """Gaussian sequences (d = 3, n = 10, m = 3, half of the tokens shared), then documents with random labels."""
+    report = Report(
+        "Exact interpolation: compiled and proved on one core",
+        ["network", "blocks", "published", "compile s", "prove s", "float64 error", "range/gap", "proved"],
+    )
     for construction in ("conditioned", "leaders", "fewest"):
-        own = [measure(construction, count) for count in (QUICK if quick else SIZES)]
-        for r in own:
-            print(
-                f"{r.construction:12s} {r.sequences:5d} {r.blocks:8d} {r.published:10d} {r.compile_seconds:10.2f} "
-                f"{r.prove_seconds:8.2f} {r.float64_error:14.2g} {r.conditioning:10.2g}  {r.proved}",
-                flush=True,
-            )
-        print(f"{construction:12s} compile time grows like N^{growth(own):.2f}", flush=True)
-        rows += own
-    seconds, proof, proved, right = classify_documents(200 if quick else 1000)
-    print(f"documents    compile {seconds:.1f} s, prove {proof:.1f} s, proved {proved}, right in float64 {right:.1%}")
-    return rows
+        rows = [measure(construction, count) for count in (QUICK if quick else SIZES)]
+        for r in rows:
+            name = f"{r.construction}, N = {r.sequences:,}"
+            cells = [r.compile_seconds, r.prove_seconds, f"{r.float64_error:.1e}", f"{r.conditioning:.1e}"]
+            report.rows.append([name, r.blocks, r.published, *cells, "yes" if r.proved else "NO"])
+        if construction == "conditioned" and not quick:
+            last = rows[-1]
+            report.checks += [
+                Check("compile N = 2,560", last.compile_seconds, 60.0, at_least=False, unit="s"),
+                Check("float64 error, N = 2,560", last.float64_error, 1e-8, at_least=False, unit=""),
+                Check("growth exponent in N, 320 to 2,560", growth(rows), 1.3, at_least=False, unit=""),
+                Check("proof over compile time", last.prove_seconds / last.compile_seconds, 5.0, at_least=False),
+            ]
+    count = 200 if quick else 1000
+    seconds, proof, proved, right = classify_documents(count)
+    report.notes.append(
+        f"{count:,} documents of random words, random labels: compiled in {seconds:.1f} s, proved in {proof:.1f} s."
+    )
+    report.checks.append(Check("documents right in float64", 100 * right * proved, 100.0, unit="%"))
+    return report
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes")
-    main(parser.parse_args().quick)
+    print(run())

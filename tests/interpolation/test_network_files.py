@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -183,3 +186,19 @@ def test_saving_over_a_network_replaces_it(saved: tuple[ExactTransformer, Path])
     other.save(saved[1])
     assert ExactTransformer.load(saved[1]) == other
     assert verify(saved[1]).proved
+
+
+def test_the_checker_in_the_docs_checks(saved: tuple[ExactTransformer, Path]) -> None:
+    page = Path(__file__).parents[2] / "docs" / "howto" / "network-files.rst"
+    code = page.read_text(encoding="utf-8").split(".. code-block:: python\n")[1]
+    script = textwrap.dedent(code)
+    where = saved[1].parent
+    run = lambda: subprocess.run([sys.executable, "-c", script], cwd=where, capture_output=True, text=True)  # noqa: E731
+    good = run()
+    assert good.returncode == 0, good.stderr
+
+    def corrupt(record: dict[str, Any]) -> None:
+        record["blocks"][-1]["b"][0] = "22/7"
+
+    change(saved[1], corrupt)
+    assert "AssertionError" in run().stderr

@@ -77,4 +77,8 @@ def block_bound(data: DataSet, construction: str, cuts: int, width: int, *, flat
     if construction == "conditioned":
         return _ceil(cuts + 2, width) + _ceil(2 * n, width) + line_bound(data, width, flat=flat)
     each = _ceil(2 if construction == "leaders" else 4, width)
-    return cuts * each + line_bound(data, width, flat=flat)
+    line = line_bound(data, width, flat=flat)
+    if single and not flat:
+        # The first line block may collapse every sequence to a point, after treating as many intervals as fit.
+        line = min(line, 1 + _ceil(data.targets - (width - 1) // 2, width))
+    return cuts * each + line
