@@ -9,5 +9,5 @@ from .classification import classify_exactly as classify_exactly
 from .construction import interpolate as interpolate
 from .counts import Counts as Counts
 from .data import DataSet as DataSet
-from .files import verify as verify
 from .network import ExactTransformer as ExactTransformer
+from .verification import verify as verify

@@ -12,7 +12,7 @@ from flint import fmpq
 
 from ..errors import InputError
 from .construction import interpolate
-from .data import _as_list, _vector
+from .data import as_list, read_vector
 from .network import ExactTransformer
 from .numbers import to_floats, unit
 
@@ -27,8 +27,8 @@ def classify_exactly(inputs: object, labels: Sequence[Hashable], **options: Any)
     >>> net.certify().proved, net.predict([[[0, 0], [0, 1]]])
     (True, ['dog'])
     """
-    names = _as_list("labels", labels)
-    documents = _as_list("inputs", inputs)
+    names = as_list("labels", labels)
+    documents = as_list("inputs", inputs)
     if len(names) != len(documents):
         raise InputError(
             "labels",
@@ -43,9 +43,9 @@ def classify_exactly(inputs: object, labels: Sequence[Hashable], **options: Any)
         classes = sorted(set(names))  # type: ignore[type-var]
     except TypeError:
         classes = list(dict.fromkeys(names))
-    if not documents or not _as_list("inputs[0]", documents[0]):
+    if not documents or not as_list("inputs[0]", documents[0]):
         raise InputError("inputs", "nothing", "must not be empty", "pass at least one sequence of tokens")
-    dimension = len(_vector("inputs[0][0]", _as_list("inputs[0]", documents[0])[0]))
+    dimension = len(read_vector("inputs[0][0]", as_list("inputs[0]", documents[0])[0]))
     if dimension < 2:
         raise InputError("inputs", "d = 1", "must have at least two coordinates", "append a zero to every token")
     targets = {name: unit(dimension, 1, fmpq(k)) for k, name in enumerate(classes)}
@@ -60,8 +60,8 @@ def predict(network: ExactTransformer, inputs: object) -> list[object]:
             "network", repr(network), "has no classes", "make it with hardmax.classify_exactly, or use net.to_torch()"
         )
     sequences = []
-    for j, entry in enumerate(_as_list("inputs", inputs)):
-        points = [_vector(f"inputs[{j}][{i}]", p) for i, p in enumerate(_as_list(f"inputs[{j}]", entry))]
+    for j, entry in enumerate(as_list("inputs", inputs)):
+        points = [read_vector(f"inputs[{j}][{i}]", p) for i, p in enumerate(as_list(f"inputs[{j}]", entry))]
         if not points or any(len(p) != network.dimension for p in points):
             raise InputError(
                 f"inputs[{j}]",

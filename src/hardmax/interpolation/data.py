@@ -88,14 +88,14 @@ def read_data(inputs: object, outputs: object, *, token_level: bool = False) -> 
 
 
 def _sequences(argument: str, value: object) -> list[tuple[Vector, ...]]:
-    entries = _as_list(argument, value)
+    entries = as_list(argument, value)
     if not entries:
         raise InputError(argument, "nothing", "must not be empty", "pass at least one sequence")
     count = 0
     result = []
     for j, entry in enumerate(entries):
         name = f"{argument}[{j}]"
-        points = _as_list(name, entry)
+        points = as_list(name, entry)
         if points and not _is_list(points[0]):
             if argument == "inputs":
                 raise InputError(
@@ -104,7 +104,7 @@ def _sequences(argument: str, value: object) -> list[tuple[Vector, ...]]:
             points = [points]  # one output point may be given without the brackets of a set of one
         if not points:
             raise InputError(name, "an empty list", "must not be empty", "leave the sequence out or give it tokens")
-        result.append(tuple(_vector(f"{name}[{i}]", point) for i, point in enumerate(points)))
+        result.append(tuple(read_vector(f"{name}[{i}]", point) for i, point in enumerate(points)))
         count += len(points) * len(result[-1][0])
         if count > _MOST_NUMBERS:
             raise InputError(
@@ -119,7 +119,7 @@ def _is_list(value: object) -> bool:
     )
 
 
-def _as_list(argument: str, value: object) -> list[object]:
+def as_list(argument: str, value: object) -> list[object]:
     if not _is_list(value):
         raise InputError(argument, _brief(value), "must be a list", "pass a list of sequences of tokens")
     if isinstance(value, (np.ndarray, torch.Tensor)):
@@ -136,10 +136,10 @@ def _brief(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _vector(argument: str, value: object) -> Vector:
+def read_vector(argument: str, value: object) -> Vector:
     if isinstance(value, (set, frozenset)):
         raise InputError(argument, _brief(value), "must be an ordered list of coordinates", "pass a list or a tuple")
-    numbers = _as_list(argument, value)
+    numbers = as_list(argument, value)
     if not numbers:
         raise InputError(argument, "an empty list", "must have coordinates", "give every token d numbers")
     return tuple(rational(argument, number) for number in numbers)

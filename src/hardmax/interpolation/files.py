@@ -18,19 +18,15 @@ from typing import Any
 
 import numpy as np
 from flint import fmpq
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from ..errors import FileError, InputError
 from ..files import make_folder, write_bytes, write_text
 from .arrays import stacked
-from .blocks import Block, LowRank, Neuron, OuterProduct
-from .certificate import Certificate, certify
+from .blocks import Block, LowRank
 from .data import DataSet, read_data
+from .fields import NetworkReader
 from .network import ExactTransformer, Report
-from .numbers import Vector, unit
-from .rationals import Progress
 
 FORMAT = 1
 JSON_NAME, TENSORS_NAME = "network.json", "network.safetensors"
@@ -122,74 +118,7 @@ def _block_record(block: Block, d: int) -> dict[str, object]:
     }
 
 
-class _Reader:
-    """Fields of one JSON file; every complaint names the file and the field."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def wrong(self, field: str, problem: str) -> FileError:
-        return FileError(self.path, f"field {field} {problem}", "restore the file or save the network again")
-
-    def get(self, record: object, field: str, kind: type | tuple[type, ...]) -> Any:
-        name = field.rsplit(".", 1)[-1]
-        if not isinstance(record, dict) or name not in record:
-            raise self.wrong(field, "is missing")
-        value = record[name]
-        if not isinstance(value, kind) or (
-            isinstance(value, bool) and bool not in (kind if isinstance(kind, tuple) else (kind,))
-        ):
-            raise self.wrong(field, f"has the wrong type {type(value).__name__}")
-        return value
-
-    def number(self, value: object, field: str) -> fmpq:
-        if not isinstance(value, str):
-            raise self.wrong(field, f"must hold rationals as strings, not {value!r}")
-        try:
-            return fmpq(value)
-        except (ValueError, ZeroDivisionError):
-            raise self.wrong(field, f"holds {value[:40]!r}, which is not a rational") from None
-
-    def vector(self, value: object, field: str, length: int) -> Vector:
-        if not isinstance(value, list) or len(value) != length:
-            raise self.wrong(field, f"must be a list of {length} rationals")
-        return tuple(self.number(x, field) for x in value)
-
-    def rows(self, value: object, field: str, count: int, length: int) -> list[Vector]:
-        if not isinstance(value, list) or len(value) != count:
-            raise self.wrong(field, f"must have {count} rows")
-        return [self.vector(row, field, length) for row in value]
-
-    def matrix(self, value: object, field: str, d: int) -> LowRank:
-        if isinstance(value, list):
-            rows = self.rows(value, field, d, d)
-            return tuple(OuterProduct(unit(d, i), row) for i, row in enumerate(rows) if any(row))
-        left = self.get(value, f"{field}.left", list)
-        right = self.rows(self.get(value, f"{field}.right", list), f"{field}.right", len(left), d)
-        left = self.rows(left, f"{field}.left", len(left), d)
-        return tuple(OuterProduct(a, b) for a, b in zip(left, right, strict=True))
-
-    def block(self, record: object, field: str, d: int, width: int) -> Block:
-        readings = self.get(record, f"{field}.U", list)
-        h = len(readings)
-        if h > width:
-            raise self.wrong(f"{field}.U", f"has {h} neurons, more than the width {width}")
-        U = self.rows(readings, f"{field}.U", h, d)
-        b = self.vector(self.get(record, f"{field}.b", list), f"{field}.b", h)
-        W = self.rows(self.get(record, f"{field}.W", list), f"{field}.W", d, h)
-        neurons = tuple(Neuron(U[r], b[r], tuple(W[i][r] for i in range(d))) for r in range(h))
-        stage = record.get("stage", "") if isinstance(record, dict) else ""
-        return Block(
-            self.number(self.get(record, f"{field}.eta", str), f"{field}.eta"),
-            neurons,
-            self.number(self.get(record, f"{field}.rho", str), f"{field}.rho"),
-            self.matrix(self.get(record, f"{field}.B", (list, dict)), f"{field}.B", d),
-            self.matrix(self.get(record, f"{field}.V", (list, dict)), f"{field}.V", d),
-            str(stage),
-        )
-
-
-def _json_path(path: Path) -> Path:
+def json_path(path: Path) -> Path:
     path = path.expanduser()
     return path if path.name == JSON_NAME else path / JSON_NAME
 
@@ -217,12 +146,12 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def load(path: Path) -> ExactTransformer:
-    """Read ``network.json``; what it claims is not checked here, see :func:`verify`."""
-    return _network(_json_path(path))[0]
+    """Read ``network.json``; what it claims is not checked here, see :func:`hardmax.verify`."""
+    return read_network(json_path(path))[0]
 
 
-def _network(path: Path) -> tuple[ExactTransformer, dict[str, Any]]:
-    record, reader = _read_json(path), _Reader(path)
+def read_network(path: Path) -> tuple[ExactTransformer, dict[str, Any]]:
+    record, reader = _read_json(path), NetworkReader(path)
     version = reader.get(record, "format", int)
     if version != FORMAT:
         raise FileError(path, f"has format {version}, this version reads {FORMAT}", "update hardmax")
@@ -265,7 +194,7 @@ def _network(path: Path) -> tuple[ExactTransformer, dict[str, Any]]:
     return network, record
 
 
-def _data(reader: _Reader, record: dict[str, Any], d: int) -> DataSet:
+def _data(reader: NetworkReader, record: dict[str, Any], d: int) -> DataSet:
     token_level = reader.get(record, "data.token_level", bool)
     sides = []
     for side in ("inputs", "outputs"):
@@ -281,46 +210,3 @@ def _data(reader: _Reader, record: dict[str, Any], d: int) -> DataSet:
     if len(data) != len(sides[0]):
         raise reader.wrong("data", "repeats a pair")
     return data
-
-
-def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress = None) -> Certificate:
-    """Prove a saved network again from its data and its weights; nothing else in the files is trusted.
-
-    The certificate says which sequences fail, and which claims of the files do not hold.
-    """
-    source = _json_path(Path(path))
-    network, record = _network(source)
-    problems = []
-    reader = _Reader(source)
-    claimed = reader.get(record["data"], "data.sha256", str)
-    if claimed != network.data.digest():
-        problems.append("the data are not those the file was made for (their hash differs)")
-    for name, actual in (
-        ("blocks", len(network.blocks)),
-        ("parameters", network.counts.parameters),
-        ("published_bound", network.counts.published),
-    ):
-        value = reader.get(record["claims"], f"claims.{name}", int)
-        if value != actual:
-            problems.append(f"the file claims {name} = {value}, it is {actual}")
-    problems += _tensor_problems(source.parent / TENSORS_NAME, network)
-    return certify(network, workers=workers, progress=progress, problems=tuple(problems))
-
-
-def _tensor_problems(path: Path, network: ExactTransformer) -> list[str]:
-    try:
-        tensors = load_tensors(path.read_bytes())
-    except FileNotFoundError:
-        return [f"{path.name} is missing"]
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
-        return [f"{path.name} cannot be read ({error})"]
-    expected = stacked(network.blocks, network.dimension)
-    problems = []
-    for name, array in expected.items():
-        found = tensors.get(name)
-        if found is None or found.shape != array.shape or found.dtype != array.dtype:
-            problems.append(f"{path.name}: {name} is missing or has another shape")
-        elif not np.array_equal(found, array):
-            block = int(np.argwhere((found != array).reshape(len(array), -1).any(axis=1))[0, 0])
-            problems.append(f"{path.name}: {name} of block {block} is not the rounded exact weight")
-    return problems
