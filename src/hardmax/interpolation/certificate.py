@@ -188,11 +188,23 @@ def _disagreement(tokens: list[list[fmpq]], targets: tuple[Vector, ...], token_l
         if wrong:
             return f"token {wrong[0]} goes to {_show(reached[wrong[0]])} instead of {_show(targets[wrong[0]])}"
         return ""
-    stray = sorted(set(reached) - set(targets))
+    # Comparing sorted rationals is much cheaper than hashing them.
+    reached, wanted = _distinct(reached), _distinct(targets)
+    if reached == wanted:
+        return ""
+    stray = [point for point in reached if point not in wanted]
     if stray:
         return f"{_show(stray[0])} is reached and is not a target"
-    missed = sorted(set(targets) - set(reached))
-    return f"the target {_show(missed[0])} is not reached" if missed else ""
+    missed = next(point for point in wanted if point not in reached)
+    return f"the target {_show(missed)} is not reached"
+
+
+def _distinct(points: Sequence[Vector]) -> list[Vector]:
+    distinct: list[Vector] = []
+    for point in sorted(points):
+        if not distinct or point != distinct[-1]:
+            distinct.append(point)
+    return distinct
 
 
 def _show(point: Vector) -> str:

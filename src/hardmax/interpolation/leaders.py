@@ -23,6 +23,7 @@ from .lattice import Lattice
 from .numbers import ONE, TWO, ZERO, Vector, power_of_two_at_most, scaled
 
 _CANDIDATES = 256
+_HAIR = 1e-9
 _FACTORS = [1, -2, 2, -3, 3, -4, 4, -5, 5, 6, -6, 7, -7, 8, -8, 9, 10, 11, 12, 13, 14, 15, 16]
 
 
@@ -111,17 +112,25 @@ def _find_queries(lattice: Lattice, levels: np.ndarray, generator: np.random.Gen
     rough = levels.astype(np.float64)
     points: list[int] = []
     readings: list[np.ndarray] = []
-    while True:
-        w = _best_query(lattice, rough, values, label)
-        new = _refine(label, _reading(lattice, levels, w))
-        if new.max() == label.max():
-            w = _witness(lattice, levels, label)
-            new = _refine(label, _reading(lattice, levels, w))
+    # Readings that differ by a hair (decimals rounded to binary do) count as equal first: another query is cheaper
+    # than a code that float64 cannot resolve.
+    coarse = label
+    hair = _HAIR * (float(rough.max() - rough.min()) or 1.0)
+    while label.max() < count - 1 or (hair and coarse.max() < count - 1) or not points:
+        if hair:
+            w, finer = _best_query(lattice, rough, values, coarse, hair)
+            if finer.max() == coarse.max() and points:
+                hair = 0.0
+                continue
+            coarse = finer
+        else:
+            w, _ = _best_query(lattice, rough, values, label, 0.0)
+            if _refine(label, _reading(lattice, levels, w)).max() == label.max():
+                w = _witness(lattice, levels, label)
+        reading = _reading(lattice, levels, w)
         points.append(w)
-        readings.append(_reading(lattice, levels, w))
-        label = new
-        if label.max() == count - 1:
-            break
+        readings.append(reading)
+        label = _refine(label, reading)
     factors, sums = _factors(readings)
     return Queries(points, readings, factors, sums)
 
@@ -137,19 +146,27 @@ def _refine(label: np.ndarray, reading: np.ndarray) -> np.ndarray:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
 
 
-def _best_query(lattice: Lattice, rough: np.ndarray, values: np.ndarray, label: np.ndarray) -> int:
-    """The candidate that splits the classes most, by float64 distances; the caller checks it exactly."""
-    best, chosen = (-1, 0.0), int(values[0])
+def _best_query(
+    lattice: Lattice, rough: np.ndarray, values: np.ndarray, label: np.ndarray, hair: float
+) -> tuple[int, np.ndarray]:
+    """The candidate that splits the classes most, by float64 distances, and the classes that result.
+
+    Distances at most ``hair`` apart count as equal.
+    """
+    best, chosen, classes = (-1, 0.0), int(values[0]), label
     for w in values.tolist():
         distance = np.minimum.reduceat(np.abs(rough - float(w)), lattice.starts[:-1])
         order = np.lexsort((distance, label))
         steps = np.diff(distance[order])
-        fresh = (np.diff(label[order]) > 0) | (steps > 0)
-        smallest = float(steps[steps > 0].min()) if (steps > 0).any() else 0.0
-        rank = (int(fresh.sum()), smallest)
+        same = np.diff(label[order]) == 0
+        fresh = ~same | (steps > hair)
+        useful = steps[same & (steps > hair)]
+        rank = (int(fresh.sum()), float(useful.min()) if len(useful) else 0.0)
         if rank > best:
             best, chosen = rank, int(w)
-    return chosen
+            classes = np.empty_like(label)
+            classes[order] = np.concatenate([[0], np.cumsum(fresh)])
+    return chosen, classes
 
 
 def _witness(lattice: Lattice, levels: np.ndarray, label: np.ndarray) -> int:

@@ -69,8 +69,10 @@ class State:
         self.rows: list[list[Number]] = [list(x) for tokens in sequences for x in tokens]
         self.starts = np.concatenate([[0], np.cumsum([len(tokens) for tokens in sequences])]).astype(np.int64)
         self.dimension = len(self.rows[0])
-        self.middle = np.zeros((len(self.rows), self.dimension))
+        self.middle = np.zeros((len(self.rows), self.dimension), order="F")  # layers mostly read one coordinate
         self.radius = np.zeros_like(self.middle)
+        self.has_balls = False
+        """Whether some radius may be positive."""
         for index in range(len(self.rows)):
             self.refresh(index, range(self.dimension))
         self.margins = Margins()
@@ -82,15 +84,19 @@ class State:
             value = row[k]
             if isinstance(value, fmpq):
                 middle[k] = near = to_float(value)
-                # Rounding is relative, except next to zero.
-                self.radius[index, k] = _NEAR_ZERO if value and -_NEAR_ZERO < near < _NEAR_ZERO else 0.0
+                self.radius[index, k] = 0.0
+                if value and -_NEAR_ZERO < near < _NEAR_ZERO:  # rounding is relative, except next to zero
+                    self.radius[index, k] = _NEAR_ZERO
+                    self.has_balls = True
             else:
+                self.has_balls = True
                 middle[k] = float(value.mid())
                 self.radius[index, k] = float(value.rad().upper()) * 1.000001 + 1e-300
 
-    def zero(self) -> np.ndarray:
-        """Where a coordinate is exactly zero."""
-        return np.asarray((self.middle == 0.0) & (self.radius == 0.0))
+    def zero(self, index: np.ndarray | None = None) -> np.ndarray:
+        """Where a coordinate is exactly zero, for the tokens ``index`` or for all."""
+        middle, radius = (self.middle, self.radius) if index is None else (self.middle[index], self.radius[index])
+        return np.asarray((middle == 0.0) & (radius == 0.0))
 
     def sequences(self) -> list[list[list[Number]]]:
         """The tokens, sequence by sequence."""
@@ -120,7 +126,11 @@ def feed_forward(state: State, block: Block) -> None:
     if block.eta == 1 and not block.neurons:
         return
     screen = SignFilter(block, state.dimension)
-    index = screen.possibly_active(state.middle, state.radius) if block.eta == 1 else np.arange(len(state.rows))
+    index = (
+        screen.possibly_active(state.middle, state.radius, exact=not state.has_balls)
+        if block.eta == 1
+        else np.arange(len(state.rows))
+    )
     if not len(index):
         return
 
@@ -134,19 +144,18 @@ def feed_forward(state: State, block: Block) -> None:
 
     on, margin = screen.active(state.middle[index], state.radius[index], decide)
     state.margins.activation = min(state.margins.activation, margin)
-    zero = state.zero()
     for active, members in patterns(on):
         on_here = [n for n, yes in zip(block.neurons, active, strict=True) if yes]
-        _apply(state, affine_map(block, on_here, state.dimension), index[members], zero)
+        _apply(state, affine_map(block, on_here, state.dimension), index[members])
 
 
-def _apply(state: State, piece: AffineMap, index: np.ndarray, zero: np.ndarray) -> None:
+def _apply(state: State, piece: AffineMap, index: np.ndarray) -> None:
     changed = piece.changed()
     if not changed:
         return
     if not any(piece.shift):
         reads = piece.reads()
-        index = index[~zero[index][:, reads].all(axis=1)]
+        index = index[~state.zero(index)[:, reads].all(axis=1)]
     for i in index.tolist():
         x = state.rows[i]
         new = [linear(piece.rows[k], x, piece.shift[k]) for k in changed]
@@ -218,7 +227,9 @@ def _favourites(queries: list[list[Number]], keys: list[list[Number]], margins: 
     n = len(keys[0])
     if len(keys) == 1:
         # A rank-one score q_i k_l is largest where k_l is largest, smallest or anywhere, by the sign of q_i.
-        return [_largest([_sign(q) * k for k in keys[0]], margins) for q in queries[0]]
+        signs = [_sign(q) for q in queries[0]]
+        chosen = {sign: _largest([sign * k for k in keys[0]], margins) for sign in set(signs)}
+        return [chosen[sign] for sign in signs]
     return [
         _largest(
             [
