@@ -12,6 +12,7 @@ help:  ## list the targets
 setup: $(STAMP)  ## make .venv with everything in the extra `all` and the developer tools
 
 $(STAMP): pyproject.toml constraints.txt
+	@echo 'Making $(VENV) with everything that hardmax needs: a few minutes, the first time only.'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
@@ -34,10 +35,10 @@ imports: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/python -m pytest -n 2 -q -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow"
 
 doctest: setup
-	$(BIN)/python -m pytest -q --doctest-modules src/hardmax
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules src/hardmax
 
 docs: setup  ## build the documentation, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

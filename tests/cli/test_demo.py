@@ -1,6 +1,7 @@
 """``hardmax demo`` and ``hardmax reproduce``: pages appear, and the reader is told where."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,17 @@ def test_demo_opens_the_page_only_when_asked(monkeypatch: pytest.MonkeyPatch) ->
     assert opened == []
     CliRunner().invoke(app, ["demo", "--output", "a.html", "--open"], catch_exceptions=False)
     assert opened == [Path("a.html").resolve().as_uri()]
+
+
+def test_demo_says_how_to_call_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    _short_tour(monkeypatch)
+    here = Path(sys.executable).parent
+    monkeypatch.setenv("PATH", str(here))
+    on_path = CliRunner().invoke(app, ["demo", "--output", "a.html"], catch_exceptions=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    elsewhere = CliRunner().invoke(app, ["demo", "--output", "a.html"], catch_exceptions=False)
+    assert "To try next:" in on_path.stdout
+    assert "To try next (" in elsewhere.stdout
 
 
 def test_a_stop_that_fails_leaves_no_page(monkeypatch: pytest.MonkeyPatch) -> None:

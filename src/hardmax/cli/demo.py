@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -43,9 +46,10 @@ def demo(
         typer.echo(f"[{number}/{count}] {title}", err=True)
 
     take_tour(output, arrive=arrive)
-    typer.echo(f"\nThe tour took {time.perf_counter() - began:.0f} seconds and is in {output}")
+    seconds = time.perf_counter() - began
+    typer.echo(f"\nThe tour took {seconds:.0f} seconds and is in {output}: open it in a browser.")
     typer.echo(
-        "\nTo try next:\n"
+        f"\nTo try next{_on_the_path()}:\n"
         "  hardmax simulate --limit --figure limit.png       200 random tokens at infinite depth\n"
         "  hardmax simulate your-points.csv                  your own tokens, one per line\n"
         "  hardmax simulate --depth 20 --animate run.gif     a film, layer by layer\n"
@@ -55,3 +59,13 @@ def demo(
         import webbrowser
 
         webbrowser.open(output.resolve().as_uri())
+
+
+def _on_the_path() -> str:
+    """How to call ``hardmax`` by its bare name, when this shell cannot yet."""
+    here = Path(sys.executable).parent
+    found = shutil.which("hardmax")
+    if found is not None and Path(found).parent == here:
+        return ""
+    activate = Path(os.path.relpath(here / "activate"))
+    return f" (after `source {activate}`)" if activate.is_file() else f" (the command is {here / 'hardmax'})"
