@@ -24,6 +24,8 @@ from .numbers import ONE, TWO, ZERO, Vector, power_of_two_at_most, scaled
 
 _CANDIDATES = 256
 _HAIR = 1e-9
+_PATIENCE = 12
+"""Rounds of larger factors tried when the gap found is a hair."""
 _FACTORS = [1, -2, 2, -3, 3, -4, 4, -5, 5, 6, -6, 7, -7, 8, -8, 9, 10, 11, 12, 13, 14, 15, 16]
 
 
@@ -194,7 +196,9 @@ def _factors(readings: list[np.ndarray]) -> tuple[list[int], np.ndarray]:
         later = [(ahead, int(_refine(label, ahead).max()) + 1) for ahead in readings[r + 1 :]]
         best: tuple[float, int] | None = None
         candidates = list(_FACTORS)
-        while best is None:
+        patience = _PATIENCE
+        while best is None or (best[0] < _HAIR and patience):
+            patience -= best is not None
             for factor in candidates:
                 trial = (1 + factor) * sums + factor * reading
                 if all(len(set((trial + ahead).tolist())) == classes for ahead, classes in later):
