@@ -55,6 +55,11 @@ if TYPE_CHECKING:
     from .geometry.listening import attention_at as attention_at
     from .geometry.theorem import check_assumptions as check_assumptions
     from .geometry.theorem import check_theorem as check_theorem
+    from .interpolation.certificate import Certificate as Certificate
+    from .interpolation.classification import classify_exactly as classify_exactly
+    from .interpolation.construction import interpolate as interpolate
+    from .interpolation.network import ExactTransformer as ExactTransformer
+    from .interpolation.verification import verify as verify
     from .outcomes import Ending as Ending
     from .outcomes import Outcome as Outcome
     from .polytopes import Polytope as Polytope
@@ -68,6 +73,7 @@ _MODULE_OF = {
     "Attention": "geometry.listening",
     "Block": "attention.layer",
     "Bound": "dynamics.rules",
+    "Certificate": "interpolation.certificate",
     "Choice": "attention.choice",
     "Cluster": "geometry.clusters",
     "Clusters": "geometry.clusters",
@@ -75,6 +81,7 @@ _MODULE_OF = {
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
     "Every": "dynamics.rules",
+    "ExactTransformer": "interpolation.network",
     "FeedForwardLayer": "attention.layer",
     "FileError": "errors",
     "Finding": "geometry.findings",
@@ -97,12 +104,14 @@ _MODULE_OF = {
     "check_theorem": "geometry.theorem",
     "choose": "dynamics.simulate",
     "citation": "citations",
+    "classify_exactly": "interpolation.classification",
     "clusters": "geometry.clusters",
     "draw": "figures.tokens",
     "draw_attention_geometry": "figures.attention",
     "draw_panels": "figures.tokens",
     "draw_tokens": "figures.tokens",
     "equilibrium": "dynamics.equilibrium",
+    "interpolate": "interpolation.construction",
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
     "make_matrix": "datasets.matrices",
@@ -110,6 +119,7 @@ _MODULE_OF = {
     "save": "storage.trajectories",
     "save_figure": "figures.save",
     "simulate": "dynamics.simulate",
+    "verify": "interpolation.verification",
 }
 
 __all__ = ["__version__", *sorted(_MODULE_OF)]
