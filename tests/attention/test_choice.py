@@ -38,9 +38,3 @@ def test_a_diagonal_matrix_scales_the_coordinates() -> None:
     tokens = _drawn(50, 3)
     diagonal = torch.tensor([1.0, -2.5, 0.0], dtype=torch.float64)
     assert torch.equal(apply(torch.diag(diagonal), tokens), tokens * diagonal)
-
-
-def test_a_matrix_may_change_the_number_of_coordinates() -> None:
-    A, tokens = _drawn(5, 3), _drawn(20, 3)
-    assert apply(A, tokens).shape == (20, 5)
-    torch.testing.assert_close(apply(A, tokens), tokens @ A.T)
