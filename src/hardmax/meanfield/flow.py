@@ -108,7 +108,8 @@ class _OnSphere(AbstractFlow):
         return tangent(tokens, self.drift(tokens, weights))
 
     def project(self, tokens: Tokens) -> Tokens:
-        return tokens / torch.linalg.vector_norm(tokens, dim=1, keepdim=True)
+        lengths: Tokens = torch.linalg.vector_norm(tokens, dim=1, keepdim=True)
+        return tokens / lengths
 
     def admit(self, tokens: Tokens, weights: PerToken, dtype: torch.dtype) -> Tokens:
         return self.on_sphere(tokens, dtype)
@@ -226,7 +227,7 @@ class SphereFlow(_OnSphere):
         if not self.at_zero_temperature:
             return self.evaluation.mean(tokens, self.beta * B, weights, queries)
         directions = (tokens if queries is None else queries) @ B.T
-        lengths = torch.linalg.vector_norm(directions, dim=1, keepdim=True)
+        lengths: Tokens = torch.linalg.vector_norm(directions, dim=1, keepdim=True)
         if bool((lengths == 0).any()):
             raise InputError(
                 "B",

@@ -102,7 +102,9 @@ def leading_part(B: np.ndarray, V: np.ndarray) -> Leading:
         return Leading(top, None, basis, np.zeros((len(M), 0)), projector)
     second = float(others.max())
     both, _ = _projector(M, values.real[values.real >= second - _EQUAL * size], others[others < second - _EQUAL * size])
-    return Leading(top, second, basis, both[:, basis.shape[1] :], projector)
+    # Without its part in E, what is left of the larger subspace is the invariant subspace of the second part.
+    apart = both[:, basis.shape[1] :] - projector @ both[:, basis.shape[1] :]
+    return Leading(top, second, basis, np.linalg.qr(apart)[0], projector)
 
 
 def _ordered(M: np.ndarray, first: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
