@@ -12,6 +12,7 @@ help:  ## list the targets
 setup: $(STAMP)  ## make .venv with everything in the extra `all` and the developer tools
 
 $(STAMP): pyproject.toml constraints.txt
+	@echo 'Making $(VENV) with everything that hardmax needs: a few minutes, the first time only.'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch

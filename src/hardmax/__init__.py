@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .attention.layer import HardmaxLayer as HardmaxLayer
     from .attention.layer import SoftmaxLayer as SoftmaxLayer
     from .citations import citation as citation
+    from .datasets.laws import make_tokens as make_tokens
+    from .datasets.matrices import make_matrix as make_matrix
     from .dynamics.assumptions import Assumptions as Assumptions
     from .dynamics.equilibrium import Equilibrium as Equilibrium
     from .dynamics.equilibrium import equilibrium as equilibrium
@@ -36,7 +38,12 @@ if TYPE_CHECKING:
     from .errors import HardmaxError as HardmaxError
     from .errors import InputError as InputError
     from .errors import MissingExtraError as MissingExtraError
+    from .figures.animate import animate_tokens as animate_tokens
+    from .figures.attention import draw_attention_geometry as draw_attention_geometry
+    from .figures.save import save_figure as save_figure
     from .figures.tokens import draw as draw
+    from .figures.tokens import draw_panels as draw_panels
+    from .figures.tokens import draw_tokens as draw_tokens
     from .geometry.clusters import Cluster as Cluster
     from .geometry.clusters import Clusters as Clusters
     from .geometry.clusters import clusters as clusters
@@ -84,6 +91,7 @@ _MODULE_OF = {
     "Ties": "dynamics.leadership",
     "ToDisk": "storage.to_disk",
     "Trajectory": "dynamics.trajectory",
+    "animate_tokens": "figures.animate",
     "attention_at": "geometry.listening",
     "check_assumptions": "geometry.theorem",
     "check_theorem": "geometry.theorem",
@@ -91,10 +99,16 @@ _MODULE_OF = {
     "citation": "citations",
     "clusters": "geometry.clusters",
     "draw": "figures.tokens",
+    "draw_attention_geometry": "figures.attention",
+    "draw_panels": "figures.tokens",
+    "draw_tokens": "figures.tokens",
     "equilibrium": "dynamics.equilibrium",
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
+    "make_matrix": "datasets.matrices",
+    "make_tokens": "datasets.laws",
     "save": "storage.trajectories",
+    "save_figure": "figures.save",
     "simulate": "dynamics.simulate",
 }
 

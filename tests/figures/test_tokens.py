@@ -283,3 +283,20 @@ def test_figure_shows_itself_in_a_notebook():
 def test_mistakes_are_named(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.slow
+def test_a_million_tokens_are_all_in_the_picture(tmp_path):
+    from hardmax.figures import save_figure
+
+    tokens = make_tokens("gaussian", 1_000_000, 2, 0)
+    limit = hm.equilibrium(tokens)
+    ax = draw_tokens(limit, start=tokens)
+    assert len(places(ax, "leaders")) == len(limit.leaders)
+    picture = np.asarray(artists(ax, "crowd")[0].get_array())
+    left, right, bottom, top = artists(ax, "crowd")[0].get_extent()
+    height, width = picture.shape[:2]
+    column = ((tokens[:, 0] - left) / (right - left) * width).astype(int)
+    row = ((tokens[:, 1] - bottom) / (top - bottom) * height).astype(int)
+    assert (picture[row, column, 3] > 0).all()
+    assert save_figure(ax.figure, tmp_path / "million.png").stat().st_size > 10_000

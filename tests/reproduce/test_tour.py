@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hardmax.reproduce import clustering_stops
+from hardmax.reproduce import clustering_stops, systems
 from hardmax.reproduce.report import Section
 from hardmax.reproduce.tour import STOPS, Stop, take_tour
 
@@ -14,6 +14,7 @@ from hardmax.reproduce.tour import STOPS, Stop, take_tour
 @pytest.fixture(autouse=True)
 def _fewer_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering_stops, "_MILLION", 2000)
+    monkeypatch.setattr(systems, "TOKENS", (5, 20))
 
 
 def _shown(show: object) -> str:

@@ -45,8 +45,6 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.axisbelow": True,
     "axes.grid": False,
-    "grid.color": "#e8ebee",
-    "grid.linewidth": 0.7,
     "text.color": INK,
     "xtick.color": LINE,
     "ytick.color": LINE,
@@ -96,6 +94,11 @@ def new_figure(width: float, height: float) -> Drawing:
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     """The axes given, or the only ones of a new figure."""
     return new_figure(width, height).add_subplot() if ax is None else ax
+
+
+def rule_lines(ax: Axes) -> None:
+    """Light horizontal lines to read heights by."""
+    ax.grid(axis="y", color="#e8ebee", linewidth=0.7)
 
 
 def colour_of(rank: int) -> tuple[float, float, float]:

@@ -99,6 +99,7 @@ def dress(ax: Axes) -> None:
     """The look of the house on axes that somebody else made."""
     ax.tick_params(color=LINE, labelcolor=SOFT, labelsize=9)
     if is_space(ax):
+        ax.grid(False)
         axes: tuple[Any, ...] = (ax.xaxis, ax.yaxis, ax.zaxis)  # type: ignore[attr-defined]
         for axis in axes:
             axis.set_major_locator(MaxNLocator(5))
@@ -115,18 +116,19 @@ def frame(ax: Axes, view: View, placed: np.ndarray) -> None:
     reach = float((high - low).max())
     air = 0.08 * (reach or max(1.0, float(np.abs(placed).max())))
     dress(ax)
-    ax.set_xlabel(view.labels[0])
+    words: dict[str, Any] = {"color": SOFT, "fontsize": 10}
+    ax.set_xlabel(view.labels[0], **words)
     ax.set_xlim(low[0] - air, high[0] + air)
     if view.is_strip:
         ax.set_ylim(-0.6, 0.6)
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
         return
-    ax.set_ylabel(view.labels[1])
+    ax.set_ylabel(view.labels[1], **words)
     ax.set_ylim(low[1] - air, high[1] + air)
     if view.in_space:
         ax.set_zlim(low[2] - air, high[2] + air)  # type: ignore[attr-defined]
-        ax.set_zlabel(view.labels[2])  # type: ignore[attr-defined]
+        ax.set_zlabel(view.labels[2], **words)  # type: ignore[attr-defined]
         ax.set_box_aspect((high - low + 2 * air).tolist())
         return
     ax.set_aspect("equal", adjustable="box" if reach and min(high - low) > 0.25 * reach else "datalim")

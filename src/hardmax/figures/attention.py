@@ -80,7 +80,7 @@ def _draw(ax: Axes, points: np.ndarray, normal: np.ndarray, token: int, favourit
     ax.scatter(0, 0, s=18, c=INK, marker="+", linewidths=1.0, zorder=2)
     _name(ax, np.zeros(2), "0", (-9, -9))
     _name(ax, here, f"$z_{{{token + 1}}}$", tuple((15 * np.array([-unit[1], unit[0]]) - 10 * unit).tolist()))
-    ax.set_xlabel(f"shaded: what can attract $z_{{{token + 1}}}$  ·  ring: whom it listens to")
+    ax.set_xlabel(f"shaded: what can attract $z_{{{token + 1}}}$  ·  ring: whom it listens to", color=SOFT)
     if length > 0:
         tip = here + 0.42 * reach * unit
         arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.3, "shrinkA": 4, "shrinkB": 0, "mutation_scale": 13}

@@ -16,7 +16,7 @@ from ..geometry.clusters import clusters
 from ..geometry.reading import plain, roles, states
 from ._marks import Ranks
 from ._stage import say
-from ._style import INK, NOBODY, PALETTE, SOFT, axes_or_new, colours_of, new_figure, styled
+from ._style import INK, NOBODY, PALETTE, SOFT, axes_or_new, colours_of, new_figure, rule_lines, styled
 from ._view import dress
 
 MEASURED, THEORY, BARS = "measured", "theory", "bars"
@@ -52,7 +52,7 @@ def draw_layers_until_decided(layers: Mapping[tuple[int, int], np.ndarray], figu
                 ax.plot(100 * share / share.sum(), label=f"n = {n:,}", gid=MEASURED, **style)
             ax.set_title(f"d = {d}")
             ax.set_xticks(range(0, latest + 1, 2 if latest > 5 else 1))
-            ax.grid(axis="y")
+            rule_lines(ax)
             if latest == _LAST_BIN:
                 ax.xaxis.set_major_formatter(lambda x, _: f"{x:.0f}+" if x == _LAST_BIN else f"{x:.0f}")
         axes[0].set_ylabel("share of systems, %")
@@ -87,7 +87,7 @@ def draw_cluster_sizes(run_or_limit: Trajectory | Equilibrium, ax: Axes | None =
         ax.set_yticks(range(len(order)), [_called(found[int(k)].kind, found[int(k)].leaders) for k in order])
         ax.invert_yaxis()
         ax.set_xlim(0, 1.14 * longest)
-        ax.set_xlabel("tokens")
+        ax.set_xlabel("tokens", color=SOFT)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         if len(found) > len(order):
             say(ax, f"the {len(order)} largest of {len(found):,} clusters")
@@ -138,10 +138,10 @@ def draw_convergence(run: Trajectory, ax: Axes | None = None) -> Axes:
             xytext=(8, 8),
             textcoords="offset points",
         )
-        ax.set_xlabel("layer")
-        ax.set_ylabel("distance to the limit, relative")
+        ax.set_xlabel("layer", color=SOFT)
+        ax.set_ylabel("distance to the limit, relative", color=SOFT)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.grid(axis="y")
+        rule_lines(ax)
         if len(moves) > len(chosen):
             say(ax, f"{len(chosen)} of {len(moves):,} moving tokens drawn")
     return ax

@@ -88,6 +88,10 @@ def _read(path: PathLike) -> np.ndarray:
         raise FileError(path, f"cannot be read ({error.strerror or error})", "check the rights of the file") from error
     if values.size == 0:
         raise FileError(path, f"is empty, shape {values.shape}", "save at least one row of one number")
+    if not np.isfinite(values).all():
+        place = tuple(int(k) for k in np.argwhere(~np.isfinite(values))[0])
+        where = ", ".join(f"{axis} {k + 1}" for axis, k in zip(("row", "column", "axis"), place, strict=False))
+        raise FileError(path, f"{where} is {values[place]}, not a finite number", "remove or impute that row")
     return values
 
 

@@ -16,7 +16,7 @@ import torch
 from ...shapes import Indices, PerQuery, Queries, Tokens, Values
 from ..choice import Ballot
 from .frames import Frame, plain_frame, round_frame
-from .screens import BLOCK, ROWS, TILE, AbstractScreen, IntegerScreen, ProductScreen, integers_are_fast
+from .screens import BLOCK, TILE, AbstractScreen, IntegerScreen, ProductScreen, integers_are_fast, rows_at_once
 
 # Pairs of a row and a block scored again at a time: at most 2**17 * 128 scores are held.
 _REVISITS_AT_ONCE = 1 << 17
@@ -31,7 +31,7 @@ def decide_by_blocks(ballot: Ballot, queries: Queries, points: Tokens, margin: f
     frame = plain_frame(queries, points, margin, dtype)
     screen = ProductScreen(frame)
     pending = _Pending(ballot, frame)
-    for rows in torch.split(torch.arange(len(frame.rows), device=points.device), ROWS):
+    for rows in torch.split(torch.arange(len(frame.rows), device=points.device), rows_at_once(points.device)):
         maxima = screen.maxima(rows, 0, points.shape[0])
         pending.add(rows, maxima, maxima.amax(dim=1) - screen.error[rows], screen.error[rows])
     pending.revisit()
@@ -54,14 +54,14 @@ def decide_by_longest(
     everybody = torch.arange(len(frame.rows), device=points.device)
     fine = ProductScreen(frame)
     first = min(TILE, points.shape[0])
-    start = torch.cat([fine.maxima(rows, 0, first) for rows in torch.split(everybody, ROWS)])
+    start = torch.cat([fine.maxima(rows, 0, first) for rows in torch.split(everybody, rows_at_once(points.device))])
     known = start.amax(dim=1) - fine.error
     if hint is not None:
         known = torch.maximum(known, _score_of_hint(frame, hint) - fine.error)
     screen = _screen(frame, fine)
     pending = _Pending(ballot, frame)
     # Rows that know a good score stop early; rows that stop together are kept together.
-    for rows in torch.split(torch.argsort(known, descending=True), ROWS):
+    for rows in torch.split(torch.argsort(known, descending=True), rows_at_once(points.device)):
         maxima, best = _maxima_of_longest(frame, screen, rows, start[rows], known[rows])
         blocks = pending.add(rows, maxima, best, screen.error[rows])
         if blocks > len(rows) * (4 + maxima.shape[1] // 16):

@@ -62,9 +62,10 @@ def round_frame(queries: Queries, points: Tokens, margin: float, dtype: torch.dt
     lengths, order = torch.sort(length(y), descending=True)
     size, farthest = length(p), float(lengths[0])
     stretch = length(queries) / size
-    # y and p each err by (d + 4) roundings of what they are made of, |W| 2 R and |1 / W| |q|.
-    rounding = 2 * longest / float(deviations.min()) + float(deviations.max()) * stretch * farthest
-    reach = (margin * longest * stretch + 2 * (d + 4) * UNIT64 * rounding) * (1 + UNIT32)
+    # y and p each err by (d + 4) roundings of the sizes they are made of, at most sqrt(d) |W| 2 R and
+    # sqrt(d) |1 / W| |q|.
+    sizes = 2 * longest / float(deviations.min()) + float(deviations.max()) * stretch * farthest
+    reach = (margin * longest * stretch + 2 * (d + 4) * d**0.5 * UNIT64 * sizes) * (1 + UNIT32)
     units = (p / size[:, None]).to(dtype)
     return Frame(rows, units, y[order].to(dtype), order, lengths, reach.to(dtype), _error(d, dtype) * farthest)
 

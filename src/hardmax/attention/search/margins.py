@@ -24,5 +24,6 @@ def tie_margin(tolerance: float, dimension: int) -> float:
 
 def product_error(dimension: int, unit: float) -> float:
     """How much a score may err when the operands are rounded to ``unit`` and multiplied in that precision."""
-    # Two roundings of the operands, gamma_d for the sum; numbers that underflow cost far less than one unit more.
-    return _SPARE * (dimension + 3) * unit
+    # Two roundings of the operands, gamma_d for the sum, and four to spare: for the subtractions that make a
+    # threshold of it, and for numbers that underflow.
+    return _SPARE * (dimension + 6) * unit

@@ -24,6 +24,16 @@ TILE = 512
 ROWS = 1024
 
 
+def _larger(device: torch.device) -> int:
+    """How many times larger pieces should be than what suits a processor's cache."""
+    return 1 if device.type == "cpu" else 16
+
+
+def rows_at_once(device: torch.device) -> int:
+    """How many rows to ask a screen for."""
+    return ROWS * _larger(device)
+
+
 class AbstractScreen(ABC):
     """Largest scores, block by block, each within ``error`` of the truth."""
 
@@ -32,7 +42,7 @@ class AbstractScreen(ABC):
 
     @abstractmethod
     def maxima(self, rows: Indices, start: int, stop: int) -> torch.Tensor:
-        """For at most ``ROWS`` rows, the largest score in each block of the points from ``start`` to ``stop``.
+        """For at most ``rows_at_once`` rows, the largest score in each block of the points from ``start`` to ``stop``.
 
         ``start`` is a multiple of ``TILE``, and so is ``stop`` unless it is the end.
         """
@@ -47,11 +57,12 @@ class ProductScreen(AbstractScreen):
 
     def maxima(self, rows: Indices, start: int, stop: int) -> torch.Tensor:
         queries = self._queries[rows]
-        scores = queries.new_empty(queries.shape[0], TILE)
+        wide = TILE * _larger(queries.device)
+        scores = queries.new_empty(queries.shape[0], wide)
         largest = queries.new_empty(queries.shape[0], -(-(stop - start) // BLOCK))
-        for tile in range(start, stop, TILE):
-            points = self._points[tile : min(tile + TILE, stop)]
-            if points.shape[0] < TILE:
+        for tile in range(start, stop, wide):
+            points = self._points[tile : min(tile + wide, stop)]
+            if points.shape[0] < wide:
                 # Fill up with a point that is there, which changes no maximum.
                 points = _repeat_last(points, BLOCK)
                 scores = queries.new_empty(queries.shape[0], points.shape[0])

@@ -1,0 +1,65 @@
+"""Seconds and megabytes."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+
+def seconds(work: Callable[[], object], repeat: int = 3) -> float:
+    """The least time that ``work`` took; the machine may be busy with something else at any one time."""
+    return min(_once(work) for _ in range(repeat))
+
+
+def _once(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def growth(small: float, large: float, factor: float) -> float:
+    """The exponent e with ``large = small * factor ** e``."""
+    return math.log(large / small) / math.log(factor)
+
+
+@lru_cache
+def sort_seconds() -> float:
+    """The yardstick: ``numpy.sort`` of a million random floats."""
+    numbers = np.random.default_rng(0).random(10**6)
+    return seconds(lambda: np.sort(numbers), repeat=5)
+
+
+_PEAK = """
+import json, resource, sys
+import numpy as np
+import torch
+import hardmax as hm
+work, n, d = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+if work == "search":
+    from hardmax.attention.search import attended
+    def run(tokens):
+        tokens = torch.from_numpy(tokens)
+        attended(tokens, tokens, tolerance=1e-14)
+else:
+    def run(tokens):
+        hm.equilibrium(tokens, hm.HardmaxLayer(alpha=0.5))
+run(np.random.default_rng(1).normal(size=(3000, d)))
+tokens = np.random.default_rng(0).normal(size=(n, d))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+run(tokens)
+print(json.dumps((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024))
+"""
+
+
+def peak_megabytes(work: str, n: int, d: int) -> float:
+    """How much memory ``"search"`` or ``"equilibrium"`` takes at its peak beyond its input, in a fresh process."""
+    command = [sys.executable, "-c", _PEAK, work, str(n), str(d)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(json.loads(done.stdout))

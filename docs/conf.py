@@ -1,0 +1,82 @@
+"""How the documentation is built. Nothing here asks the network for anything."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+import hardmax
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+project = "hardmax"
+author = "The hardmax developers"
+copyright = author
+version = release = hardmax.__version__
+
+extensions = [
+    "mathml",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "_extensions", "auto_gallery/**.ipynb", "auto_gallery/**.py"]
+nitpicky = False
+default_role = "code"
+
+html_theme = "furo"
+html_math_renderer = "mathml"
+html_title = f"hardmax {release}"
+html_static_path = ["_static"]
+html_css_files = ["hardmax.css"]
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True}
+napoleon_use_rtype = False
+napoleon_attr_annotations = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../gallery",
+    "gallery_dirs": "auto_gallery",
+    "filename_pattern": r"plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 5,
+    "image_scrapers": ("matplotlib",),
+    "remove_config_comments": True,
+}
+
+
+def _head_examples(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Give the example at the end of a docstring its own section, so that it is not read as a parameter."""
+    if "Parameters" in lines and "Examples" not in lines:
+        start = next((k for k, line in enumerate(lines) if line.startswith(">>>")), None)
+        if start is not None:
+            lines[start:start] = ["Examples", "--------", ""]
+
+
+_plain_words: dict[str, list[str]] = {}
+
+
+def _keep_plain(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    if what in ("attribute", "property"):
+        _plain_words[name] = list(lines)
+
+
+def _restore_plain(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Undo what napoleon does to attributes: it reads whatever stands before a colon as a type."""
+    if name in _plain_words:
+        lines[:] = _plain_words.pop(name)
+
+
+def setup(app: Sphinx) -> None:
+    # Napoleon reads sections at priority 500.
+    app.connect("autodoc-process-docstring", _head_examples, priority=100)
+    app.connect("autodoc-process-docstring", _keep_plain, priority=100)
+    app.connect("autodoc-process-docstring", _restore_plain, priority=900)

@@ -1,0 +1,87 @@
+"""The command ``hardmax``: its subcommands, and the one place where errors become messages."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from .._version import __version__
+from ..errors import HardmaxError
+from . import demo, doctor, reproduce, simulate
+
+# A new command is a module with a function `register(app)` and one entry here.
+_COMMANDS = (demo, simulate, reproduce, doctor)
+
+_BAD_INPUT, _INTERRUPTED, _PIPE_CLOSED = 2, 130, 141
+
+
+class _Guarded(TyperGroup):
+    """Runs a command; its expected failures become one line and an exit status, all others keep their traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except HardmaxError as error:
+            _complain(str(error))
+            raise typer.Exit(_BAD_INPUT) from error
+        except MemoryError as error:
+            _complain(f"there is not enough memory ({error}): use fewer tokens, or keep fewer layers")
+            raise typer.Exit(_BAD_INPUT) from error
+        except KeyboardInterrupt as error:
+            _complain("interrupted; nothing half-written was left behind", label="")
+            raise typer.Exit(_INTERRUPTED) from error
+        except BrokenPipeError as error:
+            # The reader has gone (`hardmax … | head`): say nothing, and let the last flush go nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(_PIPE_CLOSED) from error
+        return result
+
+
+def _complain(message: str, label: str = "error: ") -> None:
+    typer.secho(label + " ".join(message.splitlines()), fg="red" if label else None, err=True)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hardmax {__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=_Guarded,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _hardmax(
+    version: Annotated[
+        bool | None,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit."),
+    ] = None,
+) -> None:
+    """Transformers as dynamical systems: tokens are points, layers are time. Who leads, who follows, where does
+    everything end?
+
+    [bold]To begin[/bold]
+
+    [dim]# a tour in half a minute, as one page[/dim]
+    [cyan]hardmax demo[/cyan]
+    [dim]# 200 random tokens at infinite depth, with a picture[/dim]
+    [cyan]hardmax simulate --limit --figure limit.png[/cyan]
+    [dim]# your own tokens, one per line[/dim]
+    [cyan]hardmax simulate points.csv[/cyan]
+    """
+
+
+for _command in _COMMANDS:
+    _command.register(app)

@@ -1,0 +1,177 @@
+"""``hardmax doctor``: what is installed, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import sys
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# Extras for those who work on hardmax itself, and the one that only gathers others.
+_NOT_FOR_USERS = frozenset({"all", "dev", "docs", "lint", "test"})
+_REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9._-]+)")
+_EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(doctor)
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Say what is installed, which devices there are, what is missing and how to get it.
+
+    The exit status is 1 when something that every run needs is missing or broken.
+
+    [bold]Examples[/bold]
+
+    [dim]# to read[/dim]
+    [cyan]hardmax doctor[/cyan]
+    [dim]# to paste into a bug report[/dim]
+    [cyan]hardmax doctor --json[/cyan]
+    """
+    found = examine()
+    if as_json:
+        typer.echo(json.dumps(asdict(found) | {"healthy": found.healthy}))
+    else:
+        _print(found)
+    if not found.healthy:
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class Health:
+    """What there is to know about this installation."""
+
+    hardmax: str
+    python: str
+    system: str
+    required: dict[str, str | None]
+    """Version of each required package, None where it is missing."""
+    extras: dict[str, dict[str, str | None]]
+    """The same for each extra."""
+    devices: list[str]
+    threads: int | None
+    run: str
+    """``"ok"``, or what went wrong in a run of three tokens."""
+    folder: str
+    folder_is_writable: bool
+
+    @property
+    def healthy(self) -> bool:
+        """Whether everything that every run needs is there and works."""
+        return self.run == "ok" and None not in self.required.values()
+
+
+def examine() -> Health:
+    """Look at this installation."""
+    required, extras = _requirements()
+    devices, threads = _devices()
+    return Health(
+        hardmax=metadata.version("hardmax"),
+        python=f"{platform.python_version()} ({sys.executable})",
+        system=f"{platform.system()} {platform.release()}, {platform.machine()}, {os.cpu_count()} cores",
+        required=required,
+        extras=extras,
+        devices=devices,
+        threads=threads,
+        run=_try_a_run(),
+        folder=os.getcwd(),
+        folder_is_writable=_is_writable(Path.cwd()),
+    )
+
+
+def _requirements() -> tuple[dict[str, str | None], dict[str, dict[str, str | None]]]:
+    required: dict[str, str | None] = {}
+    extras: dict[str, dict[str, str | None]] = {}
+    for line in metadata.requires("hardmax") or []:
+        name, extra = _REQUIREMENT.match(line), _EXTRA.search(line)
+        if name is None:
+            continue
+        if extra is None:
+            required[name[1]] = _version(name[1])
+        elif extra[1] not in _NOT_FOR_USERS:
+            extras.setdefault(extra[1], {})[name[1]] = _version(name[1])
+    return required, extras
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _devices() -> tuple[list[str], int | None]:
+    try:
+        import torch
+    except ImportError:
+        return [], None
+    found = ["cpu"]
+    if torch.cuda.is_available():
+        for k in range(torch.cuda.device_count()):
+            properties = torch.cuda.get_device_properties(k)
+            found.append(f"cuda:{k} {properties.name}, {properties.total_memory / 2**30:.0f} GiB")
+    if torch.backends.mps.is_available():
+        found.append("mps")
+    return found, torch.get_num_threads()
+
+
+def _try_a_run() -> str:
+    try:
+        import hardmax
+
+        limit = hardmax.equilibrium([[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]])
+        leaders = [int(token) for token in limit.leaders]
+    except Exception as error:  # whatever is broken is what the doctor is there to report
+        return f"{type(error).__name__}: {error}"
+    return "ok" if leaders == [0, 2] else f"the leaders of three tokens came out as {leaders}, not [0, 2]"
+
+
+def _is_writable(folder: Path) -> bool:
+    from ..errors import FileError
+    from ..storage.atomic import require_writable
+
+    try:
+        require_writable(folder / "hardmax.txt")
+    except FileError:
+        return False
+    return True
+
+
+def _print(found: Health) -> None:
+    def line(label: str, words: str, good: bool = True) -> None:
+        colour = None if good else "yellow"
+        typer.echo(typer.style(f"{label:<12}", fg="cyan", bold=True) + typer.style(words, fg=colour))
+
+    line("hardmax", found.hardmax)
+    line("python", found.python)
+    line("system", found.system)
+    for k, (name, version) in enumerate(found.required.items()):
+        line("required" if k == 0 else "", f"{name} {version}" if version else f"{name} missing", version is not None)
+    for extra, packages in found.extras.items():
+        missing = [name for name, version in packages.items() if version is None]
+        if missing:
+            how = f"missing {', '.join(missing)}: pip install 'hardmax[{extra}]'"
+            line(f"[{extra}]", how, good=False)
+        else:
+            line(f"[{extra}]", ", ".join(f"{name} {version}" for name, version in packages.items()))
+    threads = "" if found.threads is None else f"; {found.threads} threads (set OMP_NUM_THREADS to change)"
+    line("devices", ", ".join(found.devices) + threads, bool(found.devices))
+    line(
+        "folder",
+        f"{found.folder} is {'writable' if found.folder_is_writable else 'not writable'}",
+        found.folder_is_writable,
+    )
+    line("a run", found.run, found.run == "ok")
+    if any(version is None for version in found.required.values()):
+        line("remedy", "pip install --force-reinstall hardmax", good=False)

@@ -1,0 +1,36 @@
+"""``hardmax reproduce``: the figures and tables of the papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    papers = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+    papers.command()(clustering)
+    app.add_typer(papers, name="reproduce", help="Make the figures and tables of the papers.")
+
+
+def clustering(
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figures and tables.")] = Path(
+        "out/clustering"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer random systems, in seconds.")] = False,
+) -> None:
+    """Figures 1 and 2 of the clustering paper (arXiv 2407.01602), and a table of facts checked on random systems.
+
+    [bold]Examples[/bold]
+
+    [dim]# everything, in out/clustering[/dim]
+    [cyan]hardmax reproduce clustering[/cyan]
+    [dim]# the same with fewer random systems, elsewhere[/dim]
+    [cyan]hardmax reproduce clustering --quick --output figures[/cyan]
+    """
+    from ..reproduce.clustering import PAGE, reproduce
+
+    reproduce(output, quick=quick)
+    typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")

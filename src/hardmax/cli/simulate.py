@@ -1,0 +1,123 @@
+"""``hardmax simulate``: the options. What they do is in :mod:`hardmax.cli.simulation`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .values import read_number, read_step, read_whole
+
+# The names of hardmax.datasets, repeated here because the help must not import it; a test compares them.
+LAWS = ("gaussian", "uniform-cube", "ball", "sphere", "circle", "grid", "clusters", "heavy-tails")
+MATRICES = ("identity", "paper", "random-spd", "anisotropic", "random", "rotation")
+
+# Options by the panel of the help in which they are shown.
+_tokens: Callable[..., Any] = partial(typer.Option, rich_help_panel="Tokens")
+_layer: Callable[..., Any] = partial(typer.Option, rich_help_panel="Layer")
+_run: Callable[..., Any] = partial(typer.Option, rich_help_panel="Run")
+_output: Callable[..., Any] = partial(typer.Option, rich_help_panel="Output")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(simulate)
+
+
+def simulate(
+    tokens: Annotated[
+        Path | None,
+        typer.Argument(help="CSV, NPY or Parquet: one row per token, one column per coordinate.", show_default=False),
+    ] = None,
+    random: Annotated[
+        str | None,
+        _tokens(metavar="LAW", help=f"Draw tokens instead: {', '.join(LAWS)}. Without a file: gaussian."),
+    ] = None,
+    n: Annotated[str | None, _tokens("--n", metavar="N", help="How many tokens to draw (200).")] = None,
+    dim: Annotated[str | None, _tokens(metavar="D", help="Coordinates of each token drawn (2).")] = None,
+    seed: Annotated[str, _tokens(metavar="S", help="Seed of all that is random.")] = "0",
+    weights: Annotated[Path | None, _tokens(metavar="FILE", help="One positive weight per token.")] = None,
+    alpha: Annotated[str, _layer(metavar="NUMBER", help="Step towards whom a token listens to: 0.5 or 1/2.")] = "0.5",
+    matrix: Annotated[
+        str,
+        _layer(
+            metavar="NAME|FILE",
+            help=f"The score matrix A: {', '.join(MATRICES)}, or a file of d rows of d numbers.",
+        ),
+    ] = "identity",
+    softmax: Annotated[
+        str | None, _layer(metavar="BETA", help="Softmax at this inverse temperature instead of hardmax.")
+    ] = None,
+    exact: Annotated[
+        bool, _layer("--exact", help="Decide by rational arithmetic, without any tolerance (few tokens).")
+    ] = False,
+    depth: Annotated[str | None, _run(metavar="K", help="Run K layers.")] = None,
+    limit: Annotated[
+        bool, _run("--limit", help="Jump to infinite depth, in closed form. The default for hardmax.")
+    ] = False,
+    keep: Annotated[
+        str | None,
+        _run(metavar="WHICH", help="Layers to keep of a run: all, last, every:K, or a list such as 0,1,5."),
+    ] = None,
+    seconds: Annotated[
+        str | None, _run(metavar="S", help="Stop after this long with what there is (exit status 1).")
+    ] = None,
+    theorem: Annotated[
+        bool, _run("--theorem", help="Insist on the assumptions of Theorem 1.1 and check its conclusions.")
+    ] = False,
+    figure: Annotated[Path | None, _output(metavar="PATH", help="Draw to .png, .pdf, .svg or .html.")] = None,
+    animate: Annotated[Path | None, _output(metavar="PATH", help="Film to .gif or .mp4.")] = None,
+    save: Annotated[
+        Path | None,
+        _output(
+            metavar="PATH",
+            help="Save all to .zarr, .zip or .nc; the last positions alone to .csv, .npy or .parquet.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, _output("--json", help="Print one JSON object and nothing else.")] = False,
+    quiet: Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run tokens through attention layers, or to infinite depth, and say who leads and who follows.
+
+    [bold]Examples[/bold]
+
+    [dim]# 200 random tokens at infinite depth[/dim]
+    [cyan]hardmax simulate[/cyan]
+    [dim]# your own tokens, with a picture[/dim]
+    [cyan]hardmax simulate points.csv --limit --figure limit.png[/cyan]
+    [dim]# a million tokens of three coordinates[/dim]
+    [cyan]hardmax simulate --random ball --n 1000000 --dim 3[/cyan]
+    [dim]# layer by layer, as a film and a file[/dim]
+    [cyan]hardmax simulate --depth 20 --animate run.gif --save run.zarr[/cyan]
+
+    The exit status is 0 when all went as asked, 1 when the run ended early or the theorem failed, 2 for bad input.
+    """
+    from .simulation import Request, perform
+
+    perform(
+        Request(
+            tokens=tokens,
+            random=random,
+            n=read_whole("--n", n, 200),
+            dim=read_whole("--dim", dim, 2),
+            seed=read_whole("--seed", seed, 0),
+            weights=weights,
+            alpha=read_step("--alpha", alpha, exact=exact),
+            matrix=matrix,
+            softmax=read_number("--softmax", softmax, 4.0),
+            exact=exact,
+            depth=read_whole("--depth", depth, 20),
+            limit=limit,
+            keep=keep,
+            seconds=read_number("--seconds", seconds, 10.0),
+            theorem=theorem,
+            figure=figure,
+            animate=animate,
+            save=save,
+            as_json=as_json,
+            quiet=quiet,
+        )
+    )

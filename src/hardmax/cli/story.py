@@ -1,0 +1,170 @@
+"""What came of a run, for people (a summary) and for programs (JSON)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import typer
+
+from ..dynamics.equilibrium import Equilibrium
+from ..dynamics.trajectory import Trajectory
+from ..geometry.clusters import Clusters, clusters
+from ..geometry.findings import TheoremReport
+from ..geometry.leaders import Leaders, leaders
+from ..geometry.reading import plain
+
+_SHOWN = 8
+_SHOWN_COORDINATES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Story:
+    """A run or a limit, where its tokens came from, how long it took, and the files written."""
+
+    tokens: np.ndarray
+    source: str
+    result: Trajectory | Equilibrium
+    seconds: float
+    theorem: TheoremReport | None
+    files: Sequence[str]
+
+    def data(self) -> dict[str, Any]:
+        """Everything a program may want to know; positions of all tokens are left to ``--save``."""
+        result, n, d = self.result, *self.tokens.shape
+        outcome = result.outcome
+        told: dict[str, Any] = {
+            "tokens": {"n": n, "d": d, "source": self.source},
+            "layer": str(result.layer),
+            "outcome": {
+                "ending": outcome.ending.value,
+                "ok": outcome.ok,
+                "sentence": outcome.sentence,
+                "remedy": outcome.remedy,
+            },
+            "seconds": self.seconds,
+            "files": list(self.files),
+            "infinite_depth": isinstance(result, Equilibrium),
+        }
+        if isinstance(result, Equilibrium):
+            told["layers_until_decided"] = result.layers
+        else:
+            told["kept_layers"] = result.layers.tolist()
+        if result.assumptions is not None:
+            hold = {"hold": result.assumptions.hold, "sentence": str(result.assumptions)}
+            told["assumptions"] = {**asdict(result.assumptions), **hold}
+        if result.leadership is not None:
+            told |= self._leadership_data()
+        if self.theorem is not None:
+            told["theorem"] = {
+                "holds": self.theorem.holds,
+                "findings": [
+                    {"name": f.name, "statement": f.statement, "holds": f.holds, "sentence": f.sentence}
+                    for f in self.theorem.findings
+                ],
+            }
+        return told
+
+    def _leadership_data(self) -> dict[str, Any]:
+        leadership, who, found = self.result.leadership, leaders(self.result), clusters(self.result)
+        assert leadership is not None  # noqa: S101  (known to the caller)
+        return {
+            "leaders": [
+                {"token": token, "emerged_at": layer, "followers": followers, "position": position}
+                for token, layer, followers, position in zip(
+                    who.index.tolist(),
+                    who.emerged_at.tolist(),
+                    who.followers.tolist(),
+                    who.positions.tolist(),
+                    strict=True,
+                )
+            ],
+            "clusters": [
+                {"kind": kind, "leaders": members.tolist(), "size": size, "centre": centre}
+                for kind, members, size, centre in zip(
+                    found.kinds, found.leaders, found.sizes.tolist(), found.centres.tolist(), strict=True
+                )
+            ],
+            "follows": plain(leadership.follows).tolist(),
+            "decided_at": plain(leadership.decided_at).tolist(),
+            "ties": {str(token): members.tolist() for token, members in leadership.ties.items()},
+        }
+
+    def tell(self) -> None:
+        """Print the summary."""
+        for label, words in self.lines():
+            typer.echo(typer.style(f"{label:<10}", fg="cyan", bold=True) + words)
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """The summary, line by line: a label (empty on lines that continue) and words."""
+        result, (n, d) = self.result, self.tokens.shape
+        yield "tokens", f"{n:,} in {_of(d, 'dimension')} ({self.source})"
+        yield "layer", str(result.layer)
+        if result.assumptions is not None:
+            yield "theorem", str(result.assumptions)
+        if result.leadership is not None:
+            who, found = leaders(result), clusters(result)
+            yield from _leader_lines(who)
+            yield from _cluster_lines(found)
+            yield "ties", _ties(len(result.leadership.ties))
+            yield "decided", _decided(plain(result.leadership.decided_at))
+        if self.theorem is not None:
+            for finding in self.theorem.findings:
+                yield "checked" if finding is self.theorem.findings[0] else "", str(finding)
+        yield "outcome", str(result.outcome)
+        yield "time", f"{self.seconds:.3g} s"
+        for k, name in enumerate(self.files):
+            yield "wrote" if k == 0 else "", name
+
+
+def _leader_lines(who: Leaders) -> Iterator[tuple[str, str]]:
+    if len(who) == 0:
+        yield "leaders", "none"
+        return
+    late = int((who.emerged_at > 0).sum())
+    since = "all from layer 0" if late == 0 else f"{late} emerged after layer 0, the last at {who.emerged_at.max()}"
+    yield "leaders", f"{len(who):,}, {since}"
+    order = np.argsort(-who.followers, kind="stable")[:_SHOWN]
+    width = max(len(str(who.index[k])) for k in order)
+    most = max(len(f"{who.followers[k]:,}") for k in order)
+    for k in order:
+        followers = f"{who.followers[k]:>{most},} {'follower ' if who.followers[k] == 1 else 'followers'}"
+        place = f"since layer {who.emerged_at[k]}  at {_point(who.positions[k])}"
+        yield "", f"token {who.index[k]:>{width}}  {followers}  {place}"
+    if len(who) > len(order):
+        yield "", f"and {len(who) - len(order):,} more"
+
+
+def _point(position: np.ndarray) -> str:
+    shown = ", ".join(f"{x:.4g}" for x in position[:_SHOWN_COORDINATES])
+    return f"({shown}{', …' if len(position) > _SHOWN_COORDINATES else ''})"
+
+
+def _cluster_lines(found: Clusters) -> Iterator[tuple[str, str]]:
+    kinds = list(found.kinds)
+    parts = [f"{kinds.count('vertex'):,} at leaders", f"{kinds.count('face'):,} on faces between leaders"]
+    if "undecided" in kinds:
+        parts.append(f"{kinds.count('undecided'):,} undecided")
+    yield "clusters", f"{', '.join(parts)}; the largest has {_of(int(found.sizes.max()), 'token')}"
+
+
+def _of(count: int, thing: str) -> str:
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
+def _ties(count: int) -> str:
+    if count == 0:
+        return "no token follows several leaders for ever"
+    return f"{count:,} token{'s follow' if count > 1 else ' follows'} several leaders for ever"
+
+
+def _decided(decided_at: np.ndarray) -> str:
+    undecided = int((decided_at < 0).sum())
+    decided = decided_at[decided_at >= 0]
+    if len(decided) == 0:
+        return f"none; {_of(undecided, 'token')} undecided"
+    at_once = 100.0 * float((decided == 0).sum()) / len(decided_at)
+    words = f"{at_once:.3g} % at layer 0, the last at layer {decided.max()}"
+    return words if undecided == 0 else f"{words}; {_of(undecided, 'token')} undecided"

@@ -1,0 +1,59 @@
+"""``hardmax doctor``: what is there, what is missing, and how to get it."""
+
+import json
+from importlib import metadata
+
+import pytest
+from typer.testing import CliRunner
+
+from hardmax.cli import doctor
+from hardmax.cli.app import app
+
+
+def test_says_what_there_is() -> None:
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 0
+    for word in ("hardmax", "python", "torch", "numpy", "[store]", "zarr", "[video]", "cpu", "writable", "a run"):
+        assert word in result.stdout
+
+
+def test_json_is_for_machines() -> None:
+    result = CliRunner().invoke(app, ["doctor", "--json"])
+    found = json.loads(result.stdout)
+    assert found["healthy"] is True
+    assert found["required"]["numpy"] == metadata.version("numpy")
+    assert set(found["extras"]["store"]) == {"zarr", "h5netcdf", "h5py", "pyarrow"}
+    assert not {"dev", "all", "test", "lint", "docs"} & set(found["extras"])
+
+
+def test_missing_extra_comes_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = metadata.version
+
+    def without_zarr(package: str) -> str:
+        if package == "zarr":
+            raise metadata.PackageNotFoundError(package)
+        return real(package)
+
+    monkeypatch.setattr(metadata, "version", without_zarr)
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 0
+    assert "missing zarr: pip install 'hardmax[store]'" in result.stdout
+
+
+def test_a_broken_installation_has_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no such operation")
+
+    monkeypatch.setattr("hardmax.equilibrium", broken)
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 1
+    assert "RuntimeError: no such operation" in result.stdout
+
+
+def test_wrong_leaders_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong:
+        leaders = (1,)
+
+    monkeypatch.setattr("hardmax.equilibrium", lambda tokens: Wrong())
+    assert doctor.examine().run == "the leaders of three tokens came out as [1], not [0, 2]"
+    assert not doctor.examine().healthy

@@ -1,0 +1,23 @@
+"""The examples in the documentation run, and every public name is documented."""
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+import hardmax as hm
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(page for page in DOCS.rglob("*.rst") if not {"_build", "auto_gallery"} & set(page.parts))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if ">>>" in p.read_text(encoding="utf-8")], ids=lambda p: p.stem)
+def test_examples_run(page: Path) -> None:
+    assert doctest.testfile(str(page), module_relative=False, encoding="utf-8").failed == 0
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    reference = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page.parent.name == "reference")
+    documented = {line.split("::")[1].strip() for line in reference.splitlines() if line.startswith(".. auto")}
+    public = {f"hardmax.{name}" for name in hm.__all__ if not name.startswith("_")}
+    assert public <= documented, f"missing from docs/reference: {sorted(public - documented)}"

@@ -1,0 +1,58 @@
+"""The README does what it says: its example runs, its commands exist, its files are there."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+import hardmax as hm
+from hardmax.cli.app import app
+
+_ROOT = Path(__file__).parent.parent
+_TEXT = (_ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def _blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", _TEXT, flags=re.DOTALL)
+
+
+def test_the_example_gives_this_output() -> None:
+    (example,) = _blocks("python")
+    parsed = doctest.DocTestParser().get_doctest(example, {}, "README.md", "README.md", 0)
+    assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(parsed).failed == 0
+
+
+def test_every_command_and_option_exists() -> None:
+    commands = [line for block in _blocks("console") for line in block.splitlines() if line.startswith("$ hardmax")]
+    assert len(commands) >= 5
+    root = get_command(app)
+    for line in commands:
+        words = line.removeprefix("$ hardmax ").partition("#")[0].split()
+        command = root
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        assert command is not root, line
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= known, line
+
+
+def test_every_make_target_exists() -> None:
+    targets = re.findall(r"^\$ make (\w+)", _TEXT, flags=re.MULTILINE)
+    makefile = (_ROOT / "Makefile").read_text(encoding="utf-8")
+    assert {"demo", "test", "bench"} <= set(targets)
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_every_name_is_public() -> None:
+    table = _TEXT.partition("## What exists")[2].partition("## The command line")[0]
+    names = set(re.findall(r"`([A-Za-z_]+)[`(]", table)) - {"to_xarray", "HardmaxError"}
+    assert len(names) > 20
+    assert names <= set(hm.__all__)
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\((?!https?:)([^)#]+)\)", _TEXT))))
+def test_every_file_that_is_linked_is_there(path: str) -> None:
+    assert (_ROOT / path).is_file()
