@@ -69,7 +69,9 @@ PAPERS = {
 }
 
 # Which paper stands behind which part of the package.
-_PAPER_OF_PART = dict.fromkeys(("attention", "dynamics", "geometry", "polytopes"), "clustering")
+_PAPER_OF_PART = dict.fromkeys(("attention", "dynamics", "geometry", "polytopes"), "clustering") | {
+    "meanfield": "meanfield"
+}
 
 
 def citation(obj: object = None) -> str:
