@@ -242,7 +242,7 @@ class SphereFlow(_OnSphere):
         if self.few_tokens == "warn" and not self.at_zero_temperature:
             found = occupancy_of(tokens, self.score_matrix(tokens.shape[1]).to(tokens.device), self.beta)
             if found.smallest < ENOUGH:
-                warnings.warn(found.warning(), FewTokensWarning, stacklevel=3)
+                warnings.warn(found.warning(), FewTokensWarning, stacklevel=4)  # the line that called simulate
         return tokens
 
     def fastest_decay(self, tokens: Tokens, weights: PerToken) -> float:

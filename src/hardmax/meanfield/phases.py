@@ -10,7 +10,6 @@ Nothing is assumed: times and rates are read off :math:`W_2(t)`, with the qualit
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,7 @@ from ..dynamics.trajectory import Trajectory
 from ..inputs import as_number
 from .energy import flow_of, states_of, weights_of
 from .limit import LowTemperatureLimit, low_temperature_limit
-from .occupancy import ENOUGH, FewTokensWarning, Occupancy, occupancy_of
+from .occupancy import Occupancy, occupancy_of
 from .rates import Rates, rates
 from .transport import Transport, wasserstein
 
@@ -127,7 +126,6 @@ def phases(
     *,
     trim: float = 0.01,
     method: str = "auto",
-    few_tokens: str = "warn",
 ) -> Phases:
     """Find the phases of a run of a :class:`SphereFlow`.
 
@@ -141,8 +139,6 @@ def phases(
         The share of mass left out of the trimmed distance.
     method
         How distances are computed, see :func:`wasserstein`. By linear programming at most forty states are compared.
-    few_tokens
-        ``"warn"`` when fewer than ten tokens share an attention kernel, or ``"ignore"``.
     """
     flow = flow_of(run)
     share = as_number("trim", trim, lambda x: 0 <= x < 1, "must lie in [0, 1)", "pass for example trim=0.01")
@@ -151,8 +147,6 @@ def phases(
     B, V = flow.score_matrix(d), flow.value_matrix(d)
     beta = flow.beta
     occupied = occupancy_of(torch.from_numpy(states[0]), B, min(beta, 1e300))
-    if few_tokens == "warn" and occupied.smallest < ENOUGH and math.isfinite(beta):
-        warnings.warn(occupied.warning(), FewTokensWarning, stacklevel=2)
     if limit is None:
         limit = low_temperature_limit(states[0], B, V)
     times, found = _distances(run, states, mass, limit, method)
