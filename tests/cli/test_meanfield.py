@@ -64,7 +64,7 @@ def test_tokens_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_few_tokens_are_warned_of() -> None:
     status, _, warned = run("--beta", "300", "--n", "50", "--time", "0.2", "--quiet")
     assert status == 0
-    assert "warning: only 0.58 tokens share an attention kernel" in warned
+    assert "warning: only 0.576 tokens share an attention kernel" in warned
     assert "use n >= 868" in warned
 
 

@@ -160,7 +160,7 @@ def test_a_step_beyond_the_stability_limit_says_the_limit() -> None:
 
 
 def test_few_tokens_a_kernel_warn_with_the_number_that_would_do() -> None:
-    with pytest.warns(FewTokensWarning, match=r"only 0\.38 tokens share.*use n >= 39\d\d\d") as caught:
+    with pytest.warns(FewTokensWarning, match=r"only 0\.375 tokens share.*use n >= 39\d\d\d") as caught:
         simulate(sphere_sample(1500, 3, random_state=0).points, SphereFlow(np.diag([2.0, 1, 1]), beta=1e3), time=0.1)
     assert len(caught) == 1
 

@@ -166,6 +166,11 @@ _BY_NAME: dict[str, AbstractIntegrator] = {
 }
 
 
+def name_of(integrator: AbstractIntegrator) -> str:
+    """The name by which :func:`integrator_named` finds an integrator of this kind."""
+    return next(name for name, known in _BY_NAME.items() if type(known) is type(integrator))
+
+
 def integrator_named(integrator: str | AbstractIntegrator) -> AbstractIntegrator:
     """The integrator that a name stands for; an integrator stands for itself."""
     if isinstance(integrator, AbstractIntegrator):

@@ -169,7 +169,7 @@ def draw_durations(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
             label = f"{name}: slope {slope:.2f}" + ("" if expected is None else f", theory {expected:.3g}")
             ax.plot(ends, height + slope * ends, color=colour, lw=1.4, gid=THEORY)
             ax.plot(logs[known], t, marker, color=colour, mec="white", ms=7.5, label=label, gid=MEASURED)
-        ax.set_xticks(logs, [f"{one.beta:g}" for one in several])
+        ax.set_xticks(logs, [f"{one.beta:.3g}" for one in several])
         ax.set_xlabel(r"$\beta$, on a logarithmic axis")
         ax.set_ylabel("time")
         ax.set_ylim(bottom=0)
@@ -195,8 +195,9 @@ def draw_phase_diagram(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
         shade = ax.pcolormesh(times, logs, field, cmap="viridis_r", norm=norm, shading="gouraud", rasterized=True)
         _draw_ridge(ax, several, [one.approach_time for one in several], "closest approach", "-", "right")
         _draw_ridge(ax, several, [one.escape_time for one in several], "escape", "--", "left")
-        whole = np.arange(math.ceil(logs[0] - 1e-9), math.floor(logs[-1] + 1e-9) + 1)
-        ax.set_yticks(whole, [rf"$10^{{{int(k)}}}$" for k in whole])
+        round_betas = [m * 10.0**k for k in range(math.floor(logs[0]), math.ceil(logs[-1]) + 1) for m in (1, 2, 5)]
+        shown = [beta for beta in round_betas if logs[0] - 1e-9 <= math.log10(beta) <= logs[-1] + 1e-9]
+        ax.set_yticks(np.log10(shown), [f"{beta:g}" for beta in shown])
         ax.set_xlim(0, end)
         ax.set_ylim(logs[0], logs[-1])
         ax.set_xlabel("time")

@@ -241,7 +241,7 @@ class SphereFlow(_OnSphere):
         tokens = super().admit(tokens, weights, dtype)
         if self.few_tokens == "warn" and not self.at_zero_temperature:
             found = occupancy_of(tokens, self.score_matrix(tokens.shape[1]).to(tokens.device), self.beta)
-            if found.smallest < ENOUGH:
+            if found.smallest < (1 - 1e-9) * ENOUGH:
                 warnings.warn(found.warning(), FewTokensWarning, stacklevel=4)  # the line that called simulate
         return tokens
 

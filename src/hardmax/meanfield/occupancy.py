@@ -47,7 +47,7 @@ class Occupancy:
     def warning(self) -> str:
         """What to say when there are too few."""
         return (
-            f"only {self.smallest:.2g} tokens share an attention kernel (n = {self.tokens}, d = {self.dimension}, "
+            f"only {self.smallest:.3g} tokens share an attention kernel (n = {self.tokens}, d = {self.dimension}, "
             f"beta = {self.beta:g}): the run shows few tokens, not the mean field; use n >= {self.enough}, "
             'lower beta, or pass few_tokens="ignore" if these tokens are meant'
         )

@@ -202,7 +202,7 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table]) -> Report:
         "Both times grow like log beta, with the slopes 1/(2c) and (1/c + 1/(v_top - v_1))/2."
     ).picture(pictures["durations"], "Times read off the runs, with fitted slopes beside the theory's.", narrow=True)
     report.section("Phase diagram").picture(
-        pictures["phase-diagram"], "Dark: close to the limit law. The metastable phase widens with beta."
+        pictures["phase-diagram"], "Bright: close to the limit law. The metastable phase widens with beta."
     )
     report.section("Error at a fixed time").text(
         "Against the exact zero-temperature flow the error falls like 1/beta for a smooth law, faster than the "
