@@ -35,10 +35,10 @@ imports: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/python -m pytest -n 2 -q -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow"
 
 doctest: setup
-	$(BIN)/python -m pytest -q --doctest-modules src/hardmax
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules src/hardmax
 
 docs: setup  ## build the documentation, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

@@ -57,6 +57,11 @@ if TYPE_CHECKING:
     from .geometry.listening import attention_at as attention_at
     from .geometry.theorem import check_assumptions as check_assumptions
     from .geometry.theorem import check_theorem as check_theorem
+    from .interpolation.certificate import Certificate as Certificate
+    from .interpolation.classification import classify_exactly as classify_exactly
+    from .interpolation.construction import interpolate as interpolate
+    from .interpolation.network import ExactTransformer as ExactTransformer
+    from .interpolation.verification import verify as verify
     from .meanfield.energy import Lyapunov as Lyapunov
     from .meanfield.energy import lyapunov as lyapunov
     from .meanfield.exact import zero_temperature_solution as zero_temperature_solution
@@ -97,6 +102,7 @@ _MODULE_OF = {
     "Attention": "geometry.listening",
     "Block": "attention.layer",
     "Bound": "dynamics.rules",
+    "Certificate": "interpolation.certificate",
     "Choice": "attention.choice",
     "Cluster": "geometry.clusters",
     "Clusters": "geometry.clusters",
@@ -104,6 +110,7 @@ _MODULE_OF = {
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
     "Every": "dynamics.rules",
+    "ExactTransformer": "interpolation.network",
     "FeedForwardLayer": "attention.layer",
     "FewTokensWarning": "meanfield.occupancy",
     "FileError": "errors",
@@ -139,6 +146,7 @@ _MODULE_OF = {
     "choose": "dynamics.simulate",
     "circle_quantiles": "meanfield.measures",
     "citation": "citations",
+    "classify_exactly": "interpolation.classification",
     "clusters": "geometry.clusters",
     "draw": "figures.tokens",
     "draw_attention_geometry": "figures.attention",
@@ -146,6 +154,7 @@ _MODULE_OF = {
     "draw_tokens": "figures.tokens",
     "equilibrium": "dynamics.equilibrium",
     "fibonacci_sphere": "meanfield.measures",
+    "interpolate": "interpolation.construction",
     "kernel_occupancy": "meanfield.occupancy",
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
@@ -162,6 +171,7 @@ _MODULE_OF = {
     "sphere_quadrature": "meanfield.measures",
     "sphere_sample": "meanfield.measures",
     "sweep": "sweeps",
+    "verify": "interpolation.verification",
     "wasserstein": "meanfield.transport",
     "zero_temperature_solution": "meanfield.exact",
 }

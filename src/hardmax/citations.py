@@ -69,8 +69,10 @@ PAPERS = {
 }
 
 # Which paper stands behind which part of the package.
-_PAPER_OF_PART = dict.fromkeys(("attention", "dynamics", "geometry", "polytopes"), "clustering") | {
-    "meanfield": "meanfield"
+_PAPER_OF_PART = {
+    **dict.fromkeys(("attention", "dynamics", "geometry", "polytopes"), "clustering"),
+    "interpolation": "interpolation",
+    "meanfield": "meanfield",
 }
 
 

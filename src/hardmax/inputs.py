@@ -63,7 +63,7 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, numbers.Real) and type(value) is not bool:
+    if isinstance(value, numbers.Real):
         return float(value)
     raise TypeError(f"{value!r} is not a number")
 

@@ -7,12 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 import hardmax as hm
 from hardmax.errors import FileError
 from hardmax.reproduce import clustering, systems
-from hardmax.reproduce.systems import draw_system, facts_table, layers_by_size, layers_table, try_systems
+from hardmax.reproduce.systems import (
+    draw_system,
+    facts_table,
+    layers_by_size,
+    layers_table,
+    try_systems,
+    violations_table,
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +49,7 @@ def test_everything_is_written_and_the_page_shows_it(written):
     assert page == report.to_html()
     assert page.count("data:image/png;base64,") == 3
     assert "Fact 6" in page
+    assert "Violations, and where" not in page
     with Image.open(folder / "figure-2.png") as picture:
         assert min(picture.size) > 1500
 
@@ -95,13 +104,19 @@ def test_all_six_facts_are_checked_and_hold(small):
         assert violations == 0, statement
 
 
-def test_a_violation_would_be_counted(small):
+def test_a_violation_would_be_counted_and_shown(small, monkeypatch):
     trials = try_systems(1, 1, progress=False)
     broken = replace(trials[0].findings[0], holds=False, worst=0.5)
     trials[0] = replace(trials[0], findings=(broken, *trials[0].findings[1:]))
     (row,) = [row for row in facts_table(trials).rows if row[0] == broken.statement]
     assert row[2] == 1
     assert row[3] == 0.5
+    (found,) = violations_table(trials).rows
+    assert found == (trials[0].n, trials[0].d, trials[0].number, broken.statement, broken.sentence)
+    monkeypatch.setattr(clustering, "figure_bytes", lambda *_, **__: b"\x89PNG\r\n\x1a\n")
+    pictures = dict.fromkeys(("figure-1", "figure-2", "layers-until-decided"), Figure())
+    tables = {"facts": facts_table(trials), "layers-until-decided": layers_table(trials)}
+    assert "Violations, and where they were found" in clustering._page(pictures, tables, trials).to_html()
 
 
 def test_undecided_systems_are_counted_apart(small):

@@ -12,6 +12,7 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     papers = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
     papers.command()(clustering)
+    papers.command()(interpolation)
     papers.command()(meanfield)
     app.add_typer(papers, name="reproduce", help="Make the figures and tables of the papers.")
 
@@ -53,6 +54,27 @@ def meanfield(
     [cyan]hardmax reproduce meanfield --quick[/cyan]
     """
     from ..reproduce.meanfield import PAGE, reproduce
+
+    reproduce(output, quick=quick)
+    typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")
+
+
+def interpolation(
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figures and tables.")] = Path(
+        "out/interpolation"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller networks and short training, in a minute.")] = False,
+) -> None:
+    """Exact interpolation (arXiv 2502.02270): the construction stage by stage, counts, errors, regularised training.
+
+    [bold]Examples[/bold]
+
+    [dim]# everything, in out/interpolation; the training takes minutes[/dim]
+    [cyan]hardmax reproduce interpolation[/cyan]
+    [dim]# the same figures from smaller networks and short training[/dim]
+    [cyan]hardmax reproduce interpolation --quick[/cyan]
+    """
+    from ..reproduce.interpolation import PAGE, reproduce
 
     reproduce(output, quick=quick)
     typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")

@@ -106,9 +106,10 @@ class Equilibrium:
 
     def __str__(self) -> str:
         n, d = self.positions.shape
+        faces = int(self.on_faces.sum())
         return (
-            f"Equilibrium of {n} tokens in {d} dimensions: {len(self.leaders)} leaders, "
-            f"{int(self.on_faces.sum())} limit points that are no vertices; {self.outcome}"
+            f"Equilibrium of {_counted(n, 'token')} in {_counted(d, 'dimension')}: "
+            f"{_counted(len(self.leaders), 'leader')}, {_counted(faces, 'limit point')} on faces; {self.outcome}"
         )
 
 
@@ -175,11 +176,15 @@ def equilibrium(
     )
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _outcome(started: Started, max_layers: int) -> Outcome:
     process, undecided = started.process, started.undecided()
     if process.done:
         leaders = int((process.emerged_at >= 0).sum())
-        return Outcome(Ending.DECIDED, f"{leaders} leaders, every token decided by layer {process.layer}")
+        return Outcome(Ending.DECIDED, f"{_counted(leaders, 'leader')}, every token decided by layer {process.layer}")
     if process.settled:
         return Outcome(
             Ending.SETTLED,

@@ -64,7 +64,6 @@ class ExactProcess:
         self._place = rational_rows(points)
         self._path: dict[int, _Path] = {}
         self._chosen: dict[int, list[int]] = {}
-        self._hears_everyone = False
         self._decide()
 
     @property
@@ -93,10 +92,11 @@ class ExactProcess:
             heard = mean(self._chosen[i], points, self._weights)
             self._place[i] = [(z + self._alpha * h) * self._shrink for z, h in zip(points[i], heard, strict=True)]
         self.layer += 1
-        rests = all(self._place[i] == points[i] for i in self.active.tolist())
+        # An active token may rest for a layer while those that it listens to are still on their way.
+        self.settled = all(self._place[i] == points[i] for i in self.active.tolist()) and all(
+            path.start == path.target for path in self._path.values()
+        )
         self._decide()
-        # A zero token may rest for a layer while the mean of the others passes through zero.
-        self.settled = rests and not self._hears_everyone
 
     def _goal(self, token: int) -> Point:
         return self._path[token].target if token in self._path else self._place[token]
@@ -107,7 +107,6 @@ class ExactProcess:
         self._chosen = dict(zip(active, favourites(self._A, points, active), strict=True))
         # A single point at zero listens to itself alone; otherwise a zero token listens to everybody.
         silent = [i for i in active if len(points) > 1 and not any(self._query(points[i]))]
-        self._hears_everyone = bool(silent)
         heard = {i: c for i, c in self._chosen.items() if i not in set(silent)}
         for i, chosen in heard.items():
             if chosen == [i]:

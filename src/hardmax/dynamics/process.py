@@ -47,7 +47,6 @@ class HardmaxProcess:
         self._candidates = self.active  # points that an active token might still listen to
         self._heard: Tokens = points[:0]
         self._last_heard: Indices | None = None
-        self._hears_everyone = False
         self._decide()
 
     @property
@@ -73,9 +72,10 @@ class HardmaxProcess:
         step = self._form.move(self.active, self._heard)
         self.layer += 1
         self._decide()
-        # A zero token may rest for a layer while the mean of the others passes through zero.
-        rests = step <= self._alpha * torch.finfo(torch.float64).eps * self._form.size
-        self.settled = rests and not self._hears_everyone
+        # An active token may rest for a layer while those that it listens to are still on their way.
+        rounding = torch.finfo(torch.float64).eps * self._form.size
+        if step <= self._alpha * rounding:
+            self.settled = float((self.positions() - self._form.target).abs().max()) <= rounding
 
     def _decide(self) -> None:
         whole = len(self._candidates) == len(self.follows)
@@ -97,8 +97,8 @@ class HardmaxProcess:
         if len(choice.tied):
             only_ties_left = bool((settled | several).all())
             settled[choice.tied] = self._decide_ties(choice, points, only_ties_left)
-        self._hears_everyone = bool(everyone.any())
-        if self._hears_everyone:
+        zero_heard = bool(everyone.any())
+        if zero_heard:
             settled |= everyone & self._zero_stays(self.active[everyone], bool((settled | everyone).all()))
         rest = torch.nonzero(~settled)[:, 0]
         self.active = self.active[rest]
@@ -106,7 +106,7 @@ class HardmaxProcess:
             return
         self._last_heard = first[rest]
         self._heard = heard_mean(choice.among(rest), points, pick(self._weights, self._candidates))
-        if self._hears_everyone:
+        if zero_heard:
             self._heard = torch.where(everyone[rest][:, None], self._mean_of_all(), self._heard)
         self._forget_candidates(points)
 

@@ -141,18 +141,27 @@ class Passage:
         for k, state in enumerate(self.states):
             loyal = np.flatnonzero(single & (self.who.decided_at <= self.layers[k]))
             tied = self.who.decided_at[rows] <= self.layers[k]
-            followers = np.concatenate([loyal, rows[tied]])
-            leaders = np.concatenate([self.who.follows[loyal], self.who.ties.members[tied]])
-            if not len(followers):
-                continue
-            seen += len(followers)
-            queries = self._queries(state[followers])
-            gap = self._support(queries, state) - (queries * state[leaders]).sum(axis=1)
-            worst = max(worst, float(gap.max()))
+            seen += len(loyal) + int(tied.sum())
+            if len(loyal):
+                queries = self._queries(state[loyal])
+                gap = self._support(queries, state) - (queries * state[self.who.follows[loyal]]).sum(axis=1)
+                worst = max(worst, float(gap.max()))
+            if tied.any():
+                worst = max(worst, self._uneven(state, rows[tied], self.who.ties.members[tied]))
         if not seen:
             return unknown("loyal followers", LOYAL, "no kept layer has a decided follower")
         sentence = f"largest score above the leader's {worst:.2g} in {seen} looks"
         return measured("loyal followers", LOYAL, worst, tolerance, sentence)
+
+    def _uneven(self, state: np.ndarray, tied: np.ndarray, leaders: np.ndarray) -> float:
+        """How much more one leader of a tie scores than another.
+
+        A token may be tied with followers on their way to its leaders, who then score less than those, but all alike.
+        """
+        scores = (self._queries(state[tied]) * state[leaders]).sum(axis=1)
+        highest = np.full(len(state), -np.inf)
+        np.maximum.at(highest, tied, scores)
+        return float((highest[tied] - scores).max())
 
     def _map(self, tolerance: float) -> Finding:
         adjacent = [k for k in self._pairs if self.layers[k + 1] == self.layers[k] + 1]

@@ -39,7 +39,8 @@ def attention_at(run: Trajectory, k: int) -> Attention:
     """Whom every token listens to in the ``k``-th kept state of a run of a hardmax layer.
 
     Tokens that are decided by then listen to their leaders, which is known without looking; only the others
-    are asked. At deep layers a follower is so close to its leader that looking could not tell them apart.
+    are asked. At deep layers a follower is so close to its leader that looking could not tell them apart. (A token
+    tied for ever with followers on their way to several leaders is said to listen to those leaders.)
 
     >>> import hardmax as hm
     >>> run = hm.simulate([[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], hm.HardmaxLayer(alpha=0.5), depth=1)

@@ -28,6 +28,8 @@ class Trial:
 
     n: int
     d: int
+    number: int
+    """Which system of this size it was: ``draw_system(n, d, number)`` draws it again."""
     layers: int
     """Layers until every token was decided; -1 if some never were."""
     decided_at: np.ndarray
@@ -91,6 +93,7 @@ def _try(n: int, d: int, number: int, check: bool) -> Trial:
     return Trial(
         n=n,
         d=d,
+        number=number,
         layers=limit.layers if limit.outcome.ok and (decided_at >= 0).all() else -1,
         decided_at=decided_at,
         leaders=len(limit.leaders),
@@ -133,6 +136,17 @@ def _statements(trials: list[Trial]) -> Iterator[tuple[str, str]]:
     """Names and words of all statements, facts first, each once."""
     seen = {finding.name: finding.statement for trial in trials for finding in trial.findings}
     yield from sorted(seen.items(), key=lambda item: (not item[1].startswith("Fact"), item[1]))
+
+
+def violations_table(trials: list[Trial]) -> Table:
+    """Every violation with the system on which it was found, so that it can be looked into."""
+    rows = [
+        (trial.n, trial.d, trial.number, finding.statement, finding.sentence)
+        for trial in trials
+        for finding in trial.findings
+        if finding.holds is False
+    ]
+    return Table("Violations, and where they were found", ("n", "d", "system", "statement", "measured"), rows)
 
 
 def layers_table(trials: list[Trial]) -> Table:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import clustering_stops as clustering
+from . import interpolation_stops as interpolation
 from . import meanfield_stops as meanfield
 from .report import Report, Section
 
@@ -46,6 +47,7 @@ STOPS: tuple[Stop, ...] = (
     Stop("A late leader, and tokens that end on a face", clustering.show_ties),
     Stop("From softmax to hardmax", clustering.show_softmax),
     Stop("The theorem, tried on random systems", clustering.show_facts),
+    Stop("A data set compiled into a transformer", interpolation.show_compilation),
     Stop("Three phases at low temperature", meanfield.show_three_phases),
 )
 

@@ -1,0 +1,122 @@
+"""``hardmax interpolate`` and ``hardmax verify``: compile a data set into a network, and prove a saved one again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# Repeated from hardmax.interpolation because the help must not import it; a test compares them.
+CONSTRUCTIONS = ("leaders", "fewest", "witness", "conditioned", "paper")
+
+_NETWORK, _OUTPUT = "Network", "Output"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(interpolate)
+    app.command()(verify)
+
+
+def interpolate(
+    data: Annotated[
+        Path,
+        typer.Argument(help="JSON, or CSV/Parquet in long form (sequence, token, coordinates).", show_default=False),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the network goes.", rich_help_panel=_OUTPUT)
+    ],
+    outputs: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For CSV/Parquet: the output points, in the same long form."),
+    ] = None,
+    construction: Annotated[
+        str,
+        typer.Option(metavar="NAME", help=f"One of {', '.join(CONSTRUCTIONS)}.", rich_help_panel=_NETWORK),
+    ] = "leaders",
+    width: Annotated[int, typer.Option(metavar="H", help="Neurons per layer.", rich_help_panel=_NETWORK)] = 4,
+    softmax: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TAU", help="Softmax attention at this temperature: 0.1 or 1/10.", rich_help_panel=_NETWORK
+        ),
+    ] = None,
+    flat: Annotated[
+        bool | None,
+        typer.Option(
+            "--flat/--no-flat",
+            help="Constant around every token: safer in floats, more blocks.",
+            rich_help_panel=_NETWORK,
+            show_default=False,
+        ),
+    ] = None,
+    token_level: Annotated[
+        bool,
+        typer.Option("--token-level", help="Outputs name the image of every single token.", rich_help_panel=_NETWORK),
+    ] = False,
+    onnx: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the network for ONNX runtimes.", rich_help_panel=_OUTPUT),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(metavar="P", help="Processes that share the proof.", rich_help_panel=_OUTPUT)
+    ] = 1,
+) -> None:
+    """Compile a data set into a transformer that is exactly right on all of it, and prove it.
+
+    [bold]data.json[/bold] holds {"inputs": [[[0, 0], [1, "3/8"]], ...], "outputs": [[[1, 2]], ...]}: per sequence a
+    list of tokens and a list of at most as many output points. Give "labels": ["spam", "ham", ...] instead of outputs
+    to classify. Numbers are taken exactly as written.
+
+    [bold]data.csv[/bold] has one row per token: sequence, token, then the coordinates, and either a column label or a
+    second file of the same form with the output points.
+
+    [cyan]hardmax interpolate data.json -o net/[/cyan]                               the default: true argmax attention
+    [cyan]hardmax interpolate data.json -o net/ --construction conditioned[/cyan]    best in floating point
+    [cyan]hardmax interpolate tokens.csv --outputs targets.csv -o net/[/cyan]
+    [cyan]hardmax verify net/[/cyan]                                                 prove it again from the file
+    """
+    from ..interpolation import classify_exactly
+    from ..interpolation import interpolate as build
+    from ..interpolation.problems import read_problem
+
+    problem = read_problem(data, outputs)
+    options = {
+        "construction": construction,
+        "width": width,
+        "flat": flat,
+        **({"attention": "softmax", "temperature": softmax} if softmax is not None else {}),
+    }
+    if problem.labels is not None:
+        network = classify_exactly(problem.inputs, problem.labels, **options)
+    else:
+        network = build(problem.inputs, problem.outputs, token_level=token_level, **options)  # type: ignore[arg-type]
+    certificate = network.certify(workers=workers)
+    typer.echo(network.summary())
+    typer.echo(str(certificate))
+    if not certificate.proved:
+        raise typer.Exit(1)
+    network.save(output)
+    if onnx is not None:
+        network.to_onnx(onnx)
+    typer.echo(f"written to {output}")
+
+
+def verify(
+    path: Annotated[Path, typer.Argument(help="The folder that interpolate wrote.", show_default=False)],
+    workers: Annotated[int, typer.Option(metavar="P", help="Processes that share the proof.")] = 1,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing; the exit status tells.")] = False,
+) -> None:
+    """Prove a saved network again, trusting nothing but its data and its weights.
+
+    The exit status is 0 when every sequence provably goes to its output and every claim of the file holds, 1 when not
+    (the sequences that fail are named), 2 when the file cannot be read.
+    """
+    from ..interpolation import verify as check
+
+    certificate = check(path, workers=workers)
+    if not quiet:
+        typer.echo(str(certificate))
+    if not certificate.proved:
+        raise typer.Exit(1)

@@ -1,0 +1,157 @@
+"""Pictures of numbers about compiled networks: blocks, float errors, and the regularised-training experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from ..errors import InputError
+from ..interpolation.regularised import RegularisedRun
+from ._style import INK, NOBODY, PALETTE, SOFT, axes_or_new, styled
+from ._view import dress
+
+_COLOURS = {
+    "published bound": INK,
+    "paper": PALETTE[4],
+    "witness": PALETTE[6],
+    "conditioned": PALETTE[2],
+    "leaders": PALETTE[0],
+    "fewest": PALETTE[1],
+    "necessary": NOBODY,
+}
+_SHAPES = {"paper": "s", "witness": "v", "conditioned": "D", "leaders": "o", "fewest": "^"}
+_DASHED = ("published bound", "necessary")
+_EXACT = 1e-17
+"""Where an error of exactly zero is drawn."""
+
+
+def draw_block_counts(
+    counts: Mapping[str, Mapping[int, int]], *, along: str = "sequences N", ax: Axes | None = None
+) -> Axes:
+    """Blocks of each construction over N or over the number of targets; ``counts[name][size]``.
+
+    The names "published bound" and "necessary" are drawn as dashed lines.
+    """
+    if not counts or any(not row for row in counts.values()):
+        raise InputError("counts", "nothing", "must hold at least one size for each name", "compile some networks")
+    with styled():
+        ax = axes_or_new(ax, 5.6, 4.0)
+        dress(ax)
+        for name, row in counts.items():
+            _curve(ax, name, sorted(row), [row[size] for size in sorted(row)])
+        ax.set(xscale="log", yscale="log", xlabel=along, ylabel="blocks")
+        _tick_at(ax, sorted({size for row in counts.values() for size in row}))
+        ax.grid(which="major", axis="y")
+        _name_at_the_end(ax)
+    return ax
+
+
+def draw_float_errors(errors: Mapping[str, Mapping[int, float]], ax: Axes | None = None) -> Axes:
+    """The largest float64 error over all outputs against N; ``errors[construction][N]``. Zero is at the bottom."""
+    if not errors or any(not row for row in errors.values()):
+        raise InputError("errors", "nothing", "must hold at least one size for each name", "compile some networks")
+    with styled():
+        ax = axes_or_new(ax, 5.6, 4.0)
+        dress(ax)
+        for name, row in errors.items():
+            _curve(ax, name, sorted(row), [max(row[size], _EXACT) for size in sorted(row)])
+        ax.set(xscale="log", yscale="log", xlabel="sequences N", ylabel="largest float64 error")
+        _tick_at(ax, sorted({size for row in errors.values() for size in row}))
+        ax.set_ylim(_EXACT / 3, None)
+        ax.grid(which="major", axis="y")
+        if any(value == 0 for row in errors.values() for value in row.values()):
+            ax.axhline(_EXACT, color=NOBODY, lw=0.8, ls=":")
+            ax.annotate(
+                "exactly right", (0.01, _EXACT), xycoords=("axes fraction", "data"), va="bottom", fontsize=8, color=SOFT
+            )
+        _name_at_the_end(ax)
+    return ax
+
+
+def _curve(ax: Axes, name: str, sizes: Sequence[int], values: Sequence[float]) -> None:
+    colour = _COLOURS.get(name, INK)
+    if name in _DASHED:
+        ax.plot(sizes, values, color=colour, lw=1.3, ls="--", label=name)
+    else:
+        ax.plot(
+            sizes, values, color=colour, lw=1.6, marker=_SHAPES.get(name, "o"), ms=5, mec="white", mew=0.5, label=name
+        )
+
+
+def _tick_at(ax: Axes, sizes: list[int]) -> None:
+    """Ticks at the sizes themselves; powers of ten say little about six sizes."""
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.set_xticks([], minor=True)
+
+
+def _name_at_the_end(ax: Axes) -> None:
+    """Names beside the last point of each curve, pushed apart where they would overlap."""
+    lines = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
+    ends = sorted(((float(np.log10(line.get_ydata()[-1])), line) for line in lines), key=lambda pair: pair[0])  # type: ignore[index]
+    low, high = np.log10(ax.get_ylim())
+    apart = 0.055 * (high - low)
+    heights: list[float] = []
+    for height, _ in ends:
+        heights.append(max(height, heights[-1] + apart) if heights else height)
+    ax.set_ylim(top=10 ** max(high, heights[-1] + apart))
+    right = max(float(np.max(line.get_xdata())) for line in lines)
+    left = min(float(np.min(line.get_xdata())) for line in lines)
+    for height, (_, line) in zip(heights, ends, strict=True):
+        x = right * (right / left) ** 0.02
+        ax.text(x, 10**height, str(line.get_label()), va="center", fontsize=9, color=line.get_color())
+    ax.set_xlim(left * (left / right) ** 0.03, right * (right / left) ** 0.32)
+
+
+def draw_training_loss(run: RegularisedRun, ax: Axes | None = None) -> Axes:
+    r"""The loss of one run over the epochs, with the threshold :math:`\varepsilon\|\theta^*\|^2`."""
+    with styled():
+        ax = axes_or_new(ax, 5.6, 3.6)
+        dress(ax)
+        ax.plot(run.epochs, run.losses, color=PALETTE[0], lw=1.6)
+        ax.axhline(run.threshold, color=PALETTE[4], lw=1.2, ls="--")
+        ax.annotate(
+            r"threshold $\varepsilon\,\|\theta^*\|^2$", (0.02, run.threshold), xycoords=("axes fraction", "data"),
+            ha="left", va="bottom", fontsize=9, color=PALETTE[4],
+        )  # fmt: skip
+        if run.reached_at is not None:
+            k = int(np.flatnonzero(run.epochs == run.reached_at)[0])
+            ax.plot(run.reached_at, run.losses[k], "o", color=PALETTE[0], mec=INK, ms=6)
+            ax.annotate(
+                f"epoch {run.reached_at:,}", (run.reached_at, run.losses[k]), textcoords="offset points",
+                xytext=(-8, -4), ha="right", va="top", fontsize=9, color=INK,
+            )  # fmt: skip
+        ax.set(xscale="log", yscale="log", xlabel="epoch", ylabel="loss")
+        ax.set_title(rf"weight decay $\varepsilon$ = {run.eps:g}")
+        ax.grid(which="major", axis="y")
+    return ax
+
+
+def draw_loss_against_decay(runs: Sequence[RegularisedRun], ax: Axes | None = None) -> Axes:
+    r"""Loss and objective after training against :math:`\varepsilon`, each from a fresh start, and the thresholds."""
+    if len(runs) < 2:
+        raise InputError("runs", f"{len(runs)} runs", "must be at least two", "train with several values of eps")
+    runs = sorted(runs, key=lambda run: run.eps)
+    eps = [run.eps for run in runs]
+    with styled():
+        ax = axes_or_new(ax, 5.2, 3.8)
+        dress(ax)
+        ax.plot(eps, [run.threshold for run in runs], color=PALETTE[4], lw=1.2, ls="--")
+        ax.annotate(
+            r"threshold $\varepsilon\,\|\theta^*\|^2$", (eps[-1], runs[-1].threshold), textcoords="offset points",
+            xytext=(-8, 4), ha="right", fontsize=9, color=PALETTE[4],
+        )  # fmt: skip
+        ax.plot(eps, [run.final_objective for run in runs], color=PALETTE[2], lw=1.4, marker="s", ms=5, mec=INK)
+        ax.annotate(
+            r"loss + $\varepsilon\,\|\theta\|^2$", (eps[-1], runs[-1].final_objective), textcoords="offset points",
+            xytext=(-10, -14), ha="right", fontsize=9, color=PALETTE[2],
+        )  # fmt: skip
+        ax.plot(eps, [run.final_loss for run in runs], color=PALETTE[0], lw=1.6, marker="o", ms=6, mec=INK)
+        ax.annotate(
+            "loss after training", (eps[-1], runs[-1].final_loss), textcoords="offset points",
+            xytext=(-6, -14), ha="right", fontsize=9, color=PALETTE[0],
+        )  # fmt: skip
+        ax.set(xscale="log", yscale="log", xlabel=r"weight decay $\varepsilon$", ylabel="loss")
+        ax.grid(which="major", axis="y")
+    return ax

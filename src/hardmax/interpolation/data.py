@@ -1,0 +1,227 @@
+"""The data set to compile: read exactly, checked before any work starts, and named by a hash."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from ..errors import InputError
+from .numbers import Vector, rational
+
+_MOST_NUMBERS = 50_000_000
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """N pairs of an input set and an output set, in exact rationals, without repetitions.
+
+    ``token_level`` prescribes the image of every token: ``outputs[j][i]`` belongs to ``inputs[j][i]``.
+    """
+
+    inputs: tuple[tuple[Vector, ...], ...]
+    outputs: tuple[tuple[Vector, ...], ...]
+    token_level: bool = False
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    repeats_tokens: bool = field(default=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates of a token."""
+        return len(self.inputs[0][0])
+
+    @property
+    def targets(self) -> int:
+        """:math:`M`, the number of output points summed over the sequences."""
+        return sum(len(points) for points in self.outputs)
+
+    @property
+    def merging(self) -> int:
+        """:math:`N'`, the number of sequences with fewer output points than tokens."""
+        return sum(len(y) < len(x) for x, y in zip(self.inputs, self.outputs, strict=True))
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens summed over the sequences."""
+        return sum(len(x) for x in self.inputs)
+
+    def digest(self) -> str:
+        """SHA-256 of the data written as exact rationals, one token a line."""
+        sha = hashlib.sha256(b"tokens\n" if self.token_level else b"sets\n")
+        for x, y in zip(self.inputs, self.outputs, strict=True):
+            for name, points in (("input", x), ("output", y)):
+                lines = "\n".join(" ".join(map(str, point)) for point in points)
+                sha.update(f"{name}\n{lines}\n".encode())
+        return sha.hexdigest()
+
+
+def read_data(inputs: object, outputs: object, *, token_level: bool = False) -> DataSet:
+    """Read and check a data set; every impossibility is found here, before any work starts."""
+    xs = _sequences("inputs", inputs)
+    ys = _sequences("outputs", outputs)
+    if len(xs) != len(ys):
+        raise InputError(
+            "outputs",
+            f"{len(ys)} entries",
+            f"must have one entry per input, {len(xs)}",
+            "pair every input with its output",
+        )
+    dimension = len(xs[0][0])
+    if dimension < 2:
+        raise InputError(
+            "inputs", "d = 1", "must have at least two coordinates", "append a zero to every token and target"
+        )
+    for argument, sequences in (("inputs", xs), ("outputs", ys)):
+        _check_dimension(argument, sequences, dimension)
+    if token_level:
+        xs, ys, notes, repeated = _pair_tokens(xs, ys)
+    else:
+        xs, ys, notes, repeated = _as_sets(xs, ys)
+    keep, more = _distinct_inputs(xs, ys, token_level)
+    return DataSet(tuple(xs[j] for j in keep), tuple(ys[j] for j in keep), token_level, tuple(notes + more), repeated)
+
+
+def _sequences(argument: str, value: object) -> list[tuple[Vector, ...]]:
+    entries = as_list(argument, value)
+    if not entries:
+        raise InputError(argument, "nothing", "must not be empty", "pass at least one sequence")
+    count = 0
+    result = []
+    for j, entry in enumerate(entries):
+        name = f"{argument}[{j}]"
+        points = as_list(name, entry)
+        if points and not _is_list(points[0]):
+            if argument == "inputs":
+                raise InputError(
+                    name, "a list of numbers", "must be a list of tokens", "each token is a list of d numbers"
+                )
+            points = [points]  # one output point may be given without the brackets of a set of one
+        if not points:
+            raise InputError(name, "an empty list", "must not be empty", "leave the sequence out or give it tokens")
+        result.append(tuple(read_vector(f"{name}[{i}]", point) for i, point in enumerate(points)))
+        count += len(points) * len(result[-1][0])
+        if count > _MOST_NUMBERS:
+            raise InputError(
+                argument, f"more than {_MOST_NUMBERS:,} numbers", "is too large to compile", "split the data set"
+            )
+    return result
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, (Sequence, np.ndarray, torch.Tensor, frozenset, set)) and not isinstance(
+        value, (str, bytes)
+    )
+
+
+def as_list(argument: str, value: object) -> list[object]:
+    if not _is_list(value):
+        raise InputError(argument, _brief(value), "must be a list", "pass a list of sequences of tokens")
+    if isinstance(value, (np.ndarray, torch.Tensor)):
+        if value.ndim == 0:
+            raise InputError(
+                argument, _brief(value), "must be a list", "pass an array with a token and a coordinate axis"
+            )
+        return list(value.tolist())
+    return list(value)  # type: ignore[call-overload, no-any-return]
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def read_vector(argument: str, value: object) -> Vector:
+    if isinstance(value, (set, frozenset)):
+        raise InputError(argument, _brief(value), "must be an ordered list of coordinates", "pass a list or a tuple")
+    numbers = as_list(argument, value)
+    if not numbers:
+        raise InputError(argument, "an empty list", "must have coordinates", "give every token d numbers")
+    return tuple(rational(argument, number) for number in numbers)
+
+
+def _check_dimension(argument: str, sequences: list[tuple[Vector, ...]], dimension: int) -> None:
+    for j, points in enumerate(sequences):
+        for i, point in enumerate(points):
+            if len(point) != dimension:
+                raise InputError(
+                    f"{argument}[{j}][{i}]",
+                    f"{len(point)} coordinates",
+                    f"must have {dimension} coordinates like inputs[0][0]",
+                    "give all tokens and targets the same dimension (pad targets with zeros)",
+                )
+
+
+_Sets = tuple[list[tuple[Vector, ...]], list[tuple[Vector, ...]], list[str], bool]
+
+
+def _as_sets(xs: list[tuple[Vector, ...]], ys: list[tuple[Vector, ...]]) -> _Sets:
+    notes = []
+    distinct_xs = [tuple(dict.fromkeys(x)) for x in xs]
+    distinct_ys = [tuple(dict.fromkeys(y)) for y in ys]
+    repeated = sum(len(a) < len(b) for a, b in zip(distinct_xs, xs, strict=True))
+    if repeated:
+        notes.append(f"{repeated} of {len(xs)} input sequences repeat tokens; they were compiled as sets")
+    for j, (x, y) in enumerate(zip(distinct_xs, distinct_ys, strict=True)):
+        if len(y) > len(x):
+            raise InputError(
+                f"outputs[{j}]",
+                f"{len(y)} distinct points for {len(x)} distinct tokens",
+                "must not have more points than its input has tokens",
+                "equal tokens stay equal in a transformer: add tokens or drop output points",
+            )
+    return distinct_xs, distinct_ys, notes, bool(repeated)
+
+
+def _pair_tokens(xs: list[tuple[Vector, ...]], ys: list[tuple[Vector, ...]]) -> _Sets:
+    distinct_xs, distinct_ys, notes, repeated = [], [], [], 0
+    for j, (x, y) in enumerate(zip(xs, ys, strict=True)):
+        if len(x) != len(y):
+            raise InputError(
+                f"outputs[{j}]", f"{len(y)} points", f"must have one image per token, {len(x)}", "pair every token"
+            )
+        image: dict[Vector, Vector] = {}
+        for i, (token, target) in enumerate(zip(x, y, strict=True)):
+            if image.setdefault(token, target) != target:
+                raise InputError(
+                    f"outputs[{j}][{i}]",
+                    "two different images of one repeated token",
+                    "must agree on equal tokens",
+                    "equal tokens stay equal in a transformer: give them one image",
+                )
+        repeated += len(image) < len(x)
+        distinct_xs.append(tuple(image))
+        distinct_ys.append(tuple(image.values()))
+    if repeated:
+        notes.append(f"{repeated} of {len(xs)} input sequences repeat tokens; they were compiled as sets")
+    return distinct_xs, distinct_ys, notes, bool(repeated)
+
+
+def _distinct_inputs(
+    xs: list[tuple[Vector, ...]], ys: list[tuple[Vector, ...]], token_level: bool
+) -> tuple[list[int], list[str]]:
+    seen: dict[frozenset[Vector], int] = {}
+    keep, dropped = [], 0
+    for j, x in enumerate(xs):
+        first = seen.setdefault(frozenset(x), j)
+        if first == j:
+            keep.append(j)
+            continue
+        if token_level:
+            same = dict(zip(x, ys[j], strict=True)) == dict(zip(xs[first], ys[first], strict=True))
+        else:
+            same = set(ys[j]) == set(ys[first])
+        if not same:
+            raise InputError(
+                "inputs",
+                f"inputs[{first}] and inputs[{j}], the same set of tokens with different outputs",
+                "must be pairwise different as sets",
+                "no transformer without positions can tell them apart: remove one or append a position coordinate",
+            )
+        dropped += 1
+    return keep, [f"{dropped} repeated pairs were dropped"] if dropped else []

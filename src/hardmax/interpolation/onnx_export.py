@@ -1,0 +1,136 @@
+"""The network as an ONNX graph, written node by node, for any runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import MissingExtraError
+from ..files import write_bytes
+from .arrays import stacked
+from .numbers import to_float
+
+if TYPE_CHECKING:
+    from .network import ExactTransformer
+
+_OPSET = 18
+
+
+def write_onnx(network: ExactTransformer, path: Path, *, single_precision: bool = False) -> Path:
+    """Write a graph with inputs ``tokens`` (batch, token, d) and ``mask`` (batch, token) and output ``moved``.
+
+    ``mask`` is true on real tokens; what padding becomes is of no interest.
+    """
+    try:
+        import onnx
+    except ImportError:
+        raise MissingExtraError("onnx", "onnx", "writing ONNX files") from None
+    model = _Graph(network, np.dtype(np.float32 if single_precision else np.float64)).model()
+    onnx.checker.check_model(model)
+    return write_bytes(path, model.SerializeToString())
+
+
+class _Graph:
+    """Nodes and constants of one network; every method returns the name of what it computes."""
+
+    def __init__(self, network: ExactTransformer, dtype: np.dtype[Any]) -> None:
+        self.arrays = stacked(network.blocks, network.dimension)
+        self.blocks = network.blocks
+        self.dimension = network.dimension
+        self.temperature = None if network.temperature is None else to_float(network.temperature)
+        self.dtype = dtype
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, value: Any) -> str:
+        from onnx import numpy_helper
+
+        array = np.asarray(value)
+        if array.dtype.kind == "f":
+            array = array.astype(self.dtype)
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        return name
+
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        from onnx import helper
+
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def model(self) -> Any:
+        from onnx import TensorProto, helper
+
+        kind = TensorProto.DOUBLE if self.dtype == np.float64 else TensorProto.FLOAT
+        shape: list[str | int | None] = ["batch", "token", self.dimension]
+        real = self.node("Cast", "mask", to=kind)
+        column = self.node("Unsqueeze", real, self.constant(np.array([2])))
+        absent = self.node("Not", self.node("Unsqueeze", "mask", self.constant(np.array([1]))))
+        x = "tokens"
+        for k in range(len(self.blocks)):
+            x = self._attention(k, self._feed_forward(k, x), column, absent)
+        self.nodes.append(helper.make_node("Identity", [x], ["moved"]))
+        graph = helper.make_graph(
+            self.nodes,
+            "hardmax",
+            [
+                helper.make_tensor_value_info("tokens", kind, shape),
+                helper.make_tensor_value_info("mask", TensorProto.BOOL, ["batch", "token"]),
+            ],
+            [helper.make_tensor_value_info("moved", kind, shape)],
+            self.constants,
+        )
+        return helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", _OPSET)], producer_name="hardmax", ir_version=8
+        )
+
+    def _feed_forward(self, k: int, x: str) -> str:
+        a, count = self.arrays, len(self.blocks[k].neurons)
+        kept = self._scaled(x, float(a["eta"][k]))
+        if not count:
+            return kept or self._zero(x)
+        level = self.node(
+            "Add", self.node("MatMul", x, self.constant(a["U"][k, :count].T)), self.constant(a["b"][k, :count])
+        )
+        moved = self.node("MatMul", self.node("Relu", level), self.constant(a["W"][k, :, :count].T))
+        return self.node("Add", kept, moved) if kept else moved
+
+    def _attention(self, k: int, x: str, column: str, absent: str) -> str:
+        block, a = self.blocks[k], self.arrays
+        kept = self._scaled(x, float(a["rho"][k]))
+        if not block.V:
+            return kept or self._zero(x)
+        value = self.node("MatMul", x, self.constant(a["V_right"][k, : len(block.V)].T))
+        if not block.B:
+            axis = self.constant(np.array([1]))
+            total = self.node("ReduceSum", self.node("Mul", value, column), axis, keepdims=1)
+            mean = self.node("Div", total, self.node("ReduceSum", column, axis, keepdims=1))
+        else:
+            mean = self.node("MatMul", self._weights(k, x, absent), value)
+        moved = self.node("MatMul", mean, self.constant(a["V_left"][k, : len(block.V)]))
+        return self.node("Add", kept or self._zero(x), moved)
+
+    def _weights(self, k: int, x: str, absent: str) -> str:
+        rank, a = len(self.blocks[k].B), self.arrays
+        query = self.node("MatMul", x, self.constant(a["B_right"][k, :rank].T))
+        key = self.node("MatMul", x, self.constant(a["B_left"][k, :rank].T))
+        score = self.node("MatMul", query, self.node("Transpose", key, perm=[0, 2, 1]))
+        score = self.node("Where", absent, self.constant(np.array(-np.inf)), score)
+        if self.temperature is not None:
+            return self.node("Softmax", self.node("Div", score, self.constant(np.array(self.temperature))), axis=-1)
+        last = self.constant(np.array([2]))
+        best = self.node("Equal", score, self.node("ReduceMax", score, last, keepdims=1))
+        chosen = self.node("CastLike", best, self.constant(np.array(0.0)))
+        return self.node("Div", chosen, self.node("ReduceSum", chosen, last, keepdims=1))
+
+    def _scaled(self, x: str, factor: float) -> str:
+        """``factor * x``; nothing for zero, so that what is dropped cannot leave rounding behind."""
+        if factor == 0.0:
+            return ""
+        return x if factor == 1.0 else self.node("Mul", x, self.constant(np.array(factor)))
+
+    def _zero(self, x: str) -> str:
+        return self.node("Mul", x, self.constant(np.array(0.0)))

@@ -1,0 +1,151 @@
+"""The commands ``interpolate`` and ``verify``, on good files, bad files and touched files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pandas as pd
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from hardmax.cli import interpolate as command
+from hardmax.errors import FileError, HardmaxError, InputError
+from hardmax.interpolation import ExactTransformer
+from hardmax.interpolation.construction import Construction
+
+GOOD = {"inputs": [[[0, 0], [1, "3/8"]], [[0, 0], [0.1, 1]]], "outputs": [[[1, 2]], [[0.5, 2], [3, 3]]]}
+
+
+def run(*arguments: object) -> Any:
+    app = typer.Typer()
+    command.register(app)
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def write(path: Path, record: object) -> Path:
+    path.write_text(json.dumps(record))
+    return path
+
+
+def test_names_match_the_library() -> None:
+    assert get_args(Construction) == command.CONSTRUCTIONS
+
+
+def test_json_to_network_and_back(tmp_path: Path) -> None:
+    result = run(
+        "interpolate", write(tmp_path / "data.json", GOOD), "-o", tmp_path / "net", "--onnx", tmp_path / "n.onnx"
+    )
+    assert result.exit_code == 0, result.output
+    assert "PROVED" in result.output
+    assert (tmp_path / "n.onnx").stat().st_size > 0
+    net = ExactTransformer.load(tmp_path / "net")
+    assert str(net.data.inputs[1][1][0]) == "1/10"
+    assert run("verify", tmp_path / "net").exit_code == 0
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_long_form_with_outputs(tmp_path: Path, suffix: str) -> None:
+    tokens = pd.DataFrame({"sequence": ["a", "a", "b"], "token": [1, 0, 0], "x": [0.5, 1.0, 2.0], "y": [0.0, 3.0, 1.0]})
+    targets = pd.DataFrame({"sequence": ["b", "a"], "token": [0, 0], "x": [7.0, 8.0], "y": [9.0, 1.0]})
+    paths = [tmp_path / f"{name}.{suffix}" for name in ("tokens", "targets")]
+    for table, path in zip((tokens, targets), paths, strict=True):
+        table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
+    result = run("interpolate", paths[0], "--outputs", paths[1], "-o", tmp_path / "net", "--softmax", "1/2")
+    assert result.exit_code == 0, result.output
+    net = ExactTransformer.load(tmp_path / "net")
+    assert [[str(c) for c in x] for x in net.data.inputs[0]] == [["1", "3"], ["1/2", "0"]]
+    assert str(net.data.outputs[0][0][0]) == "8"
+    assert str(net.temperature) == "1/2"
+
+
+def test_labels(tmp_path: Path) -> None:
+    csv = tmp_path / "data.csv"
+    csv.write_text("sequence,token,x,y,label\n1,0,0,0,cat\n1,1,1,0,cat\n2,0,0,0,dog\n")
+    assert run("interpolate", csv, "-o", tmp_path / "net").exit_code == 0
+    assert ExactTransformer.load(tmp_path / "net").predict([[[0, 0]]]) == ["dog"]
+    record = {"inputs": GOOD["inputs"], "labels": [1, 2]}
+    assert run("interpolate", write(tmp_path / "l.json", record), "-o", tmp_path / "n2").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("{", FileError, "is not JSON"),
+        ("[]", FileError, 'must be an object with "inputs"'),
+        ('{"inputs": []}', FileError, 'either "outputs" or "labels"'),
+        ('{"inputs": 3, "outputs": []}', FileError, "field inputs must be a list"),
+        ('{"inputs": [[[0, 1]]], "outputs": [[[NaN, 1]]]}', InputError, "must be a finite number"),
+        ('{"inputs": [[[0, 1]], [[0, 1]]], "outputs": [[[1, 1]], [[2, 2]]]}', InputError, "inputs.0. and inputs.1."),
+        ('{"inputs": [[[0, 1e999999]]], "outputs": [[[1, 1]]]}', InputError, "must be a finite number"),
+    ],
+)
+def test_bad_json_leaves_nothing_behind(tmp_path: Path, text: str, error: type[HardmaxError], message: str) -> None:
+    path = tmp_path / "data.json"
+    path.write_text(text)
+    result = run("interpolate", path, "-o", tmp_path / "net")
+    assert isinstance(result.exception, error)
+    with pytest.raises(error, match=message):
+        raise result.exception
+    assert [p.name for p in tmp_path.iterdir()] == ["data.json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sequence,x\n1,0\n", "no column token"),
+        ("sequence,token\n1,0\n", "holds no coordinates"),
+        ("sequence,token,x,y\n1,0,1,1\n", "no column label"),
+        ("sequence,token,x,y,label\n1,0,1,1,a\n1,1,2,2,b\n", "has two labels"),
+    ],
+)
+def test_bad_tables(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    with pytest.raises(FileError, match=message):
+        raise run("interpolate", path, "-o", tmp_path / "net").exception  # type: ignore[misc]
+
+
+def test_other_bad_files(tmp_path: Path) -> None:
+    good = write(tmp_path / "data.json", GOOD)
+    for arguments, message in (
+        ((tmp_path / "no.json",), "does not exist"),
+        ((tmp_path / "no.csv",), "does not exist"),
+        ((tmp_path / "data.xls",), "names no format"),
+        ((good, "--outputs", good), "holds inputs and outputs together"),
+    ):
+        with pytest.raises(FileError, match=message):
+            raise run("interpolate", *arguments, "-o", tmp_path / "net").exception  # type: ignore[misc]
+    assert not (tmp_path / "net").exists()
+    good_file = tmp_path / "taken"
+    good_file.write_text("")
+    assert isinstance(run("interpolate", good, "-o", good_file).exception, FileError)
+
+
+def test_sequences_of_the_two_files_must_match(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("sequence,token,x,y\n1,0,1,1\n2,0,2,2\n")
+    (tmp_path / "b.csv").write_text("sequence,token,x,y\n1,0,1,1\n3,0,2,2\n")
+    with pytest.raises(FileError, match="sequence 3 is in one of the two files only"):
+        raise run("interpolate", tmp_path / "a.csv", "--outputs", tmp_path / "b.csv", "-o", tmp_path / "n").exception  # type: ignore[misc]
+
+
+def test_verify_says_no_and_which_sequence(tmp_path: Path) -> None:
+    record = {"inputs": [[[k, 0], [k, 1]] for k in range(4)], "outputs": [[[k, k]] for k in range(4)]}
+    run("interpolate", write(tmp_path / "data.json", record), "-o", tmp_path / "net")
+    path = tmp_path / "net" / "network.json"
+    saved = json.loads(path.read_text())
+    saved["data"]["outputs"][2] = [["5", "5"]]
+    path.write_text(json.dumps(saved))
+    result = run("verify", tmp_path / "net")
+    assert result.exit_code == 1
+    assert "sequence 2: " in result.output
+    assert run("verify", tmp_path / "net", "--quiet").output == ""
+
+
+def test_help_teaches() -> None:
+    text = run("interpolate", "--help").output
+    assert "sequence" in text
+    assert "labels" in text
+    assert "verify" in text

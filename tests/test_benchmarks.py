@@ -1,0 +1,50 @@
+"""The benchmarks measure what they say: rivals search for the same thing, tables and checks read as meant."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from benchmarks._measure import growth
+from benchmarks._rivals import RIVALS, Rival, tokens
+from benchmarks._table import Check, Report
+
+from hardmax.attention.reference import dense_choice
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_rivals_search_for_the_largest_score(name: str) -> None:
+    points = tokens("gaussian", 300, 3)
+    choice = dense_choice(torch.from_numpy(points), torch.from_numpy(points), 1e-6)
+    asked = np.arange(0, 300, 7)
+    rival = Rival(1.0, asked, RIVALS[name](points)(points[asked]))
+    assert rival.wrong(choice) == 0
+    assert rival.extrapolated
+
+
+def test_wrong_answers_are_counted() -> None:
+    points = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, -1.0]], dtype=torch.float64)
+    choice = dense_choice(points, points, 1e-14)
+    # The first token listens to all three alike, the others each to one.
+    assert Rival(1.0, np.arange(3), np.array([2, 1, 1])).wrong(choice) == pytest.approx(1 / 3)
+
+
+def test_checks_say_whether_a_target_was_reached() -> None:
+    assert str(Check("speed", 31.0, 30.0, unit="times")).startswith("PASS    speed: 31 times (target >= 30 times)")
+    assert str(Check("memory", 1200.0, 1000.0, at_least=False, unit="MB")).startswith("missed  memory: 1,200 MB")
+
+
+def test_a_report_is_data_first() -> None:
+    report = Report("Title", ["case", "seconds"], [["a", 0.01234], ["longer", None]], ["note"], [Check("x", 1.0, 2.0)])
+    text = str(report)
+    assert "0.0123" in text
+    assert "note" in text
+    data = report.as_data()
+    assert data["rows"] == [["a", 0.01234], ["longer", None]]
+    assert data["checks"] == [
+        {"what": "x", "value": 1.0, "target": 2.0, "at_least": True, "unit": "x", "passed": False}
+    ]
+
+
+def test_growth_is_the_exponent() -> None:
+    assert growth(2.0, 2000.0, 10) == pytest.approx(3.0)
