@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from hardmax.attention.layer import HardmaxLayer
 from hardmax.dynamics.simulate import simulate
@@ -151,3 +152,15 @@ def test_a_run_that_never_leaves_has_no_escape() -> None:
     assert found.escape_time is None
     assert found.escape is None
     assert found.expected_escape_time is None
+
+
+def test_tensors_of_either_precision_do() -> None:
+    tokens = torch.tensor(circle_quantiles(200).points, dtype=torch.float32)
+    run = simulate(tokens, SphereFlow(B_A, V_A, 10.0), time=4.0, step=0.1, weights=torch.ones(200))
+    found = phases(run)
+    assert found.method == "atoms"
+    assert found.distances[-1] < found.distances[0]
+    assert lyapunov(run).order.shape == (41,)
+    law = low_temperature_limit(tokens, B_A, V_A)
+    assert isinstance(law.positions, torch.Tensor)
+    assert rates(law).pointwise == pytest.approx(0.5)

@@ -20,6 +20,7 @@ import torch
 from ..dynamics.flows import FlowStep
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
+from ..geometry.reading import plain
 from ..shapes import PerToken, Square, Tokens
 from .flow import SphereFlow
 
@@ -52,7 +53,7 @@ def flow_of(run: Trajectory) -> SphereFlow:
 
 def states_of(run: Trajectory) -> torch.Tensor:
     """Kept states as a float64 tensor on the CPU."""
-    return torch.as_tensor(np.asarray(run.tokens), dtype=torch.float64)
+    return torch.as_tensor(plain(run.tokens), dtype=torch.float64)
 
 
 def weights_of(run: Trajectory) -> PerToken:
@@ -60,7 +61,7 @@ def weights_of(run: Trajectory) -> PerToken:
     if run.weights is None:
         n = run.tokens.shape[1]
         return torch.full((n,), 1 / n, dtype=torch.float64)
-    mass = torch.as_tensor(np.asarray(run.weights), dtype=torch.float64)
+    mass = torch.as_tensor(plain(run.weights), dtype=torch.float64)
     return mass / mass.sum()
 
 

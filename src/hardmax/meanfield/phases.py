@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from ..dynamics.trajectory import Trajectory
+from ..geometry.reading import plain
 from ..inputs import as_number
 from .energy import flow_of, states_of, weights_of
 from .limit import LowTemperatureLimit, low_temperature_limit
@@ -182,7 +183,7 @@ def _distances(
     run: Trajectory, states: np.ndarray, mass: np.ndarray, limit: LowTemperatureLimit, method: str
 ) -> tuple[np.ndarray, list[Transport]]:
     times = np.asarray(run.times)
-    target = np.asarray(limit.positions, dtype=np.float64)
+    target = plain(limit.positions).astype(np.float64)
 
     def compare(k: int) -> Transport:
         return wasserstein(states[k], target, first_weights=mass, second_weights=mass, method=method)

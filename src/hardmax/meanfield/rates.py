@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..shapes import Array
+from ..geometry.reading import plain
 from .limit import LowTemperatureLimit
 
 _ALIGNED = 1e-8
@@ -58,7 +58,7 @@ def rates(limit: LowTemperatureLimit) -> Rates:
     (0.5, 0.5, 1.0)
     """
     leading, B = limit.leading, limit.B
-    lengths = np.linalg.norm(_plain(limit.positions) @ B.T, axis=1)
+    lengths = np.linalg.norm(plain(limit.positions).astype(np.float64) @ B.T, axis=1)
     b_1 = float(np.linalg.norm(B @ leading.basis, 2))
     if leading.second is None:
         still = np.full(len(lengths), math.inf)
@@ -66,10 +66,6 @@ def rates(limit: LowTemperatureLimit) -> Rates:
     b_2 = float(np.linalg.norm(B @ leading.second_basis, 2))
     in_transport = min(leading.dimension * leading.gap / (2 * b_2), leading.gap / b_1)
     return Rates(leading.gap / lengths, leading.gap / b_1, in_transport, _escape(limit))
-
-
-def _plain(positions: Array) -> np.ndarray:
-    return np.asarray(positions, dtype=np.float64)
 
 
 def _escape(limit: LowTemperatureLimit) -> float | None:
