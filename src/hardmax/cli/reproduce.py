@@ -13,6 +13,7 @@ def register(app: typer.Typer) -> None:
     papers = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
     papers.command()(clustering)
     papers.command()(interpolation)
+    papers.command()(meanfield)
     app.add_typer(papers, name="reproduce", help="Make the figures and tables of the papers.")
 
 
@@ -32,6 +33,27 @@ def clustering(
     [cyan]hardmax reproduce clustering --quick --output figures[/cyan]
     """
     from ..reproduce.clustering import PAGE, reproduce
+
+    reproduce(output, quick=quick)
+    typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")
+
+
+def meanfield(
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figures and tables.")] = Path(
+        "out/meanfield"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer tokens and temperatures, in seconds.")] = False,
+) -> None:
+    """Concentration, metastability and the terminal phase at low temperature (after arXiv 2605.10931).
+
+    [bold]Examples[/bold]
+
+    [dim]# everything, in out/meanfield, in about a minute[/dim]
+    [cyan]hardmax reproduce meanfield[/cyan]
+    [dim]# fewer tokens and temperatures[/dim]
+    [cyan]hardmax reproduce meanfield --quick[/cyan]
+    """
+    from ..reproduce.meanfield import PAGE, reproduce
 
     reproduce(output, quick=quick)
     typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")
