@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from .storage.to_disk import ToDisk as ToDisk
     from .storage.trajectories import load as load
     from .storage.trajectories import save as save
+    from .text.classifier import LeaderClassifier as LeaderClassifier
+    from .text.explanation import Explanation as Explanation
 
 _MODULE_OF = {
     "AbstractLayer": "attention.layer",
@@ -75,12 +77,14 @@ _MODULE_OF = {
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
     "Every": "dynamics.rules",
+    "Explanation": "text.explanation",
     "FeedForwardLayer": "attention.layer",
     "FileError": "errors",
     "Finding": "geometry.findings",
     "HardmaxError": "errors",
     "HardmaxLayer": "attention.layer",
     "InputError": "errors",
+    "LeaderClassifier": "text.classifier",
     "Leaders": "geometry.leaders",
     "Leadership": "dynamics.leadership",
     "MissingExtraError": "errors",

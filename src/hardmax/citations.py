@@ -69,7 +69,7 @@ PAPERS = {
 }
 
 # Which paper stands behind which part of the package.
-_PAPER_OF_PART = dict.fromkeys(("attention", "dynamics", "geometry", "polytopes"), "clustering")
+_PAPER_OF_PART = dict.fromkeys(("attention", "dynamics", "geometry", "polytopes", "text"), "clustering")
 
 
 def citation(obj: object = None) -> str:
