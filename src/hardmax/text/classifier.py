@@ -27,7 +27,7 @@ from ..randomness import seeded
 from .checkpoints import Checkpoint
 from .counts import chi2, class_presence, damped, log_odds
 from .explanation import Explanation
-from .models import load_model, save_model
+from .model_files import load_model, save_model
 from .network import Network, start_from_evidence
 from .recipes import Recipe, recipe_with
 from .texts import as_texts, warn_of_unknown

@@ -75,6 +75,17 @@ class Network:
             final = after(start, path, self.alpha, self.depth)
         return self.bias + self._pooled(final, self.masses(start, documents), documents) @ self.decoder.T, path
 
+    def shares_and_values(self, documents: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Course]:
+        """Logits; the share of each word in its document's mass; what its final position says; who followed whom."""
+        start = embedding(torch.from_numpy(documents.columns), self.embedding)
+        path = self.course(start.numpy(), documents.starts)
+        values = after(start, path, self.alpha, self.depth) @ self.decoder.T
+        mass, document = self.masses(start, documents), torch.from_numpy(documents.document)
+        total = mass.new_full((documents.size,), self.resting_mass).index_add(0, document, mass)
+        shares = mass / total[document].clamp_min(_TINY)
+        logits = self.bias.expand(documents.size, -1).index_add(0, document, shares[:, None] * values)
+        return logits, shares, values, path
+
     def course(self, start: np.ndarray, starts: np.ndarray) -> Course:
         """Who follows whom."""
         return course(start, starts, alpha=float(self.alpha.detach()), depth=self.depth)
