@@ -160,7 +160,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if texts is None:
             X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
             check_non_negative(X, type(self).__name__)
-            counts = sparse.csr_matrix(X)
+            counts = _counts(X)
         else:
             counts = self._learn_words(texts, recipe)
         check_classification_targets(labels)
@@ -229,12 +229,15 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.columns_ = np.arange(rows.table.shape[1])
         if hasattr(self, "vocabulary_"):
             self.n_features_in_ = len(self.columns_)
-        rows.table = self._weighed(rows.table[:, self.columns_], recipe)
+        if len(self.columns_) < rows.table.shape[1]:
+            rows.table = rows.table[:, self.columns_]
+        rows.table = self._weighed(rows.table, recipe)
         rows.weights = rows.weights / rows.weights.mean()
         training = rows.take(np.flatnonzero(~aside))
         held_out = rows.take(np.flatnonzero(aside)) if aside.any() else None
         network = self._start(presence, sizes, recipe, rng).to(torch.float32)
-        kept = Checkpoint(self.checkpoint, _fingerprint(rows, recipe, self.seed_))
+        kept = Checkpoint(self.checkpoint, _fingerprint(rows, recipe, self.seed_) if self.checkpoint else "")
+        del rows
         done = train(
             network,
             training,
@@ -292,12 +295,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _weighed(self, counts: sparse.csr_matrix, recipe: Recipe) -> sparse.csr_matrix:
         """What the counts weigh, with a padding word where the recipe has one."""
-        table = counts.astype(np.float64)
+        table = counts.copy()
         if recipe.cut is not None and hasattr(self, "vocabulary_"):
             missing = np.maximum(recipe.cut - np.asarray(table.sum(axis=1)).ravel(), 0)
             missing[np.diff(table.indptr) == 0] = 0  # a text without a word stays without one
             table = sparse.hstack([table, sparse.csr_matrix(missing[:, None])], format="csr")
-        table.sort_indices()
         table.eliminate_zeros()
         if recipe.masses == "norm":
             table.data = damped(table.data)
@@ -312,8 +314,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if texts is None:
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
             check_non_negative(X, type(self).__name__)
-            return self._weighed(sparse.csr_matrix(X)[:, self.columns_], self.recipe_)
-        table = self._weighed(self.vocabulary_.count(texts, self.tokeniser_), self.recipe_)
+            return self._weighed(_counts(X)[:, self.columns_], self.recipe_)
+        table = self._weighed(self.vocabulary_.count(texts, self.tokeniser_).astype(np.float64), self.recipe_)
         if warn:
             warn_of_unknown(table)
         return table
@@ -404,6 +406,13 @@ def _as_rows(document: Any) -> Any:
         return document
     row = np.asarray(document)
     return row if row.dtype.kind in "USO" else np.atleast_2d(row)
+
+
+def _counts(X: Any) -> sparse.csr_matrix:
+    """A table of our own, each entry once."""
+    table = sparse.csr_matrix(X, copy=True)
+    table.sum_duplicates()
+    return table
 
 
 def _labels(X: Any, y: Any, texts: list[str] | None) -> np.ndarray:

@@ -96,13 +96,15 @@ def _on_the_line(x: np.ndarray, starts: np.ndarray) -> np.ndarray:
 def _choose(positions: np.ndarray, starts: np.ndarray, asking: np.ndarray, follows: np.ndarray) -> None:
     """Write into ``follows`` whom the words at the places ``asking`` (increasing) attend to."""
     borders = np.searchsorted(asking, starts)
+    # A transposed copy, because a product of an array with its own transpose takes a much slower way in BLAS.
+    columns = np.ascontiguousarray(positions.T)
     for document in np.flatnonzero(np.diff(borders)):
         start, stop = starts[document], starts[document + 1]
         words = positions[start:stop]
         some = asking[borders[document] : borders[document + 1]]
         whole = len(some) == stop - start
         if stop - start <= _LARGE:
-            best = ((words if whole else positions[some]) @ words.T).argmax(axis=1)
+            best = ((words if whole else positions[some]) @ columns[:, start:stop]).argmax(axis=1)
         else:
             points = torch.from_numpy(np.ascontiguousarray(words, dtype=np.float64))
             queries = points if whole else points[torch.from_numpy(some - start)]

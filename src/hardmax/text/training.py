@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from ..progress import Ticker
+from .adam import Adam
 from .counts import batch
 from .network import Network
 from .recipes import Recipe
@@ -73,10 +74,10 @@ def train(
     """
     learned = [name for name in network.parameters() if name != "raw_alpha" or recipe.learn_alpha]
     parameters = {name: network.parameters()[name].requires_grad_(True) for name in learned}
-    moments = {f"{kind}.{name}": torch.zeros_like(p) for name, p in parameters.items() for kind in ("mean", "square")}
+    moments = Adam.moments_for(parameters)
     state = resume({**{name: p.data for name, p in parameters.items()}, **moments})
     epochs, steps = number_of_epochs(recipe, len(rows.labels)), math.ceil(len(rows.labels) / recipe.batch_size)
-    adam = _adam(parameters, moments, state.epoch * steps, recipe.learning_rate)
+    adam = Adam(parameters, moments, state.epoch * steps)
     with Ticker("training", epochs * steps, progress=progress) as ticker:
         ticker.advance(state.epoch * steps)
         while state.epoch < epochs and (patience is None or held_out is None or state.waited < patience):
@@ -102,24 +103,11 @@ def train(
     return state
 
 
-def _adam(
-    parameters: dict[str, torch.Tensor], moments: dict[str, torch.Tensor], steps: int, rate: float
-) -> torch.optim.Adam:
-    adam = torch.optim.Adam(parameters.values(), lr=rate, fused=True)
-    for name, parameter in parameters.items():
-        adam.state[parameter] = {
-            "step": torch.tensor(float(steps)),
-            "exp_avg": moments[f"mean.{name}"],
-            "exp_avg_sq": moments[f"square.{name}"],
-        }
-    return adam
-
-
 def _epoch(
     network: Network,
     rows: Rows,
     recipe: Recipe,
-    adam: torch.optim.Adam,
+    adam: Adam,
     rng: np.random.Generator,
     span: tuple[int, int],
     ticker: Ticker,
@@ -132,14 +120,11 @@ def _epoch(
         some = order[begin : begin + recipe.batch_size]
         part = rows.table[some]
         documents = batch(part, keep=_survivors(part, recipe.dropout, rng))
-        for group in adam.param_groups:
-            group["lr"] = recipe.learning_rate * (max(_LEAST_RATE, 1 - step / last) if recipe.decay else 1.0)
         logits, course = network.forward(documents)
         labels = torch.from_numpy(rows.labels[some])
         loss = (losses(logits, labels) * torch.from_numpy(rows.weights[some]).to(logits.dtype)).mean()
-        adam.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        adam.step()
+        adam.step(recipe.learning_rate * (max(_LEAST_RATE, 1 - step / last) if recipe.decay else 1.0))
         step, seen = step + 1, seen + len(some)
         total["loss"] += float(loss.detach()) * len(some)
         total["accuracy"] += float((winners(logits.detach()) == labels).sum())

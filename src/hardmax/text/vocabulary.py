@@ -67,7 +67,7 @@ class Vocabulary:
         flat, starts = _flatten(texts, tokeniser, index.__getitem__)
         counts = _table(flat, starts, len(index))
         kept = np.flatnonzero(_frequency(counts) >= min_df)
-        renumbered = np.full(len(index), -1, dtype=np.int64)
+        renumbered = np.full(len(index), -1, dtype=np.int32)
         renumbered[kept] = np.arange(len(kept))
         names = list(index)
         known = tuple(names[k] for k in kept)
@@ -79,13 +79,13 @@ class Vocabulary:
             # A gram in min_df texts occurs at least min_df times: one cheap cut before the texts are counted.
             where, unique = pd.factorize(codes)
             enough = (np.bincount(where, minlength=len(unique)) >= min_df) & (unique >= 0)
-            grams = np.full(len(unique), -1, dtype=np.int64)
+            grams = np.full(len(unique), -1, dtype=np.int32)
             grams[enough] = np.arange(enough.sum())
             previous = grams[where]
             table = _table(previous, starts, int(enough.sum()))
             frequent = _frequency(table) >= min_df
             unique = unique[enough][frequent]
-            again = np.full(len(frequent) + 1, -1, dtype=np.int64)
+            again = np.full(len(frequent) + 1, -1, dtype=np.int32)
             again[:-1][frequent] = np.arange(frequent.sum())
             previous = again[previous]
             tables.append(table[:, frequent])
@@ -169,11 +169,11 @@ class Vocabulary:
 
 def _flatten(texts: Sequence[str], tokeniser: Tokeniser, number: Callable[[str], int]) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of all words, text after text, and where each text starts."""
-    numbers, starts = array("q"), [0]
+    numbers, starts = array("i"), [0]
     for text in texts:
         numbers.extend(map(number, tokeniser(text)))
         starts.append(len(numbers))
-    return np.array(numbers, dtype=np.int64), np.array(starts, dtype=np.int64)
+    return np.array(numbers, dtype=np.int32), np.array(starts, dtype=np.int64)
 
 
 def _looked_up(columns: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -189,7 +189,7 @@ def _codes(previous: np.ndarray, flat: np.ndarray, starts: np.ndarray, base: int
     """
     codes = np.full(len(flat), -1, dtype=np.int64)
     known = (previous[:-1] >= 0) & (flat[1:] >= 0)
-    codes[1:][known] = previous[:-1][known] * base + flat[1:][known]
+    codes[1:][known] = previous[:-1][known].astype(np.int64) * base + flat[1:][known]
     codes[starts[:-1][starts[:-1] < len(flat)]] = -1
     return codes
 
