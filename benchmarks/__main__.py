@@ -9,6 +9,7 @@ import pkgutil
 from pathlib import Path
 
 import benchmarks
+from hardmax.files import write_text
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
         print(f"{report}\n", flush=True)
         reports.append({"name": name, **report.as_data()})
     if asked.json is not None:
-        asked.json.write_text(json.dumps(reports, indent=1) + "\n", encoding="utf-8")
+        write_text(asked.json, json.dumps(reports, indent=1) + "\n")
 
 
 if __name__ == "__main__":

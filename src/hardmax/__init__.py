@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .dynamics.assumptions import Assumptions as Assumptions
     from .dynamics.equilibrium import Equilibrium as Equilibrium
     from .dynamics.equilibrium import equilibrium as equilibrium
+    from .dynamics.flows import AbstractFlow as AbstractFlow
+    from .dynamics.integrators import Adaptive as Adaptive
     from .dynamics.leadership import Leadership as Leadership
     from .dynamics.leadership import Ties as Ties
     from .dynamics.rules import Bound as Bound
@@ -55,21 +57,54 @@ if TYPE_CHECKING:
     from .geometry.listening import attention_at as attention_at
     from .geometry.theorem import check_assumptions as check_assumptions
     from .geometry.theorem import check_theorem as check_theorem
+    from .interpolation.certificate import Certificate as Certificate
+    from .interpolation.classification import classify_exactly as classify_exactly
+    from .interpolation.construction import interpolate as interpolate
+    from .interpolation.network import ExactTransformer as ExactTransformer
+    from .interpolation.verification import verify as verify
+    from .meanfield.energy import Lyapunov as Lyapunov
+    from .meanfield.energy import lyapunov as lyapunov
+    from .meanfield.exact import zero_temperature_solution as zero_temperature_solution
+    from .meanfield.flow import SphereFlow as SphereFlow
+    from .meanfield.flow import SphereHardmaxFlow as SphereHardmaxFlow
+    from .meanfield.limit import LowTemperatureLimit as LowTemperatureLimit
+    from .meanfield.limit import low_temperature_limit as low_temperature_limit
+    from .meanfield.measures import Measure as Measure
+    from .meanfield.measures import circle_quantiles as circle_quantiles
+    from .meanfield.measures import fibonacci_sphere as fibonacci_sphere
+    from .meanfield.measures import sphere_quadrature as sphere_quadrature
+    from .meanfield.measures import sphere_sample as sphere_sample
+    from .meanfield.occupancy import FewTokensWarning as FewTokensWarning
+    from .meanfield.occupancy import Occupancy as Occupancy
+    from .meanfield.occupancy import kernel_occupancy as kernel_occupancy
+    from .meanfield.phases import Phases as Phases
+    from .meanfield.phases import phases as phases
+    from .meanfield.rates import Rates as Rates
+    from .meanfield.rates import rates as rates
+    from .meanfield.spectrum import NoLimit as NoLimit
+    from .meanfield.spectrum import NoLimitError as NoLimitError
+    from .meanfield.transport import Transport as Transport
+    from .meanfield.transport import wasserstein as wasserstein
     from .outcomes import Ending as Ending
     from .outcomes import Outcome as Outcome
     from .polytopes import Polytope as Polytope
     from .storage.to_disk import ToDisk as ToDisk
     from .storage.trajectories import load as load
     from .storage.trajectories import save as save
+    from .sweeps import read_sweep as read_sweep
+    from .sweeps import sweep as sweep
     from .text.classifier import LeaderClassifier as LeaderClassifier
     from .text.explanation import Explanation as Explanation
 
 _MODULE_OF = {
+    "AbstractFlow": "dynamics.flows",
     "AbstractLayer": "attention.layer",
+    "Adaptive": "dynamics.integrators",
     "Assumptions": "dynamics.assumptions",
     "Attention": "geometry.listening",
     "Block": "attention.layer",
     "Bound": "dynamics.rules",
+    "Certificate": "interpolation.certificate",
     "Choice": "attention.choice",
     "Cluster": "geometry.clusters",
     "Clusters": "geometry.clusters",
@@ -77,8 +112,10 @@ _MODULE_OF = {
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
     "Every": "dynamics.rules",
+    "ExactTransformer": "interpolation.network",
     "Explanation": "text.explanation",
     "FeedForwardLayer": "attention.layer",
+    "FewTokensWarning": "meanfield.occupancy",
     "FileError": "errors",
     "Finding": "geometry.findings",
     "HardmaxError": "errors",
@@ -87,33 +124,60 @@ _MODULE_OF = {
     "LeaderClassifier": "text.classifier",
     "Leaders": "geometry.leaders",
     "Leadership": "dynamics.leadership",
+    "LowTemperatureLimit": "meanfield.limit",
+    "Lyapunov": "meanfield.energy",
+    "Measure": "meanfield.measures",
     "MissingExtraError": "errors",
+    "NoLimit": "meanfield.spectrum",
+    "NoLimitError": "meanfield.spectrum",
+    "Occupancy": "meanfield.occupancy",
     "Outcome": "outcomes",
+    "Phases": "meanfield.phases",
     "Polytope": "polytopes",
+    "Rates": "meanfield.rates",
     "SoftmaxLayer": "attention.layer",
+    "SphereFlow": "meanfield.flow",
+    "SphereHardmaxFlow": "meanfield.flow",
     "TheoremReport": "geometry.findings",
     "Ties": "dynamics.leadership",
     "ToDisk": "storage.to_disk",
     "Trajectory": "dynamics.trajectory",
+    "Transport": "meanfield.transport",
     "animate_tokens": "figures.animate",
     "attention_at": "geometry.listening",
     "check_assumptions": "geometry.theorem",
     "check_theorem": "geometry.theorem",
     "choose": "dynamics.simulate",
+    "circle_quantiles": "meanfield.measures",
     "citation": "citations",
+    "classify_exactly": "interpolation.classification",
     "clusters": "geometry.clusters",
     "draw": "figures.tokens",
     "draw_attention_geometry": "figures.attention",
     "draw_panels": "figures.tokens",
     "draw_tokens": "figures.tokens",
     "equilibrium": "dynamics.equilibrium",
+    "fibonacci_sphere": "meanfield.measures",
+    "interpolate": "interpolation.construction",
+    "kernel_occupancy": "meanfield.occupancy",
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
+    "low_temperature_limit": "meanfield.limit",
+    "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.matrices",
     "make_tokens": "datasets.laws",
+    "phases": "meanfield.phases",
+    "rates": "meanfield.rates",
+    "read_sweep": "sweeps",
     "save": "storage.trajectories",
     "save_figure": "figures.save",
     "simulate": "dynamics.simulate",
+    "sphere_quadrature": "meanfield.measures",
+    "sphere_sample": "meanfield.measures",
+    "sweep": "sweeps",
+    "verify": "interpolation.verification",
+    "wasserstein": "meanfield.transport",
+    "zero_temperature_solution": "meanfield.exact",
 }
 
 __all__ = ["__version__", *sorted(_MODULE_OF)]

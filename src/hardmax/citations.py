@@ -69,7 +69,11 @@ PAPERS = {
 }
 
 # Which paper stands behind which part of the package.
-_PAPER_OF_PART = dict.fromkeys(("attention", "dynamics", "geometry", "polytopes", "text"), "clustering")
+_PAPER_OF_PART = {
+    **dict.fromkeys(("attention", "dynamics", "geometry", "polytopes", "text"), "clustering"),
+    "interpolation": "interpolation",
+    "meanfield": "meanfield",
+}
 
 
 def citation(obj: object = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from fractions import Fraction
 
@@ -32,6 +33,18 @@ def make_runs() -> dict[str, hm.Trajectory | hm.Equilibrium]:
         "value matrix": hm.simulate(_POINTS, hm.HardmaxLayer(V=_MATRIX), depth=2),
         "softmax": hm.simulate(_POINTS, soft, depth=2),
         "block": hm.simulate(_POINTS, hm.Block(hm.HardmaxLayer(0.5), feed_forward), depth=2),
+        "flow on the sphere": hm.simulate(
+            _POINTS, hm.SphereFlow(_MATRIX, beta=3.0, normalise=True, few_tokens="ignore"), time=0.5, step=0.1
+        ),
+        "zero temperature, adaptive": hm.simulate(
+            _POINTS,
+            hm.SphereFlow(V=_MATRIX, beta=math.inf, normalise=True, precision="float32"),
+            time=0.2,
+            integrator=hm.Adaptive(1e-6),
+        ),
+        "hardmax on the sphere": hm.simulate(
+            _POINTS, hm.SphereHardmaxFlow(_MATRIX, normalise=True), time=0.5, integrator="rk4"
+        ),
         "tied tensors in float32": hm.simulate(_TIED, hm.HardmaxLayer(), depth=2),
         "limit": hm.equilibrium(_POINTS, hm.HardmaxLayer(0.5, _MATRIX)),
         "weighted limit": hm.equilibrium(_POINTS, hm.HardmaxLayer(0.5), weights=weights),

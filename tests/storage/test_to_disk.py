@@ -89,3 +89,15 @@ def test_names_and_steps_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(hm.FileError, match=r"missing does not exist: create it"):
         hm.simulate(_POINTS, _LAYERS["hardmax"], depth=2, keep=hm.ToDisk(tmp_path / "missing/run.zarr"))
     assert os.listdir(tmp_path) == []
+
+
+def test_a_flow_keeps_its_times(tmp_path):
+    points = hm.sphere_sample(40, 3, random_state=0).points
+    flow = hm.SphereFlow(beta=2.0)
+    whole = hm.simulate(points, flow, time=1.0, step=0.1)
+    last = hm.simulate(points, flow, time=1.0, step=0.1, keep=hm.ToDisk(tmp_path / "flow.zarr", every=4))
+    loaded = hm.load(tmp_path / "flow.zarr")
+    assert loaded.layers.tolist() == [0, 4, 8, 10]
+    np.testing.assert_allclose(loaded.times, [0.0, 0.4, 0.8, 1.0])
+    np.testing.assert_array_equal(loaded.tokens, whole.tokens[[0, 4, 8, 10]])
+    assert last.times == pytest.approx([1.0])

@@ -12,6 +12,8 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     papers = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
     papers.command()(clustering)
+    papers.command()(interpolation)
+    papers.command()(meanfield)
     app.add_typer(papers, name="reproduce", help="Make the figures and tables of the papers.")
 
 
@@ -31,6 +33,48 @@ def clustering(
     [cyan]hardmax reproduce clustering --quick --output figures[/cyan]
     """
     from ..reproduce.clustering import PAGE, reproduce
+
+    reproduce(output, quick=quick)
+    typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")
+
+
+def meanfield(
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figures and tables.")] = Path(
+        "out/meanfield"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer tokens and temperatures, in seconds.")] = False,
+) -> None:
+    """Concentration, metastability and the terminal phase at low temperature (after arXiv 2605.10931).
+
+    [bold]Examples[/bold]
+
+    [dim]# everything, in out/meanfield, in about a minute[/dim]
+    [cyan]hardmax reproduce meanfield[/cyan]
+    [dim]# fewer tokens and temperatures[/dim]
+    [cyan]hardmax reproduce meanfield --quick[/cyan]
+    """
+    from ..reproduce.meanfield import PAGE, reproduce
+
+    reproduce(output, quick=quick)
+    typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")
+
+
+def interpolation(
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figures and tables.")] = Path(
+        "out/interpolation"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller networks and short training, in a minute.")] = False,
+) -> None:
+    """Exact interpolation (arXiv 2502.02270): the construction stage by stage, counts, errors, regularised training.
+
+    [bold]Examples[/bold]
+
+    [dim]# everything, in out/interpolation; the training takes minutes[/dim]
+    [cyan]hardmax reproduce interpolation[/cyan]
+    [dim]# the same figures from smaller networks and short training[/dim]
+    [cyan]hardmax reproduce interpolation --quick[/cyan]
+    """
+    from ..reproduce.interpolation import PAGE, reproduce
 
     reproduce(output, quick=quick)
     typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")

@@ -16,6 +16,8 @@ from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights
 from ..outcomes import Ending, Outcome
 from ..progress import Ticker
 from ..shapes import Array, ArrayLike, PerToken, Tokens
+from .flows import AbstractFlow, FlowStep, discretised
+from .integrators import AbstractIntegrator
 from .rules import InMemory, Keep, KeepRule, Moment, StopRule, finishing, keeping
 from .start import Started, refuse_swapped_axes, start
 from .trajectory import Trajectory
@@ -23,16 +25,19 @@ from .trajectory import Trajectory
 
 def simulate(
     tokens: ArrayLike,
-    layer: AbstractLayer,
+    layer: AbstractLayer | AbstractFlow,
     *,
-    depth: int,
+    depth: int | None = None,
+    time: float | None = None,
+    step: float | None = None,
+    integrator: str | AbstractIntegrator = "heun",
     keep: Keep = "all",
     stop: StopRule | Iterable[StopRule] = (),
     weights: ArrayLike | None = None,
     seconds: float | None = None,
     progress: bool | None = None,
 ) -> Trajectory:
-    """Run tokens through ``depth`` layers.
+    """Run tokens through ``depth`` layers, or along a flow for a ``time``.
 
     A :class:`HardmaxLayer` is run only until every token is decided; all later layers are closed form, so asking for
     layer 400 costs no more than asking for the limit.
@@ -42,9 +47,13 @@ def simulate(
     tokens
         Shape (token, coordinate). The result has the same kind, dtype and device; computation is in float64.
     layer
-        The layer to repeat.
+        The layer to repeat, or the flow to follow.
     depth
         Number of layers.
+    time, step, integrator
+        For flows instead of ``depth``: how long to follow it, the longest step (0.05 when left out), and
+        ``"euler"``, ``"residual"`` (residual + normalise, as in a transformer), ``"heun"``, ``"rk4"``, ``"adaptive"``
+        or an integrator such as ``Adaptive(tolerance=1e-10)``. Layers are counted in steps.
     keep
         Which layers to keep: ``"all"``, ``"last"``, ``Every(k)``, a list of layers, or a rule such as ``ToDisk``.
     stop
@@ -61,6 +70,12 @@ def simulate(
     >>> run.tokens.shape, run.leadership.leaders
     ((3, 3, 2), array([0, 2]))
     """
+    if isinstance(layer, AbstractFlow):
+        if depth is not None:
+            raise InputError("depth", depth, "is for layers, not for flows", "pass time=8.0 instead")
+        layer, depth = discretised(layer, time, step, integrator)
+    elif time is not None or step is not None:
+        raise InputError("time", time, "is for flows, not for layers", "pass depth=50 instead")
     if not isinstance(layer, AbstractLayer):
         raise InputError("layer", repr(layer), "must be a layer", "pass for example HardmaxLayer(alpha=0.5)")
     tensor, kind = as_tokens(tokens)
@@ -71,21 +86,27 @@ def simulate(
     keeper = keeping(keep, depth, tuple(tensor.shape))
     layer = layer.for_dtype(kind.dtype)
     tensor = tensor.to(torch.float64)
+    if isinstance(layer, FlowStep):
+        tensor = layer.admit(tensor, mass, kind.dtype)
     run = _Run(depth, keeper, rules, limit, progress)
     started = None
     with finishing(keeper) as finish:
         if isinstance(layer, HardmaxLayer) and layer.V is None:
             started = start(tensor, mass, layer)
             outcome = run.follow(started)
+        elif isinstance(layer, FlowStep):
+            outcome = layer.in_time(run.repeat(layer, tensor, mass), depth)
         else:
             refuse_swapped_axes(tensor, getattr(layer, "A", None) is not None)
             outcome = run.repeat(layer, tensor, mass)
+        layers = np.array(keeper.layers if isinstance(keeper, InMemory) else [], dtype=np.int64)
         return finish(
             Trajectory(
                 tokens=_stacked(keeper, kind, tensor),
-                layers=np.array(keeper.layers if isinstance(keeper, InMemory) else [], dtype=np.int64),
+                layers=layers,
                 outcome=outcome,
                 layer=layer,
+                times=layer.length * layers if isinstance(layer, FlowStep) else None,
                 weights=None if weights is None else kind.give_back(mass),
                 leadership=None if started is None else started.leadership(kind),
                 assumptions=None if started is None else started.assumptions,

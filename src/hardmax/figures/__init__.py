@@ -1,13 +1,19 @@
-"""Pictures: tokens and their leaders, the geometry of attention, results, and films."""
+"""Pictures: tokens and their leaders, the geometry of attention, results, the mean field, and films."""
 
 from ._style import new_figure as new_figure
 from .animate import animate_tokens as animate_tokens
 from .attention import draw_attention_geometry as draw_attention_geometry
+from .meanfield import draw_distances as draw_distances
+from .meanfield import draw_durations as draw_durations
+from .meanfield import draw_phase_diagram as draw_phase_diagram
+from .meanfield import draw_scaling as draw_scaling
 from .results import draw_cluster_sizes as draw_cluster_sizes
 from .results import draw_convergence as draw_convergence
 from .results import draw_layers_until_decided as draw_layers_until_decided
 from .save import figure_bytes as figure_bytes
 from .save import save_figure as save_figure
+from .sphere import draw_angles as draw_angles
+from .sphere import draw_sphere as draw_sphere
 from .tokens import draw as draw
 from .tokens import draw_panels as draw_panels
 from .tokens import draw_tokens as draw_tokens

@@ -145,7 +145,7 @@ def draw_loss_against_decay(runs: Sequence[RegularisedRun], ax: Axes | None = No
         ax.plot(eps, [run.final_objective for run in runs], color=PALETTE[2], lw=1.4, marker="s", ms=5, mec=INK)
         ax.annotate(
             r"loss + $\varepsilon\,\|\theta\|^2$", (eps[-1], runs[-1].final_objective), textcoords="offset points",
-            xytext=(-10, -14), ha="right", fontsize=9, color=PALETTE[2],
+            xytext=(0, -20), ha="right", fontsize=9, color=PALETTE[2],
         )  # fmt: skip
         ax.plot(eps, [run.final_loss for run in runs], color=PALETTE[0], lw=1.6, marker="o", ms=6, mec=INK)
         ax.annotate(

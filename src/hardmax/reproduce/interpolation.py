@@ -32,7 +32,7 @@ PAGE = "interpolation.html"
 CONSTRUCTIONS = ("paper", "witness", "conditioned", "leaders", "fewest")
 _SIZES, _QUICK_SIZES = (5, 10, 20, 40, 80, 160), (5, 10, 20)
 _TARGETS, _QUICK_TARGETS = (1, 2, 4, 8), (1, 3)
-_EPOCHS, _QUICK_EPOCHS = (50_000, 20_000), (400, 400)
+_EPOCHS, _QUICK_EPOCHS = (50_000, 50_000), (400, 400)
 """Epochs of the long run and of each run of the comparison."""
 _WIDE = 20
 """Sequences where the number of targets grows."""
@@ -103,6 +103,7 @@ def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: 
     tables = {
         "networks": _network_table(sizes),
         "softmax": _softmax_table(),
+        "training": _training_table([*runs, long_run]),
         "claims": _claims_table(sizes + widths, long_run, runs, quick=quick),
     }
     film = animate_network(interpolate(*example()), folder / "tokens.gif", progress=progress)
@@ -210,6 +211,22 @@ def _softmax_table() -> Table:
     return Table("Softmax attention, N = 8", columns, rows)
 
 
+def _training_table(runs: list[RegularisedRun]) -> Table:
+    rows = [
+        (
+            f"{run.eps:.0e}",
+            run.epochs[-1],
+            run.threshold,
+            run.reached_at or "not passed",
+            run.final_loss,
+            run.final_objective,
+        )
+        for run in runs
+    ]
+    columns = ("eps", "epochs", "threshold", "passed at epoch", "final loss", "final loss + penalty")
+    return Table("Regularised training, each eps from a fresh start", columns, rows)
+
+
 def _claims_table(trials: list[Trial], long_run: RegularisedRun, runs: list[RegularisedRun], *, quick: bool) -> Table:
     ours = [t for t in trials if t.construction != "paper"]
     note = "Training was cut short: run without --quick for the claims about it." if quick else ""
@@ -276,4 +293,5 @@ def _page(folder: Path, tables: dict[str, Table], film: Path) -> Report:
     )
     section.picture(picture("training-loss"), "Loss of the long run, and the threshold it must pass.", narrow=True)
     section.picture(picture("loss-against-decay"), "The loss that is left, against the weight decay.", narrow=True)
+    section.table(tables["training"])
     return report

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import clustering_stops as clustering
+from . import interpolation_stops as interpolation
+from . import meanfield_stops as meanfield
 from .report import Report, Section
 
 _LEAD = (
@@ -22,6 +24,7 @@ hardmax simulate --limit --figure limit.png       # 200 random tokens at infinit
 hardmax simulate your-points.csv                  # your own tokens, one per line
 hardmax simulate --depth 20 --animate run.gif     # a film, layer by layer
 hardmax reproduce clustering                      # the figures of the paper and a table
+hardmax meanfield --beta 10,100 --figure w2.png   # tokens on the sphere at low temperature
 
 import hardmax as hm
 limit = hm.equilibrium(tokens, hm.HardmaxLayer(alpha=0.5))
@@ -44,6 +47,8 @@ STOPS: tuple[Stop, ...] = (
     Stop("A late leader, and tokens that end on a face", clustering.show_ties),
     Stop("From softmax to hardmax", clustering.show_softmax),
     Stop("The theorem, tried on random systems", clustering.show_facts),
+    Stop("A data set compiled into a transformer", interpolation.show_compilation),
+    Stop("Three phases at low temperature", meanfield.show_three_phases),
 )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..dynamics.flows import FlowStep
 from ..dynamics.trajectory import Trajectory
 from ..errors import FileError
 from ..inputs import as_count
@@ -76,7 +77,10 @@ class ToDisk:
         if self._open is None or self._last is None:
             raise RuntimeError("finish was called before any layer was stored")
         contents = Contents.of("trajectory", run.tokens)
-        contents.put("layer", ("layer",), np.array(self._layers, dtype=np.int64))
+        layers = np.array(self._layers, dtype=np.int64)
+        contents.put("layer", ("layer",), layers)
+        if isinstance(run.layer, FlowStep):
+            run = replace(run, times=run.layer.length * layers)
         put_story(contents, run)
         for name, (axes, values) in contents.arrays.items():
             put_array(self._group, name, axes, values)
@@ -87,7 +91,7 @@ class ToDisk:
         tokens = (
             last.to(run.tokens) if isinstance(run.tokens, torch.Tensor) else last.cpu().numpy().astype(run.tokens.dtype)
         )
-        return replace(run, tokens=tokens, layers=np.array(self._layers[-1:], dtype=np.int64))
+        return replace(run, tokens=tokens, layers=layers[-1:], times=None if run.times is None else run.times[-1:])
 
     def abandon(self) -> None:
         """Remove what was written so far; an older file of that name stays as it was."""

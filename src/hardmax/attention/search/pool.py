@@ -7,8 +7,6 @@ A point deep inside the convex hull never has the largest score. Whiten the clou
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -62,12 +60,15 @@ def _inscribed_radius(cloud: Floats) -> float:
     per_edge = _GRID[d - 1]
     half = 1.0 / per_edge
     ticks = -1 + half * (2 * np.arange(per_edge) + 1)
+    tangents = np.stack(np.meshgrid(*[ticks] * (d - 1)), axis=-1).reshape(-1, d - 1)
+    longest = np.sqrt(1 + ((np.abs(tangents) + half) ** 2).sum(axis=1))
     radius = np.inf
-    for axis, sign in product(range(d), (-1.0, 1.0)):
-        centres = np.insert(np.array(list(product(ticks, repeat=d - 1))).reshape(-1, d - 1), axis, sign, axis=1)
+    for axis in range(d):
+        rest = np.delete(outermost, axis, axis=1)
         # Over the cell the score of a point falls at most by half the l1 length of its tangential part.
-        tangential = np.abs(np.delete(outermost, axis, axis=1)).sum(axis=1)
-        support = (centres @ outermost.T - half * tangential).max(axis=1)
-        longest = np.sqrt(1 + ((np.abs(np.delete(centres, axis, axis=1)) + half) ** 2).sum(axis=1))
-        radius = min(radius, float((support / longest).min()))
+        falls = half * np.abs(rest).sum(axis=1)
+        along = tangents @ rest.T
+        for sign in (-1.0, 1.0):
+            support = (along + (sign * outermost[:, axis] - falls)).max(axis=1)
+            radius = min(radius, float((support / longest).min()))
     return radius

@@ -1,0 +1,230 @@
+"""Pictures of the mean field: how far tokens are from their limit law, for how long, and how that depends on beta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.ticker import NullLocator
+
+from ..errors import InputError
+from ..meanfield.phases import Phases
+from ._style import INK, LINE, PALETTE, SOFT, axes_or_new, rule_lines, styled
+from ._view import dress
+
+MEASURED, THEORY, APPROACH = "measured", "theory", "approach"
+"""Names (gid) by which the artists can be found again."""
+_DASHED = (0, (5, 3))
+
+
+def shades(count: int) -> np.ndarray:
+    """Colours for an ordered family of curves: from dark to light, also for the colour-blind and in grey."""
+    return np.asarray(mpl.colormaps["viridis"](np.linspace(0.0, 0.82, count)))[:, :3]
+
+
+def _some(found: Phases | Sequence[Phases]) -> list[Phases]:
+    several = [found] if isinstance(found, Phases) else sorted(found, key=lambda one: one.beta)
+    if not several:
+        raise InputError("found", "no runs", "must hold the phases of at least one run", "pass [phases(run), …]")
+    return several
+
+
+def draw_distances(
+    found: Phases | Sequence[Phases], ax: Axes | None = None, *, trimmed: bool = False, shape: bool = True
+) -> Axes:
+    r"""W_2 to the limit law by time, a curve for each beta, with a dot at the closest approach.
+
+    ``shape`` adds the two branches that bound it from below and above: the decay :math:`e^{-ct}` at zero temperature,
+    and the growth :math:`\beta^{-1/2}e^{(v_{top}-v_1)(t-t_\beta)}` of a cluster that attends to itself.
+    """
+    several = _some(found)
+    with styled():
+        ax = axes_or_new(ax, 6.2, 4.0)
+        dress(ax)
+        for one, colour in zip(several, shades(len(several)), strict=True):
+            curve = one.trimmed if trimmed else one.distances
+            ax.semilogy(one.times, curve, color=colour, lw=1.8, label=_called(one.beta), gid=MEASURED)
+            dot = {"color": colour, "mec": "white", "ms": 7, "zorder": 4}
+            least = int(np.argmin(curve))
+            ax.plot(one.times[least], curve[least], "o", gid=APPROACH, **dot)
+        if shape:
+            _draw_shape(ax, several)
+        low = min(float((one.trimmed if trimmed else one.distances).min()) for one in several)
+        ax.set_ylim(0.45 * max(low, 1e-12), 2.4)
+        ax.set_xlim(0, max(float(one.times[-1]) for one in several))
+        ax.set_xlabel("time")
+        ax.set_ylabel(r"$W_2$ to the limit law" + (", trimmed" if trimmed else ""))
+        _say_axes(ax)
+        ax.legend(loc="lower right", ncols=2 if len(several) > 4 else 1)
+        rule_lines(ax)
+    return ax
+
+
+def _called(beta: float) -> str:
+    return r"$\beta = \infty$" if math.isinf(beta) else rf"$\beta = {beta:g}$"
+
+
+def _draw_shape(ax: Axes, several: list[Phases]) -> None:
+    theory, last = several[-1].theory, several[-1]
+    rate = theory.wasserstein
+    if not math.isfinite(rate):
+        return
+    times = np.linspace(0, last.approach_time, 50)
+    decay = last.distances[0] * 0.62 * np.exp(-rate * times)  # beside the curves, not on them
+    visible = decay > 0.4 * last.distances.min()
+    ax.semilogy(times[visible], decay[visible], color=INK, lw=1.2, ls=_DASHED, gid=THEORY)
+    ax.annotate(
+        rf"$e^{{-{rate:.3g}\,t}}$",
+        (float(times[24]), float(decay[24])),
+        xytext=(-7, -4),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize=11,
+    )
+    if theory.escape and last.escape_time is not None:
+        rise = np.linspace(last.escape_time - 2.2 / theory.escape, last.escape_time, 30)
+        # To the right of the last curve, where there is nothing else.
+        growth = 0.26 * last.distances.max() * np.exp(theory.escape * (rise - last.escape_time))
+        ax.semilogy(rise, growth, color=INK, lw=1.2, ls=_DASHED, gid=THEORY)
+        ax.annotate(
+            rf"$e^{{{'' if theory.escape == 1 else format(theory.escape, '.3g')}\,t}}$",
+            (float(rise[22]), float(growth[22])),
+            xytext=(7, -3),
+            textcoords="offset points",
+            va="top",
+            fontsize=11,
+        )
+
+
+def draw_scaling(betas: Sequence[float], errors: Sequence[float], time: float, ax: Axes | None = None) -> Axes:
+    r"""The error at a fixed time against beta, with its slope and the theorem's :math:`\sqrt{\log(\beta+1)/\beta}`."""
+    x, y = np.asarray(betas, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    if len(x) < 2 or len(x) != len(y) or bool((x <= 0).any()) or bool((y <= 0).any()):
+        raise InputError(
+            "errors", f"{len(y)} values", "must be positive, one for each of two betas or more", "run more"
+        )
+    slope, height = np.polyfit(np.log(x), np.log(y), 1)
+    fine = np.geomspace(x.min() * 0.8, x.max() * 1.25, 60)
+    with styled():
+        ax = axes_or_new(ax, 5.2, 4.0)
+        dress(ax)
+        bound = np.sqrt(np.log(fine + 1) / fine)
+        bound *= 2.2 * y[0] / np.sqrt(np.log(x[0] + 1) / x[0])
+        ax.loglog(fine, bound, color=SOFT, lw=1.2, ls=":", gid=THEORY)
+        ax.loglog(fine, np.exp(height) * fine**slope, color=PALETTE[0], lw=1.4, gid=THEORY)
+        ax.loglog(x, y, "o", color=PALETTE[0], mec="white", ms=7.5, gid=MEASURED)
+        ax.annotate(
+            r"the theorem's shape $\sqrt{\log(\beta+1)/\beta}$",
+            (float(fine[-1]), float(bound[30])),
+            xytext=(0, 9),
+            textcoords="offset points",
+            ha="right",
+            color=SOFT,
+        )
+        middle = len(x) // 2
+        ax.annotate(
+            f"slope {slope:.2f}",
+            (float(x[middle]), float(y[middle])),
+            xytext=(-12, -20),
+            textcoords="offset points",
+            ha="right",
+            color=PALETTE[0],
+        )
+        ax.set_xticks(x, [f"{beta:g}" for beta in x])
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_ylim(top=2.2 * float(bound.max()))
+        ax.set_xlabel(r"$\beta$")
+        ax.set_ylabel(rf"error at $t = {time:g}$, root mean square")
+        _say_axes(ax)
+        rule_lines(ax)
+    return ax
+
+
+def draw_durations(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
+    """When tokens are closest to their limit law and when they have left it, against log beta, with fitted slopes."""
+    several = [one for one in _some(found) if one.beta > 1]
+    if len(several) < 2:
+        raise InputError("found", f"{len(several)} runs", "must hold runs at two betas above 1 or more", "run more")
+    logs = np.log([one.beta for one in several])
+    theory = several[-1].theory
+    families = (
+        ("escape", [one.escape_time for one in several], theory.escape_time(math.e), PALETTE[4], "s"),
+        ("closest approach", [one.approach_time for one in several], theory.approach_time(math.e), PALETTE[0], "o"),
+    )
+    with styled():
+        ax = axes_or_new(ax, 5.2, 4.0)
+        dress(ax)
+        for name, times, expected, colour, marker in families:
+            known = np.array([time is not None for time in times])
+            if known.sum() < 2:
+                continue
+            t = np.array([time for time in times if time is not None])
+            slope, height = np.polyfit(logs[known], t, 1)
+            ends = np.array([logs[0] - 0.3, logs[-1] + 0.3])
+            label = f"{name}: slope {slope:.2f}" + ("" if expected is None else f", theory {expected:.3g}")
+            ax.plot(ends, height + slope * ends, color=colour, lw=1.4, gid=THEORY)
+            ax.plot(logs[known], t, marker, color=colour, mec="white", ms=7.5, label=label, gid=MEASURED)
+        ax.set_xticks(logs, [f"{one.beta:.3g}" for one in several])
+        ax.set_xlabel(r"$\beta$, on a logarithmic axis")
+        ax.set_ylabel("time")
+        ax.set_ylim(bottom=0)
+        _say_axes(ax)
+        ax.legend(loc="upper left")
+        rule_lines(ax)
+    return ax
+
+
+def draw_phase_diagram(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
+    """W_2 to the limit law as a shade over the plane of beta and time; lines for closest approach and escape."""
+    several = _some(found)
+    if len(several) < 2:
+        raise InputError("found", "one run", "must hold runs at two betas or more", "sweep over beta")
+    logs = np.log10([one.beta for one in several])
+    end = min(float(one.times[-1]) for one in several)
+    times = np.linspace(0, end, 300)
+    field = np.array([np.interp(times, one.times, one.distances) for one in several])
+    with styled():
+        ax = axes_or_new(ax, 6.2, 4.2)
+        dress(ax)
+        norm = LogNorm(vmin=max(float(field.min()), 1e-6), vmax=float(field.max()))
+        shade = ax.pcolormesh(times, logs, field, cmap="viridis_r", norm=norm, shading="gouraud", rasterized=True)
+        _draw_ridge(ax, several, [one.approach_time for one in several], "closest approach", "-", "right")
+        _draw_ridge(ax, several, [one.escape_time for one in several], "escape", "--", "left")
+        round_betas = [m * 10.0**k for k in range(math.floor(logs[0]), math.ceil(logs[-1]) + 1) for m in (1, 2, 5)]
+        shown = [beta for beta in round_betas if logs[0] - 1e-9 <= math.log10(beta) <= logs[-1] + 1e-9]
+        ax.set_yticks(np.log10(shown), [f"{beta:g}" for beta in shown])
+        ax.set_xlim(0, end)
+        ax.set_ylim(logs[0], logs[-1])
+        ax.set_xlabel("time")
+        ax.set_ylabel(r"$\beta$")
+        _say_axes(ax)
+        bar = ax.figure.colorbar(shade, ax=ax, pad=0.02)
+        bar.outline.set_edgecolor(LINE)
+        bar.set_label(r"$W_2$ to the limit law", color=SOFT)
+    return ax
+
+
+def _say_axes(ax: Axes) -> None:
+    """Labels in the house's colour, also on axes that somebody else made."""
+    ax.xaxis.label.set_color(SOFT)
+    ax.yaxis.label.set_color(SOFT)
+
+
+def _draw_ridge(
+    ax: Axes, several: list[Phases], times: Sequence[float | None], name: str, dashes: str, side: str
+) -> None:
+    known = [(time, math.log10(one.beta)) for one, time in zip(several, times, strict=True) if time is not None]
+    if len(known) < 2:
+        return
+    x, y = np.array(known).T
+    ax.plot(x, y, color="white", lw=3.4, ls="-", alpha=0.85)
+    ax.plot(x, y, color=INK, lw=1.5, ls=dashes, gid=APPROACH)
+    k = int(0.5 * len(x))
+    shift = -9 if side == "right" else 9
+    outline = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "boxstyle": "round,pad=0.2"}
+    ax.annotate(name, (x[k], y[k]), xytext=(shift, 0), textcoords="offset points", ha=side, va="center", bbox=outline)

@@ -1,0 +1,302 @@
+r"""Attention flows on the unit sphere, where layer normalisation keeps tokens.
+
+With logits :math:`\langle Q x_i, K x_j\rangle = \langle B x_i, x_j\rangle`, :math:`B = K^\top Q`, and
+:math:`P_x = I - x x^\top`,
+
+.. math:: \dot x_i = P_{x_i} V \sum_j \frac{w_j e^{\beta\langle B x_i, x_j\rangle}}{\sum_l w_l e^{\beta\langle B x_i,
+          x_l\rangle}} x_j, \qquad\qquad \dot x = P_x V \frac{B x}{|B x|} \quad (\beta = \infty).
+
+The second is the limit of the first when the tokens' law charges every direction: attention finds a token in the very
+direction it asks for. Finitely many tokens have another limit, the hardmax rule :class:`SphereHardmaxFlow`.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from ..attention.choice import apply, default_tolerance
+from ..attention.distinct import distinct
+from ..attention.layer import heard_mean
+from ..attention.search import attended
+from ..dynamics.flows import AbstractFlow
+from ..errors import InputError
+from ..inputs import as_number, as_square, as_tensor, as_tokens, as_weights
+from ..shapes import Array, ArrayLike, PerToken, Queries, Square, Tokens
+from .evaluation import METHODS, Evaluation, Method
+from .occupancy import ENOUGH, FewTokensWarning, occupancy_of
+from .stability import decay_at_zero_temperature, decay_of_attention
+
+_PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+
+
+def score_matrix(B: ArrayLike | None, Q: ArrayLike | None, K: ArrayLike | None) -> Square | None:
+    """B as given, or K^T Q; None stands for the identity."""
+    if Q is None and K is None:
+        return None if B is None else as_square("B", B)
+    if B is not None:
+        raise InputError("B", "B and Q, K", "must not be given together with Q and K", "pass B or Q and K")
+    if Q is None or K is None:
+        missing, given = ("Q", "K") if Q is None else ("K", "Q")
+        raise InputError(missing, None, f"must come together with {given}", "pass both Q and K, or B = K^T Q")
+    query, key = as_tensor("Q", Q)[0].to(torch.float64), as_tensor("K", K)[0].to(torch.float64)
+    if query.ndim != 2 or query.shape != key.shape:
+        raise InputError(
+            "Q, K",
+            f"shapes {tuple(query.shape)} and {tuple(key.shape)}",
+            "must be matrices of the same shape (head, coordinate)",
+            "logits are <Q x_i, K x_j>",
+        )
+    return as_square("K^T Q", key.T @ query)
+
+
+def sized(name: str, matrix: Square | None, dimension: int) -> Square:
+    """The matrix for tokens of this dimension; the identity when none was given."""
+    if matrix is None:
+        return torch.eye(dimension, dtype=torch.float64)
+    return as_square(name, matrix, dimension)
+
+
+def tangent(tokens: Tokens, vectors: Tokens) -> Tokens:
+    """The part of each vector that does not change its token's length."""
+    return vectors - (vectors * tokens).sum(dim=1, keepdim=True) * tokens
+
+
+def normalised(tokens: Tokens, argument: str = "tokens") -> Tokens:
+    """Tokens scaled to length one; a token of length zero has no direction and is refused."""
+    largest = tokens.abs().amax(dim=1, keepdim=True)
+    zero = torch.nonzero(largest[:, 0] == 0)
+    if len(zero):
+        raise InputError(
+            argument,
+            f"a zero token at index {int(zero[0])}",
+            "must not be zero: it has no direction on the sphere",
+            "leave it out",
+        )
+    scaled = tokens / largest  # squares of what is left neither overflow nor vanish
+    return torch.nn.functional.normalize(scaled, dim=1)
+
+
+class _OnSphere(AbstractFlow):
+    """What flows on the sphere share: their matrices, and the sphere."""
+
+    B: Square | None
+    V: Square | None
+    normalise: bool
+
+    @abstractmethod
+    def heard(self, tokens: Tokens, weights: PerToken, queries: Queries | None = None) -> Queries:
+        """The mean that each query (the tokens themselves when None) attends to, before V."""
+
+    def score_matrix(self, dimension: int) -> Square:
+        """B for tokens of this dimension."""
+        return sized("B", self.B, dimension)
+
+    def value_matrix(self, dimension: int) -> Square:
+        """V for tokens of this dimension."""
+        return sized("V", self.V, dimension)
+
+    def drift(self, tokens: Tokens, weights: PerToken) -> Tokens:
+        return self.heard(tokens, weights) @ self.value_matrix(tokens.shape[1]).to(tokens.device).T
+
+    def velocity(self, tokens: Tokens, weights: PerToken) -> Tokens:
+        return tangent(tokens, self.drift(tokens, weights))
+
+    def project(self, tokens: Tokens) -> Tokens:
+        lengths: Tokens = torch.linalg.vector_norm(tokens, dim=1, keepdim=True)
+        return tokens / lengths
+
+    def admit(self, tokens: Tokens, weights: PerToken, dtype: torch.dtype) -> Tokens:
+        return self.on_sphere(tokens, dtype)
+
+    def on_sphere(self, tokens: Tokens, dtype: torch.dtype) -> Tokens:
+        """Tokens that came in with precision ``dtype``, checked and with their length exactly one."""
+        self.score_matrix(tokens.shape[1])
+        self.value_matrix(tokens.shape[1])
+        on_sphere = normalised(tokens)
+        gap = (tokens - on_sphere).abs().amax(dim=1)
+        if not self.normalise and float(gap.max()) > 64 * torch.finfo(dtype).eps:
+            worst = int(gap.argmax())
+            raise InputError(
+                "tokens",
+                f"length {float(tokens[worst].norm()):.6g} at index {worst}",
+                "must lie on the unit sphere",
+                "divide each by its length, or pass normalise=True to the flow",
+            )
+        return on_sphere
+
+    def attention(
+        self, tokens: ArrayLike, weights: ArrayLike | None = None, *, queries: ArrayLike | None = None
+    ) -> Array:
+        """The mean that each query (the tokens themselves when left out) attends to, before V."""
+        tensor, kind = as_tokens(tokens)
+        mass = as_weights(weights, tensor.shape[0], tensor.device)
+        points = self.on_sphere(tensor.to(torch.float64), kind.dtype)
+        if queries is None:
+            return kind.give_back(self.heard(points, mass))
+        asking, _ = as_tokens(queries, argument="queries")
+        if asking.shape[1] != points.shape[1]:
+            raise InputError(
+                "queries",
+                f"{asking.shape[1]} coordinates",
+                f"must have {points.shape[1]} as the tokens have",
+                "queries are (query, coordinate)",
+            )
+        return kind.give_back(self.heard(points, mass, asking.to(points)))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class SphereFlow(_OnSphere):
+    r"""Softmax attention on the sphere at inverse temperature :math:`\beta`, in continuous time.
+
+    Parameters
+    ----------
+    B, V
+        Score and value matrix, d x d; the identity when left out.
+    beta
+        Inverse temperature, not negative. ``math.inf`` is the zero-temperature field of a law that charges every
+        direction, :math:`\dot x = P_x V B x/|B x|`.
+    Q, K
+        Query and key matrix instead of B: logits are :math:`\langle Q x_i, K x_j\rangle`, so :math:`B = K^\top Q`.
+    normalise
+        Scale tokens to length one before a run; otherwise tokens off the sphere are an error.
+    few_tokens
+        ``"warn"`` when fewer than ten tokens share an attention kernel, so that they do not stand for a measure;
+        ``"ignore"`` when the tokens themselves are meant.
+    evaluation, precision
+        How attention is evaluated: ``"auto"``, ``"rows"``, ``"symmetric"``, ``"sdpa"``, ``"circle"`` (d = 2) or
+        ``"truncated"``, in ``"float64"`` or ``"float32"``. The method is a matter of speed only. In float32 logits
+        are rounded by about ``6e-8 beta |B|``.
+
+    >>> import numpy as np
+    >>> flow = SphereFlow(B=np.diag([2.0, 1.0]), beta=5.0)
+    >>> flow.attention([[1.0, 0.0], [0.0, 1.0]]).round(3)
+    array([[1.   , 0.   ],
+           [0.007, 0.993]])
+    """
+
+    B: Square | None
+    V: Square | None
+    beta: float
+    normalise: bool
+    few_tokens: str
+    evaluation: Evaluation
+
+    def __init__(
+        self,
+        B: ArrayLike | None = None,
+        V: ArrayLike | None = None,
+        beta: float = 1.0,
+        *,
+        Q: ArrayLike | None = None,
+        K: ArrayLike | None = None,
+        normalise: bool = False,
+        few_tokens: Literal["warn", "ignore"] = "warn",
+        evaluation: Method = "auto",
+        precision: Literal["float32", "float64"] = "float64",
+    ) -> None:
+        if beta != math.inf:
+            remedy = "pass beta >= 0, or math.inf for the zero-temperature field"
+            beta = as_number("beta", beta, lambda x: x >= 0, "must not be negative or NaN", remedy)
+        for argument, value, known in (
+            ("evaluation", evaluation, METHODS),
+            ("precision", precision, tuple(_PRECISIONS)),
+            ("few_tokens", few_tokens, ("warn", "ignore")),
+        ):
+            if value not in known:
+                raise InputError(argument, repr(value), "is not known", f"pass one of {', '.join(known)}")
+        object.__setattr__(self, "B", score_matrix(B, Q, K))
+        object.__setattr__(self, "V", None if V is None else as_square("V", V))
+        object.__setattr__(self, "beta", float(beta))
+        object.__setattr__(self, "normalise", bool(normalise))
+        object.__setattr__(self, "few_tokens", few_tokens)
+        object.__setattr__(self, "evaluation", Evaluation(evaluation, _PRECISIONS[precision]))
+
+    @property
+    def at_zero_temperature(self) -> bool:
+        """Whether this is the zero-temperature field."""
+        return math.isinf(self.beta)
+
+    def heard(self, tokens: Tokens, weights: PerToken, queries: Queries | None = None) -> Queries:
+        B = self.score_matrix(tokens.shape[1]).to(tokens.device)
+        if not self.at_zero_temperature:
+            return self.evaluation.mean(tokens, self.beta * B, weights, queries)
+        directions = (tokens if queries is None else queries) @ B.T
+        lengths: Tokens = torch.linalg.vector_norm(directions, dim=1, keepdim=True)
+        if bool((lengths == 0).any()):
+            raise InputError(
+                "B",
+                f"B x = 0 at token {int(lengths.argmin())}",
+                "must be regular at zero temperature",
+                "pass a regular B or a finite beta",
+            )
+        return directions / lengths
+
+    def admit(self, tokens: Tokens, weights: PerToken, dtype: torch.dtype) -> Tokens:
+        tokens = super().admit(tokens, weights, dtype)
+        if self.few_tokens == "warn" and not self.at_zero_temperature:
+            found = occupancy_of(tokens, self.score_matrix(tokens.shape[1]).to(tokens.device), self.beta)
+            if found.smallest < (1 - 1e-9) * ENOUGH:
+                warnings.warn(found.warning(), FewTokensWarning, stacklevel=4)  # the line that called simulate
+        return tokens
+
+    def fastest_decay(self, tokens: Tokens, weights: PerToken) -> float:
+        d = tokens.shape[1]
+        B, V = self.score_matrix(d).to(tokens.device), self.value_matrix(d).to(tokens.device)
+        if self.at_zero_temperature:
+            return decay_at_zero_temperature(tokens, B, V)
+        return decay_of_attention(tokens, weights, self.beta * B, V)
+
+    def __str__(self) -> str:
+        return f"attention flow on the sphere, beta = {self.beta:g}"
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class SphereHardmaxFlow(_OnSphere):
+    r"""The hardmax rule on the sphere, for finitely many tokens:
+
+    .. math:: \dot x_i = P_{x_i} V \frac{1}{w(C_i)}\sum_{j\in C_i} w_j x_j,
+              \qquad C_i = \arg\max_j \langle B x_i, x_j\rangle.
+
+    This is the limit of :class:`SphereFlow` for fixed tokens and :math:`\beta\to\infty`; its zero-temperature field
+    ``SphereFlow(beta=math.inf)`` is the limit when the number of tokens grows first.
+    """
+
+    B: Square | None
+    V: Square | None
+    normalise: bool
+    tolerance: float
+
+    def __init__(
+        self,
+        B: ArrayLike | None = None,
+        V: ArrayLike | None = None,
+        *,
+        Q: ArrayLike | None = None,
+        K: ArrayLike | None = None,
+        normalise: bool = False,
+        tolerance: float | None = None,
+    ) -> None:
+        if tolerance is None:
+            tolerance = default_tolerance(torch.float64)
+        remedy = "pass for example tolerance=1e-12"
+        object.__setattr__(self, "B", score_matrix(B, Q, K))
+        object.__setattr__(self, "V", None if V is None else as_square("V", V))
+        object.__setattr__(self, "normalise", bool(normalise))
+        accept = as_number("tolerance", tolerance, lambda x: 0 <= x < 0.1, "must lie in [0, 0.1)", remedy)
+        object.__setattr__(self, "tolerance", accept)
+
+    def heard(self, tokens: Tokens, weights: PerToken, queries: Queries | None = None) -> Queries:
+        B = self.score_matrix(tokens.shape[1]).to(tokens.device)
+        found = distinct(tokens, weights)
+        asking = apply(B, found.points if queries is None else queries)
+        mean = heard_mean(attended(asking, found.points, tolerance=self.tolerance), found.points, found.weights)
+        return found.expand(mean) if queries is None else mean
+
+    def __str__(self) -> str:
+        return "hardmax flow on the sphere"

@@ -1,0 +1,100 @@
+r"""The law that tokens concentrate on at low temperature: the push-forward of the initial law under the limit map.
+
+Let :math:`\lambda_1` be the largest real part in the spectrum of :math:`M = VB`, real and semisimple, E its eigenspace
+and :math:`\Pi` the spectral projector onto E along the other generalised eigenspaces, in general oblique. Then the
+zero-temperature flow takes :math:`x_0` to :math:`\Pi x_0/|\Pi x_0|`. For V symmetric and B symmetric positive definite
+:math:`\Pi = E(E^\top B E)^{-1}E^\top B`; it is the orthogonal projector only when M is symmetric.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ..inputs import Kind, as_tokens, as_weights
+from ..shapes import Array, ArrayLike
+from .flow import normalised, score_matrix, sized
+from .spectrum import Leading, NoLimit, NoLimitError, leading_part
+
+_IN_KERNEL = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class LowTemperatureLimit:
+    """Where tokens gather before the terminal phase."""
+
+    positions: Array
+    """Shape (token, coordinate): the limit of each token."""
+    projector: Array
+    """The spectral projector, d x d."""
+    weights: Array | None
+    leading: Leading
+    B: np.ndarray
+    V: np.ndarray
+
+    @property
+    def eigenvalue(self) -> float:
+        """The leading eigenvalue of V B."""
+        return self.leading.eigenvalue
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the leading eigenspace; for 1, the limit is two atoms at most."""
+        return self.leading.dimension
+
+    def __str__(self) -> str:
+        kind = "two antipodal points" if self.dimension == 1 else f"a sphere of dimension {self.dimension - 1}"
+        return f"limit on {kind}: leading eigenvalue {self.eigenvalue:.6g}, gap {self.leading.gap:.6g}"
+
+
+def low_temperature_limit(
+    tokens: ArrayLike,
+    B: ArrayLike | None = None,
+    V: ArrayLike | None = None,
+    *,
+    weights: ArrayLike | None = None,
+) -> LowTemperatureLimit:
+    """Predict where tokens gather at low temperature, before the terminal phase.
+
+    Tokens need not be normalised: their directions alone matter. Raises :class:`NoLimitError`, whose ``reason`` tells
+    a leading complex pair, a Jordan block, a singular B and tokens in the projector's kernel apart.
+
+    >>> import numpy as np
+    >>> law = low_temperature_limit([[0.6, 0.8], [-0.6, 0.8]], B=np.diag([4.0, 1.0]), V=np.diag([1.0, 2.0]))
+    >>> law.positions
+    array([[ 1.,  0.],
+           [-1.,  0.]])
+    """
+    tensor, kind = as_tokens(tokens)
+    points = normalised(tensor.to(torch.float64).cpu())
+    d = points.shape[1]
+    score = sized("B", score_matrix(B, None, None), d).cpu().numpy()
+    value = sized("V", None if V is None else score_matrix(V, None, None), d).cpu().numpy()
+    mass = None if weights is None else kind.give_back(as_weights(weights, len(points), points.device))
+    leading = leading_part(score, value)
+    positions = _limits(points.numpy(), leading)
+    back = Kind(kind.is_numpy, torch.float64, kind.device)
+    return LowTemperatureLimit(
+        positions=kind.give_back(torch.from_numpy(positions)),
+        projector=back.give_back(torch.from_numpy(leading.projector)),
+        weights=mass,
+        leading=leading,
+        B=score,
+        V=value,
+    )
+
+
+def _limits(points: np.ndarray, leading: Leading) -> np.ndarray:
+    shadow = points @ leading.projector.T
+    lengths = np.linalg.norm(shadow, axis=1)
+    inside = np.flatnonzero(lengths <= _IN_KERNEL * np.linalg.norm(leading.projector, 2))
+    if len(inside):
+        raise NoLimitError(
+            NoLimit.IN_KERNEL,
+            f"{len(inside)} tokens, the first at index {inside[0]}, have no part in the leading eigenspace and go "
+            "elsewhere",
+            "leave these tokens out, or move them a little",
+        )
+    return np.asarray(shadow / lengths[:, None])

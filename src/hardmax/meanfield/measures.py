@@ -1,0 +1,189 @@
+"""Tokens that stand for a law on the sphere: random samples, and deterministic points that do better.
+
+Deterministic quantiles on the circle and Fibonacci points on the sphere carry none of the noise of a sample, so a few
+hundred show what thousands of random tokens hide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial import legendre
+
+from ..errors import InputError
+from ..inputs import as_count
+from ..randomness import seeded
+from ..shapes import ArrayLike
+
+Density = Callable[[np.ndarray], np.ndarray]
+
+_PANELS, _NODES = 512, 8
+_MOST_PROPOSALS = 200_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """Points on the sphere with weights that sum to one."""
+
+    points: np.ndarray
+    """Shape (token, coordinate)."""
+    weights: np.ndarray
+    """Shape (token,)."""
+    seed: int | None = None
+    """The seed of a random sample."""
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def reweighted(self, density: Density) -> Measure:
+        """The same points with weights multiplied by a density of the points; points of density zero are left out."""
+        values = _checked(density, self.points)
+        kept = values > 0
+        if not kept.any():
+            raise InputError("density", "zero at every point", "must be positive somewhere", "pass another density")
+        mass = self.weights[kept] * values[kept]
+        return Measure(self.points[kept], mass / mass.sum(), self.seed)
+
+
+def _checked(density: Density, at: np.ndarray) -> np.ndarray:
+    values = np.asarray(density(at), dtype=np.float64)
+    count = at.shape[0]
+    if values.shape != (count,) or not np.isfinite(values).all() or bool((values < 0).any()):
+        raise InputError(
+            "density",
+            f"values of shape {values.shape}",
+            f"must give {count} finite values that are not negative",
+            "it is called with all points at once: angles (n,) on the circle, points (n, d) elsewhere",
+        )
+    return values
+
+
+def _even(points: np.ndarray, seed: int | None = None) -> Measure:
+    return Measure(points, np.full(len(points), 1 / len(points)), seed)
+
+
+def on_circle(angles: np.ndarray) -> np.ndarray:
+    """Points of the unit circle at these angles, shape (n, 2)."""
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def circle_quantiles(n: int, density: Density | None = None) -> Measure:
+    """n points of equal mass on the circle: the quantiles (i + 1/2)/n of a density of the angle.
+
+    >>> import numpy as np
+    >>> circle_quantiles(4).points.round(3).tolist()[0]
+    [0.707, 0.707]
+    >>> half = circle_quantiles(1000, lambda angle: 1 + np.sin(angle) / 2).points[:, 1] > 0
+    >>> round(float(half.mean()), 3)  # 1/2 + 1/(2 pi)
+    0.659
+    """
+    count = as_count("n", n, least=1)
+    wanted = (np.arange(count) + 0.5) / count
+    if density is None:
+        return _even(on_circle(2 * math.pi * wanted))
+    width = 2 * math.pi / _PANELS
+    nodes, quadrature = legendre.leggauss(_NODES)
+    angles = width * (np.arange(_PANELS)[:, None] + 0.5 * (1 + nodes))
+    values = _checked(density, angles.ravel()).reshape(_PANELS, _NODES)
+    masses = 0.5 * width * (values @ quadrature)
+    total = float(masses.sum())
+    if total <= 0:
+        raise InputError("density", "zero everywhere", "must be positive somewhere", "pass another density")
+    edges = np.concatenate([[0.0], np.cumsum(masses)]) / total
+    panel = np.clip(np.searchsorted(edges, wanted, side="right") - 1, 0, _PANELS - 1)
+    # Inside a panel the density is a polynomial to rounding; its integral is inverted by bisection, then Newton.
+    analysis = legendre.legvander(nodes, _NODES - 1).T * quadrature * (np.arange(_NODES) + 0.5)[:, None]
+    mass = legendre.legint(analysis @ values[panel].T, lbnd=-1.0) * (0.5 * width / total)
+    low, high = -np.ones(count), np.ones(count)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        below = edges[panel] + legendre.legval(middle, mass, tensor=False) < wanted
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return _even(on_circle(width * (panel + 0.5 * (1 + 0.5 * (low + high)))))
+
+
+def fibonacci_sphere(n: int, *, axis: ArrayLike = (0.0, 0.0, 1.0)) -> Measure:
+    """n points spread evenly over the sphere in space, along a spiral with the golden angle around ``axis``.
+
+    A spiral around an axis of symmetry of the matrices is more regular than any sample; tilt it a little where the
+    flow should show how symmetry breaks.
+
+    >>> points = fibonacci_sphere(1000).points
+    >>> bool(abs(points.mean(axis=0)).max() < 1e-3)
+    True
+    """
+    count = as_count("n", n, least=1)
+    height = 1 - (2 * np.arange(count) + 1) / count
+    angle = math.pi * (3 - math.sqrt(5)) * np.arange(count)
+    radius = np.sqrt(1 - height**2)
+    points = np.stack([radius * np.cos(angle), radius * np.sin(angle), height], axis=1)
+    direction = np.asarray(axis, dtype=np.float64)
+    if direction.shape != (3,) or not np.isfinite(direction).all() or not direction.any():
+        raise InputError("axis", axis, "must be three numbers, not all zero", "pass for example axis=(0, 0, 1)")
+    if direction[0] == 0 and direction[1] == 0:
+        return _even(points * np.sign(direction[2]))
+    # The rotation in the plane of both axes that takes the third coordinate axis to ``direction``.
+    x, y, z = direction / np.linalg.norm(direction)
+    turn = np.array([[z, 0, x], [0, z, y], [-x, -y, z]])
+    turn[:2, :2] += np.outer([-y, x], [-y, x]) / (1 + z) if z > -1 else 0.0
+    return _even(points @ turn.T)
+
+
+def sphere_quadrature(rings: int, around: int) -> Measure:
+    """Gauss points in height times equal angles: integrates polynomials on the sphere in space exactly.
+
+    >>> rule = sphere_quadrature(8, 16)
+    >>> bool(abs((rule.weights * rule.points[:, 2] ** 4).sum() - 1 / 5) < 1e-15)
+    True
+    """
+    height, weight = legendre.leggauss(as_count("rings", rings, least=1))
+    angle = 2 * math.pi * np.arange(as_count("around", around, least=1)) / around
+    radius = np.sqrt(1 - height**2)[:, None]
+    across = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=2)
+    points = np.concatenate([across, np.repeat(height[:, None, None], around, axis=1)], axis=2)
+    return Measure(points.reshape(-1, 3), np.repeat(weight / (2 * around), around))
+
+
+def sphere_sample(
+    n: int,
+    d: int,
+    density: Density | None = None,
+    *,
+    random_state: int | np.random.Generator | None = None,
+) -> Measure:
+    """n random points on the unit sphere in d dimensions: even, or by a density of the points (by rejection)."""
+    count, dimension = as_count("n", n, least=1), as_count("d", d, least=1)
+    source = seeded(random_state)
+    rng = source.generator
+    if density is None:
+        return _even(_random_directions(rng, count, dimension), source.seed)
+    # The largest value is looked for, and raised if a later proposal exceeds it; what was accepted is then redone.
+    highest = 1.2 * float(_checked(density, _random_directions(rng, 4096, dimension)).max())
+    found: list[np.ndarray] = []
+    have = proposed = 0
+    while have < count:
+        points = _random_directions(rng, max(1024, 2 * (count - have)), dimension)
+        values = _checked(density, points)
+        if values.max() > highest:
+            highest, found, have = 1.2 * float(values.max()), [], 0
+            continue
+        kept = points[rng.random(len(points)) * highest < values]
+        found.append(kept)
+        have += len(kept)
+        proposed += len(points)
+        if proposed > _MOST_PROPOSALS:
+            raise InputError(
+                "density",
+                f"{have} of {proposed} proposals accepted",
+                "is too narrow to sample by rejection",
+                "pass a smoother density, or sphere_sample(n, d).reweighted(density)",
+            )
+    return _even(np.concatenate(found)[:count], source.seed)
+
+
+def _random_directions(rng: np.random.Generator, count: int, dimension: int) -> np.ndarray:
+    vectors = rng.standard_normal((count, dimension))
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))

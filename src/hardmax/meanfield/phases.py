@@ -1,0 +1,274 @@
+r"""The three phases of a run, found in the run and held against the theory.
+
+1. Tokens concentrate on the push-forward of their law under the limit map: :math:`W_2` to it falls.
+2. They stay there for a time of order :math:`\log\beta`: :math:`W_2` is near its least value.
+3. Clusters that attend to themselves obey :math:`\dot x = P_x V x` and leave for the leading eigenspace of V.
+
+Nothing is assumed: times and rates are read off :math:`W_2(t)`, with the quality of each fit beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ..dynamics.trajectory import Trajectory
+from ..geometry.reading import plain
+from ..inputs import as_number
+from .energy import flow_of, states_of, weights_of
+from .limit import LowTemperatureLimit, low_temperature_limit
+from .occupancy import Occupancy, occupancy_of
+from .rates import Rates, rates
+from .transport import Transport, wasserstein
+
+_NEAR = 2.0  # the metastable window: W_2 below twice its least value
+_FEWEST_TO_FIT = 4
+_MOST_PROGRAMMED = 40
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An exponential rate fitted to log W_2 by least squares."""
+
+    rate: float
+    error: float
+    """Standard error of the rate."""
+    r_squared: float
+    interval: tuple[float, float]
+    """From when to when."""
+
+    def __str__(self) -> str:
+        return f"{self.rate:.3g} ± {self.error:.1g} (R² = {self.r_squared:.3f})"
+
+
+@dataclass(frozen=True, eq=False)
+class Terminal:
+    """Where the tokens are in the end."""
+
+    direction: np.ndarray
+    """The axis along which the tokens lie, a unit vector."""
+    spread: float
+    """Root mean square distance of tokens to the nearer end of that axis."""
+    expected: np.ndarray | None
+    """The leading eigenvector of V, where it is real and simple."""
+    distance: float | None
+    """Root mean square distance of tokens to the nearer end of the expected axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Phases:
+    """What :func:`phases` found in a run, and what the theory expects where it applies."""
+
+    times: np.ndarray
+    distances: np.ndarray
+    """W_2 to the limit law at each of ``times``."""
+    trimmed: np.ndarray
+    """The same without the share of mass that is farthest off."""
+    method: str
+    approach_time: float
+    approach_distance: float
+    window: tuple[float, float]
+    """The time around the closest approach during which W_2 is below twice its least value."""
+    escape_time: float | None
+    """When W_2 has risen to half its later maximum; None if it does not rise."""
+    concentration: Fit | None
+    """The rate at which W_2 fell; None where it fell for too few states."""
+    escape: Fit | None
+    """The rate at which W_2 rose; None where it did not."""
+    terminal: Terminal
+    occupancy: Occupancy
+    limit: LowTemperatureLimit
+    theory: Rates
+    beta: float
+
+    @property
+    def expected_approach_time(self) -> float | None:
+        """The theory's time of closest approach, to leading order in log beta."""
+        return self.theory.approach_time(self.beta) if 1 < self.beta < math.inf else None
+
+    @property
+    def expected_escape_time(self) -> float | None:
+        """The theory's time of escape, to leading order in log beta."""
+        return self.theory.escape_time(self.beta) if 1 < self.beta < math.inf else None
+
+    def rows(self) -> list[tuple[str, float | None, float | None, float | None]]:
+        """Name, found, its error, expected: a table of the phases."""
+        fell, rose = _fitted(self.concentration), _fitted(self.escape)
+        return [
+            ("closest approach at t", self.approach_time, None, self.expected_approach_time),
+            ("least W2", self.approach_distance, None, None),
+            ("metastable from t", self.window[0], None, None),
+            ("metastable until t", self.window[1], None, None),
+            ("escape at t", self.escape_time, None, self.expected_escape_time),
+            ("rate of concentration", *fell, self.theory.wasserstein),
+            ("rate of escape", *rose, self.theory.escape),
+            ("rms distance to V's leading axis", self.terminal.distance, None, None),
+        ]
+
+    def __str__(self) -> str:
+        def shown(number: float | None) -> str:
+            return "–" if number is None else f"{number:.4g}"
+
+        lines = [
+            f"{name}: {shown(found)}"
+            + (f" ± {error:.1g}" if error is not None else "")
+            + (f" (theory {shown(expected)})" if expected is not None else "")
+            for name, found, error, expected in self.rows()
+        ]
+        return "\n".join(lines)
+
+
+def phases(
+    run: Trajectory,
+    limit: LowTemperatureLimit | None = None,
+    *,
+    trim: float = 0.01,
+    method: str = "auto",
+) -> Phases:
+    """Find the phases of a run of a :class:`SphereFlow`.
+
+    Parameters
+    ----------
+    run
+        A run whose first kept state is its start.
+    limit
+        The law to compare with; the low-temperature limit of the start when left out.
+    trim
+        The share of mass left out of the trimmed distance.
+    method
+        How distances are computed, see :func:`wasserstein`. By linear programming at most forty states are compared.
+    """
+    flow = flow_of(run)
+    share = as_number("trim", trim, lambda x: 0 <= x < 1, "must lie in [0, 1)", "pass for example trim=0.01")
+    states, mass = states_of(run).numpy(), weights_of(run).numpy()
+    d = states.shape[2]
+    B, V = flow.score_matrix(d), flow.value_matrix(d)
+    beta = flow.beta
+    occupied = occupancy_of(torch.from_numpy(states[0]), B, min(beta, 1e300))
+    if limit is None:
+        limit = low_temperature_limit(states[0], B, V)
+    times, found = _distances(run, states, mass, limit, method)
+    distances = np.array([one.distance for one in found])
+    trimmed = np.array([one.trimmed(share) for one in found])
+    least = int(distances.argmin())
+    approach_time, approach_distance = _vertex(times, distances, least)
+    escape_time, escape = _escape(times, distances, least)
+    return Phases(
+        times=times,
+        distances=distances,
+        trimmed=trimmed,
+        method=found[0].method,
+        approach_time=approach_time,
+        approach_distance=approach_distance,
+        window=_window(times, distances, least),
+        escape_time=escape_time,
+        concentration=_fit(times, distances, *_falling(distances, least), sign=-1.0),
+        escape=escape,
+        terminal=_terminal(states[-1], mass, V.numpy()),
+        occupancy=occupied,
+        limit=limit,
+        theory=rates(limit),
+        beta=beta,
+    )
+
+
+def _fitted(fit: Fit | None) -> tuple[float | None, float | None]:
+    return (None, None) if fit is None else (fit.rate, fit.error)
+
+
+def _distances(
+    run: Trajectory, states: np.ndarray, mass: np.ndarray, limit: LowTemperatureLimit, method: str
+) -> tuple[np.ndarray, list[Transport]]:
+    times = np.asarray(run.times)
+    target = plain(limit.positions).astype(np.float64)
+
+    def compare(k: int) -> Transport:
+        return wasserstein(states[k], target, first_weights=mass, second_weights=mass, method=method)
+
+    first = compare(0)
+    chosen = np.arange(len(times))
+    if first.method == "exact" and len(times) > _MOST_PROGRAMMED:
+        chosen = np.unique(np.linspace(0, len(times) - 1, _MOST_PROGRAMMED).round().astype(np.int64))
+    return times[chosen], [first, *(compare(int(k)) for k in chosen[1:])]
+
+
+def _vertex(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float, float]:
+    """The least value between states: the vertex of the parabola through three of them."""
+    if least in (0, len(times) - 1):
+        return float(times[least]), float(distances[least])
+    t, w = times[least - 1 : least + 2], distances[least - 1 : least + 2]
+    a, b, c = np.polyfit(t - t[1], w, 2)
+    return (float(t[1] - b / (2 * a)), float(c - b * b / (4 * a))) if a > 0 else (float(t[1]), float(w[1]))
+
+
+def _crossing(times: np.ndarray, values: np.ndarray, level: float, before: int, after: int) -> float:
+    """When ``values`` pass ``level`` between two neighbouring states."""
+    share = (level - values[before]) / (values[after] - values[before])
+    return float(times[before] + share * (times[after] - times[before]))
+
+
+def _window(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float, float]:
+    level = _NEAR * distances[least]
+    above = np.flatnonzero(distances > level)
+    left, right = above[above < least], above[above > least]
+    begins = times[0] if len(left) == 0 else _crossing(times, distances, level, left[-1], left[-1] + 1)
+    ends = times[-1] if len(right) == 0 else _crossing(times, distances, level, right[0] - 1, right[0])
+    return float(begins), float(ends)
+
+
+def _falling(distances: np.ndarray, least: int) -> tuple[int, int]:
+    """States from when W_2 is well below its start until it nears its least value."""
+    # Half the start value: before that, the law is still far from its limit and W_2 bounded by the sphere.
+    low = 3 * distances[least]
+    start = int(np.argmax(distances[: least + 1] < 0.5 * distances[0]))
+    below = np.flatnonzero(distances[: least + 1] < low)
+    stop = int(below[0]) + 1 if len(below) else least + 1
+    return start, stop
+
+
+def _escape(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float | None, Fit | None]:
+    later = distances[least:]
+    if len(later) < 2 or 0.5 * later.max() < later[0]:
+        return None, None
+    half = 0.5 * later.max()
+    after = least + int(np.argmax(later > half))
+    # The cluster's own displacement shows in W_2 once it is well above what remained at the closest approach.
+    start = least + int(np.argmax(later > min(3 * later[0], 0.5 * half)))
+    return _crossing(times, distances, half, after - 1, after), _fit(times, distances, start, after, sign=1.0)
+
+
+def _fit(times: np.ndarray, distances: np.ndarray, start: int, stop: int, *, sign: float) -> Fit | None:
+    if stop - start < _FEWEST_TO_FIT:
+        return None
+    t, y = times[start:stop], np.log(distances[start:stop])
+    centred = t - t.mean()
+    slope = float(centred @ y / (centred @ centred))
+    residual = y - y.mean() - slope * centred
+    variance = float(((y - y.mean()) ** 2).sum())
+    error = math.sqrt(float(residual @ residual) / max(1, len(t) - 2) / float(centred @ centred))
+    quality = 1 - float(residual @ residual) / variance if variance > 0 else 0.0
+    return Fit(sign * slope, error, quality, (float(t[0]), float(t[-1])))
+
+
+def _terminal(tokens: np.ndarray, mass: np.ndarray, V: np.ndarray) -> Terminal:
+    _, vectors = np.linalg.eigh((tokens * mass[:, None]).T @ tokens)
+    axis = vectors[:, -1] * np.sign(tokens.T @ mass @ vectors[:, -1] or 1.0)
+    values, eigenvectors = np.linalg.eig(V)
+    top = int(values.real.argmax())
+    rest = np.delete(values, top)
+    simple = abs(values[top].imag) == 0 and (len(rest) == 0 or rest.real.max() < values[top].real - 1e-9)
+    expected = eigenvectors[:, top].real if simple else None
+    if expected is not None:
+        expected = expected / np.linalg.norm(expected) * np.sign(tokens.T @ mass @ expected or 1.0)
+    return Terminal(
+        axis, _to_axis(tokens, mass, axis), expected, None if expected is None else _to_axis(tokens, mass, expected)
+    )
+
+
+def _to_axis(tokens: np.ndarray, mass: np.ndarray, axis: np.ndarray) -> float:
+    """Root mean square distance to the nearer of two opposite points."""
+    side = np.where(tokens @ axis < 0, -1.0, 1.0)
+    return math.sqrt(float(((tokens - side[:, None] * axis) ** 2).sum(axis=1) @ mass))

@@ -1,0 +1,78 @@
+r"""How fast tokens gather, and how long they stay: what the theory says for given matrices.
+
+With :math:`\Delta = \lambda_1 - \lambda_2` the gap of :math:`M = VB`, a token approaches its limit :math:`x_\infty`
+like :math:`e^{-ct}`, :math:`c = \Delta/|Bx_\infty|`. In :math:`W_2` mass near :math:`\ker\Pi` is slower: it first has
+to leave the second eigenspace, where :math:`|Bx| = b_2`. A share :math:`\varepsilon^m` of the mass starts within
+:math:`\varepsilon` of the kernel, so :math:`W_2` decays at the rate :math:`\min(m\Delta/(2b_2), \Delta/b_1)`.
+
+At finite :math:`\beta` a cluster that has shrunk to the width :math:`\beta^{-1/2}` of the kernel, at
+:math:`t \approx \ln\beta/(2c)`, attends to itself and obeys :math:`\dot x = P_x V x`. Where its direction e is an
+eigenvector of V for :math:`v_1 < v_{top}` it leaves at the rate :math:`v_{top}-v_1`, and is gone at
+:math:`t \approx (1/c + 1/(v_{top}-v_1))\ln(\beta)/2`. [derived; see the developer notes]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..geometry.reading import plain
+from .limit import LowTemperatureLimit
+
+_ALIGNED = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Rates of the zero-temperature flow, and of a cluster that attends to itself."""
+
+    pointwise: np.ndarray
+    """Shape (token,): c of each token."""
+    slowest: float
+    """The least c of any direction in the leading eigenspace."""
+    wasserstein: float
+    """The rate at which W_2 to the limit decays, for a smooth law."""
+    escape: float | None
+    """v_top - v_1, at which a cluster leaves the limit; zero where it never does, None where e is no eigenvector."""
+
+    def approach_time(self, beta: float) -> float | None:
+        """When tokens are closest to the limit, to leading order in log beta; None where that is not known."""
+        return None if self.escape is None else math.log(beta) / (2 * self.slowest)
+
+    def escape_time(self, beta: float) -> float | None:
+        """When a cluster has left its limit, to leading order in log beta; None where it stays or is not known."""
+        if not self.escape:
+            return None
+        return 0.5 * (1 / self.slowest + 1 / self.escape) * math.log(beta)
+
+
+def rates(limit: LowTemperatureLimit) -> Rates:
+    """The rates that belong to a limit.
+
+    >>> from hardmax import low_temperature_limit
+    >>> law = low_temperature_limit([[0.6, 0.8]], B=[[4.0, 0.0], [0.0, 1.0]], V=[[1.0, 0.0], [0.0, 2.0]])
+    >>> found = rates(law)
+    >>> found.slowest, found.wasserstein, found.escape
+    (0.5, 0.5, 1.0)
+    """
+    leading, B = limit.leading, limit.B
+    lengths = np.linalg.norm(plain(limit.positions).astype(np.float64) @ B.T, axis=1)
+    b_1 = float(np.linalg.norm(B @ leading.basis, 2))
+    if leading.second is None:
+        still = np.full(len(lengths), math.inf)
+        return Rates(still, math.inf, math.inf, _escape(limit))
+    b_2 = float(np.linalg.norm(B @ leading.second_basis, 2))
+    in_transport = min(leading.dimension * leading.gap / (2 * b_2), leading.gap / b_1)
+    return Rates(leading.gap / lengths, leading.gap / b_1, in_transport, _escape(limit))
+
+
+def _escape(limit: LowTemperatureLimit) -> float | None:
+    if limit.dimension != 1:
+        return None
+    e, V = limit.leading.basis[:, 0], limit.V
+    value = float(e @ V @ e)
+    if np.linalg.norm(V @ e - value * e) > _ALIGNED * max(1.0, float(np.linalg.norm(V, 2))):
+        return None
+    return max(0.0, float(np.linalg.eigvals(V).real.max()) - value)

@@ -1,0 +1,156 @@
+"""The limit map: its projector, its special cases, and the run that it predicts."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hardmax.dynamics.simulate import simulate
+from hardmax.errors import HardmaxError, InputError
+from hardmax.meanfield.exact import zero_temperature_solution
+from hardmax.meanfield.flow import SphereFlow
+from hardmax.meanfield.limit import low_temperature_limit
+from hardmax.meanfield.measures import circle_quantiles, sphere_sample
+from hardmax.meanfield.spectrum import NoLimit, NoLimitError
+
+
+def turned(values: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A random similarity of a small matrix."""
+    S = np.random.default_rng(seed).normal(size=values.shape)
+    return S @ values @ np.linalg.inv(S), S
+
+
+@given(st.integers(2, 7), st.data())
+@settings(deadline=None, max_examples=80)
+def test_projector_of_a_repeated_leading_eigenvalue(d: int, data: st.DataObject) -> None:
+    m = data.draw(st.integers(1, d))
+    seed = data.draw(st.integers(0, 2**31))
+    rng = np.random.default_rng(seed)
+    values = np.diag(np.concatenate([np.full(m, 1.5), 1.5 - rng.uniform(0.1, 2.0, d - m)]))
+    M, S = turned(values, seed)
+    if np.linalg.cond(S) > 1e3:
+        return
+    B = rng.normal(size=(d, d)) + 3 * np.eye(d)
+    if np.linalg.cond(B) > 1e3:
+        return
+    tokens = sphere_sample(20, d, random_state=rng).points
+    law = low_temperature_limit(tokens, B, M @ np.linalg.inv(B))
+    onto = S @ np.diag([1.0] * m + [0.0] * (d - m)) @ np.linalg.inv(S)
+    assert law.dimension == m
+    assert law.eigenvalue == pytest.approx(1.5, abs=1e-6)
+    assert np.abs(np.asarray(law.projector) - onto).max() < 1e-6 * np.linalg.cond(S)
+
+
+def test_the_limit_is_where_the_exact_flow_ends() -> None:
+    rng = np.random.default_rng(0)
+    B, V = np.diag([2.0, 1.0, 1.0]) + 0.2 * rng.normal(size=(3, 3)), np.diag([1.0, 0.5, 0.2])
+    tokens = sphere_sample(30, 3, random_state=1).points
+    law = low_temperature_limit(tokens, B, V)
+    end = zero_temperature_solution(tokens, B, V, time=60.0)
+    assert np.abs(end - law.positions).max() < 1e-9
+
+
+def test_symmetric_formula() -> None:
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(4, 4))
+    B = root @ root.T + np.eye(4)
+    V = rng.normal(size=(4, 4))
+    V = V + V.T
+    values, vectors = np.linalg.eig(V @ B)
+    E = vectors[:, [values.real.argmax()]].real
+    expected = E @ np.linalg.inv(E.T @ B @ E) @ E.T @ B
+    law = low_temperature_limit(sphere_sample(5, 4, random_state=0).points, B, V)
+    assert np.abs(np.asarray(law.projector) - expected).max() < 1e-11
+
+
+def test_tokens_follow_the_oblique_projector_not_the_orthogonal_one() -> None:
+    B, V = np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([[1.0, 0.5], [0.0, 0.5]])
+    assert np.abs(B @ V - V @ B).max() > 0.5
+    tokens = circle_quantiles(800).points
+    law = low_temperature_limit(tokens, B, V)
+    E = law.leading.basis
+    orthogonal = tokens @ E @ E.T
+    orthogonal /= np.linalg.norm(orthogonal, axis=1, keepdims=True)
+    end = simulate(tokens, SphereFlow(B, V, beta=100.0), time=10.0, step=0.1, keep="last").final
+    # Tokens beside the kernel of the projector have no clear side at finite temperature.
+    clear = np.linalg.norm(tokens @ np.asarray(law.projector).T, axis=1) > 0.15
+    assert clear.mean() > 0.9
+    assert np.linalg.norm(end - law.positions, axis=1)[clear].max() < 0.05
+    assert np.linalg.norm(end - orthogonal, axis=1)[clear].mean() > 0.5
+
+
+@pytest.mark.parametrize(
+    ("matrix", "reason"),
+    [
+        (np.array([[2.0, 1.0, 0], [-1.0, 2.0, 0], [0, 0, 1.0]]), NoLimit.ROTATES),
+        (np.array([[2.0, 1.0, 0], [0, 2.0, 0], [0, 0, 1.0]]), NoLimit.JORDAN_BLOCK),
+        (np.array([[2.0, 1.0, 0], [0, 2.0, 1.0], [0, 0, 2.0]]), NoLimit.JORDAN_BLOCK),
+    ],
+)
+@pytest.mark.parametrize("seed", range(8))
+def test_special_spectra_have_their_own_outcome(matrix: np.ndarray, reason: NoLimit, seed: int) -> None:
+    M, _ = turned(matrix, seed)
+    with pytest.raises(NoLimitError) as caught:
+        low_temperature_limit(np.eye(3), None, M)
+    assert caught.value.reason is reason
+    assert isinstance(caught.value, HardmaxError)
+    assert caught.value.remedy in str(caught.value)
+
+
+def test_a_jordan_block_below_the_top_does_no_harm() -> None:
+    M, _ = turned(np.array([[2.0, 0, 0], [0, 1.0, 1.0], [0, 0, 1.0]]), 0)
+    law = low_temperature_limit(sphere_sample(10, 3, random_state=0).points, None, M)
+    assert law.dimension == 1
+    assert np.abs(np.asarray(law.projector) @ M - 2 * np.asarray(law.projector)).max() < 1e-6
+
+
+def test_close_eigenvalues_are_no_jordan_block() -> None:
+    law = low_temperature_limit(np.ones((1, 3)), None, np.diag([2.0, 2.0 - 1e-6, 1.0]))
+    assert law.dimension == 1
+    assert law.leading.gap == pytest.approx(1e-6)
+
+
+def test_singular_scores_and_tokens_in_the_kernel() -> None:
+    with pytest.raises(NoLimitError, match="singular B") as singular:
+        low_temperature_limit(np.eye(3), np.diag([1.0, 1.0, 0.0]))
+    assert singular.value.reason is NoLimit.SINGULAR_B
+    with pytest.raises(NoLimitError, match="2 tokens, the first at index 1") as kernel:
+        low_temperature_limit(np.eye(3), None, np.diag([2.0, 1.0, 1.0]))
+    assert kernel.value.reason is NoLimit.IN_KERNEL
+
+
+def test_everything_is_its_own_limit_when_all_eigenvalues_agree() -> None:
+    tokens = sphere_sample(10, 3, random_state=0).points
+    for V in (np.eye(3), np.zeros((3, 3)), -np.eye(3)):
+        law = low_temperature_limit(tokens, None, V)
+        assert law.dimension == 3
+        assert np.abs(law.positions - tokens).max() < 1e-14
+
+
+def test_exact_solution_at_several_times() -> None:
+    tokens = circle_quantiles(40).points
+    B, V = np.diag([4.0, 1.0]), np.diag([1.0, 2.0])
+    several = zero_temperature_solution(tokens, B, V, time=[0.0, 0.5, 0.5, 3.0])
+    assert np.abs(several[0] - tokens).max() < 1e-14
+    assert np.abs(several[2] - zero_temperature_solution(tokens, B, V, time=0.5)).max() < 1e-14
+    restart = zero_temperature_solution(several[2], B, V, time=2.5)
+    assert np.abs(restart - several[3]).max() < 1e-13
+    with pytest.raises(InputError, match="must ascend"):
+        zero_temperature_solution(tokens, B, V, time=[1.0, 0.5])
+    with pytest.raises(NoLimitError, match="singular"):
+        zero_temperature_solution(tokens, np.diag([1.0, 0.0]), V, time=1.0)
+
+
+def test_error_in_beta_falls_like_one_over_beta() -> None:
+    law = circle_quantiles(2000, lambda angle: 1 + np.sin(angle) / 2)
+    B, V = np.diag([4.0, 1.0]), np.diag([1.0, 2.0])
+    truth = zero_temperature_solution(law.points, B, V, time=1.0)
+    betas = np.array([150.0, 300.0, 600.0, 1200.0])
+    errors = []
+    for beta in betas:
+        end = simulate(law.points, SphereFlow(B, V, beta), time=1.0, step=0.1, integrator="rk4", keep="last").final
+        errors.append(math.sqrt(((end - truth) ** 2).sum(axis=1).mean()))
+    slope = np.polyfit(np.log(betas), np.log(errors), 1)[0]
+    assert -1.1 < slope < -0.9

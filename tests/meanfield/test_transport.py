@@ -1,0 +1,151 @@
+"""Transport: every method against linear programming, and laws against what they integrate to."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hardmax.errors import InputError
+from hardmax.meanfield.measures import Measure, circle_quantiles, fibonacci_sphere, on_circle, sphere_sample
+from hardmax.meanfield.transport import wasserstein
+
+SIZES = st.integers(1, 12)
+SEEDS = st.integers(0, 2**31)
+
+
+def laws(n: int, m: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(n, d)), rng.normal(size=(m, d))
+    return a, b, {"first_weights": rng.uniform(0.1, 1, n), "second_weights": rng.uniform(0.1, 1, m)}
+
+
+@given(SIZES, SIZES, SEEDS)
+@settings(deadline=None, max_examples=60)
+def test_line_is_exact(n: int, m: int, seed: int) -> None:
+    a, b, weights = laws(n, m, 1, seed)
+    found = wasserstein(a, b, **weights)
+    assert found.method == "line"
+    assert found.distance == pytest.approx(float(wasserstein(a, b, method="exact", **weights)), abs=1e-7)
+
+
+@given(SIZES, SIZES, SEEDS)
+@settings(deadline=None, max_examples=60)
+def test_circle_is_exact(n: int, m: int, seed: int) -> None:
+    a, b, weights = laws(n, m, 2, seed)
+    a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (a, b))
+    found = wasserstein(a, b, metric="geodesic", method="circle", **weights)
+    exact = wasserstein(a, b, metric="geodesic", method="exact", **weights)
+    assert found.distance == pytest.approx(exact.distance, abs=1e-6)
+
+
+@given(SIZES, SIZES, st.integers(1, 4), SEEDS)
+@settings(deadline=None, max_examples=60)
+def test_atoms_are_exact(n: int, m: int, d: int, seed: int) -> None:
+    a, b, weights = laws(n, m, d, seed)
+    b = b[np.random.default_rng(seed).integers(0, min(2, m), m)]
+    found = wasserstein(a, b, method="atoms", **weights)
+    assert found.distance == pytest.approx(float(wasserstein(a, b, method="exact", **weights)), abs=1e-7)
+    turned = {"first_weights": weights["second_weights"], "second_weights": weights["first_weights"]}
+    assert wasserstein(b, a, method="atoms", **turned).distance == pytest.approx(found.distance, abs=1e-7)
+
+
+def test_sliced_is_scaled_by_the_dimension() -> None:
+    # Shadows of a shift s have squared length |s|^2 / d on average.
+    a = sphere_sample(2600, 3, random_state=0).points
+    found = wasserstein(a, a + np.array([0.3, 0.0, 0.4]), projections=600)
+    assert found.method == "sliced"
+    assert not found.exact
+    assert found.distance == pytest.approx(0.5 / math.sqrt(3), rel=0.06)
+
+
+def test_trimming_forgets_a_few_stragglers() -> None:
+    a = np.zeros((100, 2))
+    a[:, 0] = 0.1
+    a[0] = [5.0, 0.0]
+    found = wasserstein(a, np.zeros((1, 2)))
+    assert found.distance > 0.5
+    assert found.trimmed(0.01) == pytest.approx(0.1)
+    assert found.trimmed(0.0) == pytest.approx(found.distance)
+    assert found.trimmed(0.005) == pytest.approx(math.sqrt((0.99 * 0.01 + 0.005 * 25) / 0.995))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "magic"}, "method is not known"),
+        ({"metric": "magic"}, "metric is not known"),
+        ({"method": "line"}, "only for d = 1"),
+        ({"method": "circle"}, "only for d = 2"),
+        ({"method": "atoms"}, "at most two distinct points"),
+        ({"metric": "geodesic"}, "needs points on the unit sphere"),
+        ({"second_weights": np.zeros(5)}, "weights must be positive"),
+    ],
+)
+def test_bad_transport(arguments: dict[str, object], message: str) -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match=message):
+        wasserstein(rng.normal(size=(4, 2)), rng.normal(size=(5, 2)), **arguments)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="second must have 2"):
+        wasserstein(rng.normal(size=(4, 2)), rng.normal(size=(5, 3)))
+
+
+def test_quantiles_have_equal_mass() -> None:
+    law = circle_quantiles(1000, lambda angle: 1 + np.sin(angle) / 2)
+    angles = np.sort(np.arctan2(law.points[:, 1], law.points[:, 0]) % (2 * np.pi))
+    below = (angles + (1 - np.cos(angles)) / 2) / (2 * np.pi)
+    assert np.abs(below - (np.arange(1000) + 0.5) / 1000).max() < 1e-13
+    assert law.weights.sum() == pytest.approx(1.0)
+
+
+def test_a_kink_in_the_density_is_no_problem() -> None:
+    law = circle_quantiles(500, lambda angle: np.where(angle < np.pi, 1.0, 0.0))
+    assert law.points[:, 1].min() > 0
+
+
+def test_fibonacci_points_are_even() -> None:
+    points = fibonacci_sphere(2000, axis=(1.0, 2.0, -0.5)).points
+    assert np.abs(np.linalg.norm(points, axis=1) - 1).max() < 1e-14
+    assert np.abs(points.T @ points / 2000 - np.eye(3) / 3).max() < 2e-3
+    with pytest.raises(InputError, match="axis must be three numbers"):
+        fibonacci_sphere(10, axis=(0.0, 0.0, 0.0))
+
+
+def test_samples_follow_their_density_and_remember_their_seed() -> None:
+    law = sphere_sample(20000, 3, lambda x: 1 + x[:, 2], random_state=5)
+    assert law.seed == 5
+    assert law.points[:, 2].mean() == pytest.approx(1 / 3, abs=0.02)
+    again = sphere_sample(20000, 3, lambda x: 1 + x[:, 2], random_state=5)
+    assert np.array_equal(law.points, again.points)
+    assert sphere_sample(3, 2).seed is not None
+
+
+def test_reweighting_leaves_out_what_has_no_mass() -> None:
+    law = circle_quantiles(100).reweighted(lambda points: np.maximum(points[:, 0], 0.0))
+    assert isinstance(law, Measure)
+    assert len(law) == 50
+    assert law.weights.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("density", [lambda x: -np.ones(len(x)), lambda x: np.full(len(x), np.nan), lambda x: 1.0])
+def test_bad_densities(density: object) -> None:
+    with pytest.raises(InputError, match="density must give"):
+        circle_quantiles(10, density)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="density must give"):
+        sphere_sample(10, 3, density, random_state=0)  # type: ignore[arg-type]
+
+
+def test_a_density_that_is_zero_everywhere() -> None:
+    with pytest.raises(InputError, match="positive somewhere"):
+        circle_quantiles(10, lambda angle: 0 * angle)
+    with pytest.raises(InputError, match="positive somewhere"):
+        circle_quantiles(10).reweighted(lambda x: 0 * x[:, 0])
+
+
+def test_circle_distance_in_closed_form() -> None:
+    points = on_circle(np.linspace(0, 2 * np.pi, 50, endpoint=False))
+    turned = on_circle(np.linspace(0, 2 * np.pi, 50, endpoint=False) + 0.03)
+    found = wasserstein(points, turned, metric="geodesic")
+    assert found.method == "circle"
+    assert found.distance == pytest.approx(0.03, abs=1e-10)

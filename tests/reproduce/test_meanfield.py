@@ -1,0 +1,36 @@
+"""The reproduction of the mean field: its files and its numbers."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from hardmax.reproduce import meanfield
+
+
+@pytest.mark.slow
+def test_everything_is_written(tmp_path: Path) -> None:
+    report = meanfield.reproduce(tmp_path, quick=True, progress=False)
+    names = {"distances", "scaling-in-beta", "durations", "terminal-phase", "phase-diagram", "sphere"}
+    assert {path.stem for path in tmp_path.glob("*.png")} == names
+    assert {path.stem for path in tmp_path.glob("*.pdf")} == names
+    page = (tmp_path / meanfield.PAGE).read_text(encoding="utf-8")
+    assert page.count("data:image/png") == 6
+    assert len(report.sections) == 7
+    sphere = json.loads((tmp_path / "sphere.json").read_text())["rows"]
+    assert sphere[2]["W2 to the circle of the limit"] == pytest.approx(0.012, abs=0.002)
+    with open(tmp_path / "phases.csv", encoding="utf-8", newline="") as file:
+        assert [float(row["least W2"]) for row in csv.DictReader(file)] == pytest.approx(
+            [0.249, 0.149, 0.084], abs=2e-3
+        )
+
+
+def test_tables_tell_slopes() -> None:
+    found = meanfield.circle_phases(120, (2.0, 5.0), step=0.2)
+    table = meanfield._phases_table(found)
+    assert len(table.rows) == 2
+    assert "theory 1.5" in table.note
+    errors = meanfield.scaling_errors(400, (20.0, 40.0))
+    assert errors[1] < errors[0]
+    assert meanfield._scaling((20.0, 40.0), errors).note.startswith("Slope -0.")
