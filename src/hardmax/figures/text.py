@@ -92,7 +92,7 @@ def draw_explanation(explanation: Explanation, ax: Axes | None = None) -> Axes:
             colours=[colour_of(int(ranks[k])) for k in named],
         )
         ax.set_title(explanation.sentence() if len(explanation.sentence()) < 70 else f"{explanation.prediction}")
-        _name_axes(ax, d)
+        _name_axes(ax, d, explanation.classes, out)
         _note(ax, "star: leader  ·  dot: where a word starts, larger with its share  ·  diamond: the mean that is read")
     return ax
 
@@ -166,7 +166,7 @@ def draw_word_map(survey: Survey, ax: Axes | None = None, *, top: int = 30) -> A
         ax.margins(0.1)
         _label(ax, placed[leaders], [survey.words[k] for k in leaders], bold=0, colours=colour)
         ax.set_title(f"{len(seen):,} words, and the {len(leaders)} that lead most documents")
-        _name_axes(ax, d)
+        _name_axes(ax, d, survey.classes, 0)
     return ax
 
 
@@ -193,6 +193,7 @@ def draw_leader_histogram(survey: Survey, ax: Axes | None = None, *, top: int = 
             left += survey.leading[k, order]
         ax.set_yticks(np.arange(len(order)), [survey.words[k] for k in order])
         ax.invert_yaxis()
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel(f"documents led, of {len(survey.predicted):,}")
         ax.legend(title="class given")
         ax.grid(axis="x")
@@ -265,8 +266,8 @@ def _dark(colour: Any) -> tuple[float, float, float]:
     return (0.6 * red, 0.6 * green, 0.6 * blue)
 
 
-def _name_axes(ax: Axes, d: int) -> None:
-    ax.set_xlabel("along the decoder")
+def _name_axes(ax: Axes, d: int, classes: np.ndarray, shown: int) -> None:
+    ax.set_xlabel("along the decoder" if len(classes) == 2 else f"along the decoder of {classes[shown]}")
     if d == 1:
         ax.set_yticks([])
         ax.set_ylabel("")
