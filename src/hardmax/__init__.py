@@ -93,6 +93,8 @@ if TYPE_CHECKING:
     from .storage.trajectories import save as save
     from .sweeps import read_sweep as read_sweep
     from .sweeps import sweep as sweep
+    from .text.classifier import LeaderClassifier as LeaderClassifier
+    from .text.explanation import Explanation as Explanation
 
 _MODULE_OF = {
     "AbstractFlow": "dynamics.flows",
@@ -111,6 +113,7 @@ _MODULE_OF = {
     "Equilibrium": "dynamics.equilibrium",
     "Every": "dynamics.rules",
     "ExactTransformer": "interpolation.network",
+    "Explanation": "text.explanation",
     "FeedForwardLayer": "attention.layer",
     "FewTokensWarning": "meanfield.occupancy",
     "FileError": "errors",
@@ -118,6 +121,7 @@ _MODULE_OF = {
     "HardmaxError": "errors",
     "HardmaxLayer": "attention.layer",
     "InputError": "errors",
+    "LeaderClassifier": "text.classifier",
     "Leaders": "geometry.leaders",
     "Leadership": "dynamics.leadership",
     "LowTemperatureLimit": "meanfield.limit",

@@ -70,7 +70,7 @@ PAPERS = {
 
 # Which paper stands behind which part of the package.
 _PAPER_OF_PART = {
-    **dict.fromkeys(("attention", "dynamics", "geometry", "polytopes"), "clustering"),
+    **dict.fromkeys(("attention", "dynamics", "geometry", "polytopes", "text"), "clustering"),
     "interpolation": "interpolation",
     "meanfield": "meanfield",
 }

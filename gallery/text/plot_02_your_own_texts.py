@@ -1,0 +1,36 @@
+"""
+Train on your own texts
+=======================
+
+Any labelled texts will do, in any language that puts blanks between words, with any number of classes. Here three
+topics are made up from a few words each.
+"""
+
+import numpy as np
+
+import hardmax as hm
+from hardmax.figures.text import draw_leader_histogram, draw_word_map
+from hardmax.text.survey import survey
+
+topics = {
+    "sea": "wave ship harbour sail tide storm",
+    "sky": "cloud bird star moon wind storm",
+    "wood": "tree moss fern oak root bird",
+}
+plain = ["the", "a", "and", "of", "with", "it", "was", "seen", "near", "old"]
+rng = np.random.default_rng(0)
+labels = rng.choice(list(topics), 400)
+texts = [" ".join([*rng.choice(topics[label].split(), 4), *rng.choice(plain, 8)]) for label in labels]
+
+model = hm.LeaderClassifier(dim=2, ngrams=1, random_state=0).fit(texts[:300], labels[:300])
+print(f"accuracy on the other texts: {model.score(texts[300:], labels[300:]):.2f}")
+print(model.explain("an old bird near the tree, and moss"))
+
+# %%
+# The map of all words: stars lead, and their colour is the class of the texts that they lead.
+seen = survey(model, texts[300:])
+draw_word_map(seen)
+
+# %%
+# How often each of them leads.
+draw_leader_histogram(seen, top=15)

@@ -1,0 +1,170 @@
+"""What ``hardmax sentiment`` does: documents in, models and answers out."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
+import typer
+from matplotlib.figure import Figure
+
+from ..datasets.documents import read_documents
+from ..datasets.reviews import movie_reviews, train_and_test
+from ..errors import InputError
+from ..files import write_text
+from ..storage.atomic import require_writable
+from ..text.classifier import LeaderClassifier
+from ..text.quality import quality
+from ..text.shipped import shipped_model
+from ..text.survey import survey
+from ..text.texts import NoKnownWordWarning
+
+_MOST_DOCUMENTS_SURVEYED = 5000
+
+
+def _load(model: Path | None) -> LeaderClassifier:
+    return shipped_model() if model is None else LeaderClassifier.load(model)
+
+
+def train_model(
+    file: Path | None,
+    output: Path,
+    *,
+    text: str | None,
+    label: str | None,
+    encoding: str,
+    test_share: float,
+    settings: dict[str, Any],
+) -> None:
+    """Train, judge on rows kept apart, save."""
+    require_writable(output)
+    if not 0 <= test_share < 1:
+        raise InputError("--test-share", repr(test_share), "must be at least 0 and below 1", "pass --test-share 0.2")
+    documents = movie_reviews() if file is None else read_documents(file, text=text, label=label, encoding=encoding)
+    training, test = train_and_test(documents, test_share)
+    model = LeaderClassifier(**settings).fit(training.texts, training.labels)
+    model.save(output)
+    last = model.history_[-1]
+    typer.echo(
+        f"Trained on {len(training.texts):,} documents ({training.source}): {len(model.words()):,} words, "
+        f"{model.n_iter_} epochs, loss {last['loss']:.3f}, {last['leaders']:.2f} leaders a document in training."
+    )
+    if test.texts:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoKnownWordWarning)
+            typer.echo(f"On {test.source}: {quality(model, test.texts, test.labels)}.")
+    typer.echo(f"The model is in {output}.")
+
+
+def judge(
+    file: Path | None, model: Path | None, *, text: str | None, label: str | None, encoding: str, as_json: bool
+) -> None:
+    """Print the figures of a model on documents with labels."""
+    if file is None:
+        documents = train_and_test(movie_reviews())[1]
+    else:
+        documents = read_documents(file, text=text, label=label, encoding=encoding)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoKnownWordWarning)
+        found = quality(_load(model), documents.texts, documents.labels)
+    typer.echo(json.dumps(found.data()) if as_json else f"{documents.source}: {found}")
+
+
+def classify(
+    texts: list[str], file: Path | None, output: Path | None, model: Path | None, *, text: str | None, encoding: str
+) -> None:
+    """Print or write the class of each text."""
+    if output is not None:
+        require_writable(output)
+    if file is not None:
+        texts = [*texts, *read_documents(file, text=text, labelled=False, encoding=encoding).texts]
+    if not texts:
+        raise InputError("texts", "none", "must be given", "pass texts in quotes, or --file documents.csv")
+    fitted = _load(model)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", NoKnownWordWarning)
+        chances = fitted.predict_proba(texts)
+    best = chances.argmax(axis=1)
+    if output is not None:
+        table = pd.DataFrame({"text": texts, "class": fitted.classes_[best], "probability": chances.max(axis=1)})
+        write_text(output, table.to_csv(index=False))
+        typer.echo(f"{len(texts):,} answers are in {output}.")
+    else:
+        for entry, k, chance in zip(texts, best, chances.max(axis=1), strict=True):
+            typer.echo(f"{fitted.classes_[k]}\t{chance:.3f}\t{' '.join(entry.split())[:100]}")
+    for warning in caught:
+        typer.secho(f"note: {warning.message}", err=True)
+
+
+def tell_why(text: str, model: Path | None, *, html: Path | None, figure: Path | None, as_json: bool) -> None:
+    """Explain one text."""
+    for path in (html, figure):
+        if path is not None:
+            require_writable(path)
+    told = _load(model).explain(sys.stdin.read() if text == "-" else text)
+    typer.echo(json.dumps(told.data(), ensure_ascii=False) if as_json else str(told))
+    if html is not None:
+        page = '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Explanation</title></head><body>'
+        write_text(html, f"{page}\n{told.to_html()}\n</body></html>\n")
+    if figure is not None:
+        from ..figures.save import save_figure
+
+        save_figure(told.draw().get_figure(root=True), figure)
+
+
+def list_words(
+    file: Path | None,
+    model: Path | None,
+    *,
+    text: str | None,
+    encoding: str,
+    top: int,
+    figure: Path | None,
+    as_json: bool,
+) -> None:
+    """Leaders and weights over many documents."""
+    if figure is not None:
+        require_writable(figure)
+    if file is None:
+        documents = train_and_test(movie_reviews())[1]
+    else:
+        documents = read_documents(file, text=text, labelled=False, encoding=encoding)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoKnownWordWarning)
+        seen = survey(_load(model), documents.texts[:_MOST_DOCUMENTS_SURVEYED])
+    outputs = range(len(seen.bias))
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {
+                    "leaders": seen.most_frequent_leaders(top),
+                    "influential": [seen.most_influential(top, k) for k in outputs],
+                    "statistics": seen.statistics(),
+                },
+                ensure_ascii=False,
+            )
+        )
+    else:
+        _print_words(seen, top)
+    if figure is not None:
+        from ..figures.save import save_figure
+        from ..figures.text import draw_word_map
+
+        save_figure(cast(Figure, draw_word_map(seen).get_figure(root=True)), figure)
+
+
+def _print_words(seen: Any, top: int) -> None:
+    for row in seen.statistics():
+        typer.echo(
+            f"{row['class']}: {row['documents']:,} documents, {row['mean']:.2f} ± {row['deviation']:.2f} leaders each "
+            f"({row['least']} to {row['most']}), {row['from layer 0']:.0%} of them from layer 0 on"
+        )
+    typer.echo("\nMost frequent leaders: " + ", ".join(f"{w} ({n})" for w, n in seen.most_frequent_leaders(top)))
+    names = [seen.classes[1]] if len(seen.bias) == 1 else seen.classes
+    for k, name in enumerate(names):
+        listed = ", ".join(f"{w} ({c:+.1f})" for w, c in seen.most_influential(top, k))
+        typer.echo(f"\nLargest contributions to {name}: {listed}")

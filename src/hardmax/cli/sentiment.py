@@ -1,0 +1,172 @@
+"""``hardmax sentiment``: train, judge and use a classifier of texts. What the commands do is in ``classification``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .values import read_number, read_whole
+
+_File = Annotated[
+    Path | None,
+    typer.Argument(
+        help="CSV, TSV, JSON lines, Parquet or plain text (one document a line). "
+        "Without it: the embedded corpus of film reviews (extra 'data').",
+        show_default=False,
+    ),
+]
+_Text = Annotated[str | None, typer.Option("--text", metavar="COLUMN", help="The column of the texts.")]
+_Label = Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The column of the labels.")]
+_Encoding = Annotated[str, typer.Option(metavar="NAME", help="How the file's letters are written.")]
+_Model = Annotated[
+    Path | None, typer.Option("--model", "-m", metavar="FILE", help="A trained model; the shipped one when left out.")
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+    for command in (train, evaluate, predict, explain, words):
+        group.command()(command)
+    app.add_typer(group, name="sentiment", help="Classify texts by their leader words, and see why.")
+
+
+def train(
+    file: _File = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")] = Path(
+        "model.safetensors"
+    ),
+    text: _Text = None,
+    label: _Label = None,
+    encoding: _Encoding = "utf-8",
+    recipe: Annotated[str, typer.Option(metavar="NAME", help="default, or paper for the published model.")] = "default",
+    dim: Annotated[str | None, typer.Option(metavar="D", help="Coordinates of a word.")] = None,
+    ngrams: Annotated[str | None, typer.Option(metavar="N", help="Words in the longest n-gram.")] = None,
+    max_words: Annotated[
+        str | None, typer.Option(metavar="N", help="Keep only the words that tell the classes apart best.")
+    ] = None,
+    lemmas: Annotated[str | None, typer.Option(metavar="LANGUAGE", help="Dictionary forms, for example en.")] = None,
+    epochs: Annotated[str | None, typer.Option(metavar="N", help="Passes through the data.")] = None,
+    seed: Annotated[str, typer.Option(metavar="S", help="Seed of all that is random.")] = "0",
+    test_share: Annotated[
+        str, typer.Option(metavar="SHARE", help="Keep the last part of the file for judging; 0 for none.")
+    ] = "0.2",
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Go on from here after an interruption.")
+    ] = None,
+) -> None:
+    """Train a model and say how good it is on rows it has not seen.
+
+    [bold]Examples[/bold]
+
+    [dim]# on the embedded corpus[/dim]
+    [cyan]hardmax sentiment train --output reviews.safetensors[/cyan]
+    [dim]# on your own file[/dim]
+    [cyan]hardmax sentiment train letters.csv --text body --label department[/cyan]
+    """
+    from .classification import train_model
+
+    train_model(
+        file,
+        output,
+        text=text,
+        label=label,
+        encoding=encoding,
+        test_share=read_number("--test-share", test_share, 0.2) or 0.0,
+        settings={
+            "recipe": recipe,
+            "dim": read_whole("--dim", dim, 2),
+            "ngrams": read_whole("--ngrams", ngrams, 2),
+            "max_words": read_whole("--max-words", max_words, 12000),
+            "lemmas": lemmas,
+            "epochs": read_whole("--epochs", epochs, 3),
+            "random_state": read_whole("--seed", seed, 0),
+            "checkpoint": checkpoint,
+        },
+    )
+
+
+def evaluate(
+    file: _File = None,
+    model: _Model = None,
+    text: _Text = None,
+    label: _Label = None,
+    encoding: _Encoding = "utf-8",
+    as_json: _Json = False,
+) -> None:
+    """Judge a model on documents with known labels: accuracy, log loss, calibration, leaders, collapse.
+
+    Without a file: the fifth of the embedded corpus that the shipped model has not seen.
+    """
+    from .classification import judge
+
+    judge(file, model, text=text, label=label, encoding=encoding, as_json=as_json)
+
+
+def predict(
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts to classify.", show_default=False)] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", metavar="FILE", help="Documents to classify.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a CSV file instead of printing.")
+    ] = None,
+    model: _Model = None,
+    text: _Text = None,
+    encoding: _Encoding = "utf-8",
+) -> None:
+    """The class of each text, and how sure the model is.
+
+    [cyan]hardmax sentiment predict "a wonderful film" "two dull hours"[/cyan]
+    """
+    from .classification import classify
+
+    classify(texts or [], file, output, model, text=text, encoding=encoding)
+
+
+def explain(
+    text: Annotated[str, typer.Argument(help="The text; - reads it from the standard input.", show_default=False)],
+    model: _Model = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with the words marked.")] = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the words moving to their leaders.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Why a text is classified as it is: its leaders, who follows them, and what each contributes.
+
+    [cyan]hardmax sentiment explain "A dull plot, saved by a wonderful cast."[/cyan]
+    """
+    from .classification import tell_why
+
+    tell_why(text, model, html=html, figure=figure, as_json=as_json)
+
+
+def words(
+    file: _File = None,
+    model: _Model = None,
+    text: _Text = None,
+    encoding: _Encoding = "utf-8",
+    top: Annotated[str, typer.Option(metavar="N", help="How many words to list.")] = "20",
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the map of words.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Which words lead, and which weigh most, over many documents.
+
+    [bold]Examples[/bold]
+
+    [dim]# the shipped model on reviews it has not seen[/dim]
+    [cyan]hardmax sentiment words --top 40[/cyan]
+    [dim]# a map of the words[/dim]
+    [cyan]hardmax sentiment words letters.csv --model model.safetensors --figure map.png[/cyan]
+    """
+    from .classification import list_words
+
+    list_words(
+        file,
+        model,
+        text=text,
+        encoding=encoding,
+        top=read_whole("--top", top, 20) or 20,
+        figure=figure,
+        as_json=as_json,
+    )

@@ -1,0 +1,101 @@
+"""Documents and their labels from files: CSV, TSV, JSON lines, Parquet, or plain text with one document a line."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import FileError, MissingExtraError
+
+_TEXT_NAMES = ("text", "review", "document", "sentence", "content")
+_LABEL_NAMES = ("label", "sentiment", "class", "target", "category")
+_PACKED = (".gz", ".xz", ".bz2", ".zip")
+READABLE = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Texts, and their labels where they are known."""
+
+    texts: list[str]
+    labels: np.ndarray | None
+    source: str
+
+
+def read_documents(
+    path: str | os.PathLike[str],
+    *,
+    text: str | None = None,
+    label: str | None = None,
+    labelled: bool = True,
+    encoding: str = "utf-8",
+) -> Documents:
+    """The documents of a file; ``text`` and ``label`` name columns where the usual names do not fit."""
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise FileError(path, "there is no such file", "check the name and the folder")
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    kind = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _PACKED else (suffixes or [""])[-1]
+    if kind not in READABLE:
+        raise FileError(path, f"the suffix {kind!r} names no kind of documents", f"use one of {', '.join(READABLE)}")
+    try:
+        if kind == ".txt":
+            if labelled:
+                raise FileError(path, "plain text has no labels", "use CSV, JSON lines or Parquet")
+            lines = file.read_text(encoding=encoding).splitlines()
+            return Documents([line for line in lines if line.strip()], None, file.name)
+        table = _table(file, kind, encoding)
+    except UnicodeError as error:
+        raise FileError(path, f"is not {encoding} text ({error})", "name its encoding, for example latin-1") from error
+    except (ValueError, OSError, pd.errors.ParserError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(path, f"cannot be read as {kind} ({error})", "check the file") from error
+    texts = _column(path, table, text, _TEXT_NAMES, "text")
+    labels = _column(path, table, label, _LABEL_NAMES, "label") if labelled else None
+    for name, column in (("text", texts), ("label", labels)):
+        if column is not None and column.isna().any():
+            row = int(np.flatnonzero(column.isna())[0]) + 1
+            raise FileError(path, f"the {name} of row {row} is missing", "fill it in or leave the row out")
+    return Documents([str(entry) for entry in texts], None if labels is None else labels.to_numpy(), file.name)
+
+
+def _table(file: Path, kind: str, encoding: str) -> pd.DataFrame:
+    if kind == ".parquet":
+        try:
+            return pd.read_parquet(file)
+        except ImportError as error:
+            raise MissingExtraError("pyarrow", "store", "reading Parquet files") from error
+    if kind in (".jsonl", ".ndjson"):
+        rows = []
+        for number, line in enumerate(file.read_text(encoding=encoding).splitlines(), start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise FileError(file, f"line {number} is not JSON ({error})", "write one object a line") from error
+            if not isinstance(row, dict):
+                raise FileError(file, f"line {number} is not an object", 'write for example {"text": …, "label": …}')
+            rows.append(row)
+        return pd.DataFrame(rows)
+    return pd.read_csv(
+        file, sep="\t" if kind == ".tsv" else ",", encoding=encoding, keep_default_na=False, na_values=[""]
+    )
+
+
+def _column(path: object, table: pd.DataFrame, wanted: str | None, usual: tuple[str, ...], what: str) -> pd.Series:
+    have = ", ".join(map(repr, map(str, table.columns))) or "none"
+    if wanted is not None:
+        if wanted not in table.columns:
+            raise FileError(path, f"has no column {wanted!r} (it has {have})", f"pass --{what} with one of them")
+        return table[wanted]
+    for name in usual:
+        if name in table.columns:
+            return table[name]
+    raise FileError(path, f"has no column of a usual name for the {what} (it has {have})", f"pass --{what} COLUMN")

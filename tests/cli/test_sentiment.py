@@ -1,0 +1,109 @@
+"""The commands ``hardmax sentiment`` and ``hardmax data``, as people type them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from hardmax.cli.app import app
+from hardmax.text.shipped import FILE, shipped_model
+from made_up_texts import opinions
+
+
+def _run(*arguments: object, **options: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    texts, labels = opinions(300)
+    path = tmp_path_factory.mktemp("letters") / "letters.csv"
+    pd.DataFrame({"body": texts, "mood": ["good" if label else "bad" for label in labels]}).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(letters: Path) -> Path:
+    path = letters.with_name("model.safetensors")
+    done = _run("sentiment", "train", letters, "--text", "body", "--label", "mood", "-o", path, "--epochs", "20")
+    assert done.exit_code == 0, done.output
+    assert "60 of the last rows" in done.output
+    assert "accuracy" in done.output
+    return path
+
+
+def test_train_evaluate_predict_explain(letters: Path, model: Path, tmp_path: Path) -> None:
+    judged = _run("sentiment", "evaluate", letters, "-m", model, "--text", "body", "--label", "mood", "--json")
+    figures = json.loads(judged.stdout)
+    assert figures["accuracy"] > 0.9
+    assert figures["collapse"] >= 0.99
+    said = _run("sentiment", "predict", "a superb charming film", "-m", model)
+    assert said.stdout.split("\t")[0] == "good"
+    answers = tmp_path / "answers.csv"
+    assert _run("sentiment", "predict", "-f", letters, "--text", "body", "-m", model, "-o", answers).exit_code == 0
+    assert list(pd.read_csv(answers).columns) == ["text", "class", "probability"]
+    told = json.loads(_run("sentiment", "explain", "a superb film", "-m", model, "--json").stdout)
+    assert told["prediction"] == "good"
+    listed = json.loads(_run("sentiment", "words", letters, "--text", "body", "-m", model, "--json").stdout)
+    assert {"leaders", "influential", "statistics"} == set(listed)
+
+
+def test_the_shipped_model_answers_at_once(tmp_path: Path) -> None:
+    page, picture = tmp_path / "why.html", tmp_path / "why.png"
+    done = _run("sentiment", "explain", "A <b>dull</b> and boring plot.", "--html", page, "--figure", picture, "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["prediction"] == 0
+    assert "&lt;b&gt;" in page.read_text(encoding="utf-8")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    from_input = _run("sentiment", "explain", "-", input="A wonderful film, superb in every way.")
+    assert from_input.stdout.startswith("1 (")
+
+
+def test_the_shipped_model_is_small_and_explained() -> None:
+    import hardmax.text.shipped as shipped
+
+    folder = Path(shipped.__file__).parent / "models"
+    assert (folder / FILE).stat().st_size < 1_000_000
+    assert "hardmax sentiment train" in (folder / "movie_reviews.md").read_text(encoding="utf-8")
+    model = shipped_model()
+    assert model.network_.embedding.shape == (12_000, 2)
+    assert model.collapse_ >= 0.99
+
+
+def test_unknown_words_are_noted() -> None:
+    done = _run("sentiment", "predict", "дом")
+    assert done.exit_code == 0
+    assert "no known word" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict"], "texts must be given"),
+        (["train", "missing.csv"], "no such file"),
+        (["train", "--dim", "two"], "--dim must be a whole number"),
+        (["train", "--test-share", "1.5"], "--test-share"),
+        (["explain", "x", "--model", "missing.safetensors"], "no such file"),
+        (["explain", "x", "--html", "no/such/folder/page.html"], "folder"),
+    ],
+)
+def test_mistakes_are_one_line(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = _run("sentiment", *arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_data_from_a_local_archive(tmp_path: Path) -> None:
+    (tmp_path / "bad.tar.gz").write_bytes(b"x")
+    done = _run("data", "imdb", "--archive", tmp_path / "bad.tar.gz", "-o", tmp_path / "imdb.csv")
+    assert done.exit_code == 2
+    assert "cannot be read as the IMDb archive" in done.stderr
+    assert not (tmp_path / "imdb.csv").exists()

@@ -1,0 +1,65 @@
+"""Words following words in many documents at once, against the simulator document by document."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hardmax as hm
+from hardmax.text import following
+from hardmax.text.following import after, course, layers
+
+
+def _documents(seed: int, d: int, most: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, most, size=6)
+    return rng.normal(size=(int(sizes.sum()), d)), np.concatenate([[0], np.cumsum(sizes)])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10_000), st.integers(1, 4), st.sampled_from([0.1, 0.5, 1.0, 3.0]), st.integers(1, 9))
+def test_the_same_as_the_simulator(seed: int, d: int, alpha: float, depth: int) -> None:
+    points, starts = _documents(seed, d)
+    path = course(points, starts, alpha=alpha, depth=depth)
+    final = after(torch.from_numpy(points), path, alpha, depth).numpy()
+    every = layers(points, path, alpha, depth)
+    np.testing.assert_allclose(every[-1], final, atol=1e-12)
+    for begin, end in itertools.pairwise(starts):
+        if begin == end:
+            continue
+        run = hm.simulate(points[begin:end], hm.HardmaxLayer(alpha=alpha), depth=depth)
+        np.testing.assert_allclose(every[:, begin:end], run.tokens, atol=1e-12)
+        decided = path.decided_at[begin:end]
+        leading = path.leaders[begin:end]
+        limit = hm.equilibrium(points[begin:end], hm.HardmaxLayer(alpha=alpha))
+        assert set(np.flatnonzero(leading)) <= set(np.asarray(limit.leaders).tolist())
+        np.testing.assert_array_equal(path.follows[begin:end][decided >= 0] - begin, limit.follows[decided >= 0])
+
+
+def test_large_documents_are_searched_another_way_with_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, starts = _documents(3, 3, most=60)
+    usual = course(points, starts, alpha=0.3, depth=8)
+    monkeypatch.setattr(following, "_LARGE", 5)
+    other = course(points, starts, alpha=0.3, depth=8)
+    np.testing.assert_array_equal(usual.follows, other.follows)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10_000), st.integers(1, 3))
+def test_gradients_are_those_of_the_positions(seed: int, d: int) -> None:
+    points, starts = _documents(seed, d)
+    path = course(points, starts, alpha=0.4, depth=5)
+    start = torch.tensor(points, requires_grad=True)
+    alpha = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda z, a: after(z, path, a, 5), (start, alpha))
+
+
+def test_documents_without_words() -> None:
+    for d in (1, 2):
+        path = course(np.empty((0, d)), np.array([0, 0, 0]), alpha=1.0, depth=3)
+        assert len(path.follows) == 0

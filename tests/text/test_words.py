@@ -1,0 +1,105 @@
+"""Words, n-grams and their counts, against scikit-learn's slower counting."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
+
+from hardmax.errors import InputError, MissingExtraError
+from hardmax.text import Tokeniser, Vocabulary
+from hardmax.text.words import STOP_WORDS
+
+_TEXTS = st.lists(st.text(alphabet="ab c'!<>éд’", max_size=30), min_size=1, max_size=12)
+
+
+def test_words_of_several_scripts() -> None:
+    assert Tokeniser()("L’été n'est PAS fini! Это не плохо; 42 x_y") == [
+        "l'été",
+        "n'est",
+        "pas",
+        "fini",
+        "!",
+        "это",
+        "не",
+        "плохо",
+        "x",
+        "y",
+    ]
+
+
+def test_tags_are_no_words_but_comparisons_are_not_tags() -> None:
+    assert Tokeniser()("one<br />two <b>three</b> 1 < two") == ["one", "two", "three", "two"]
+
+
+def test_stop_list_keeps_negations_and_opinions() -> None:
+    assert not STOP_WORDS & {"not", "no", "never", "nor", "don't", "very", "too", "only", "good", "bad", "but"}
+    assert Tokeniser(stop_words=["plot"])("no plot") == ["no"]
+
+
+@pytest.mark.parametrize("bad", ["german", [1, 2]])
+def test_unusable_stop_words(bad: object) -> None:
+    with pytest.raises(InputError, match="stop_words"):
+        Tokeniser(stop_words=bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pattern", ["[a-z", "(a)b"])
+def test_unusable_pattern(pattern: str) -> None:
+    with pytest.raises(InputError, match="pattern"):
+        Tokeniser(pattern=pattern)
+
+
+def test_lemmas_without_the_package_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "simplemma", None)
+    with pytest.raises(MissingExtraError, match=r"hardmax\[text\]"):
+        Tokeniser(lemmas="xx")
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(alphabet="abC '’!<br/>éÉдßİ\n", max_size=40))
+def test_spans_are_the_words_where_they_stand(text: str) -> None:
+    tokeniser = Tokeniser()
+    spans = tokeniser.spans(text)
+    if len(text.lower()) == len(text):
+        assert [word for _, _, word in spans] == tokeniser(text)
+    assert all(tokeniser(text[start:end]) == [word] for start, end, word in spans)
+
+
+@settings(deadline=None, max_examples=60)
+@given(_TEXTS, st.integers(1, 3), st.integers(1, 2))
+def test_counts_agree_with_a_plain_counter(texts: list[str], ngrams: int, min_df: int) -> None:
+    tokeniser = Tokeniser()
+    words, counts = Vocabulary.learn(texts, tokeniser, ngrams=ngrams, min_df=min_df)
+    if len(words) == 0:
+        return
+    rival = CountVectorizer(
+        tokenizer=tokeniser, token_pattern=None, lowercase=False, ngram_range=(1, ngrams), vocabulary=words.names()
+    )
+    expected = rival.transform(texts).toarray()
+    np.testing.assert_array_equal(counts.toarray(), expected)
+    np.testing.assert_array_equal(words.count(texts, tokeniser).toarray(), expected)
+    assert ((expected > 0).sum(axis=0) >= min_df).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(_TEXTS, st.data())
+def test_a_selection_counts_the_same(texts: list[str], data: st.DataObject) -> None:
+    tokeniser = Tokeniser()
+    words, counts = Vocabulary.learn(texts, tokeniser, ngrams=3, min_df=1)
+    columns = np.array(sorted(data.draw(st.sets(st.integers(0, max(len(words) - 1, 0))))), dtype=int)
+    if len(words) == 0:
+        return
+    chosen = words.select(columns)
+    again = Vocabulary.restore(**{**chosen.recipe(), "arrays": chosen.arrays()})
+    assert chosen.names() == again.names() == [words.names()[column] for column in columns]
+    for some in (chosen, again):
+        np.testing.assert_array_equal(some.count(texts, tokeniser).toarray(), counts.toarray()[:, columns])
+
+
+def test_no_gram_runs_over_the_border_of_two_texts() -> None:
+    words, _ = Vocabulary.learn(["a b", "c d"], Tokeniser(), ngrams=2, min_df=1)
+    assert words.names() == ["a", "b", "c", "d", "a b", "c d"]
