@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
 from ..errors import InputError
 from ..randomness import seeded
 from .checkpoints import Checkpoint
-from .counts import chi2, class_presence, damped, log_odds
+from .counts import chi2, class_presence, damped, evidence
 from .explanation import Explanation
 from .model_files import load_model, save_model
 from .network import Network, start_from_evidence
@@ -272,11 +272,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         words += recipe.cut is not None  # the padding word
         dim = recipe.dim or (2 if classes == 2 else classes)
         if recipe.start == "evidence":
-            evidence = log_odds(presence, sizes, recipe.smoothing)
+            found = evidence(presence, sizes, recipe.smoothing or (10.0 if classes == 2 else 2.0))
             if recipe.cut is not None:
-                evidence = np.hstack([evidence, np.zeros((classes, 1))])
+                found = np.hstack([found, np.zeros((classes, 1))])
             points, decoder = start_from_evidence(
-                evidence, dim, rng, noise=recipe.noise, decoder_scale=recipe.decoder_scale
+                found, dim, rng, noise=recipe.noise, decoder_scale=recipe.decoder_scale
             )
         else:
             points = recipe.noise * rng.normal(size=(words, dim))

@@ -62,12 +62,19 @@ def chi2(presence: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return np.asarray(((presence - expected) ** 2 / np.maximum(expected, _LEAST_EXPECTED)).sum(axis=0))
 
 
-def log_odds(presence: np.ndarray, sizes: np.ndarray, smoothing: float) -> np.ndarray:
-    r"""Smoothed evidence of each column for each class against the rest, shape (classes, columns).
+def evidence(presence: np.ndarray, sizes: np.ndarray, smoothing: float) -> np.ndarray:
+    r"""What each column says for each class, shape (classes, columns), from smoothed frequencies.
 
-    .. math:: \log\frac{d_c + a}{n_c + 2a} - \log\frac{d_r + a}{n_r + 2a}
+    .. math:: p_c = \frac{d_c + a}{n_c + 2a}
+
+    For two classes the log odds :math:`\log p_1 - \log p_0`, for the second class and, negated, for the first.
+    For more, how far :math:`\log p_c` lies above its mean over the classes, and nothing where it lies below: a word
+    points only at the classes that it speaks for, so that each class has leaders of its own.
+
+    >>> evidence(np.array([[8.0, 1.0], [2.0, 1.0]]), np.array([10.0, 10.0]), 1.0).round(2).tolist()
+    [[1.1, 0.0], [-1.1, 0.0]]
     """
-    rest, others = presence.sum(axis=0) - presence, sizes.sum() - sizes
-    inside = np.log((presence + smoothing) / (sizes + 2 * smoothing)[:, None])
-    outside = np.log((rest + smoothing) / (others + 2 * smoothing)[:, None])
-    return np.asarray(inside - outside)
+    logs = np.log((presence + smoothing) / (sizes + 2 * smoothing)[:, None])
+    if len(logs) == 2:
+        return np.asarray(np.stack([logs[0] - logs[1], logs[1] - logs[0]]))
+    return np.asarray(np.maximum(logs - logs.mean(axis=0), 0.0))

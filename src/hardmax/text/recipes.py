@@ -22,13 +22,14 @@ class Recipe:
     """How far words must have moved onto their leaders at the end, whatever training does to alpha."""
     masses: str = "norm"
     """What a word weighs in the mean: ``"norm"`` its length times 1 + log count, ``"count"`` its count."""
-    resting_mass: float = 10.0
+    resting_mass: float = 20.0
     """Mass that stays at the origin, so that a document that says little is near the bias."""
     start: str = "evidence"
     """Where words start: along smoothed log odds, or at ``"random"``."""
-    smoothing: float = 10.0
+    smoothing: float | None = None
+    """Documents added to each count; ten for two classes and two for more, when left out."""
     noise: float = 0.01
-    decoder_scale: float = 4.0
+    decoder_scale: float = 6.0
     ngrams: int = 2
     min_df: int | None = None
     max_words: int | None = None
@@ -37,7 +38,7 @@ class Recipe:
     temperature: float = 0.0
     """Train as softmax at this temperature; 0 is hardmax itself."""
     epochs: int | None = None
-    """Three, or as many as small data needs for 300 steps, when left out."""
+    """Three, or as many as small data needs for 300 steps (1,000 for more than two classes), when left out."""
     batch_size: int = 64
     learning_rate: float = 1e-2
     decay: bool = True
@@ -69,6 +70,8 @@ def _whole(least: int, optional: bool = False) -> Any:
 
 def _between(low: float, high: float, *, above: bool = False, optional: bool = False) -> Any:
     def holds(value: Any) -> bool:
+        if optional and value is None:
+            return True
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
             return False
         return (low < value if above else low <= value) and value < high
@@ -83,7 +86,11 @@ _RULES: dict[str, tuple[Any, str, str]] = {
     "collapse": (_between(0, 1), "must be at least 0 and below 1", "pass for example collapse=0.99"),
     "masses": (lambda v: v in ("norm", "count"), 'must be "norm" or "count"', 'pass masses="norm"'),
     "start": (lambda v: v in ("evidence", "random"), 'must be "evidence" or "random"', 'pass start="evidence"'),
-    "smoothing": (_between(0, math.inf, above=True), "must be a positive number", "pass for example smoothing=10"),
+    "smoothing": (
+        _between(0, math.inf, above=True, optional=True),
+        "must be a positive number",
+        "pass for example smoothing=10",
+    ),
     "ngrams": (_whole(1), "must be a positive whole number", "pass 1 for single words, 2 for pairs too"),
     "min_df": (_whole(1, True), "must be a positive whole number or None", "pass for example min_df=3"),
     "max_words": (_whole(1, True), "must be a positive whole number or None", "pass for example max_words=12000"),

@@ -18,7 +18,7 @@ from .counts import batch
 from .network import Network
 from .recipes import Recipe
 
-_LEAST_STEPS = 300
+_LEAST_STEPS, _LEAST_STEPS_OF_MANY = 300, 1000
 _LEAST_RATE = 0.02
 _DOCUMENTS_AT_ONCE = 256
 _WORDS_KEPT = 30
@@ -48,11 +48,12 @@ class State:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
-def number_of_epochs(recipe: Recipe, documents: int) -> int:
-    """As asked, or three, or as many as make 300 steps."""
+def number_of_epochs(recipe: Recipe, documents: int, logits: int) -> int:
+    """As asked, or three, or as many as make enough steps; several classes need more."""
     if recipe.epochs is not None:
         return recipe.epochs
-    return max(3, math.ceil(_LEAST_STEPS / math.ceil(documents / recipe.batch_size)))
+    steps = _LEAST_STEPS if logits == 1 else _LEAST_STEPS_OF_MANY
+    return max(3, math.ceil(steps / math.ceil(documents / recipe.batch_size)))
 
 
 def train(
@@ -76,7 +77,8 @@ def train(
     parameters = {name: network.parameters()[name].requires_grad_(True) for name in learned}
     moments = Adam.moments_for(parameters)
     state = resume({**{name: p.data for name, p in parameters.items()}, **moments})
-    epochs, steps = number_of_epochs(recipe, len(rows.labels)), math.ceil(len(rows.labels) / recipe.batch_size)
+    epochs = number_of_epochs(recipe, len(rows.labels), len(network.bias))
+    steps = math.ceil(len(rows.labels) / recipe.batch_size)
     adam = Adam(parameters, moments, state.epoch * steps)
     with Ticker("training", epochs * steps, progress=progress) as ticker:
         ticker.advance(state.epoch * steps)
