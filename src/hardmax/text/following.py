@@ -26,23 +26,42 @@ _LARGE = 3000
 
 
 @dataclass(frozen=True)
+class Stage:
+    """One layer of the documents in which somebody was undecided before it. Numbers are within the stage."""
+
+    places: np.ndarray
+    """Where its words stand among all."""
+    choice: np.ndarray
+    """Whom each word follows at this layer."""
+    ready: np.ndarray
+    """Words of the documents that are decided here."""
+    onward: np.ndarray
+    """Words of the others, which take part in the next stage, in its order."""
+
+
+@dataclass(frozen=True)
 class Course:
     """Who follows whom in all documents, at each layer until everybody is decided."""
 
-    choices: tuple[np.ndarray, ...]
-    """For each layer run, the place of the word that each word follows."""
+    stages: tuple[Stage, ...]
+    follows: np.ndarray
+    """The place of the word that each word follows at the end."""
     decided_at: np.ndarray
     """The first layer at which each word follows a leader; -1 where that has not happened."""
-
-    @property
-    def follows(self) -> np.ndarray:
-        """Whom each word follows at the end."""
-        return self.choices[-1]
 
     @property
     def leaders(self) -> np.ndarray:
         """Whether each word leads: it follows itself."""
         return np.asarray(self.follows == np.arange(len(self.follows)))
+
+    @property
+    def choices(self) -> tuple[np.ndarray, ...]:
+        """For each layer run, the place of the word that each word follows."""
+        found: list[np.ndarray] = []
+        for stage in self.stages:
+            found.append(found[-1].copy() if found else np.empty(len(self.follows), dtype=np.int64))
+            found[-1][stage.places] = stage.places[stage.choice]
+        return tuple(found)
 
 
 def course(positions: np.ndarray, starts: np.ndarray, *, alpha: float, depth: int) -> Course:
@@ -53,26 +72,33 @@ def course(positions: np.ndarray, starts: np.ndarray, *, alpha: float, depth: in
     >>> found.follows.tolist(), found.decided_at.tolist()
     ([0, 0, 2, 3], [0, 0, 0, 0])
     """
-    count = len(positions)
-    places = np.arange(count)
+    places = np.arange(len(positions))
     if positions.shape[1] == 1:
-        follows = _on_the_line(positions[:, 0], starts)
-        return Course((follows,), np.zeros(count, dtype=np.int64))
-    follows = np.empty(count, dtype=np.int64)
-    _choose(positions, starts, places, follows)
-    choices = [follows]
-    decided_at = np.full(count, -1, dtype=np.int64)
+        choice = _on_the_line(positions[:, 0], starts)
+        only = Stage(places, choice, ready=places, onward=places[:0])
+        return Course((only,), choice, np.zeros(len(positions), dtype=np.int64))
+    choice = np.empty(len(positions), dtype=np.int64)
+    _choose(positions, starts, places, choice)
+    follows, decided_at = choice.copy(), np.full(len(positions), -1, dtype=np.int64)
+    stages: list[Stage] = []
     for layer in range(depth):
-        decided = follows[follows] == follows
-        decided_at[decided & (decided_at < 0)] = layer
-        undecided = np.flatnonzero(~decided)
-        if len(undecided) == 0 or layer + 1 == depth:
+        decided = choice[choice] == choice
+        decided_at[places[decided & (decided_at[places] < 0)]] = layer
+        sizes = np.diff(starts)
+        open_documents = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[~decided], minlength=len(sizes)) > 0
+        going_on = np.repeat(open_documents, sizes)
+        if layer + 1 == depth or not open_documents.any():
+            stages.append(Stage(places, choice, ready=np.arange(len(places)), onward=places[:0]))
             break
-        positions = (positions + alpha * positions[follows]) / (1 + alpha)
-        follows = follows.copy()
-        _choose(positions, starts, undecided, follows)
-        choices.append(follows)
-    return Course(tuple(choices), decided_at)
+        onward = np.flatnonzero(going_on)
+        stages.append(Stage(places, choice, ready=np.flatnonzero(~going_on), onward=onward))
+        positions = (positions[onward] + alpha * positions[choice[onward]]) / (1 + alpha)
+        starts = np.concatenate([[0], np.cumsum(sizes[open_documents])])
+        places = places[onward]
+        choice = (np.cumsum(going_on) - 1)[choice[onward]]
+        _choose(positions, starts, np.flatnonzero(~decided[onward]), choice)
+        follows[places] = places[choice]
+    return Course(tuple(stages), follows, decided_at)
 
 
 def _on_the_line(x: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -114,18 +140,28 @@ def _choose(positions: np.ndarray, starts: np.ndarray, asking: np.ndarray, follo
 
 def after(positions: torch.Tensor, path: Course, alpha: torch.Tensor | float, depth: int) -> torch.Tensor:
     """The words after ``depth`` layers; differentiable in the positions and in ``alpha``."""
-    done = len(path.choices) - 1
-    for choice in path.choices[:done]:
-        positions = (positions + alpha * positions.index_select(0, torch.from_numpy(choice))) / (1 + alpha)
-    heads = positions.index_select(0, torch.from_numpy(path.follows))
-    # At the last layer run everybody is decided, or it is the last layer of all.
-    return heads + (positions - heads) * (1 + alpha) ** -(depth - done)
+    pieces: list[torch.Tensor] = []
+    for layer, stage in enumerate(path.stages):
+        # Documents that are decided here jump to the end; at the last layer of all that is one plain step.
+        heads = positions.index_select(0, torch.from_numpy(stage.choice[stage.ready]))
+        ready = positions.index_select(0, torch.from_numpy(stage.ready)) if len(stage.onward) else positions
+        pieces.append(heads + (ready - heads) * (1 + alpha) ** -(depth - layer))
+        if len(stage.onward):
+            followed = positions.index_select(0, torch.from_numpy(stage.choice[stage.onward]))
+            positions = (positions.index_select(0, torch.from_numpy(stage.onward)) + alpha * followed) / (1 + alpha)
+    if len(pieces) == 1:
+        return pieces[0]
+    order = np.concatenate([stage.places[stage.ready] for stage in path.stages])
+    back = np.empty(len(order), dtype=np.int64)
+    back[order] = np.arange(len(order))
+    return torch.cat(pieces).index_select(0, torch.from_numpy(back))
 
 
 def layers(positions: np.ndarray, path: Course, alpha: float, depth: int) -> np.ndarray:
     """The words at every layer, from 0 to ``depth``: shape (depth + 1, words, coordinates)."""
     states = [np.asarray(positions, dtype=np.float64)]
+    choices = path.choices
     for layer in range(depth):
-        choice = path.choices[min(layer, len(path.choices) - 1)]
+        choice = choices[min(layer, len(choices) - 1)]
         states.append((states[-1] + alpha * states[-1][choice]) / (1 + alpha))
     return np.stack(states)
