@@ -35,7 +35,7 @@ imports: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow" --hypothesis-profile=repeatable
 
 doctest: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules src/hardmax

@@ -48,7 +48,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "min_reported_time": 5,
-    "image_scrapers": ("matplotlib",),
+    "image_scrapers": ("matplotlib", "loose_figures"),
     "remove_config_comments": True,
 }
 

@@ -4,7 +4,12 @@ Only the modules behind the public door are checked: public functions take whate
 input with errors of their own, which beartype would forestall.
 """
 
+from hypothesis import settings
 from jaxtyping import install_import_hook
+
+# `make test` tries the same examples every time, so that a change is judged by what it changed; a plain `pytest` and
+# `make slow` draw new ones.
+settings.register_profile("repeatable", derandomize=True)
 
 install_import_hook(
     [

@@ -22,13 +22,13 @@ print(net.certify())
 # %%
 # Five moments on the way: the inputs, the sequences told apart by their leaders, the line from which items are sent
 # from the top down, and the targets (rings). Tokens that sequences share are drawn nested.
-draw_construction(net)
+figure = draw_construction(net)
 
 # %%
 # The route outlined in the paper needs almost three times as many blocks for the same data.
 route = interpolate(inputs, outputs, construction="paper")
 print(len(net.blocks), "blocks instead of", len(route.blocks), "and the published bound", net.counts.published)
-draw_construction(route)
+figure = draw_construction(route)
 
 # %%
 # Labels instead of targets: any labelling of different sets can be compiled, even a random one.

@@ -7,6 +7,8 @@ the others. The decoder reads the mean, so what each leader gathered is its cont
 to the answer.
 """
 
+import matplotlib.pyplot as plt
+
 from hardmax.text.shipped import shipped_model
 
 model = shipped_model()
@@ -20,7 +22,8 @@ print(why)
 # %%
 # Every word on its way to its leader. The dashed line is where the decoder is undecided; the diamond is the mean that
 # it reads.
-why.draw()
+figure, ax = plt.subplots(figsize=(7.4, 6), layout="constrained")
+why.draw(ax=ax)
 
 # %%
 # Nothing is left over: bias and contributions are the logit, to rounding.

@@ -6,6 +6,7 @@ Any labelled texts will do, in any language that puts blanks between words, with
 topics are made up from a few words each.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import hardmax as hm
@@ -29,8 +30,10 @@ print(model.explain("an old bird near the tree, and moss"))
 # %%
 # The map of all words: stars lead, and their colour is the class of the texts that they lead.
 seen = survey(model, texts[300:])
-draw_word_map(seen)
+figure, ax = plt.subplots(figsize=(7.4, 6), layout="constrained")
+draw_word_map(seen, ax=ax)
 
 # %%
 # How often each of them leads.
-draw_leader_histogram(seen, top=15)
+figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+draw_leader_histogram(seen, top=15, ax=ax)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hardmax.interpolation import Block, Neuron, OuterProduct, reference
 from hardmax.interpolation.affine import SignFilter, affine_map, patterns
-from hardmax.interpolation.numbers import as_fraction
+from hardmax.interpolation.numbers import as_fraction, to_float
 from hardmax.interpolation.rationals import evaluate
 
 small = st.integers(-3, 3).map(fmpq) | st.fractions(-2, 2, max_denominator=8).map(
@@ -59,6 +59,12 @@ def test_any_network(case: tuple[list[Block], list[list[tuple]]]) -> None:
 @given(networks(wild))
 def test_numbers_that_floats_cannot_hold(case: tuple[list[Block], list[list[tuple]]]) -> None:
     _agree(*case)
+
+
+def test_a_tiny_number_keeps_its_sign_however_long_it_is() -> None:
+    long = 10**400 + 1  # no float holds the numerator alone
+    assert 0 < to_float(fmpq(long, 10**800)) < 1e-300
+    assert -1e-300 < to_float(fmpq(-long, 10**800)) < 0
 
 
 def test_a_sign_that_float64_gets_wrong_is_decided_exactly() -> None:

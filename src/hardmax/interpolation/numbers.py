@@ -83,7 +83,7 @@ def to_float(value: fmpq) -> float:
     except OverflowError:
         return math.inf if numerator > 0 else -math.inf
     if nearest == 0.0 and numerator:
-        return math.copysign(_SMALLEST, numerator)
+        return _SMALLEST if numerator > 0 else -_SMALLEST
     return nearest
 
 
