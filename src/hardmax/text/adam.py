@@ -6,6 +6,7 @@ r"""Adam, written out: building one of torch's own loads its compiler, which tak
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
@@ -36,7 +37,9 @@ class Adam:
             mean, square = self._moments[f"mean.{name}"], self._moments[f"square.{name}"]
             mean.lerp_(gradient, 1 - _BETA_1)
             square.mul_(_BETA_2).addcmul_(gradient, gradient, value=1 - _BETA_2)
-            # gradient is of no use any more: its memory takes the denominator
-            torch.sqrt(square, out=gradient).add_(_EPSILON * scale)
+            # The gradient is of no use any more, so its memory takes the denominator. By NumPy, because most words
+            # of a large vocabulary have had no gradient yet, and torch takes five times as long for the root of 0.
+            np.sqrt(square.numpy(), out=gradient.numpy())
+            gradient.add_(_EPSILON * scale)
             parameter.addcdiv_(mean, gradient, value=-rate * scale / (1 - _BETA_1**self._steps))
             parameter.grad = None

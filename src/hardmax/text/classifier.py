@@ -167,7 +167,9 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         weights = self._weights(counts, numbers, sample_weight)
         rows = Rows(counts, numbers, weights)
-        rows = rows.take(np.flatnonzero((weights > 0) & (np.diff(counts.indptr) > 0)))
+        useful = (weights > 0) & (np.diff(counts.indptr) > 0)
+        if not useful.all():
+            rows = rows.take(np.flatnonzero(useful))
         if len(np.unique(rows.labels)) < 2:
             raise InputError(
                 "y",
@@ -217,8 +219,9 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.seed_ = seed
         rng = np.random.default_rng([self.seed_, 2**20])
         aside = _kept_aside(rows.labels, self.validation_fraction, rng)
-        training = rows.take(np.flatnonzero(~aside))
-        presence, sizes = class_presence(_capped(training.table), training.labels, len(self.classes_), training.weights)
+        presence, sizes = class_presence(
+            _capped(rows.table), rows.labels, len(self.classes_), np.where(aside, 0.0, rows.weights)
+        )
         if recipe.max_words is not None and recipe.max_words < rows.table.shape[1]:
             best = np.argsort(-chi2(presence, sizes), kind="stable")[: recipe.max_words]
             self.columns_ = np.sort(best)

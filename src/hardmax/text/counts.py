@@ -42,8 +42,8 @@ def batch(table: sparse.csr_matrix, rows: np.ndarray | None = None, keep: np.nda
     part = table if rows is None else table[rows]
     columns, weights, starts = part.indices, part.data, part.indptr.astype(np.int64)
     if keep is not None:
-        starts = np.concatenate([[0], np.cumsum(keep)])[starts]
-        columns, weights = columns[keep], weights[keep]
+        kept = np.flatnonzero(keep)
+        columns, weights, starts = columns[kept], weights[kept], np.searchsorted(kept, starts)
     document = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return Batch(columns.astype(np.int64), weights, starts, document)
 

@@ -84,18 +84,22 @@ def course(positions: np.ndarray, starts: np.ndarray, *, alpha: float, depth: in
     for layer in range(depth):
         decided = choice[choice] == choice
         decided_at[places[decided & (decided_at[places] < 0)]] = layer
-        sizes = np.diff(starts)
-        open_documents = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[~decided], minlength=len(sizes)) > 0
-        going_on = np.repeat(open_documents, sizes)
-        if layer + 1 == depth or not open_documents.any():
+        undecided = np.flatnonzero(~decided)
+        if layer + 1 == depth or len(undecided) == 0:
             stages.append(Stage(places, choice, ready=np.arange(len(places)), onward=places[:0]))
             break
-        onward = np.flatnonzero(going_on)
-        stages.append(Stage(places, choice, ready=np.flatnonzero(~going_on), onward=onward))
+        sizes = np.diff(starts)
+        going_on = np.zeros(len(sizes), dtype=bool)
+        going_on[np.searchsorted(starts, undecided, side="right") - 1] = True
+        member = np.repeat(going_on, sizes)
+        onward = np.flatnonzero(member)
+        stages.append(Stage(places, choice, ready=np.flatnonzero(~member), onward=onward))
         positions = (positions[onward] + alpha * positions[choice[onward]]) / (1 + alpha)
-        starts = np.concatenate([[0], np.cumsum(sizes[open_documents])])
+        sizes, before = sizes[going_on], starts[:-1][going_on]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
         places = places[onward]
-        choice = (np.cumsum(going_on) - 1)[choice[onward]]
+        # Documents stay whole, so all words of one are renumbered by the same amount.
+        choice = choice[onward] - np.repeat(before - starts[:-1], sizes)
         _choose(positions, starts, np.flatnonzero(~decided[onward]), choice)
         follows[places] = places[choice]
     return Course(tuple(stages), follows, decided_at)
