@@ -14,7 +14,8 @@ from hardmax.files import write_text
 
 def main() -> None:
     """The command line."""
-    names = [module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.name.startswith("_")]
+    modules = (module for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg)
+    names = [module.name for module in modules if not module.name.startswith("_")]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=benchmarks.__doc__)
     parser.add_argument("names", nargs="*", help=f"which to run: {', '.join(names)}; all when left out")
     parser.add_argument("--quick", action="store_true", help="smaller sizes: seconds instead of minutes")

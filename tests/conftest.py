@@ -4,12 +4,17 @@ Only the modules behind the public door are checked: public functions take whate
 input with errors of their own, which beartype would forestall.
 """
 
+import os
+
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
 # `make test` tries the same examples every time, so that a change is judged by what it changed; a plain `pytest` and
 # `make slow` draw new ones.
 settings.register_profile("repeatable", derandomize=True)
+
+# Triton decides when it is imported whether kernels are compiled or, as here, interpreted.
+os.environ["TRITON_INTERPRET"] = "1"
 
 install_import_hook(
     [

@@ -19,9 +19,12 @@ import torch
 
 from ..errors import InputError
 from ..shapes import Indices, Matrix, PerQuery, Points, Queries, Tokens, Values
+from . import kernels
 
 # Numbers worked on at a time: coordinates are visited one by one, which is slow unless they stay in cache.
 _IN_CACHE = 1 << 18
+# On a device, only memory counts.
+_ON_DEVICE = 1 << 27
 
 
 def default_tolerance(dtype: torch.dtype) -> float:
@@ -39,8 +42,10 @@ def score(queries: Queries, points: Queries) -> PerQuery:
     Products and sums are separate, rounded operations in a fixed order: two calls on the same pair agree to
     the last bit, whatever else is in the batch. A matrix product promises no such thing.
     """
+    if kernels.usable(queries.device) and queries.dtype == torch.float64 and not queries.requires_grad:
+        return kernels.pair_scores(queries, points)
     rows = max(1, _IN_CACHE // queries.shape[1])
-    if queries.shape[0] > rows:
+    if queries.shape[0] > rows and queries.device.type == "cpu":
         pairs = zip(torch.split(queries, rows), torch.split(points, rows), strict=True)
         return torch.cat([score(*pair) for pair in pairs])
     total = queries[:, 0] * points[:, 0]
@@ -54,7 +59,7 @@ def apply(A: Matrix, tokens: Tokens) -> Queries:
     if A.shape[0] == A.shape[1] and bool((torch.diag(A.diagonal()) == A).all()):
         return tokens * A.diagonal()  # adding products with zero changes nothing
     parts = []
-    for some in torch.split(tokens, max(1, _IN_CACHE // A.shape[0])):
+    for some in torch.split(tokens, max(1, _at_once(tokens.device) // A.shape[0])):
         total = A[:, :1] * some[:, 0]
         for k in range(1, A.shape[1]):
             total = total + A[:, k : k + 1] * some[:, k]
@@ -179,6 +184,12 @@ class Ballot:
         self._first[rows[~several]] = columns[~several]
         self._keep(rows[several], columns[several])
 
+    def record(self, rows: Indices, first: Indices, best: PerQuery, tied: Indices, members: Indices) -> None:
+        """Take over what was decided elsewhere by the same scores: ``members[p]`` belongs to the query ``tied[p]``."""
+        self._first[rows], self._best[rows] = first, best
+        if len(tied):
+            self._keep(tied, members)
+
     def choice(self) -> Choice:
         """What was decided. Queries that are zero listen to everybody, whatever was nominated for them."""
         everyone = zero_rows(self._queries)
@@ -211,8 +222,14 @@ class Ballot:
         self._tied.append((rows, columns))
 
 
+def _at_once(device: torch.device) -> int:
+    return _IN_CACHE if device.type == "cpu" else _ON_DEVICE
+
+
 def zero_rows(queries: Queries) -> torch.Tensor:
     """True where every coordinate is zero."""
+    if queries.device.type != "cpu":
+        return ~queries.any(dim=1)
     zero = queries[:, 0] == 0
     for k in range(1, queries.shape[1]):
         if not bool(zero.any()):
@@ -224,7 +241,7 @@ def zero_rows(queries: Queries) -> torch.Tensor:
 def _score_of_pairs(queries: Points, points: Points, rows: Indices | None, columns: Indices) -> Values:
     """:func:`score` of the pairs ``(rows[p], columns[p])``, without a large copy; None: all queries."""
     parts = []
-    size = max(1, _IN_CACHE // queries.shape[1])
+    size = max(1, _at_once(queries.device) // queries.shape[1])
     for start in range(0, len(columns), size):
         part = slice(start, start + size)
         left = queries[part] if rows is None else queries[rows[part]]

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from scipy.special import betainc, betaincinv
 
+from ..attention import kernels, softmax_rows
 from ..errors import InputError
 from ..shapes import PerToken, Queries, Square, Tokens
 from .circle import circle_mean, modes
@@ -163,6 +164,9 @@ def _scaled_dot_product(logits: Queries, keys: Tokens, mass: PerToken, dtype: to
 def _in_torch(logits: Queries, keys: Tokens, mass: PerToken, dtype: torch.dtype) -> Queries:
     """On a device, or where gradients are wanted: blocks of rows whose scores fit in memory."""
     if dtype == torch.float32 and not keys.requires_grad:
+        if kernels.usable(keys.device) and softmax_rows.takes(keys.shape[1]):
+            alike = bool((mass == mass[0]).all())
+            return softmax_rows.softmax_means(logits, keys, None if alike else mass)
         return _scaled_dot_product(logits, keys, mass, dtype)
     rows = max(1, _DEVICE_ENTRIES // len(keys))
     points, log_mass = keys.to(dtype), mass.log().to(dtype)

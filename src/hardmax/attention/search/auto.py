@@ -6,7 +6,9 @@ import torch
 
 from ...errors import InputError
 from ...shapes import Indices, Queries, Tokens
+from .. import kernels
 from ..choice import Ballot, Choice
+from .accelerated import decide_by_kernels, takes
 from .blocks import decide_by_blocks, decide_by_longest
 from .cells import HIGHEST_DIMENSION, decide_by_cells
 from .margins import tie_margin
@@ -39,7 +41,8 @@ def attended(
     method
         ``"cells"`` (few coordinates), ``"tree"`` (points on a sphere), ``"pruned"`` (lengths that differ) or
         ``"dense"``; ``"auto"`` takes the one that should be fastest. The answer is the same, to the last bit, and
-        a method that does not suit the points passes them on to one that does.
+        a method that does not suit the points passes them on to one that does. On a GPU with Triton ``"auto"`` runs
+        kernels of its own.
     hint
         A point that is known to be good for each query, if there is one; makes ``"pruned"`` stop earlier.
 
@@ -56,7 +59,11 @@ def attended(
         extreme = size > 0
     ordinary = torch.where(extreme[:, None], 0.0, queries) if bool(extreme.any()) else queries
     if bool(((size > 0) & ~extreme).any()):
-        _decide(ballot, ordinary, points, tie_margin(tolerance, points.shape[1]), method, hint)
+        margin = tie_margin(tolerance, points.shape[1])
+        if method == "auto" and kernels.usable(points.device) and takes(points.shape[1]):
+            decide_by_kernels(ballot, ordinary, points, margin, tolerance)
+        else:
+            _decide(ballot, ordinary, points, margin, method, hint)
     _decide_by_everything(ballot, extreme.nonzero()[:, 0], points.shape[0])
     return ballot.choice()
 

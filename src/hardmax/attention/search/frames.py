@@ -31,6 +31,10 @@ class Frame:
     """How far below the best of its row a score in this frame may lie and the point still win."""
     error: float
     """How much a product of a query and a point may err, in the precision of this frame."""
+    sizes: PerQuery
+    """What the scores of each row were divided by to make its query of length one."""
+    centre: Values
+    """The place of the points' origin: scores here lack those of the centre."""
 
 
 def plain_frame(queries: Queries, points: Tokens, margin: float, dtype: torch.dtype) -> Frame:
@@ -41,10 +45,12 @@ def plain_frame(queries: Queries, points: Tokens, margin: float, dtype: torch.dt
     if dtype == torch.float32:
         scale = 2.0 ** -float(torch.frexp(torch.tensor(longest)).exponent)
         points, lengths, longest = (points * scale).to(dtype), lengths * scale, longest * scale
-    units = (queries / length(queries)[:, None]).to(dtype)
+    sizes = length(queries)
+    units = (queries / sizes[:, None]).to(dtype)
     reach = torch.full_like(units[:, 0], margin * longest * (1 + UNIT32))
     order = torch.arange(points.shape[0], device=points.device)
-    return Frame(rows, units, points, order, lengths, reach, _error(points.shape[1], dtype) * longest)
+    error = _error(points.shape[1], dtype) * longest
+    return Frame(rows, units, points, order, lengths, reach, error, sizes, torch.zeros_like(points[0]))
 
 
 def round_frame(queries: Queries, points: Tokens, margin: float, dtype: torch.dtype) -> Frame:
@@ -67,7 +73,8 @@ def round_frame(queries: Queries, points: Tokens, margin: float, dtype: torch.dt
     sizes = 2 * longest / float(deviations.min()) + float(deviations.max()) * stretch * farthest
     reach = (margin * longest * stretch + 2 * (d + 4) * d**0.5 * UNIT64 * sizes) * (1 + UNIT32)
     units = (p / size[:, None]).to(dtype)
-    return Frame(rows, units, y[order].to(dtype), order, lengths, reach.to(dtype), _error(d, dtype) * farthest)
+    error = _error(d, dtype) * farthest
+    return Frame(rows, units, y[order].to(dtype), order, lengths, reach.to(dtype), error, size, centre)
 
 
 def _nonzero(queries: Queries) -> tuple[Indices, torch.Tensor]:

@@ -1,0 +1,268 @@
+r"""Triton kernels for hardmax: who has the largest score, without ever holding the matrix of scores.
+
+1. *prepare* rounds queries and points to half precision (one piece, or two pieces side by side) and measures what
+   the rounding lost;
+2. *screen* multiplies on the tensor cores and keeps, for each block of points and each row, the largest score only,
+   of which *summarise* finds each row's best;
+3. *decide* looks again at the blocks that come within the proven error of a row's best, and scores the points that
+   matter in float64 and in the order of operations of :func:`hardmax.attention.choice.score`, so that the answer has
+   the same bits as everywhere else.
+
+With pieces :math:`p = p_1 + p_2 + r` and :math:`y = y_1 + y_2 + t` a score errs by at most
+:math:`|r||y| + |p||t| + |p_2||y_2|` for what is left out, and by the rounding of a sum of K products.
+"""
+
+# Triton reads the source of these functions: it knows tensors, not types.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def pair_scores(LEFT, RIGHT, OUT, rows, D, ROWS: tl.constexpr):
+    """Scores of paired rows in the canonical order of operations."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = row < rows
+    left, right = LEFT + row.to(tl.int64) * D, RIGHT + row.to(tl.int64) * D
+    total = tl.load(left, mask=inside, other=0.0).to(tl.float64) * tl.load(right, mask=inside, other=0.0).to(tl.float64)
+    for k in range(1, D):
+        x = tl.load(left + k, mask=inside, other=0.0).to(tl.float64)
+        total = total + x * tl.load(right + k, mask=inside, other=0.0).to(tl.float64)
+    tl.store(OUT + row, total, mask=inside)
+
+
+@triton.jit
+def prepare(
+    X, SQUARE, UNIT, HALVES, MISSING, LOW, SCALE, rows,
+    D: tl.constexpr, WIDE: tl.constexpr, K: tl.constexpr, PIECES: tl.constexpr, IS_QUERY: tl.constexpr,
+    ROWS: tl.constexpr,
+):  # fmt: skip
+    """Half-precision pieces of the rows of X; what fills up the last tile repeats the last row.
+
+    Queries are scaled to length one, by the factors SCALE; points by UNIT, a power of two that makes the longest, of
+    which SQUARE is the squared length, at most one. MISSING is the length of what the pieces lack, LOW that of the
+    second piece.
+    """
+    at = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    row = tl.minimum(at, rows - 1)
+    k = tl.arange(0, WIDE)
+    x = tl.load(X + row.to(tl.int64)[:, None] * D + k[None, :], mask=(k < D)[None, :], other=0.0).to(tl.float64)
+    if IS_QUERY:
+        size = tl.sqrt(tl.sum(x * x, 1))
+        scale = (1.0 / tl.where(size > 0, size, 1.0)).to(tl.float32).to(tl.float64)
+        tl.store(SCALE + at, scale, mask=at < rows)
+    else:
+        unit = tl.exp2(-1.0 - tl.ceil(0.5 * tl.log2(tl.load(SQUARE))))
+        tl.store(UNIT, unit)
+        scale = tl.zeros((ROWS,), tl.float64) + unit
+    x = x * scale[:, None]
+    high = x.to(tl.float16)
+    rest = x - high.to(tl.float64)
+    low = rest.to(tl.float16)
+    out = HALVES + at.to(tl.int64)[:, None] * K + k[None, :]
+    if PIECES == 1:
+        tl.store(out, high)
+        left = tl.sum(rest * rest, 1)
+        second = left * 0.0
+    else:
+        inside = (k < D)[None, :]
+        every = tl.arange(0, K)
+        tl.store(
+            HALVES + at.to(tl.int64)[:, None] * K + every[None, :],
+            tl.zeros((ROWS, K), tl.float16),
+            mask=(every >= 3 * D)[None, :],
+        )
+        tl.store(out, high, mask=inside)
+        tl.store(out + D, high if IS_QUERY else low, mask=inside)
+        tl.store(out + 2 * D, low if IS_QUERY else high, mask=inside)
+        rest = rest - low.to(tl.float64)
+        left = tl.sum(rest * rest, 1)
+        second = tl.sum(low.to(tl.float64) * low.to(tl.float64), 1)
+    tl.store(MISSING + at, (tl.sqrt(left) * 1.0001).to(tl.float32), mask=at < rows)
+    tl.store(LOW + at, (tl.sqrt(second) * 1.0001).to(tl.float32), mask=at < rows)
+
+
+@triton.jit
+def screen(
+    P, Y, MAXIMA, ENDS, start, rows,
+    K: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """The largest score of each row in each block from ``start`` up to the end that the program is given.
+
+    Rows and blocks are padded, so nothing needs a mask.
+    """
+    tile = tl.program_id(0)
+    row = tile * ROWS + tl.arange(0, ROWS)
+    k = tl.arange(0, K)
+    p = tl.load(P + row.to(tl.int64)[:, None] * K + k[None, :])
+    first = tile.to(tl.int64) * 0 + start
+    points = Y + first * (BLOCK * K) + tl.arange(0, BLOCK)[:, None] * K + k[None, :]
+    out = MAXIMA + first * rows + row
+    for _ in tl.range(start, tl.load(ENDS + tile), num_stages=STAGES):
+        tl.store(out, tl.max(tl.dot(p, tl.trans(tl.load(points))), 1))
+        points += BLOCK * K
+        out += rows
+
+
+@triton.jit
+def summarise(
+    MAXIMA, ENDS, TOP, FAVOURITES, SECOND, start, rows,
+    TILE: tl.constexpr, ROWS: tl.constexpr, AT_ONCE: tl.constexpr,
+):  # fmt: skip
+    """For each row its largest score, the block that has it, and the largest score in any other block.
+
+    Carried on from what is there unless ``start`` is zero.
+    """
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    top = tl.full((ROWS,), -float("inf"), tl.float32)
+    second = top
+    favourite = tl.zeros((ROWS,), tl.int32)
+    if start > 0:
+        top, second, favourite = tl.load(TOP + row), tl.load(SECOND + row), tl.load(FAVOURITES + row)
+    end = tl.load(ENDS + tl.program_id(0) * ROWS // TILE)
+    place = MAXIMA + (row.to(tl.int64) * 0 + start) * rows + row
+    for begin in range(start, end, AT_ONCE):
+        for i in tl.static_range(AT_ONCE):
+            there = row * 0 + begin + i < end
+            largest = tl.load(place, mask=there, other=-float("inf"))
+            second = tl.maximum(second, tl.minimum(top, largest))
+            favourite = tl.where(largest > top, begin + i, favourite)
+            top = tl.maximum(top, largest)
+            place += rows
+    tl.store(TOP + row, top)
+    tl.store(SECOND + row, second)
+    tl.store(FAVOURITES + row, favourite)
+
+
+@triton.jit
+def _canonical(q_row, row, near, D: tl.constexpr, UNROLL: tl.constexpr):
+    """Scores of the points in ``row`` where ``near``, product by product in the order of the coordinates."""
+    total = tl.load(q_row).to(tl.float64) * tl.load(row, mask=near, other=0.0).to(tl.float64)
+    if UNROLL:
+        for k in tl.static_range(1, D):
+            z = tl.load(row + k, mask=near, other=0.0).to(tl.float64)
+            total = total + tl.load(q_row + k).to(tl.float64) * z
+    else:
+        for k in range(1, D):
+            z = tl.load(row + k, mask=near, other=0.0).to(tl.float64)
+            total = total + tl.load(q_row + k).to(tl.float64) * z
+    return total
+
+
+@triton.jit
+def _near_in_block(
+    p_row, Y, block, least, count, K: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr
+):  # fmt: skip
+    """The points of a block, and which of them may matter."""
+    point = block * BLOCK + tl.arange(0, BLOCK)
+    rough = tl.zeros((BLOCK,), tl.float32)
+    for k0 in tl.static_range(0, K, WIDTH):
+        k = k0 + tl.arange(0, WIDTH)
+        y = tl.load(Y + point.to(tl.int64)[:, None] * K + k[None, :]).to(tl.float32)
+        rough += tl.sum(y * tl.load(p_row + k).to(tl.float32)[None, :], 1)
+    return point, (rough >= least) & (point < count)
+
+
+@triton.jit
+def _visit(
+    p_row, Y, q_row, Z, block, least, count, best, first, near, slack,
+    D: tl.constexpr, K: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    """The best so far, its point and how many may come within the slack of it, after looking into one more block."""
+    point, may = _near_in_block(p_row, Y, block, least, count, K, BLOCK, WIDTH)
+    number = tl.sum(may.to(tl.int32), 0)
+    if number == 1:  # most often, and then there is no need to keep a warp busy with masked points
+        here = tl.sum(tl.where(may, point, 0), 0)
+        score = _canonical(q_row, Z + here.to(tl.int64) * D, True, D, UNROLL)
+        tied = (score >= tl.maximum(best, score) - slack).to(tl.int32)
+    else:
+        scores = tl.where(may, _canonical(q_row, Z + point.to(tl.int64) * D, may, D, UNROLL), -float("inf"))
+        score = tl.max(scores, 0)
+        here = block * BLOCK + tl.argmax(scores, 0)
+        tied = tl.sum((scores >= tl.maximum(best, score) - slack).to(tl.int32), 0)
+    first = tl.where(score > best, here, first)
+    better = tl.maximum(best, score)
+    near = tl.where(best >= better - slack, near, 0) + tied
+    return better, first, near
+
+
+@triton.jit
+def decide(
+    MAXIMA, TOP, FAVOURITES, SECOND, ENDS, P, Y, Q, Z, ERROR, NEEDED, SLACK, FACTOR, OFFSET, FIRST, BEST, NEAR,
+    rows, count, cap,
+    D: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
+    WIDTH: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    """For each row the point of the largest canonical score, that score, and how many points may come within the slack.
+
+    NEAR is never too small: where it is one, the point is the only member. Where it is zero, more than ``cap`` blocks
+    would have had to be looked at.
+    """
+    row = tl.program_id(0)
+    needed, second = tl.load(NEEDED + row), tl.load(SECOND + row)
+    slack, factor, offset = tl.load(SLACK + row), tl.load(FACTOR + row), tl.load(OFFSET + row)
+    p_row, q_row = P + row.to(tl.int64) * K, Q + row.to(tl.int64) * D
+    favourite = tl.load(FAVOURITES + row)
+    least = tl.load(TOP + row) - needed - tl.load(ERROR + row)
+    best, first, near = _visit(
+        p_row, Y, q_row, Z, favourite, least, count, slack * 0.0 - float("inf"), favourite * 0, favourite * 0, slack,
+        D, K, BLOCK, WIDTH, UNROLL,
+    )  # fmt: skip
+    least = tl.maximum(least, ((best - offset) * factor).to(tl.float32) - needed)
+    work = favourite * 0
+    if second >= least:
+        visited = tl.load(ENDS + row // ROWS)
+        for start in range(0, visited, CHUNK):
+            place = start + tl.arange(0, CHUNK)
+            others = (place < visited) & (place != favourite)
+            maxima = tl.load(MAXIMA + place.to(tl.int64) * rows + row, mask=others, other=-float("inf"))
+            largest = tl.max(maxima, 0)
+            while (largest >= least) & (work < cap):
+                block = start + tl.argmax(maxima, 0)
+                best, first, near = _visit(
+                    p_row, Y, q_row, Z, block, least, count, best, first, near, slack, D, K, BLOCK, WIDTH, UNROLL
+                )
+                least = tl.maximum(least, ((best - offset) * factor).to(tl.float32) - needed)
+                maxima = tl.where(place == block, -float("inf"), maxima)
+                largest = tl.max(maxima, 0)
+                work += 1
+    tl.store(FIRST + row, first)
+    tl.store(BEST + row, best)
+    tl.store(NEAR + row, tl.where(work < cap, near, 0))
+
+
+@triton.jit
+def members(
+    CHOSEN, MAXIMA, ENDS, P, Y, Q, Z, NEEDED, SLACK, FACTOR, OFFSET, BEST, PLACES, FOUND, rows, count,
+    D: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
+    WIDTH: tl.constexpr, UNROLL: tl.constexpr, WRITE: tl.constexpr,
+):  # fmt: skip
+    """The points within the slack of the best for the rows in CHOSEN: their number, or themselves from PLACES on."""
+    which = tl.program_id(0)
+    row = tl.load(CHOSEN + which)
+    best = tl.load(BEST + row)
+    tie = best - tl.load(SLACK + row)
+    least = ((best - tl.load(OFFSET + row)) * tl.load(FACTOR + row)).to(tl.float32) - tl.load(NEEDED + row)
+    visited = tl.load(ENDS + row // ROWS)
+    p_row, q_row = P + row * K, Q + row * D
+    found = row * 0
+    if WRITE:
+        found = tl.load(PLACES + which)
+    for start in range(0, visited, CHUNK):
+        place = start + tl.arange(0, CHUNK)
+        maxima = tl.load(MAXIMA + place.to(tl.int64) * rows + row, mask=place < visited, other=-float("inf"))
+        largest = tl.max(maxima, 0)
+        while largest >= least:
+            block = start + tl.argmax(maxima, 0)
+            point, may = _near_in_block(p_row, Y, block, least, count, K, BLOCK, WIDTH)
+            tied = may & (_canonical(q_row, Z + point.to(tl.int64) * D, may, D, UNROLL) >= tie)
+            if WRITE:
+                tl.store(FOUND + found + tl.cumsum(tied.to(tl.int32), 0) - 1, point, mask=tied)
+            found += tl.sum(tied.to(tl.int32), 0)
+            maxima = tl.where(place == block, -float("inf"), maxima)
+            largest = tl.max(maxima, 0)
+    if not WRITE:
+        tl.store(PLACES + which, found)
