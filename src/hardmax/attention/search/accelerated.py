@@ -25,6 +25,8 @@ _MAXIMA_AT_ONCE = 1 << 30
 _MOST_VISITS, _ANY = 32, 2**31 - 1
 _MAXIMA_PER_LOAD = 1024
 _UNROLLED_UP_TO = 128
+# For fewer pairs, making the cloud round and sorting it takes longer than looking at all of them.
+_PRUNING_PAYS_FROM = 1 << 36
 # Where lengths prune: blocks of the longest points that all rows see, and how many times more are tried each time.
 _FIRST_BLOCKS, _FURTHER = 16, 8
 # Points whose lengths differ by less than this are ordered by direction instead.
@@ -92,7 +94,8 @@ def takes(dimension: int) -> bool:
 
 def decide_by_kernels(ballot: Ballot, queries: Queries, points: Tokens, margin: float, tolerance: float) -> None:
     """Decide all queries that are not zero."""
-    found = best_points(queries, points, margin, tolerance)
+    prune = len(queries) * len(points) >= _PRUNING_PAYS_FROM
+    found = best_points(queries, points, margin, tolerance, prune=prune)
     ballot.record(found.rows, found.first, found.best, found.tied, found.members)
 
 
