@@ -43,6 +43,8 @@ class _Guarded(TyperGroup):
 
 
 def _complain(message: str, label: str = "error: ") -> None:
+    rank = os.environ.get("RANK", "0")  # one of several processes says which it is
+    label = label if rank == "0" else f"process {rank}: {label}"
     typer.secho(label + " ".join(message.splitlines()), fg="red" if label else None, err=True)
 
 
