@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import PLANE_LAYERS, spd
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threads import with_processes
 
 import hardmax as hm
 from hardmax.attention.search import attended
 from hardmax.distributed import ALONE, Processes
 from hardmax.dynamics.sharded import SplitSearch, SplitStarted, start_split
+from helpers import PLANE_LAYERS, spd
+from threads import with_processes
 
 
 def assert_same_limit(split: hm.Equilibrium, whole: hm.Equilibrium) -> None:
