@@ -93,8 +93,8 @@ def simulate(
     [dim]# layer by layer, as a film and a file[/dim]
     [cyan]hardmax simulate --depth 20 --animate run.gif --save run.zarr[/cyan]
 
-    Many tokens can be split over processes: [cyan]torchrun --nproc-per-node 2 -m hardmax simulate …[/cyan] does the
-    same work in two, and the first of them prints and writes. (Write --number for --n there: torchrun claims --n.)
+    Two processes share the work of [cyan]torchrun --nproc-per-node 2 -m hardmax simulate …[/cyan]; the first prints and
+    writes. Say --number for --n there, which torchrun takes for its own.
 
     The exit status is 0 when all went as asked, 1 when the run ended early or the theorem failed, 2 for bad input.
     """

@@ -52,6 +52,8 @@ from .start import Started, start
 _PAIRS_WORTH_SPLITTING = 1 << 22
 # If more of the tokens than this can lead, they all go to court at once.
 _LARGEST_SHARE_OF_CANDIDATES = 0.25
+# An odd number without pattern: multiplying by it spreads the bits of a number over its upper half.
+_MIXER = -7046029254386353131
 
 
 @dataclass(frozen=True)
@@ -289,9 +291,16 @@ def _started(
 
 def _all_distinct(ranks: Processes, own: Tokens) -> bool:
     """Whether no two tokens of all processes are the same; only those that might be are compared in full."""
-    mine = projection(own)
-    ordered = np.sort(ranks.gather(mine).cpu().numpy())
-    repeated = torch.from_numpy(ordered[1:][ordered[1:] == ordered[:-1]]).to(own.device)
+    mine = projection(own) + 0.0  # which makes -0.0 the same number as 0.0
+    # Equal numbers fall into the same bucket, and each process sorts one bucket.
+    bucket = ((mine.view(torch.int64) * _MIXER) >> 33) % ranks.count
+    repeated = mine[:0]
+    for rank in range(ranks.count):
+        all_of_it = ranks.gather(mine[bucket == rank])
+        if rank == ranks.rank:
+            ordered = np.sort(all_of_it.cpu().numpy())
+            repeated = torch.from_numpy(ordered[1:][ordered[1:] == ordered[:-1]]).to(own.device)
+    repeated = ranks.gather(repeated)
     if not len(repeated):
         return True
     suspects = ranks.gather(own[torch.isin(mine, repeated)])
