@@ -12,7 +12,7 @@ import torch
 import hardmax as hm
 from hardmax.attention.choice import default_tolerance
 from hardmax.attention.search.margins import tie_margin
-from hardmax.attention.search.pool import outer_points
+from hardmax.dynamics.sharded import can_lead
 
 from ._measure import growth, peak_megabytes
 from ._table import Report
@@ -25,6 +25,8 @@ _DIMENSIONS = (2, 3, 4, 8, 16, 64)
 PAIRS_A_SECOND = {3: 5e12, 64: 3e12}
 BYTES_A_SECOND = 25e9
 GPUS, TOKENS = 64, 10**9
+# The screen of candidates is repeated until so few are left.
+_MOST_CANDIDATES = 8192
 
 
 def run(quick: bool = False) -> Report:
@@ -50,7 +52,8 @@ def run(quick: bool = False) -> Report:
         took = [_busy(partial(_last, tokens, kind, depth)) for depth in (shallow, deep)]
         power = growth(took[0], took[1], deep / shallow)
         report.rows.append([f"{name}, n = {len(tokens):,}: layers", str(shallow), took[0], str(deep), took[1], power])
-    memory = peak_megabytes("equilibrium", n, 64) * 2**20 / n
+    many = (_QUICK_SIZES if quick else _SIZES)[64][1]
+    memory = peak_megabytes("equilibrium", many, 64) * 2**20 / many
     report.notes += [
         f"Peak memory beyond the input, d = 64: {memory:,.0f} bytes a token.",
         *_projection(10**5 if quick else 10**6, memory),
@@ -80,22 +83,22 @@ def _once(work: Callable[[], object]) -> float:
 def _projection(sample: int, memory: float) -> list[str]:
     """Gaussian tokens on many GPUs: the formulas of :mod:`hardmax.dynamics.sharded` with counts measured here."""
     n, d = TOKENS, 3
-    outer = len(outer_points(_tokens(sample, d), 8 * tie_margin(default_tolerance(torch.float64), d)))
+    outer = len(can_lead(torch.from_numpy(_tokens(sample, d)), 8 * tie_margin(default_tolerance(torch.float64), d)))
     limit = hm.equilibrium(_tokens(sample, d), hm.HardmaxLayer(0.5))
     court = float((limit.decided_at > 0).mean())
     parts = {
-        "candidates": 8 * GPUS * outer * (d + 1),
+        "candidates": 8 * GPUS * _MOST_CANDIDATES * (d + 1),
         "court": 8 * court * n * (d + 2),
         "repeated tokens": 8 * n,
         "result": 8 * n * (d + 2),
     }
     sent, whole = sum(parts.values()), 8 * n * 65
     volume = ", ".join(f"{name} {size / 1e9:.2g}" for name, size in parts.items())
-    first = (n / GPUS) * GPUS * outer / PAIRS_A_SECOND[3]
+    first = (n / GPUS) * _MOST_CANDIDATES / PAIRS_A_SECOND[3]
     dense = (n / GPUS) * n / PAIRS_A_SECOND[64]
     return [
-        f"Of {sample:,} tokens, d = 3, {outer:,} can lead as far as one process sees;",
-        f"  {100 * court:.1f} % are undecided after the first layer, and go to court.",
+        f"Of {sample:,} tokens, d = 3, {outer:,} can lead as far as one process sees, however many there are at most",
+        f"  about {_MOST_CANDIDATES:,}; {100 * court:.1f} % are undecided after the first layer, and go to court.",
         f"Projected to {n:,} tokens on {GPUS} GPUs, each assumed to be sent {BYTES_A_SECOND / 1e9:.0f} GB a second and",
         f"  to score {PAIRS_A_SECOND[3]:.0e} (d = 3) or {PAIRS_A_SECOND[64]:.0e} (d = 64) pairs a second:",
         f"  d = 3: GB received by each: {volume}; {sent / 1e9:.0f} in all,",

@@ -52,6 +52,8 @@ from .start import Started, start
 _PAIRS_WORTH_SPLITTING = 1 << 22
 # If more of the tokens than this can lead, they all go to court at once.
 _LARGEST_SHARE_OF_CANDIDATES = 0.25
+# So few candidates cost nothing, and the screen would leave them as they are.
+_ENOUGH_CANDIDATES = 8192
 # An odd number without pattern: multiplying by it spreads the bits of a number over its upper half.
 _MIXER = -7046029254386353131
 
@@ -239,12 +241,14 @@ def _crowd(ranks: Processes, own: Tokens, layer: HardmaxLayer) -> _Crowd | None:
     tolerance = default_tolerance(own.dtype) if layer.tolerance is None else float(layer.tolerance)
     longest = ranks.largest(float(length(scaled).max()))
     reach = (tie_margin(tolerance, d) + 8 * (d + 2) * UNIT64) * d**0.5 * longest
-    outer = torch.from_numpy(outer_points(scaled.detach().cpu().numpy(), reach)).to(own.device)
+    outer = can_lead(scaled, reach)
     counts, sent = ranks.counts(len(own)), ranks.counts(len(outer))
     if sum(sent) > _LARGEST_SHARE_OF_CANDIDATES * sum(counts):
         return None
     names = ranks.gather(outer + sum(counts[: ranks.rank]))
     points = ranks.gather(scaled[outer])
+    known = can_lead(points, reach)  # what one process could not rule out, all together may
+    names, points = names[known], points[known]
     found = distinct(points, points.new_ones(len(points)))
     choice = SplitSearch(ranks)(apply(A, found.points), found.points, tolerance=tolerance)
     alone = _alone(choice)
@@ -258,6 +262,22 @@ def _crowd(ranks: Processes, own: Tokens, layer: HardmaxLayer) -> _Crowd | None:
     stays = loyal & safely_inside(scaled, found.points[leads], 4 * tolerance * size * d)
     followed = choice.first[stays]
     return _Crowd(stays, names[found.first[followed]], found.points[followed], exponent, size)
+
+
+def can_lead(points: Tokens, reach: float) -> Indices:
+    """The few of these points whose score can come within ``reach |q|`` of the best for some query q.
+
+    A screen sees a sample, so that of what it leaves the next can leave out more.
+    """
+    values = points.detach().cpu().numpy()
+    left = np.arange(len(values))
+    while len(left) > _ENOUGH_CANDIDATES:
+        outer = outer_points(values[left], reach)
+        shrunk = 2 * len(outer) < len(left)
+        left = left[outer]
+        if not shrunk:
+            break
+    return torch.from_numpy(left).to(points.device)
 
 
 def _alone(choice: Choice) -> torch.Tensor:
