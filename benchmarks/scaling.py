@@ -83,7 +83,9 @@ def _once(work: Callable[[], object]) -> float:
 def _projection(sample: int, memory: float) -> list[str]:
     """Gaussian tokens on many GPUs: the formulas of :mod:`hardmax.dynamics.sharded` with counts measured here."""
     n, d = TOKENS, 3
-    outer = len(can_lead(torch.from_numpy(_tokens(sample, d)), 8 * tie_margin(default_tolerance(torch.float64), d)))
+    reach = 8 * tie_margin(default_tolerance(torch.float64), d)
+    screen = partial(can_lead, torch.from_numpy(_tokens(sample, d)), reach)
+    outer, screening = len(screen()), _busy(screen) * (n / GPUS) / sample
     limit = hm.equilibrium(_tokens(sample, d), hm.HardmaxLayer(0.5))
     court = float((limit.decided_at > 0).mean())
     parts = {
@@ -102,7 +104,7 @@ def _projection(sample: int, memory: float) -> list[str]:
         f"Projected to {n:,} tokens on {GPUS} GPUs, each assumed to be sent {BYTES_A_SECOND / 1e9:.0f} GB a second and",
         f"  to score {PAIRS_A_SECOND[3]:.0e} (d = 3) or {PAIRS_A_SECOND[64]:.0e} (d = 64) pairs a second:",
         f"  d = 3: GB received by each: {volume}; {sent / 1e9:.0f} in all,",
-        f"  {sent / BYTES_A_SECOND:.1f} s; the first search {first:.1f} s.",
+        f"  {sent / BYTES_A_SECOND:.1f} s; screening (on the CPU) {screening:.2g} s, the first search {first:.2g} s.",
         f"  d = 64, everybody can lead: {whole / 1e9:.0f} GB received by each, {whole / BYTES_A_SECOND:.0f} s; one",
         f"  search {dense / 3600:.1f} h; but {memory * n / 1e12:.1f} TB needed in each. 140 GB are enough for "
         f"{140e9 / memory / 1e6:.0f} million.",

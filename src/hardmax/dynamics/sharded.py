@@ -32,6 +32,7 @@ from ..attention.distinct import distinct, projection
 from ..attention.layer import AbstractLayer, Block, HardmaxLayer
 from ..attention.scaling import exponent_of, scale, scaled_down
 from ..attention.search import attended
+from ..attention.search.cells import HIGHEST_DIMENSION
 from ..attention.search.margins import UNIT64, tie_margin
 from ..attention.search.pool import outer_points
 from ..distributed import Processes
@@ -50,6 +51,8 @@ from .start import Started, start
 
 # For fewer pairs than this a search is over before its answer could be told.
 _PAIRS_WORTH_SPLITTING = 1 << 22
+# In few dimensions a query costs about as much as looking at so many points, however many there are.
+_SEEN_IN_CELLS = 64
 # If more of the tokens than this can lead, they all go to court at once.
 _LARGEST_SHARE_OF_CANDIDATES = 0.25
 # So few candidates cost nothing, and the screen would leave them as they are.
@@ -67,7 +70,8 @@ class SplitSearch:
 
     def __call__(self, queries: Queries, points: Tokens, *, tolerance: float, hint: Indices | None = None) -> Choice:
         ranks, count = self.ranks, len(queries)
-        if ranks.count == 1 or count * len(points) < self.worthwhile:
+        seen = len(points) if points.shape[1] > HIGHEST_DIMENSION else min(len(points), _SEEN_IN_CELLS)
+        if ranks.count == 1 or count * seen < self.worthwhile:
             return attended(queries, points, tolerance=tolerance, hint=hint)
         mine = ranks.part(count)
         own = attended(queries[mine], points, tolerance=tolerance, hint=None if hint is None else hint[mine])
