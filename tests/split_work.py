@@ -39,6 +39,8 @@ def work(ranks: hm.Processes) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    with hm.processes() as before:  # processes may join more than once
+        everybody = before.counts(before.rank)
     with hm.processes() as processes:
-        found = work(processes)
+        found = {**work(processes), "everybody": np.array(everybody)}
     np.savez(Path(sys.argv[1]) / f"{processes.count}-{processes.rank}.npz", **found)

@@ -72,6 +72,7 @@ def test_several_processes_give_what_one_gives(count: int, tmp_path: Path) -> No
         whole = work(alone)
     for rank in range(count):
         with np.load(tmp_path / f"{count}-{rank}.npz") as found:
+            assert found["everybody"].tolist() == list(range(count))
             for name in ("positions", "follows", "leaders", "run", "run_follows"):
                 np.testing.assert_array_equal(found[name], whole[name], err_msg=name)
             np.testing.assert_allclose(found["flown"], whole["flown"], rtol=0, atol=1e-12)

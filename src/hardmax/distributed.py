@@ -7,6 +7,7 @@ connections, so the others learn of it at their next exchange; one that hangs is
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import time
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -25,9 +26,10 @@ from .errors import HardmaxError, InputError, ProcessError
 from .inputs import as_positive
 
 if TYPE_CHECKING:
-    from torch._C._distributed_c10d import PrefixStore
+    from torch._C._distributed_c10d import PrefixStore, TCPStore
 
 _JOIN_SECONDS = 30.0
+_JOINED = itertools.count()
 _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _Rows = TypeVar("_Rows", torch.Tensor, np.ndarray)
 
@@ -224,21 +226,27 @@ def _device() -> torch.device:
     return device
 
 
-def _roll_call(rank: int, count: int) -> PrefixStore:
-    """The meeting point of the processes, once all are there and expect the same number of them."""
-    from torch._C._distributed_c10d import PrefixStore, TCPStore  # not in every build
+@cache
+def _meeting_point(rank: int) -> TCPStore:
+    """The store that the processes share, for as long as they live."""
+    from torch._C._distributed_c10d import TCPStore
 
-    host, port = os.environ["MASTER_ADDR"], _whole("MASTER_PORT")
     # torchrun keeps the store itself; without it the first process does.
     keeps = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    host, port, patience = os.environ["MASTER_ADDR"], _whole("MASTER_PORT"), timedelta(seconds=_JOIN_SECONDS)
+    return TCPStore(host, port, is_master=keeps, timeout=patience, wait_for_workers=False)
+
+
+def _roll_call(rank: int, count: int) -> PrefixStore:
+    """The meeting point of the processes, once all are there and expect the same number of them."""
+    from torch._C._distributed_c10d import PrefixStore  # not in every build
+
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     remedy = "start as many processes as WORLD_SIZE says, all with the same WORLD_SIZE and another RANK each"
     ends = time.monotonic() + _JOIN_SECONDS
     try:
-        meeting = TCPStore(
-            host, port, is_master=keeps, timeout=timedelta(seconds=_JOIN_SECONDS), wait_for_workers=False
-        )
-        store = PrefixStore(f"hardmax/{attempt}", meeting)
+        # Each time that the processes join they use names of their own.
+        store = PrefixStore(f"hardmax/{attempt}/{next(_JOINED)}", _meeting_point(rank))
         if store.add(f"taken/{rank}", 1) > 1:
             raise InputError("RANK", rank, "is the number of two processes", remedy)
         store.set(f"count/{rank}", str(count))

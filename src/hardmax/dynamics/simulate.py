@@ -92,7 +92,8 @@ def simulate(
         mass = as_weights(weights, tensor.shape[0], tensor.device)
         limit = None if seconds is None else as_positive("seconds", seconds)
         rules = tuple(stop) if isinstance(stop, Iterable) else (stop,)
-    ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, depth=depth, seconds=limit)
+    kept = keep if isinstance(keep, str) else type(keep).__name__
+    ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, depth=depth, keep=kept, seconds=limit)
     shape = (sum(ranks.counts(tensor.shape[0])), tensor.shape[1])
     keeper = keeping(keep, depth, shape)
     if not ranks.first and not isinstance(keeper, InMemory):
