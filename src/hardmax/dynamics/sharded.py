@@ -6,7 +6,7 @@ decided for ever, and if it lies safely inside the hull of the leaders nobody wi
 the **crowd** and stays at home. The rest is the **court**, which every process has and follows to the end
 (:mod:`hardmax.dynamics.process`), each doing the search for its share of the queries. In more dimensions, where every
 token can lead, the court is everybody. The canonical score decides as it does in one process, so leaders are the
-same to the last bit.
+same to the last bit (proof in ``docs/devdocs/many-processes.rst``).
 
 **Other layers and flows** listen to all tokens: every process has all of them, moves its share, and tells the others.
 
@@ -15,7 +15,8 @@ What each process receives, in bytes, for n tokens of d coordinates, c of which 
 
 - hardmax, once: :math:`8 c (d + 1)` for the candidates, :math:`8 k (d + 2)` for the court, :math:`8 n` to see whether
   tokens repeat; where everybody is at court :math:`8 n (d + 1)` alone;
-- hardmax, each layer until all is decided: 17 for each undecided token of the court and 16 for each tie;
+- hardmax, each layer until all is decided: 17 for each undecided token of the court, and for each that ties 16 and 8
+  for each member of the tie;
 - other layers and each evaluation of a flow: :math:`8 n d`;
 - the result, and each state that is kept: :math:`8 n d`, and :math:`16 n` for who follows whom.
 """
