@@ -136,6 +136,14 @@ def test_an_outer_configuration_of_joblib_decides() -> None:
         assert sweep(where, {"n": [1, 2]})["in_a_thread"].all()
 
 
+@pytest.mark.parametrize("backend", ["dask", "ray", "nothing"])
+def test_a_backend_that_is_not_there(backend: str) -> None:
+    with pytest.raises(
+        InputError, match=f"backend cannot be used .*, got '{backend}': install it and start its client"
+    ):
+        sweep(where, {"n": [1, 2]}, backend=backend)
+
+
 def mixed(n: int) -> dict[str, object]:
     return {"word": "one" if n == 1 else 2.5, "list": [n, n], "maybe": None if n == 1 else n}
 

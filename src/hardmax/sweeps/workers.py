@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import MissingExtraError
+from ..errors import InputError, MissingExtraError
 from ..progress import Ticker
 from .rows import Row, run_one, write_row
 
@@ -84,10 +84,24 @@ def _in_parallel(tasks: list[Task], jobs: int, backend: str | None, ticker: Tick
     many: int | None = -1 if backend in _OF_CLUSTERS and jobs == 1 else jobs
     if backend is None and _told_otherwise():
         many = None
-    with joblib.parallel_config(backend=backend) if backend else nullcontext():
+    with _configured(joblib, backend) if backend else nullcontext():
         calls = (joblib.delayed(task.perform)() for task in tasks)
         for _ in _parallel(joblib, many)(calls):
             ticker.advance()
+
+
+def _configured(joblib: Any, backend: str) -> Any:
+    """The backend of that name, or an error that says what is in its way."""
+    try:
+        if backend == "ray":
+            from ray.util.joblib import register_ray  # type: ignore[import-not-found]
+
+            register_ray()
+        return joblib.parallel_config(backend=backend)
+    except (ImportError, ValueError) as error:
+        problem = f"cannot be used ({str(error).strip().splitlines()[0][:200]})"
+        remedy = 'install it and start its client first, or pass "loky" or "threading"'
+        raise InputError("backend", repr(backend), problem, remedy) from error
 
 
 def _parallel(joblib: Any, jobs: int | None) -> Any:
