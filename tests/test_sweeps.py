@@ -5,10 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import joblib
 import numpy as np
+import pandas as pd
 import pytest
 
 from hardmax.errors import FileError, InputError
@@ -59,41 +62,100 @@ def test_finished_rows_are_not_run_again(tmp_path: Path) -> None:
     assert second["value"].tolist() == [1, 2, 3]
 
 
-_SLOW = """
-import sys, time
+_MANY = """
+import sys
+from pathlib import Path
 from hardmax.sweeps import sweep
 
-def slow(n):
-    print(n, flush=True)
-    time.sleep(0.2)
+folder, count, backend = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+
+def counted(n):
+    # Appending so little is one indivisible write, whoever else does the same.
+    with open(folder / "calls.txt", "a", encoding="utf-8") as file:
+        file.write(f"{n}\\n")
     return {"value": n}
 
-slow.__module__ = "slow"
-sweep(slow, {"n": range(40)}, path=sys.argv[1])
+if __name__ == "__main__":
+    if backend == "dask":
+        from distributed import Client, LocalCluster
+
+        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        with cluster, Client(cluster):
+            sweep(counted, {"n": range(count)}, path=folder / "rows", backend="dask")
+    else:
+        sweep(counted, {"n": range(count)}, path=folder / "rows")
 """
 
 
-def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    work = subprocess.Popen([sys.executable, "-c", _SLOW, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while len(list(tmp_path.glob("*.row.json"))) < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(work.pid, signal.SIGKILL)
-    work.communicate()
-    done = read_sweep(tmp_path)
-    assert 3 <= len(done) < 40
+@pytest.mark.parametrize(
+    ("count", "backend"), [(1000, "none"), (60, "dask"), pytest.param(1000, "dask", marks=pytest.mark.slow)]
+)
+def test_a_killed_sweep_goes_on_where_it_stopped(count: int, backend: str, tmp_path: Path) -> None:
+    script = tmp_path / "many.py"
+    script.write_text(_MANY, encoding="utf-8")
+    command = [sys.executable, str(script), str(tmp_path), str(count), backend]
+    # In a session of its own, so that the workers of a cluster are killed with it.
+    work = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while len(list(tmp_path.glob("rows/*.row.json"))) < count // 3 and time.monotonic() < deadline:
+        time.sleep(0.002)
+    os.killpg(work.pid, signal.SIGKILL)
+    work.wait()
+    done = read_sweep(tmp_path / "rows")
+    assert count // 3 <= len(done) < count
 
-    calls = []
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    table = read_sweep(tmp_path / "rows")
+    assert sorted(table["n"]) == list(range(count))
+    assert sorted(table["value"]) == list(range(count))
+    calls = [int(n) for n in (tmp_path / "calls.txt").read_text().split()]
+    assert all(calls.count(n) == 1 for n in done["n"]), "a finished row was run again"
+    assert pd.read_parquet(tmp_path / "rows" / "rows.parquet")["n"].nunique() == count
 
-    def slow(n: int) -> dict[str, int]:
-        calls.append(n)
-        return {"value": n}
 
-    slow.__module__, slow.__qualname__ = "slow", "slow"
-    table = sweep(slow, {"n": range(40)}, path=tmp_path)
-    assert table["value"].tolist() == list(range(40))
-    assert set(calls).isdisjoint(done["n"])
-    assert len(calls) == 40 - len(done)
+def deadly(n: int) -> dict[str, int]:
+    if n == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"value": n}
+
+
+def test_a_worker_that_dies_costs_only_its_own_run(tmp_path: Path) -> None:
+    table = sweep(deadly, {"n": range(8)}, jobs=2, path=tmp_path)
+    assert table["outcome"].tolist() == ["finished"] * 3 + ["failed"] + ["finished"] * 4
+    assert table["error"][3].startswith("the worker died (")
+    assert not list(tmp_path.glob("*.started"))
+
+
+def where(n: int) -> dict[str, object]:
+    return {"in_a_thread": threading.current_thread() is not threading.main_thread()}
+
+
+def test_an_outer_configuration_of_joblib_decides() -> None:
+    assert not sweep(where, {"n": [1, 2]})["in_a_thread"].any()
+    with joblib.parallel_config("threading", n_jobs=2):
+        assert sweep(where, {"n": [1, 2]})["in_a_thread"].all()
+
+
+@pytest.mark.parametrize("backend", ["dask", "ray", "nothing"])
+def test_a_backend_that_is_not_there(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=f"backend cannot be used .*, got '{backend}': install it and start"):
+        sweep(where, {"n": [1, 2]}, backend=backend)
+
+
+def mixed(n: int) -> dict[str, object]:
+    return {"word": "one" if n == 1 else 2.5, "list": [n, n], "maybe": None if n == 1 else n}
+
+
+def test_the_table_is_parquet(tmp_path: Path) -> None:
+    sweep(mixed, {"n": [1, 2]}, path=tmp_path)
+    table = pd.read_parquet(tmp_path / "rows.parquet").sort_values("n")
+    assert table["n"].tolist() == [1, 2]
+    assert table["word"].tolist() == ['"one"', "2.5"]
+    assert [list(row) for row in table["list"]] == [[1, 1], [2, 2]]
+    assert table["maybe"].isna().tolist() == [True, False]
+    assert table["outcome"].tolist() == ["finished"] * 2
+    assert (table["seconds"] >= 0).all()
 
 
 def test_a_list_of_points() -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .citations import citation as citation
     from .datasets.laws import make_tokens as make_tokens
     from .datasets.matrices import make_matrix as make_matrix
+    from .distributed import Processes as Processes
+    from .distributed import processes as processes
     from .dynamics.assumptions import Assumptions as Assumptions
     from .dynamics.equilibrium import Equilibrium as Equilibrium
     from .dynamics.equilibrium import equilibrium as equilibrium
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from .errors import HardmaxError as HardmaxError
     from .errors import InputError as InputError
     from .errors import MissingExtraError as MissingExtraError
+    from .errors import ProcessError as ProcessError
     from .figures.animate import animate_tokens as animate_tokens
     from .figures.attention import draw_attention_geometry as draw_attention_geometry
     from .figures.save import save_figure as save_figure
@@ -134,6 +137,8 @@ _MODULE_OF = {
     "Outcome": "outcomes",
     "Phases": "meanfield.phases",
     "Polytope": "polytopes",
+    "ProcessError": "errors",
+    "Processes": "distributed",
     "Rates": "meanfield.rates",
     "SoftmaxLayer": "attention.layer",
     "SphereFlow": "meanfield.flow",
@@ -167,6 +172,7 @@ _MODULE_OF = {
     "make_matrix": "datasets.matrices",
     "make_tokens": "datasets.laws",
     "phases": "meanfield.phases",
+    "processes": "distributed",
     "rates": "meanfield.rates",
     "read_sweep": "sweeps",
     "save": "storage.trajectories",

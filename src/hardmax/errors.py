@@ -41,3 +41,12 @@ class MissingExtraError(HardmaxError, ImportError):
         self.package = package
         self.extra = extra
         super().__init__(f"{purpose} needs the package {package}: pip install 'hardmax[{extra}]'")
+
+
+class ProcessError(HardmaxError, RuntimeError):
+    """The processes that work on one problem lost one another, or never met."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{problem}: {remedy}")

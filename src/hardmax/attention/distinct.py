@@ -27,13 +27,19 @@ class Distinct:
         return per_point if self.point_of is None else per_point[self.point_of]
 
 
-def _may_repeat(tokens: Tokens) -> bool:
-    # Equal rows have equal projections, so distinct projections prove that all rows are distinct. One sort of
-    # n numbers is much cheaper than sorting rows.
+def projection(tokens: Tokens) -> PerToken:
+    """One number for each token, the same for equal tokens: the score with a fixed direction."""
     direction = np.random.default_rng(0).uniform(0.5, 1.5, tokens.shape[1])
     total = tokens[:, 0] * float(direction[0])
     for k in range(1, tokens.shape[1]):
         total = total + tokens[:, k] * float(direction[k])
+    return total
+
+
+def _may_repeat(tokens: Tokens) -> bool:
+    # Equal rows have equal projections, so distinct projections prove that all rows are distinct. One sort of
+    # n numbers is much cheaper than sorting rows.
+    total = projection(tokens)
     if total.device.type == "cpu":  # NumPy sorts values alone, torch always carries their places along
         ordered = np.sort(total.detach().numpy())
         return bool((ordered[1:] == ordered[:-1]).any())

@@ -23,6 +23,7 @@ from .scaling import scale, scaled_down
 from .search import attended
 
 Tolerance = float | Literal["exact"] | None
+_ALL = slice(None)
 
 
 class AbstractLayer(ABC):
@@ -31,6 +32,10 @@ class AbstractLayer(ABC):
     @abstractmethod
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
         """One layer on checked float64 tokens ``(token, coordinate)``."""
+
+    def step_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
+        """What becomes of some of the tokens; layers that can leave out the work for the others do."""
+        return self.step(tokens, weights)[rows]
 
     def __call__(self, tokens: ArrayLike, weights: ArrayLike | None = None) -> Array:
         """One layer on tokens ``(..., token, coordinate)`` of any kind; batch entries do not see each other."""
@@ -162,21 +167,29 @@ class HardmaxLayer(AbstractLayer):
         """A for tokens of this dimension."""
         return _checked_dimension("A", self.A, tokens)
 
-    def choose(self, tokens: Tokens) -> Choice:
-        """Whom each of these checked tokens listens to."""
+    def choose(self, tokens: Tokens, queries: slice = _ALL) -> Choice:
+        """Whom each of these checked tokens, or some of them, listens to."""
         if self.tolerance == "exact":
-            return exact_choice(self.score_matrix(tokens), tokens)
+            choice = exact_choice(self.score_matrix(tokens), tokens)
+            return choice if queries == _ALL else choice.among(torch.arange(len(tokens), device=tokens.device)[queries])
         with torch.no_grad():
             scaled, exponent = scaled_down("tokens", tokens)
             A, exponent_of_matrix = scaled_down("A", self.score_matrix(tokens))
             tolerance = default_tolerance(tokens.dtype) if self.tolerance is None else self.tolerance
-            choice = attended(apply(A, scaled), scaled, tolerance=tolerance)
+            choice = attended(apply(A, scaled[queries]), scaled, tolerance=tolerance)
             return replace(choice, best=scale(choice.best, 2 * exponent + exponent_of_matrix))
 
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
         found = distinct(tokens, weights)
         heard = heard_mean(self.choose(found.points), found.points, found.weights)
         return found.expand(_towards(found.points, heard, self.V, float(self.alpha)))
+
+    def step_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
+        found = distinct(tokens, weights)
+        if found.point_of is not None:
+            return self.step(tokens, weights)[rows]
+        heard = heard_mean(self.choose(tokens, rows), tokens, weights)
+        return _towards(tokens[rows], heard, self.V, float(self.alpha))
 
     def __str__(self) -> str:
         matrix = "I" if self.A is None else f"{self.A.shape[0]} x {self.A.shape[0]}"
@@ -226,12 +239,16 @@ class SoftmaxLayer(AbstractLayer):
         object.__setattr__(self, "V", value)
 
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
-        queries = self.beta * (tokens @ _checked_dimension("A", self.A, tokens).T)
+        return self.step_of(_ALL, tokens, weights)
+
+    def step_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
+        asking = tokens[rows]
+        queries = self.beta * (asking @ _checked_dimension("A", self.A, tokens).T)
         mass = weights.log()
-        rows = max(1, 2**22 // tokens.shape[0])  # logits of a block of rows stay near 32 MB
+        at_once = max(1, 2**22 // tokens.shape[0])  # logits of a block of rows stay near 32 MB
         heard = []
-        for start in range(0, tokens.shape[0], rows):
-            logits = queries[start : start + rows] @ tokens.T + mass
+        for start in range(0, asking.shape[0], at_once):
+            logits = queries[start : start + at_once] @ tokens.T + mass
             if not bool(torch.isfinite(logits.detach().amax(dim=1)).all()):
                 raise InputError(
                     "tokens",
@@ -240,7 +257,7 @@ class SoftmaxLayer(AbstractLayer):
                     "rescale the tokens or lower beta",
                 )
             heard.append(torch.softmax(logits, dim=1) @ tokens)
-        return _towards(tokens, torch.cat(heard), self.V, self.alpha)
+        return _towards(asking, torch.cat(heard), self.V, self.alpha)
 
     def __str__(self) -> str:
         matrix = "I" if self.A is None else f"{self.A.shape[0]} x {self.A.shape[0]}"
@@ -285,6 +302,9 @@ class FeedForwardLayer(AbstractLayer):
         device = tokens.device
         hidden = torch.relu(tokens @ self.U.to(device).T + self.b.to(device))
         return self.eta * tokens + hidden @ self.W.to(device).T
+
+    def step_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
+        return self.step(tokens[rows], weights[rows])
 
     def __str__(self) -> str:
         return f"feed-forward, {self.U.shape[0]} units, eta = {self.eta}"

@@ -21,13 +21,15 @@ def exponent_of(tensor: torch.Tensor) -> int:
     return math.frexp(float(tensor.detach().abs().max()))[1]
 
 
-def scaled_down(argument: str, tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
+def scaled_down(argument: str, tensor: torch.Tensor, exponent: int | None = None) -> tuple[torch.Tensor, int]:
     """``(tensor * 2**-exponent, exponent)`` with entries at most 1 in size; refuse what would lose digits.
+
+    The exponent may be given, where the tensor is a part of something larger.
 
     >>> scaled_down("tokens", torch.tensor([[3e300, 1e290]], dtype=torch.float64))[1]
     999
     """
-    exponent = exponent_of(tensor)
+    exponent = exponent_of(tensor) if exponent is None else exponent
     scaled = scale(tensor, -exponent)
     size = scaled.detach().abs()
     if float(size.min()) >= 2.0**_LOWEST_EXPONENT:

@@ -11,10 +11,10 @@ from typer.core import TyperGroup
 
 from .._version import __version__
 from ..errors import HardmaxError
-from . import data, demo, doctor, interpolate, meanfield, reproduce, sentiment, simulate
+from . import data, demo, doctor, interpolate, meanfield, reproduce, sentiment, simulate, sweep
 
 # A new command is a module with a function `register(app)` and one entry here.
-_COMMANDS = (demo, simulate, sentiment, interpolate, meanfield, reproduce, data, doctor)
+_COMMANDS = (demo, simulate, sentiment, interpolate, meanfield, sweep, reproduce, data, doctor)
 
 _BAD_INPUT, _INTERRUPTED, _PIPE_CLOSED = 2, 130, 141
 
@@ -43,6 +43,8 @@ class _Guarded(TyperGroup):
 
 
 def _complain(message: str, label: str = "error: ") -> None:
+    rank = os.environ.get("RANK", "0")  # one of several processes says which it is
+    label = label if rank == "0" else f"process {rank}: {label}"
     typer.secho(label + " ".join(message.splitlines()), fg="red" if label else None, err=True)
 
 

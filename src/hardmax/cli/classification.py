@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from ..datasets.documents import read_documents
 from ..datasets.reviews import movie_reviews, train_and_test
+from ..distributed import processes
 from ..errors import InputError
 from ..files import write_text
 from ..storage.atomic import require_writable
@@ -46,7 +47,10 @@ def train_model(
         raise InputError("--test-share", repr(test_share), "must be at least 0 and below 1", "pass --test-share 0.2")
     documents = movie_reviews() if file is None else read_documents(file, text=text, label=label, encoding=encoding)
     training, test = train_and_test(documents, test_share)
-    model = LeaderClassifier(**settings).fit(training.texts, training.labels)
+    with processes() as ranks:
+        model = LeaderClassifier(**settings, processes=ranks).fit(training.texts, training.labels)
+    if not ranks.first:
+        return
     model.save(output)
     last = model.history_[-1]
     typer.echo(

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
+from ..distributed import Processes, processes
 from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
 from ..errors import FileError, InputError
@@ -59,11 +60,13 @@ def perform(request: Request) -> None:
     B, V = _matrices(request, None if tokens is None else tokens.shape[1])
     law = _law(request, len(B)) if tokens is None else Measure(tokens, np.full(len(tokens), 1 / len(tokens)))
     low_temperature_limit(law.points, B, V)  # refused before the work, if it is
-    runs, found = [], []
-    for beta in request.betas:
-        run = _follow(request, law, B, V, beta)
-        runs.append(run)
-        found.append(phases(run))
+    runs = []
+    with processes() as ranks:
+        for beta in request.betas:
+            runs.append(_follow(request, law, B, V, beta, ranks))
+    if not ranks.first:
+        raise typer.Exit(0 if all(run.outcome.ok for run in runs) else 1)
+    found = [phases(run) for run in runs]
     files = _write(request, runs, found)
     if request.as_json:
         data = {"runs": [_data(one, run) for one, run in zip(found, runs, strict=True)], "files": files}
@@ -148,20 +151,21 @@ def _law(request: Request, d: int) -> Measure:
     raise InputError("--B", f"{d} x {d}", "must act on two coordinates or more", "a line has no sphere to move on")
 
 
-def _follow(request: Request, law: Measure, B: np.ndarray, V: np.ndarray, beta: float) -> Trajectory:
+def _follow(request: Request, law: Measure, B: np.ndarray, V: np.ndarray, beta: float, ranks: Processes) -> Trajectory:
     flow = SphereFlow(B, V, beta, normalise=request.normalise, precision=request.precision)  # type: ignore[arg-type]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FewTokensWarning)
         run = simulate(
-            law.points,
+            ranks.share(law.points),
             flow,
             time=request.time,
             step=request.step,
             integrator=request.integrator,
-            weights=law.weights,
+            weights=ranks.share(law.weights),
+            processes=ranks,
             progress=False if request.quiet else None,
         )
-    for warning in caught:
+    for warning in caught if ranks.first else ():
         typer.secho(f"warning: {warning.message}", fg="yellow", err=True)
     return run
 

@@ -34,7 +34,7 @@ def meanfield(
     tokens: Annotated[
         Path | None, _law(metavar="FILE", help="Tokens of length one, CSV, NPY or Parquet, instead of a law.")
     ] = None,
-    n: Annotated[str | None, _law("--n", metavar="N", help="How many tokens to make (1000).")] = None,
+    n: Annotated[str | None, _law("--n", "--number", metavar="N", help="How many tokens to make (1000).")] = None,
     tilt: Annotated[
         str, _law(metavar="A", help="The law: density 1 + A x, x the last coordinate, between -1 and 1 (0.5).")
     ] = "0.5",

@@ -36,7 +36,7 @@ def simulate(
         str | None,
         _tokens(metavar="LAW", help=f"Draw tokens instead: {', '.join(LAWS)}. Without a file: gaussian."),
     ] = None,
-    n: Annotated[str | None, _tokens("--n", metavar="N", help="How many tokens to draw (200).")] = None,
+    n: Annotated[str | None, _tokens("--n", "--number", metavar="N", help="How many tokens to draw (200).")] = None,
     dim: Annotated[str | None, _tokens(metavar="D", help="Coordinates of each token drawn (2).")] = None,
     seed: Annotated[str, _tokens(metavar="S", help="Seed of all that is random.")] = "0",
     weights: Annotated[Path | None, _tokens(metavar="FILE", help="One positive weight per token.")] = None,
@@ -92,6 +92,9 @@ def simulate(
     [cyan]hardmax simulate --random ball --n 1000000 --dim 3[/cyan]
     [dim]# layer by layer, as a film and a file[/dim]
     [cyan]hardmax simulate --depth 20 --animate run.gif --save run.zarr[/cyan]
+
+    Two processes share the work of [cyan]torchrun --nproc-per-node 2 -m hardmax simulate …[/cyan]; the first prints and
+    writes. Say --number for --n there, which torchrun takes for its own.
 
     The exit status is 0 when all went as asked, 1 when the run ended early or the theorem failed, 2 for bad input.
     """

@@ -13,6 +13,7 @@ import typer
 
 from ..attention.layer import HardmaxLayer, SoftmaxLayer
 from ..datasets import MATRICES, make_matrix, make_tokens
+from ..distributed import processes
 from ..dynamics.equilibrium import Equilibrium, equilibrium
 from ..dynamics.rules import Every, Keep
 from ..dynamics.simulate import simulate
@@ -76,23 +77,38 @@ def perform(request: Request) -> None:
     began = time.perf_counter()
     result: Trajectory | Equilibrium
     streamed = False
-    if request.wants_limit:
-        with waiting("finding every token's leader", request.quiet):
-            result = equilibrium(tokens, _hardmax(layer), weights=weights, seconds=request.seconds, progress=False)
-    else:
-        keep = _keep(request, tokens)
-        streamed = isinstance(keep, ToDisk)
-        result = simulate(
-            tokens,
-            layer,
-            depth=_depth(request),
-            keep=keep,
-            weights=weights,
-            seconds=request.seconds,
-            progress=False if request.quiet else None,
-        )
+    with processes() as ranks:
+        mine = ranks.share(tokens)
+        mine_weigh = None if weights is None else ranks.share(weights)
+        if request.wants_limit:
+            with waiting("finding every token's leader", request.quiet or not ranks.first):
+                result = equilibrium(
+                    mine,
+                    _hardmax(layer),
+                    weights=mine_weigh,
+                    seconds=request.seconds,
+                    processes=ranks,
+                    progress=False,
+                )
+        else:
+            keep = _keep(request, tokens)
+            streamed = isinstance(keep, ToDisk)
+            result = simulate(
+                mine,
+                layer,
+                depth=_depth(request),
+                keep=keep,
+                weights=mine_weigh,
+                seconds=request.seconds,
+                processes=ranks,
+                progress=False if request.quiet else None,
+            )
     seconds = time.perf_counter() - began
+    if not ranks.first:
+        raise typer.Exit(0 if result.outcome.ok and (report is None or report.holds) else 1)
     files = outputs.write_all(request, tokens, weights, result, streamed=streamed)
+    if ranks.count > 1:
+        source = f"{source}, in {ranks.count} processes"
     story = Story(tokens, source, result, seconds, report, files)
     if request.as_json:
         typer.echo(json.dumps(story.data(), allow_nan=False))

@@ -34,7 +34,7 @@ class ClosedForm:
         self.decided_at = torch.full((count,), -1, device=device)
         self.special = torch.zeros(count, dtype=torch.bool, device=device)
         # The largest coordinate at the start: positions never leave its range, and rounding errors are relative to it.
-        self.size = float(points.abs().max())
+        self.size = float(points.abs().max()) if count else 0.0
         self._alpha = alpha
         self._slow = torch.zeros(0, 0)
         self._resonant = torch.zeros(0, 0)

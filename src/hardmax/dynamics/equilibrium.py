@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from ..attention.layer import HardmaxLayer
+from ..distributed import ALONE, Processes
 from ..errors import InputError
 from ..inputs import as_count, as_positive, as_tokens, as_weights
 from ..outcomes import Ending, Outcome
@@ -22,7 +23,8 @@ from ..progress import Ticker
 from ..shapes import Array, ArrayLike
 from .assumptions import Assumptions
 from .leadership import Leadership, Ties
-from .start import Started, start
+from .sharded import SplitStarted, start_split
+from .start import Started
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +122,7 @@ def equilibrium(
     weights: ArrayLike | None = None,
     max_layers: int = 10_000,
     seconds: float | None = None,
+    processes: Processes | None = None,
     progress: bool | None = None,
 ) -> Equilibrium:
     """The limit of infinite depth under a hardmax layer, exactly.
@@ -134,6 +137,9 @@ def equilibrium(
         One positive weight per token: how much it counts among those that are listened to equally.
     max_layers, seconds
         Give up on tokens that are still undecided after this many layers or this long; the outcome says so.
+    processes
+        The processes that share the work, see :func:`hardmax.processes`; ``tokens`` and ``weights`` are then those of
+        this process (``processes.share(tokens)``), and every process is given the whole result.
     progress
         Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
 
@@ -151,17 +157,20 @@ def equilibrium(
         )
     if layer.V is not None:
         raise InputError("layer", str(layer), "must have V = identity for a closed form", "use simulate(depth=…)")
-    tensor, kind = as_tokens(tokens)
-    mass = as_weights(weights, tensor.shape[0], tensor.device)
-    max_layers = as_count("max_layers", max_layers)
-    limit = None if seconds is None else as_positive("seconds", seconds)
+    ranks = ALONE if processes is None else processes
+    with ranks.together():
+        tensor, kind = as_tokens(tokens)
+        mass = as_weights(weights, tensor.shape[0], tensor.device)
+        max_layers = as_count("max_layers", max_layers)
+        limit = None if seconds is None else as_positive("seconds", seconds)
     layer = layer.for_dtype(kind.dtype)
+    ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, max_layers=max_layers, seconds=limit)
     began = time.monotonic()
-    started = start(tensor.to(torch.float64), mass, layer)
+    started = start_split(ranks, tensor.to(torch.float64), mass, layer)
     process = started.process
-    with Ticker("layers until decided", progress=progress) as ticker:
-        while not process.done and not process.settled and process.layer < max_layers:
-            if limit is not None and time.monotonic() - began > limit:
+    with Ticker("layers until decided", progress=progress if ranks.first else False) as ticker:
+        while not process.done and not started.settled and process.layer < max_layers:
+            if limit is not None and ranks.largest(time.monotonic() - began) > limit:
                 break
             process.move()
             ticker.advance(note=f"{len(process.active)} undecided")
@@ -172,7 +181,7 @@ def equilibrium(
         outcome=_outcome(started, max_layers),
         assumptions=started.assumptions,
         layer=layer,
-        weights=None if weights is None else kind.give_back(mass),
+        weights=None if weights is None else kind.give_back(ranks.gather(mass)),
     )
 
 
@@ -180,12 +189,12 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _outcome(started: Started, max_layers: int) -> Outcome:
+def _outcome(started: Started | SplitStarted, max_layers: int) -> Outcome:
     process, undecided = started.process, started.undecided()
     if process.done:
         leaders = int((process.emerged_at >= 0).sum())
         return Outcome(Ending.DECIDED, f"{_counted(leaders, 'leader')}, every token decided by layer {process.layer}")
-    if process.settled:
+    if started.settled:
         return Outcome(
             Ending.SETTLED,
             f"{undecided} tokens stopped moving at layer {process.layer} without following a leader",

@@ -37,6 +37,14 @@ class AbstractFlow(ABC):
     def project(self, tokens: Tokens) -> Tokens:
         """The nearest points of the space where tokens live."""
 
+    def drift_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
+        """What pulls some of the tokens; flows that can leave out the work for the others do."""
+        return self.drift(tokens, weights)[rows]
+
+    def velocity_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
+        """How fast some of the tokens move."""
+        return self.velocity(tokens, weights)[rows]
+
     def admit(self, tokens: Tokens, weights: PerToken, dtype: torch.dtype) -> Tokens:
         """Check tokens that came in with precision ``dtype`` before a run; give back those to start from."""
         return tokens

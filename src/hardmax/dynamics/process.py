@@ -14,6 +14,8 @@ all tokens.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from ..attention.choice import Choice, apply
@@ -29,10 +31,19 @@ from .standing_ties import StandingTies
 class HardmaxProcess:
     """Distinct points under the hardmax map, advanced one layer at a time until all are decided.
 
-    ``points`` and ``A`` are float64 and of size about one (see :mod:`hardmax.attention.scaling`).
+    ``points`` and ``A`` are float64 and of size about one (see :mod:`hardmax.attention.scaling`). ``search`` finds whom
+    the active tokens listen to; several processes share that work (see :mod:`hardmax.dynamics.sharded`).
     """
 
-    def __init__(self, points: Tokens, weights: PerToken, A: Square, alpha: float, tolerance: float) -> None:
+    def __init__(
+        self,
+        points: Tokens,
+        weights: PerToken,
+        A: Square,
+        alpha: float,
+        tolerance: float,
+        search: Callable[..., Choice] = attended,
+    ) -> None:
         count, device = points.shape[0], points.device
         self.layer = 0
         self.settled = False
@@ -41,6 +52,7 @@ class HardmaxProcess:
         self.follows = torch.full((count,), -1, device=device)
         self.ties: dict[int, list[int]] = {}
         self._weights, self._A, self._alpha, self._tolerance = weights, A, alpha, tolerance
+        self._search = search
         self._form = ClosedForm(points, alpha)
         self._home = torch.full((count,), -1, device=device)  # the leader at whose point a token rests
         self._joint = torch.zeros(count, dtype=torch.bool, device=device)
@@ -117,7 +129,7 @@ class HardmaxProcess:
             place[self._candidates] = torch.arange(len(self._candidates), device=points.device)
             hint = place[self._last_heard]
         queries = apply(self._A, pick(self._form.anchor, self.active))
-        return attended(queries, points, tolerance=self._tolerance, hint=hint)
+        return self._search(queries, points, tolerance=self._tolerance, hint=hint)
 
     def _lead(self, tokens: Indices) -> None:
         self.emerged_at[tokens] = self.layer

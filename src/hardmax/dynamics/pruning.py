@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from scipy.spatial import ConvexHull, QhullError
 
+from ..attention.choice import score
 from ..shapes import Mask, Points, Tokens
 
 _WORTHWHILE = 256  # fewer points than this are searched faster than a hull is built
@@ -17,7 +18,10 @@ _LARGEST_TABLE = 50_000_000
 
 
 def safely_inside(points: Tokens, leaders: Points, margin: float) -> Mask:
-    """True for points at least ``margin`` inside the convex hull of ``leaders``; false wherever that is not cheap."""
+    """True for points at least ``margin`` inside the convex hull of ``leaders``; false wherever that is not cheap.
+
+    Sums are taken in the order of the coordinates, so that equal points get equal answers, whatever is beside them.
+    """
     count, d = points.shape
     inside = torch.zeros(count, dtype=torch.bool, device=points.device)
     if count < _WORTHWHILE or d not in (2, 3) or len(leaders) <= d:
@@ -30,8 +34,11 @@ def safely_inside(points: Tokens, leaders: Points, margin: float) -> Mask:
     offsets = torch.from_numpy(np.ascontiguousarray(hull.equations[:, -1])).to(points.device)
     inscribed = float((-offsets).min()) - margin
     if inscribed > 0:
-        inside = (points * points).sum(dim=1) < inscribed**2 * (1 - 1e-12)
+        inside = score(points, points) < inscribed**2 * (1 - 1e-12)
     rest = torch.nonzero(~inside)[:, 0]
     if len(rest) * len(normals) <= _LARGEST_TABLE:
-        inside[rest] = (points[rest] @ normals.T + offsets).amax(dim=1) <= -margin
+        beyond = offsets + points[rest, :1] * normals[:, 0]
+        for k in range(1, d):
+            beyond += points[rest, k : k + 1] * normals[:, k]
+        inside[rest] = beyond.amax(dim=1) <= -margin
     return inside

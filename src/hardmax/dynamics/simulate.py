@@ -11,6 +11,7 @@ import torch
 
 from ..attention.choice import Choice
 from ..attention.layer import AbstractLayer, HardmaxLayer
+from ..distributed import ALONE, Processes
 from ..errors import InputError
 from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights
 from ..outcomes import Ending, Outcome
@@ -19,7 +20,8 @@ from ..shapes import Array, ArrayLike, PerToken, Tokens
 from .flows import AbstractFlow, FlowStep, discretised
 from .integrators import AbstractIntegrator
 from .rules import InMemory, Keep, KeepRule, Moment, StopRule, finishing, keeping
-from .start import Started, refuse_swapped_axes, start
+from .sharded import Elsewhere, SplitLayer, SplitStarted, start_split
+from .start import Started, refuse_swapped_axes
 from .trajectory import Trajectory
 
 
@@ -35,6 +37,7 @@ def simulate(
     stop: StopRule | Iterable[StopRule] = (),
     weights: ArrayLike | None = None,
     seconds: float | None = None,
+    processes: Processes | None = None,
     progress: bool | None = None,
 ) -> Trajectory:
     """Run tokens through ``depth`` layers, or along a flow for a ``time``.
@@ -62,6 +65,10 @@ def simulate(
         One positive weight per token: how much it counts among those that are listened to equally.
     seconds
         Stop after this long and give back what there is.
+    processes
+        The processes that share the work, see :func:`hardmax.processes`; ``tokens`` and ``weights`` are then those of
+        this process (``processes.share(tokens)``), and every process is given the whole run. A rule that writes to
+        disk does so in the first process.
     progress
         Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
 
@@ -78,22 +85,33 @@ def simulate(
         raise InputError("time", time, "is for flows, not for layers", "pass depth=50 instead")
     if not isinstance(layer, AbstractLayer):
         raise InputError("layer", repr(layer), "must be a layer", "pass for example HardmaxLayer(alpha=0.5)")
-    tensor, kind = as_tokens(tokens)
-    depth = as_count("depth", depth)
-    mass = as_weights(weights, tensor.shape[0], tensor.device)
-    limit = None if seconds is None else as_positive("seconds", seconds)
-    rules = tuple(stop) if isinstance(stop, Iterable) else (stop,)
-    keeper = keeping(keep, depth, tuple(tensor.shape))
+    ranks = ALONE if processes is None else processes
+    with ranks.together():
+        tensor, kind = as_tokens(tokens)
+        depth = as_count("depth", depth)
+        mass = as_weights(weights, tensor.shape[0], tensor.device)
+        limit = None if seconds is None else as_positive("seconds", seconds)
+        rules = tuple(stop) if isinstance(stop, Iterable) else (stop,)
+    kept = keep if isinstance(keep, str) else type(keep).__name__
+    ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, depth=depth, keep=kept, seconds=limit)
+    shape = (sum(ranks.counts(tensor.shape[0])), tensor.shape[1])
+    keeper = keeping(keep, depth, shape)
+    if not ranks.first and not isinstance(keeper, InMemory):
+        keeper = Elsewhere(keeper)
     layer = layer.for_dtype(kind.dtype)
     tensor = tensor.to(torch.float64)
+    decides = isinstance(layer, HardmaxLayer) and layer.V is None
+    if not decides:
+        tensor, mass = ranks.gather(tensor), ranks.gather(mass)
     if isinstance(layer, FlowStep):
         tensor = layer.admit(tensor, mass, kind.dtype)
-    run = _Run(depth, keeper, rules, limit, progress)
+    run = _Run(depth, keeper, rules, limit, progress if ranks.first else False, ranks)
     started = None
     with finishing(keeper) as finish:
-        if isinstance(layer, HardmaxLayer) and layer.V is None:
-            started = start(tensor, mass, layer)
+        if isinstance(layer, HardmaxLayer) and decides:
+            started = start_split(ranks, tensor, mass, layer)
             outcome = run.follow(started)
+            mass = ranks.gather(mass)
         elif isinstance(layer, FlowStep):
             outcome = layer.in_time(run.repeat(layer, tensor, mass), depth)
         else:
@@ -102,7 +120,7 @@ def simulate(
         layers = np.array(keeper.layers if isinstance(keeper, InMemory) else [], dtype=np.int64)
         return finish(
             Trajectory(
-                tokens=_stacked(keeper, kind, tensor),
+                tokens=_stacked(keeper, kind, tensor.new_zeros((0, *shape))),
                 layers=layers,
                 outcome=outcome,
                 layer=layer,
@@ -122,9 +140,9 @@ def _unknown() -> None:
     return None
 
 
-def _stacked(keeper: KeepRule, kind: Kind, tokens: Tokens) -> Array:
+def _stacked(keeper: KeepRule, kind: Kind, nothing: torch.Tensor) -> Array:
     states = keeper.states if isinstance(keeper, InMemory) else []
-    return kind.give_back(torch.stack(states) if states else tokens.new_zeros((0, *tokens.shape)))
+    return kind.give_back(torch.stack(states) if states else nothing)
 
 
 class _Run:
@@ -137,12 +155,14 @@ class _Run:
         rules: tuple[StopRule, ...],
         seconds: float | None,
         progress: bool | None,
+        ranks: Processes,
     ) -> None:
         self._depth, self._keeper, self._rules, self._seconds = depth, keeper, rules, seconds
         self._began = time.monotonic()
         self._progress = progress
+        self._ranks = ranks
 
-    def follow(self, started: Started) -> Outcome:
+    def follow(self, started: Started | SplitStarted) -> Outcome:
         """Run a process that decides; once it is done, later layers are closed form."""
         process = started.process
         with Ticker("layers", self._depth, progress=self._progress) as ticker:
@@ -159,6 +179,7 @@ class _Run:
 
     def repeat(self, layer: AbstractLayer, tokens: Tokens, weights: PerToken) -> Outcome:
         """Repeat a layer that has no closed form."""
+        layer = layer if self._ranks.count == 1 else SplitLayer(layer, self._ranks)
         with Ticker("layers", self._depth, progress=self._progress) as ticker:
             for k in range(self._depth + 1):
                 ending = self._at(k, partial(_itself, tokens), _unknown)
@@ -191,7 +212,7 @@ class _Run:
                 reason = rule.reason(moment)
                 if reason is not None:
                     return Outcome(Ending.STOPPED, f"at layer {layer} {reason}")
-        if self._seconds is not None and time.monotonic() - self._began > self._seconds:
+        if self._seconds is not None and self._ranks.largest(time.monotonic() - self._began) > self._seconds:
             return Outcome(
                 Ending.OUT_OF_TIME,
                 f"{layer} of {self._depth} layers were run in {self._seconds:g} seconds",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
-from ..attention.choice import default_tolerance
+from ..attention.choice import Choice, default_tolerance
 from ..attention.distinct import Distinct, distinct
 from ..attention.layer import HardmaxLayer
 from ..attention.scaling import scale, scaled_down
+from ..attention.search import attended
 from ..errors import InputError
 from ..inputs import Kind
 from ..shapes import PerToken, Points, Tokens
@@ -51,6 +53,11 @@ class Started:
         """The limit of every token, at true size."""
         return self._at_size(self.process.limit())
 
+    @property
+    def settled(self) -> bool:
+        """Whether nothing moves any more, decided or not."""
+        return self.process.settled
+
     def undecided(self) -> int:
         """Number of tokens whose future is not known yet."""
         return int(self.found.expand(self.process.decided_at < 0).sum())
@@ -81,7 +88,7 @@ class Started:
         return self.found.expand(scale(points, self.exponent))
 
 
-def start(tokens: Tokens, weights: PerToken, layer: HardmaxLayer) -> Started:
+def start(tokens: Tokens, weights: PerToken, layer: HardmaxLayer, search: Callable[..., Choice] = attended) -> Started:
     """Set up the process that decides the future of ``tokens`` under ``layer`` (whose V is the identity)."""
     refuse_swapped_axes(tokens, layer.A is not None)
     A = layer.score_matrix(tokens)
@@ -92,5 +99,5 @@ def start(tokens: Tokens, weights: PerToken, layer: HardmaxLayer) -> Started:
     points, exponent = scaled_down("tokens", found.points)
     matrix, _ = scaled_down("A", A)
     tolerance = default_tolerance(tokens.dtype) if layer.tolerance is None else layer.tolerance
-    process = HardmaxProcess(points, found.weights, matrix, float(layer.alpha), tolerance)
+    process = HardmaxProcess(points, found.weights, matrix, float(layer.alpha), tolerance, search)
     return Started(process, found, exponent, assumptions)

@@ -107,6 +107,12 @@ class _OnSphere(AbstractFlow):
     def velocity(self, tokens: Tokens, weights: PerToken) -> Tokens:
         return tangent(tokens, self.drift(tokens, weights))
 
+    def drift_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
+        return self.heard(tokens, weights, tokens[rows]) @ self.value_matrix(tokens.shape[1]).to(tokens.device).T
+
+    def velocity_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
+        return tangent(tokens[rows], self.drift_of(rows, tokens, weights))
+
     def project(self, tokens: Tokens) -> Tokens:
         lengths: Tokens = torch.linalg.vector_norm(tokens, dim=1, keepdim=True)
         return tokens / lengths

@@ -61,7 +61,7 @@ def write_tokens(tokens: ArrayLike, path: PathLike) -> None:
         if suffix == ".npy":
             np.save(temporary, values)
         elif suffix in _PARQUET:
-            pyarrow, parquet = _pyarrow("writing Parquet files")
+            pyarrow, parquet = import_pyarrow("writing Parquet files")
             parquet.write_table(pyarrow.table(dict(zip(names, values.T, strict=True))), temporary)
         else:
             import pandas
@@ -121,7 +121,8 @@ def _read_npy(path: PathLike) -> np.ndarray:
     return np.array(values, dtype=np.float64)
 
 
-def _pyarrow(purpose: str) -> tuple[Any, Any]:
+def import_pyarrow(purpose: str) -> tuple[Any, Any]:
+    """pyarrow and its Parquet module, or an error that says how to get them."""
     try:
         import pyarrow  # type: ignore[import-untyped]
         import pyarrow.parquet  # type: ignore[import-untyped]
@@ -131,7 +132,7 @@ def _pyarrow(purpose: str) -> tuple[Any, Any]:
 
 
 def _read_parquet(path: PathLike) -> np.ndarray:
-    pyarrow, parquet = _pyarrow("reading Parquet files")
+    pyarrow, parquet = import_pyarrow("reading Parquet files")
     try:
         table = parquet.read_table(path)
     except (pyarrow.ArrowException, OSError) as error:

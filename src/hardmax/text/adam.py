@@ -9,16 +9,28 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from ..distributed import ALONE, Processes
+
 _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
 
 
 class Adam:
-    """One step at a time; the moments belong to the caller, who may keep them in a file."""
+    """One step at a time; the moments belong to the caller, who may keep them in a file.
 
-    def __init__(self, parameters: dict[str, torch.Tensor], moments: dict[str, torch.Tensor], steps: int) -> None:
+    Gradients are summed over the processes ``ranks``, so all of them move alike.
+    """
+
+    def __init__(
+        self,
+        parameters: dict[str, torch.Tensor],
+        moments: dict[str, torch.Tensor],
+        steps: int,
+        ranks: Processes = ALONE,
+    ) -> None:
         self._parameters = parameters
         self._moments = moments
         self._steps = steps
+        self._ranks = ranks
 
     @staticmethod
     def moments_for(parameters: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -33,7 +45,10 @@ class Adam:
         for name, parameter in self._parameters.items():
             gradient = parameter.grad
             if gradient is None:
-                continue
+                if self._ranks.count == 1:
+                    continue
+                gradient = torch.zeros_like(parameter)  # another process may have one
+            self._ranks.add(gradient)
             mean, square = self._moments[f"mean.{name}"], self._moments[f"square.{name}"]
             mean.lerp_(gradient, 1 - _BETA_1)
             square.mul_(_BETA_2).addcmul_(gradient, gradient, value=1 - _BETA_2)

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ..distributed import ALONE, Processes
 from ..errors import InputError
 from ..randomness import seeded
 from .checkpoints import Checkpoint
@@ -31,7 +32,7 @@ from .model_files import load_model, save_model
 from .network import Network, start_from_evidence
 from .recipes import Recipe, recipe_with
 from .texts import as_texts, warn_of_unknown
-from .training import Rows, logits_and_leaders, temperature_of, train
+from .training import Rows, State, logits_and_leaders, temperature_of, train
 from .vocabulary import Vocabulary
 from .words import Tokeniser
 
@@ -77,6 +78,9 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A whole number, a generator or None.
     checkpoint
         A file that holds the training after every epoch; a fit that was interrupted goes on from there.
+    processes
+        The processes that share the training, see :func:`hardmax.processes`. All must be given the same documents;
+        each does its part of every batch, and all end with the same model.
     progress
         True, False, or None to show progress on a terminal when it takes long.
 
@@ -116,6 +120,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         patience: int | None = None,
         random_state: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        processes: Processes | None = None,
         progress: bool | None = None,
     ) -> None:
         self.dim = dim
@@ -143,6 +148,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.patience = patience
         self.random_state = random_state
         self.checkpoint = checkpoint
+        self.processes = processes
         self.progress = progress
 
     def __sklearn_tags__(self) -> Any:
@@ -214,9 +220,10 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             state = int(state.randint(2**31))
         elif isinstance(state, np.random.Generator):
             state = int(state.integers(2**31))
+        ranks = ALONE if self.processes is None else self.processes
         seed = seeded(state).seed
         assert seed is not None  # noqa: S101 (only a generator has none, and it was drawn from above)
-        self.seed_ = seed
+        self.seed_ = ranks.counts(seed)[0]  # that of the first process, where each has drawn its own
         rng = np.random.default_rng([self.seed_, 2**20])
         aside = _kept_aside(rows.labels, self.validation_fraction, rng)
         presence, sizes = class_presence(
@@ -248,9 +255,10 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             recipe,
             seed=self.seed_,
             patience=self.patience,
-            progress=self.progress,
+            progress=self.progress if ranks.first else False,
             resume=kept.resume,
-            keep=kept.keep,
+            keep=kept.keep if ranks.first else _keep_nothing,
+            ranks=ranks,
         )
         self.history_ = done.history
         self.n_iter_ = done.epoch
@@ -446,6 +454,10 @@ def _kept_aside(labels: np.ndarray, fraction: float, rng: np.random.Generator) -
 def _capped(table: sparse.csr_matrix) -> sparse.csr_matrix:
     """Presence: counts up to one."""
     return sparse.csr_matrix((np.minimum(table.data, 1.0), table.indices, table.indptr), shape=table.shape)
+
+
+def _keep_nothing(tensors: dict[str, torch.Tensor], state: State) -> None:
+    """The first process writes the checkpoint."""
 
 
 def _fingerprint(rows: Rows, recipe: Recipe, seed: int) -> str:

@@ -24,6 +24,14 @@ class Batch:
         """How many documents there are."""
         return len(self.starts) - 1
 
+    def take(self, some: slice) -> Batch:
+        """Only these documents, which follow one another."""
+        if some.stop - some.start == self.size:
+            return self
+        words = slice(self.starts[some.start], self.starts[some.stop])
+        starts = self.starts[some.start : some.stop + 1] - words.start
+        return Batch(self.columns[words], self.damped[words], starts, self.document[words] - some.start)
+
 
 def damped(counts: np.ndarray) -> np.ndarray:
     """What a count weighs: 1 + log c from one occurrence on, c itself below, so that fractions are allowed.

@@ -12,6 +12,7 @@ import torch
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 
+from ..distributed import ALONE, Processes
 from ..progress import Ticker
 from .adam import Adam
 from .counts import batch
@@ -67,24 +68,27 @@ def train(
     progress: bool | None,
     resume: Callable[[dict[str, torch.Tensor]], State],
     keep: Callable[[dict[str, torch.Tensor], State], None],
+    ranks: Processes = ALONE,
 ) -> State:
     """Fit the network in place; at the end it holds the parameters of the best epoch.
 
     ``resume`` may fill the tensors it is given (parameters and the optimiser's moments) with those of an earlier
-    run; ``keep`` is called after every epoch.
+    run; ``keep`` is called after every epoch. Of several processes, which all have the same rows, each does its share
+    of every batch.
     """
     learned = [name for name in network.parameters() if name != "raw_alpha" or recipe.learn_alpha]
     parameters = {name: network.parameters()[name].requires_grad_(True) for name in learned}
     moments = Adam.moments_for(parameters)
     state = resume({**{name: p.data for name, p in parameters.items()}, **moments})
+    ranks.agree(documents=len(rows.labels), words=len(network.embedding), epoch=state.epoch, recipe=recipe)
     epochs = number_of_epochs(recipe, len(rows.labels), len(network.bias))
     steps = math.ceil(len(rows.labels) / recipe.batch_size)
-    adam = Adam(parameters, moments, state.epoch * steps)
+    adam = Adam(parameters, moments, state.epoch * steps, ranks)
     with Ticker("training", epochs * steps, progress=progress) as ticker:
         ticker.advance(state.epoch * steps)
         while state.epoch < epochs and (patience is None or held_out is None or state.waited < patience):
             rng = np.random.default_rng([seed, state.epoch])
-            record = _epoch(network, rows, recipe, adam, rng, (state.epoch * steps, epochs * steps), ticker)
+            record = _epoch(network, rows, recipe, adam, rng, (state.epoch * steps, epochs * steps), ticker, ranks)
             state.epoch += 1
             score = margin = 0.0  # without rows kept aside the last epoch is the best
             if held_out is not None:
@@ -113,6 +117,7 @@ def _epoch(
     rng: np.random.Generator,
     span: tuple[int, int],
     ticker: Ticker,
+    ranks: Processes,
 ) -> dict[str, float]:
     order = rng.permutation(len(rows.labels))
     step, last = span
@@ -121,13 +126,15 @@ def _epoch(
     for begin in range(0, len(order), recipe.batch_size):
         some = order[begin : begin + recipe.batch_size]
         part = rows.table[some]
-        documents = batch(part, keep=_survivors(part, recipe.dropout, rng))
+        mine = ranks.part(len(some))
+        documents = batch(part, keep=_survivors(part, recipe.dropout, rng)).take(mine)
         logits, course = network.forward(documents)
-        labels = torch.from_numpy(rows.labels[some])
-        loss = (losses(logits, labels) * torch.from_numpy(rows.weights[some]).to(logits.dtype)).mean()
+        labels = torch.from_numpy(rows.labels[some[mine]])
+        weights = torch.from_numpy(rows.weights[some[mine]]).to(logits.dtype)
+        loss = (losses(logits, labels) * weights).sum() / len(some)
         loss.backward()  # type: ignore[no-untyped-call]
         adam.step(recipe.learning_rate * (max(_LEAST_RATE, 1 - step / last) if recipe.decay else 1.0))
-        step, seen = step + 1, seen + len(some)
+        step, seen = step + 1, seen + len(labels)
         total["loss"] += float(loss.detach()) * len(some)
         total["accuracy"] += float((winners(logits.detach()) == labels).sum())
         total["leaders"] += float(course.leaders.sum())
@@ -135,7 +142,9 @@ def _epoch(
         ticker.advance(
             1, f"loss {mean['loss']:.3f}, accuracy {mean['accuracy']:.3f}, {mean['leaders']:.1f} leaders a document"
         )
-    return {name: value / seen for name, value in total.items()}
+    summed = torch.tensor([*total.values(), seen], dtype=torch.float64)
+    ranks.add(summed)
+    return dict(zip(total, (summed[:-1] / summed[-1]).tolist(), strict=True))
 
 
 def _survivors(part: sparse.csr_matrix, dropout: float, rng: np.random.Generator) -> np.ndarray | None:

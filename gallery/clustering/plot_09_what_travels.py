@@ -1,0 +1,50 @@
+r"""
+What travels between processes
+==============================
+
+Tokens split over processes need not all be sent around. Each process screens its own and sends the few that can be
+listened to at all; among these the leaders are found. Whoever follows one leader from the first layer on, inside the
+polytope of the leaders, is never listened to and stays at home.
+"""
+
+# sphinx_gallery_capture_repr = ()
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import hardmax as hm
+from hardmax.attention.search.pool import outer_points
+
+tokens = hm.make_tokens("gaussian", 40_000, 2, random_state=1)
+shares = np.array_split(tokens, 4)  # four processes
+candidates = [share[outer_points(share, 1e-13)] for share in shares]
+
+limit = hm.equilibrium(tokens)
+at_once = limit.decided_at == 0
+print(f"{sum(map(len, candidates))} of {len(tokens):,} tokens can lead as far as their processes see,")
+print(f"{len(limit.leaders)} do; {at_once.mean():.0%} are decided in the first layer.")
+
+# %%
+# On the left what each process sends, in its colour. On the right who stays at home (grey), and who is still undecided
+# after the first layer and so must be known to all: tokens that listen to somebody who is no leader.
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(10.6, 5.2), layout="constrained", sharex=True, sharey=True)
+colours, marks = ("#0072B2", "#E69F00", "#009E73", "#CC79A7"), "os^D"
+left.scatter(*tokens.T, s=1, color="#e6ebef", rasterized=True)
+for rank, sent in enumerate(candidates):
+    left.scatter(*sent.T, s=9, color=colours[rank], marker=marks[rank], label=f"process {rank} sends {len(sent)}")
+left.set_title("candidates")
+left.legend(frameon=False, loc="upper left", fontsize=9)
+
+right.scatter(*tokens[at_once].T, s=1, color="#c9d0d6", rasterized=True)
+right.scatter(*tokens[~at_once].T, s=1.5, color="#D55E00", label="undecided after one layer", rasterized=True)
+corners = limit.polytope.vertices
+corners = corners[np.argsort(np.arctan2(*(corners - corners.mean(axis=0)).T))]
+right.fill(*corners.T, fill=False, edgecolor="#1d2730", lw=1)
+right.plot(*tokens[limit.leaders].T, "*", ms=11, color="#1d2730", label="leaders")
+right.set_title("who must be known to all")
+right.legend(frameon=False, loc="upper left", fontsize=9, markerscale=1.5)
+for ax in (left, right):
+    ax.set_aspect("equal")
+    ax.set_ylim(-5, 6.2)
+    ax.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,261 @@
+"""Several processes on one problem: who is here, and the few ways in which they exchange numbers.
+
+The processes are started by ``torchrun`` (or anything else that sets its environment variables) and talk through
+:mod:`torch.distributed`: by gloo for tensors on the CPU, by nccl for tensors on a GPU. A process that dies closes its
+connections, so the others learn of it at their next exchange; one that hangs is given up after a timeout.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from .errors import HardmaxError, InputError, ProcessError
+from .inputs import as_positive
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import PrefixStore, TCPStore
+
+_JOIN_SECONDS = 30.0
+_JOINED = itertools.count()
+_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_Rows = TypeVar("_Rows", torch.Tensor, np.ndarray)
+
+
+@dataclass(frozen=True, eq=False)
+class Processes:
+    """The processes that work on one problem, as seen by one of them. Make one with :func:`processes`."""
+
+    rank: int
+    """The number of this process, from 0."""
+    count: int
+    """How many processes there are."""
+    device: torch.device
+    """Where this process computes: its own GPU if there is one, otherwise the CPU."""
+
+    @property
+    def first(self) -> bool:
+        """Whether this process is the one that writes files and prints."""
+        return self.rank == 0
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Processes:
+        return self  # connections cannot be copied, and estimators copy their settings
+
+    def part(self, total: int) -> slice:
+        """Which of ``total`` rows are this process's own: equal parts, in the order of ranks."""
+        return slice(self.rank * total // self.count, (self.rank + 1) * total // self.count)
+
+    def share(self, rows: _Rows) -> _Rows:
+        """This process's own rows of an array that every process has.
+
+        >>> ALONE.share(np.arange(3)).tolist()
+        [0, 1, 2]
+        """
+        if len(rows) < self.count:
+            raise InputError(
+                "rows", f"{len(rows)} for {self.count} processes", "must be at least one each", "start fewer processes"
+            )
+        return rows[self.part(len(rows))]
+
+    def gather(self, own: torch.Tensor) -> torch.Tensor:
+        """The rows of all processes, in the order of ranks, on every process. Each may have any number of rows."""
+        if self.count == 1:
+            return own
+        if own.dtype == torch.bool:
+            return self.gather(own.to(torch.uint8)).to(torch.bool)
+        sizes = self.counts(len(own))
+        whole = own.new_empty((sum(sizes), *own.shape[1:]))
+        parts = list(torch.split(whole, sizes))
+        parts[self.rank].copy_(own)
+        if min(sizes) == max(sizes):
+            self._exchange(partial(dist.all_gather, parts, own.contiguous()))
+        else:
+            for rank, part in enumerate(parts):
+                if len(part):
+                    self._exchange(partial(dist.broadcast, part, src=rank))
+        return whole
+
+    def counts(self, own: int) -> list[int]:
+        """The whole number that each process passed, in the order of ranks."""
+        if self.count == 1:
+            return [own]
+        told = torch.zeros(self.count, dtype=torch.int64)
+        told[self.rank] = own
+        self._exchange(partial(dist.all_reduce, told))
+        return [int(number) for number in told]
+
+    def largest(self, value: float) -> float:
+        """The largest of the numbers that the processes passed."""
+        if self.count == 1:
+            return value
+        told = torch.tensor([value], dtype=torch.float64)
+        self._exchange(partial(dist.all_reduce, told, op=dist.ReduceOp.MAX))
+        return float(told)
+
+    def add(self, tensor: torch.Tensor) -> None:
+        """Replace a tensor, in place, by the sum of those that the processes passed."""
+        if self.count > 1:
+            self._exchange(partial(dist.all_reduce, tensor))
+
+    def words(self, own: str) -> list[str]:
+        """The text that each process passed."""
+        data = torch.tensor(list(own.encode()), dtype=torch.uint8)
+        sizes = self.counts(len(data))
+        return [bytes(part.tolist()).decode() for part in torch.split(self.gather(data), sizes)]
+
+    def agree(self, **values: object) -> None:
+        """Refuse to go on unless every process passed the same values."""
+        if self.count == 1:
+            return
+        told = [json.loads(text) for text in self.words(json.dumps({k: str(v) for k, v in values.items()}))]
+        for name in values:
+            if len({one.get(name) for one in told}) > 1:
+                found = ", ".join(f"{one.get(name)} in process {rank}" for rank, one in enumerate(told))
+                raise InputError(name, found, "must be the same in every process", "pass the same to all of them")
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What one process refuses inside the block, all refuse, instead of waiting for it."""
+        problem: HardmaxError | None = None
+        try:
+            yield
+        except HardmaxError as error:
+            problem = error
+        if self.count > 1:
+            told = self.words("" if problem is None else str(problem))
+            if problem is None and any(told):
+                rank = next(rank for rank, text in enumerate(told) if text)
+                raise ProcessError(f"process {rank} cannot go on: {told[rank]}", "correct its input and start again")
+        if problem is not None:
+            raise problem
+
+    def _exchange(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except torch.OutOfMemoryError:
+            raise
+        except (RuntimeError, ValueError) as error:
+            raise ProcessError(
+                f"process {self.rank} of {self.count} lost touch with the others ({_first_line(error)})",
+                "one of them stopped: its own message says why; start all of them again",
+            ) from error
+
+
+ALONE = Processes(0, 1, torch.device("cpu"))
+"""One process with nobody to talk to."""
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def launched() -> bool:
+    """Whether this process was started as one of several, by ``torchrun`` or alike."""
+    return all(os.environ.get(name) for name in _VARIABLES)
+
+
+@contextmanager
+def processes(*, timeout: float = 600.0) -> Iterator[Processes]:
+    """Join the other processes for the length of the block.
+
+    Start the script by ``torchrun --nproc-per-node 2 script.py``; started by itself it is one process, and everything
+    works the same. What is given as ``processes=`` to :func:`hardmax.equilibrium`, :func:`hardmax.simulate` or
+    :class:`hardmax.LeaderClassifier` is split over them.
+
+    Parameters
+    ----------
+    timeout
+        Seconds after which a process that does not answer is given up. One that dies is noticed at once.
+
+    >>> with processes() as ranks:
+    ...     ranks.rank, ranks.count
+    (0, 1)
+    """
+    patience = timedelta(seconds=as_positive("timeout", timeout))
+    if dist.is_available() and dist.is_initialized():
+        yield Processes(dist.get_rank(), dist.get_world_size(), _device())
+        return
+    if not launched():
+        yield ALONE
+        return
+    rank, count = _whole("RANK"), _whole("WORLD_SIZE")
+    if not 0 <= rank < count:
+        raise InputError("RANK", rank, f"must lie below WORLD_SIZE = {count}", "start the processes by torchrun")
+    if not dist.is_available():
+        raise ProcessError("this build of torch has no torch.distributed", "install a build that has it")
+    store = _roll_call(rank, count)
+    device = _device()
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    try:
+        dist.init_process_group(backend, store=store, rank=rank, world_size=count, timeout=patience)
+    except RuntimeError as error:
+        raise ProcessError(
+            f"process {rank} of {count} cannot reach the others ({_first_line(error)})",
+            "see that they can reach one another over the network",
+        ) from error
+    try:
+        yield Processes(rank, count, device)
+    finally:
+        dist.destroy_process_group()
+
+
+def _whole(variable: str) -> int:
+    text = os.environ[variable]
+    if not text.isdecimal():
+        raise InputError(variable, repr(text), "must be a whole number", "start the processes by torchrun")
+    return int(text)
+
+
+def _device() -> torch.device:
+    if not (torch.cuda.is_available() and dist.is_nccl_available()):
+        return torch.device("cpu")
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    return device
+
+
+@cache
+def _meeting_point(rank: int) -> TCPStore:
+    """The store that the processes share, for as long as they live."""
+    from torch._C._distributed_c10d import TCPStore
+
+    # torchrun keeps the store itself; without it the first process does.
+    keeps = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    host, port, patience = os.environ["MASTER_ADDR"], _whole("MASTER_PORT"), timedelta(seconds=_JOIN_SECONDS)
+    return TCPStore(host, port, is_master=keeps, timeout=patience, wait_for_workers=False)
+
+
+def _roll_call(rank: int, count: int) -> PrefixStore:
+    """The meeting point of the processes, once all are there and expect the same number of them."""
+    from torch._C._distributed_c10d import PrefixStore  # not in every build
+
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    remedy = "start as many processes as WORLD_SIZE says, all with the same WORLD_SIZE and another RANK each"
+    ends = time.monotonic() + _JOIN_SECONDS
+    try:
+        # Each time that the processes join they use names of their own.
+        store = PrefixStore(f"hardmax/{attempt}/{next(_JOINED)}", _meeting_point(rank))
+        if store.add(f"taken/{rank}", 1) > 1:
+            raise InputError("RANK", rank, "is the number of two processes", remedy)
+        store.set(f"count/{rank}", str(count))
+        for other in range(count):
+            store.wait([f"count/{other}"], timedelta(seconds=max(0.1, ends - time.monotonic())))
+            theirs = int(store.get(f"count/{other}"))
+            if theirs != count:
+                found = f"{count} in process {rank} and {theirs} in process {other}"
+                raise InputError("WORLD_SIZE", found, "must be the same in every process", remedy)
+    except RuntimeError as error:
+        raise ProcessError(f"the {count} processes did not come together ({_first_line(error)})", remedy) from error
+    return store
