@@ -36,6 +36,10 @@ from .vocabulary import Vocabulary
 from .words import Tokeniser
 
 _FEWEST_HELD_OUT = 50
+_LEAST_MASS, _LEAST_MASS_OF_MANY = 5.0, 100.0
+# Tables with fewer entries are trained in double precision, which costs nothing there: which word leads is a discrete
+# choice, and with it documents that are given twice and documents of weight two lead to the same model.
+_SMALL = 100_000
 PADDING = "‹padding›"
 
 
@@ -54,7 +58,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     dim
         Coordinates of a word; two for two classes, else one for each class.
     recipe
-        ``"default"``, or ``"paper"`` for the published model and its training.
+        ``"default"``, ``"paper"`` for the published model and its training, or a
+        :class:`~hardmax.text.recipes.Recipe` of your own.
     ngrams, min_df, max_words
         Words and n-grams of up to so many words that occur in at least ``min_df`` texts (3 for large sets, 1 for
         small); of those the ``max_words`` that tell the classes apart best (chi2).
@@ -65,6 +70,10 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         must have gone in the end: :math:`1-(1+\alpha)^{-K}`.
     masses
         ``"norm"``: a word weighs its length times 1 + log count; ``"count"``: its count.
+    cone, tether
+        For two classes, where words may lie: at most ``cone`` times as far across the decoder's axis as along it, and
+        at most ``tether`` from where their frequencies put them. So leaders are words that speak for a class, and
+        nobody follows a word of the other side; ``math.inf`` lifts either.
     epochs, batch_size, learning_rate, dropout, smoothing, temperature
         Training: by Adam with word dropout, from log odds smoothed by so many documents; ``temperature`` > 0
         trains as softmax.
@@ -92,7 +101,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         dim: int | None = None,
         *,
-        recipe: str = "default",
+        recipe: str | Recipe = "default",
         ngrams: int | None = None,
         min_df: int | None = None,
         max_words: int | None = None,
@@ -105,6 +114,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learn_alpha: bool | None = None,
         collapse: float | None = None,
         masses: str | None = None,
+        cone: float | None = None,
+        tether: float | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
@@ -132,6 +143,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.learn_alpha = learn_alpha
         self.collapse = collapse
         self.masses = masses
+        self.cone = cone
+        self.tether = tether
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -197,7 +210,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"must hold a word that occurs in at least min_df={min_df} of them",
                 "pass more texts or a smaller min_df",
             )
-        return counts
+        return counts.astype(np.float64) if counts.nnz < _SMALL else counts
 
     def _weights(self, counts: sparse.csr_matrix, numbers: np.ndarray, sample_weight: Any) -> np.ndarray:
         weights = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
@@ -238,7 +251,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows.weights = rows.weights / rows.weights.mean()
         training = rows.take(np.flatnonzero(~aside))
         held_out = rows.take(np.flatnonzero(aside)) if aside.any() else None
-        network = self._start(presence, sizes, recipe, rng).to(torch.float32)
+        network = self._start(presence, sizes, recipe, rng)
+        # Words may start near the origin for want of evidence; then their length at the start is no measure.
+        least = _LEAST_MASS if len(self.classes_) == 2 else _LEAST_MASS_OF_MANY
+        network.resting_mass = recipe.resting_share * max(network.mean_mass(training.table, training.weights), least)
+        network = network.to(torch.float64 if training.table.nnz < _SMALL else torch.float32)
         kept = Checkpoint(self.checkpoint, _fingerprint(rows, recipe, self.seed_) if self.checkpoint else "")
         del rows
         done = train(
@@ -292,7 +309,6 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             least_alpha=recipe.least_alpha,
             depth=recipe.depth,
             norm_masses=recipe.masses == "norm",
-            resting_mass=recipe.resting_mass,
             temperature=recipe.temperature,
         )
 

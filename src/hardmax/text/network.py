@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch.nn.functional import embedding
 
 from .counts import Batch
@@ -65,9 +66,19 @@ class Network:
         parts: dict[str, Any] = {name: part.detach().to(dtype, copy=True) for name, part in self.parameters().items()}
         return replace(self, **parts)
 
-    def forward(self, documents: Batch) -> tuple[torch.Tensor, Course]:
-        """Logits (documents, outputs), and who followed whom."""
-        start = embedding(torch.from_numpy(documents.columns), self.embedding)
+    def starts(self, documents: Batch) -> torch.Tensor:
+        """Where the words of the documents start."""
+        return embedding(torch.from_numpy(documents.columns), self.embedding)
+
+    def mean_mass(self, table: sparse.csr_matrix, weights: np.ndarray) -> float:
+        """What documents weigh on average; ``table`` holds what the counts weigh."""
+        each = self.embedding.detach().norm(dim=1).numpy() if self.norm_masses else np.ones(table.shape[1])
+        return float(np.average(table @ each, weights=weights))
+
+    def forward(self, documents: Batch, start: torch.Tensor | None = None) -> tuple[torch.Tensor, Course]:
+        """Logits (documents, outputs), and who followed whom; ``start`` is what :meth:`starts` has said."""
+        if start is None:
+            start = self.starts(documents)
         path = self.course(start.detach().numpy(), documents.starts)
         if self.temperature > 0 and start.requires_grad:
             final = softened(start, documents, self.alpha, depth=self.depth, temperature=self.temperature)
@@ -77,7 +88,7 @@ class Network:
 
     def shares_and_values(self, documents: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Course]:
         """Logits; the share of each word in its document's mass; what its final position says; who followed whom."""
-        start = embedding(torch.from_numpy(documents.columns), self.embedding)
+        start = self.starts(documents)
         path = self.course(start.numpy(), documents.starts)
         values = after(start, path, self.alpha, self.depth) @ self.decoder.T
         mass, document = self.masses(start, documents), torch.from_numpy(documents.document)
