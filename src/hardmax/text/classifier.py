@@ -68,6 +68,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     depth, alpha, learn_alpha, collapse
         Number of layers, the step towards the followed word, whether it is learned, and how much of the way words
         must have gone in the end: :math:`1-(1+\alpha)^{-K}`.
+    learn_matrix
+        Whether the matrix A of the score :math:`\langle A z_i, z_j\rangle` is learned; it stays positive definite.
     masses
         ``"norm"``: a word weighs its length times 1 + log count; ``"count"``: its count.
     cone, tether
@@ -112,6 +114,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         depth: int | None = None,
         alpha: float | None = None,
         learn_alpha: bool | None = None,
+        learn_matrix: bool | None = None,
         collapse: float | None = None,
         masses: str | None = None,
         cone: float | None = None,
@@ -141,6 +144,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.depth = depth
         self.alpha = alpha
         self.learn_alpha = learn_alpha
+        self.learn_matrix = learn_matrix
         self.collapse = collapse
         self.masses = masses
         self.cone = cone
@@ -167,6 +171,12 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LeaderClassifier:
         """Learn from texts, or from a table of non-negative counts (dense, sparse or a DataFrame), and labels."""
         recipe = recipe_with(self.recipe, self.get_params())
+        # Nobody but the training holds the rows, so that they go as soon as they are split.
+        self._fit_network(self._rows(X, y, sample_weight, recipe), recipe)
+        return self
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, recipe: Recipe) -> Rows:
+        """The documents that there is something to learn from."""
         texts = as_texts(X)
         labels = _labels(X, y, texts)
         self._forget()
@@ -191,8 +201,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "pass documents of every class",
             )
         self.class_prior_ = np.bincount(rows.labels, rows.weights, len(self.classes_)) / rows.weights.sum()
-        self._fit_network(rows, recipe)
-        return self
+        return rows
 
     def _forget(self) -> None:
         for name in ("vocabulary_", "tokeniser_", "feature_names_in_", "n_features_in_", "columns_"):
@@ -310,11 +319,12 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             depth=recipe.depth,
             norm_masses=recipe.masses == "norm",
             temperature=recipe.temperature,
+            raw_factor=torch.zeros(dim, dim, dtype=torch.float64) if recipe.learn_matrix else None,
         )
 
     def _weighed(self, counts: sparse.csr_matrix, recipe: Recipe) -> sparse.csr_matrix:
-        """What the counts weigh, with a padding word where the recipe has one."""
-        table = counts.copy()
+        """What the counts weigh, with a padding word where the recipe has one; ``counts`` itself is used up."""
+        table = counts
         if recipe.cut is not None and hasattr(self, "vocabulary_"):
             missing = np.maximum(recipe.cut - np.asarray(table.sum(axis=1)).ravel(), 0)
             missing[np.diff(table.indptr) == 0] = 0  # a text without a word stays without one

@@ -18,6 +18,8 @@ class Recipe:
     depth: int = 8
     alpha: float = 1.0
     learn_alpha: bool = False
+    learn_matrix: bool = False
+    """Whether the matrix A of the score is learned; the identity otherwise."""
     collapse: float = 0.99
     """How far words must have moved onto their leaders at the end, whatever training does to alpha."""
     masses: str = "norm"
