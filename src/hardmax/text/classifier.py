@@ -37,6 +37,10 @@ from .vocabulary import Vocabulary
 from .words import Tokeniser
 
 _FEWEST_HELD_OUT = 50
+_LEAST_MASS, _LEAST_MASS_OF_MANY = 5.0, 100.0
+# Tables with fewer entries are trained in double precision, which costs nothing there: which word leads is a discrete
+# choice, and with it documents that are given twice and documents of weight two lead to the same model.
+_SMALL = 100_000
 PADDING = "‹padding›"
 
 
@@ -55,7 +59,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     dim
         Coordinates of a word; two for two classes, else one for each class.
     recipe
-        ``"default"``, or ``"paper"`` for the published model and its training.
+        ``"default"``, ``"paper"`` for the published model and its training, or a
+        :class:`~hardmax.text.recipes.Recipe` of your own.
     ngrams, min_df, max_words
         Words and n-grams of up to so many words that occur in at least ``min_df`` texts (3 for large sets, 1 for
         small); of those the ``max_words`` that tell the classes apart best (chi2).
@@ -64,8 +69,14 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     depth, alpha, learn_alpha, collapse
         Number of layers, the step towards the followed word, whether it is learned, and how much of the way words
         must have gone in the end: :math:`1-(1+\alpha)^{-K}`.
+    learn_matrix
+        Whether the matrix A of the score :math:`\langle A z_i, z_j\rangle` is learned; it stays positive definite.
     masses
         ``"norm"``: a word weighs its length times 1 + log count; ``"count"``: its count.
+    cone, tether
+        For two classes, where words may lie: at most ``cone`` times as far across the decoder's axis as along it, and
+        at most ``tether`` from where their frequencies put them. So leaders are words that speak for a class, and
+        nobody follows a word of the other side; ``math.inf`` lifts either.
     epochs, batch_size, learning_rate, dropout, smoothing, temperature
         Training: by Adam with word dropout, from log odds smoothed by so many documents; ``temperature`` > 0
         trains as softmax.
@@ -96,7 +107,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         dim: int | None = None,
         *,
-        recipe: str = "default",
+        recipe: str | Recipe = "default",
         ngrams: int | None = None,
         min_df: int | None = None,
         max_words: int | None = None,
@@ -107,8 +118,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         depth: int | None = None,
         alpha: float | None = None,
         learn_alpha: bool | None = None,
+        learn_matrix: bool | None = None,
         collapse: float | None = None,
         masses: str | None = None,
+        cone: float | None = None,
+        tether: float | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
@@ -135,8 +149,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.depth = depth
         self.alpha = alpha
         self.learn_alpha = learn_alpha
+        self.learn_matrix = learn_matrix
         self.collapse = collapse
         self.masses = masses
+        self.cone = cone
+        self.tether = tether
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -160,6 +177,12 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LeaderClassifier:
         """Learn from texts, or from a table of non-negative counts (dense, sparse or a DataFrame), and labels."""
         recipe = recipe_with(self.recipe, self.get_params())
+        # Nobody but the training holds the rows, so that they go as soon as they are split.
+        self._fit_network(self._rows(X, y, sample_weight, recipe), recipe)
+        return self
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, recipe: Recipe) -> Rows:
+        """The documents that there is something to learn from."""
         texts = as_texts(X)
         labels = _labels(X, y, texts)
         self._forget()
@@ -184,8 +207,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "pass documents of every class",
             )
         self.class_prior_ = np.bincount(rows.labels, rows.weights, len(self.classes_)) / rows.weights.sum()
-        self._fit_network(rows, recipe)
-        return self
+        return rows
 
     def _forget(self) -> None:
         for name in ("vocabulary_", "tokeniser_", "feature_names_in_", "n_features_in_", "columns_"):
@@ -203,7 +225,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"must hold a word that occurs in at least min_df={min_df} of them",
                 "pass more texts or a smaller min_df",
             )
-        return counts
+        return counts.astype(np.float64) if counts.nnz < _SMALL else counts
 
     def _weights(self, counts: sparse.csr_matrix, numbers: np.ndarray, sample_weight: Any) -> np.ndarray:
         weights = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
@@ -245,7 +267,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows.weights = rows.weights / rows.weights.mean()
         training = rows.take(np.flatnonzero(~aside))
         held_out = rows.take(np.flatnonzero(aside)) if aside.any() else None
-        network = self._start(presence, sizes, recipe, rng).to(torch.float32)
+        network = self._start(presence, sizes, recipe, rng)
+        # Words may start near the origin for want of evidence; then their length at the start is no measure.
+        least = _LEAST_MASS if len(self.classes_) == 2 else _LEAST_MASS_OF_MANY
+        network.resting_mass = recipe.resting_share * max(network.mean_mass(training.table, training.weights), least)
+        network = network.to(torch.float64 if training.table.nnz < _SMALL else torch.float32)
         kept = Checkpoint(self.checkpoint, _fingerprint(rows, recipe, self.seed_) if self.checkpoint else "")
         del rows
         done = train(
@@ -300,13 +326,13 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             least_alpha=recipe.least_alpha,
             depth=recipe.depth,
             norm_masses=recipe.masses == "norm",
-            resting_mass=recipe.resting_mass,
             temperature=recipe.temperature,
+            raw_factor=torch.zeros(dim, dim, dtype=torch.float64) if recipe.learn_matrix else None,
         )
 
     def _weighed(self, counts: sparse.csr_matrix, recipe: Recipe) -> sparse.csr_matrix:
-        """What the counts weigh, with a padding word where the recipe has one."""
-        table = counts.copy()
+        """What the counts weigh, with a padding word where the recipe has one; ``counts`` itself is used up."""
+        table = counts
         if recipe.cut is not None and hasattr(self, "vocabulary_"):
             missing = np.maximum(recipe.cut - np.asarray(table.sum(axis=1)).ravel(), 0)
             missing[np.diff(table.indptr) == 0] = 0  # a text without a word stays without one

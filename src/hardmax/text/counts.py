@@ -39,7 +39,10 @@ def damped(counts: np.ndarray) -> np.ndarray:
     >>> damped(np.array([0.25, 1.0, np.e])).tolist()
     [0.25, 1.0, 2.0]
     """
-    return np.where(counts >= 1, 1 + np.log(np.maximum(counts, 1)), counts)
+    weights = np.array(counts, dtype=np.result_type(counts, np.float32))
+    several = np.flatnonzero(weights > 1)  # few, so the logarithm is taken of these alone
+    weights.flat[several] = 1 + np.log(weights.flat[several])
+    return weights
 
 
 def batch(table: sparse.csr_matrix, rows: np.ndarray | None = None, keep: np.ndarray | None = None) -> Batch:

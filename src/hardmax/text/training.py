@@ -14,8 +14,8 @@ from scipy.optimize import minimize_scalar
 
 from ..distributed import ALONE, Processes
 from ..progress import Ticker
-from .adam import Adam
 from .counts import batch
+from .moving import Mover
 from .network import Network
 from .recipes import Recipe
 
@@ -76,19 +76,18 @@ def train(
     run; ``keep`` is called after every epoch. Of several processes, which all have the same rows, each does its share
     of every batch.
     """
-    learned = [name for name in network.parameters() if name != "raw_alpha" or recipe.learn_alpha]
-    parameters = {name: network.parameters()[name].requires_grad_(True) for name in learned}
-    moments = Adam.moments_for(parameters)
-    state = resume({**{name: p.data for name, p in parameters.items()}, **moments})
+    mover = Mover(network, recipe, ranks)
+    state = resume(mover.tensors)
     ranks.agree(documents=len(rows.labels), words=len(network.embedding), epoch=state.epoch, recipe=recipe)
     epochs = number_of_epochs(recipe, len(rows.labels), len(network.bias))
     steps = math.ceil(len(rows.labels) / recipe.batch_size)
-    adam = Adam(parameters, moments, state.epoch * steps, ranks)
+    mover.begin(state.epoch * steps)
     with Ticker("training", epochs * steps, progress=progress) as ticker:
         ticker.advance(state.epoch * steps)
         while state.epoch < epochs and (patience is None or held_out is None or state.waited < patience):
             rng = np.random.default_rng([seed, state.epoch])
-            record = _epoch(network, rows, recipe, adam, rng, (state.epoch * steps, epochs * steps), ticker, ranks)
+            record = _epoch(network, rows, recipe, mover, rng, (state.epoch * steps, epochs * steps), ticker, ranks)
+            mover.settle()
             state.epoch += 1
             score = margin = 0.0  # without rows kept aside the last epoch is the best
             if held_out is not None:
@@ -98,13 +97,13 @@ def train(
                 # by more than the standard error of their accuracy.
                 margin = math.sqrt(score * (1 - score) / len(held_out.labels))
             if score >= state.best_score - margin:
-                state.best = {name: p.detach().clone() for name, p in parameters.items()}
+                state.best = {name: p.detach().clone() for name, p in mover.parameters.items()}
                 state.best_score, state.waited = max(score, state.best_score), 0
             else:
                 state.waited += 1
             state.history.append({"epoch": state.epoch, **record})
-            keep({**{name: p.detach() for name, p in parameters.items()}, **moments}, state)
-    for name, parameter in parameters.items():
+            keep(mover.tensors, state)
+    for name, parameter in mover.parameters.items():
         parameter.requires_grad_(False).copy_(state.best[name])
     return state
 
@@ -113,7 +112,7 @@ def _epoch(
     network: Network,
     rows: Rows,
     recipe: Recipe,
-    adam: Adam,
+    mover: Mover,
     rng: np.random.Generator,
     span: tuple[int, int],
     ticker: Ticker,
@@ -128,12 +127,14 @@ def _epoch(
         part = rows.table[some]
         mine = ranks.part(len(some))
         documents = batch(part, keep=_survivors(part, recipe.dropout, rng)).take(mine)
-        logits, course = network.forward(documents)
+        start = mover.watch(network.starts(documents))
+        logits, course = network.forward(documents, start)
         labels = torch.from_numpy(rows.labels[some[mine]])
         weights = torch.from_numpy(rows.weights[some[mine]]).to(logits.dtype)
         loss = (losses(logits, labels) * weights).sum() / len(some)
         loss.backward()  # type: ignore[no-untyped-call]
-        adam.step(recipe.learning_rate * (max(_LEAST_RATE, 1 - step / last) if recipe.decay else 1.0))
+        rate = recipe.learning_rate * (max(_LEAST_RATE, 1 - step / last) if recipe.decay else 1.0)
+        mover.step(rate, torch.from_numpy(documents.columns), start)
         step, seen = step + 1, seen + len(labels)
         total["loss"] += float(loss.detach()) * len(some)
         total["accuracy"] += float((winners(logits.detach()) == labels).sum())
