@@ -10,7 +10,7 @@ import torch
 
 from ..errors import FileError
 from .saving import field, read, require, write
-from .training import State
+from .states import State
 
 _KIND = "training checkpoint"
 
@@ -52,8 +52,8 @@ class Checkpoint:
         """Write everything down."""
         if self._path is None:
             return
-        arrays: dict[str, np.ndarray] = {f"now.{name}": part.numpy() for name, part in tensors.items()}
-        arrays |= {f"best.{name}": part.numpy() for name, part in state.best.items()}
+        arrays: dict[str, np.ndarray] = {f"now.{name}": part.cpu().numpy() for name, part in tensors.items()}
+        arrays |= {f"best.{name}": part.cpu().numpy() for name, part in state.best.items()}
         recipe = {
             "fingerprint": self._fingerprint,
             "epoch": state.epoch,

@@ -107,6 +107,7 @@ RECIPES = {
     # The published model: random start, every word of the first 128 one vote, alpha learned and free.
     "paper": Recipe(
         dim=2,
+        alpha=0.5,
         learn_alpha=True,
         collapse=0.0,
         masses="count",
@@ -123,6 +124,18 @@ RECIPES = {
         dropout=0.0,
     ),
 }
+
+_WORDS_OF: dict[str, dict[str, Any]] = {
+    "default": {},
+    # As published: capitals stay, apostrophes part words, and function words are left out before the first 128 are
+    # taken, which therefore reach to the end of most reviews.
+    "paper": {"pattern": "[A-Za-z]+", "lowercase": False, "stop_words": "english-function"},
+}
+
+
+def words_with(name: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """How the recipe called ``name`` cuts texts into words, with every change that is not None."""
+    return {**_WORDS_OF[name], **{key: value for key, value in changes.items() if value is not None}}
 
 
 def recipe_with(name: str, changes: dict[str, Any]) -> Recipe:
