@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from hardmax.text.published_training import LabelledRows, judged, train_as_published
+from hardmax.text.dense_training import DenseRows, judged, train_dense
 from hardmax.text.recipes import RECIPES, words_with
-from hardmax.text.softened import SideBySide
+from hardmax.text.softened import Shelf
 from hardmax.text.states import State
 from hardmax.text.words import Tokeniser
 
@@ -87,12 +87,10 @@ def main() -> None:
     tokeniser = Tokeniser(**words_with("paper", {"cut": recipe.cut, "lowercase": asked.lowercase}))
     starts, columns, counts, width = table([tokeniser(text) for text in texts], training, recipe.cut or 0)
     print(f"{len(texts):,} reviews, {width:,} words, read in {time.monotonic() - began:.0f} s", flush=True)
-    documents = SideBySide.of(starts, columns, counts, asked.device)
-    classes = torch.from_numpy(labels).to(asked.device)
-    ones = torch.ones(len(labels), device=asked.device)
+    cut = starts[training]
     parts = [
-        LabelledRows(documents.take(some), classes[some], ones[some])
-        for some in (slice(0, training), slice(training, None))
+        _rows(starts[: training + 1], columns[:cut], counts[:cut], labels[:training], asked.device),
+        _rows(starts[training:] - cut, columns[cut:], counts[cut:], labels[training:], asked.device),
     ]
     for seed in asked.seeds:
         for dim in asked.dims:
@@ -109,9 +107,16 @@ def main() -> None:
             _train(parameters, parts, replace(recipe, dim=dim), seed, asked.output, began, asked.minutes * 60)
 
 
+def _rows(
+    starts: np.ndarray, columns: np.ndarray, counts: np.ndarray, labels: np.ndarray, device: str
+) -> DenseRows:
+    shelf = Shelf.of(starts, columns, counts, device)
+    return DenseRows(shelf, torch.from_numpy(labels).to(device), torch.ones(len(labels), device=device))
+
+
 def _train(
     parameters: dict[str, torch.Tensor],
-    parts: list[LabelledRows],
+    parts: list[DenseRows],
     recipe: Any,
     seed: int,
     folder: Path,
@@ -119,13 +124,11 @@ def _train(
     limit: float,
 ) -> None:
     start = time.monotonic()
-    hardmax: dict[int, float] = {}
 
     def keep(_: dict[str, torch.Tensor], state: State) -> None:
         now = state.history[-1]
         if state.epoch % 10 == 1 or state.epoch == recipe.epochs:
-            hardmax[state.epoch] = judged(parameters, parts[0], recipe, 0.0)[0]
-            now["hardmax_loss"] = hardmax[state.epoch]
+            now["hardmax_loss"] = judged(parameters, parts[0], recipe, 0.0)[0]
             now["softmax_loss"] = judged(parameters, parts[0], recipe, recipe.temperature)[0]
         done = {
             "dim": recipe.dim,
@@ -147,8 +150,15 @@ def _train(
             raise _TimeIsUpError
 
     try:
-        train_as_published(
-            parameters, *parts, recipe, seed=seed, progress=False, resume=lambda _: State(), keep=keep
+        train_dense(
+            parameters,
+            *parts,
+            recipe,
+            epochs=recipe.epochs,
+            seed=seed,
+            progress=False,
+            resume=lambda _: State(),
+            keep=keep,
         )
     except _TimeIsUpError:
         print(f"d = {recipe.dim}, seed {seed}: stopped, the time is up", flush=True)

@@ -4,7 +4,7 @@ r"""Attention on documents laid side by side, as softmax at a low temperature or
           p_{ij} \propto c_j \exp\bigl(\langle z_i, z_j\rangle / T\bigr)
 
 A word that occurs :math:`c_j` times is as many equal tokens. At :math:`T = 0` the word of the highest score takes all.
-The published model was trained this way; its documents are short (128 tokens), so one dense array holds many of them.
+The published model was trained this way; its documents are short (128 tokens), so a dense array holds many of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NEVER = -1e30
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Documents as rows of one array: the columns of their distinct words, and how often each occurs.
+    """Documents as rows of one array: the columns of their distinct words, and what each counts.
 
     Where a document is over its counts are 0.
     """
@@ -28,23 +28,36 @@ class SideBySide:
     columns: torch.Tensor
     counts: torch.Tensor
 
+
+@dataclass(frozen=True)
+class Shelf:
+    """Many documents one after another on a device, from which a few at a time are laid side by side."""
+
+    starts: torch.Tensor
+    columns: torch.Tensor
+    counts: torch.Tensor
+    sizes: np.ndarray
+    """How many distinct words each has; kept off the device, so that nobody has to wait for it to answer."""
+
     @staticmethod
-    def of(starts: np.ndarray, columns: np.ndarray, counts: np.ndarray, device: str = "cpu") -> SideBySide:
+    def of(starts: np.ndarray, columns: np.ndarray, counts: np.ndarray, device: str = "cpu") -> Shelf:
         """From the three arrays of a sparse table of rows."""
-        sizes = np.diff(starts)
-        row = np.repeat(np.arange(len(sizes)), sizes)
-        place = np.arange(len(columns)) - np.repeat(starts[:-1], sizes)
-        width = max(int(sizes.max(initial=1)), 1)
-        laid, amounts = np.zeros((len(sizes), width), dtype=np.int64), np.zeros((len(sizes), width), dtype=np.float32)
-        laid[row, place], amounts[row, place] = columns, counts
-        return SideBySide(torch.from_numpy(laid).to(device), torch.from_numpy(amounts).to(device))
+        # One more entry than there are, so that the place after the last word can be looked at too.
+        parts = (
+            torch.from_numpy(np.asarray(starts, dtype=np.int64)),
+            torch.from_numpy(np.append(columns, 0).astype(np.int64)),
+            torch.from_numpy(np.append(counts, 0).astype(np.float32)),
+        )
+        return Shelf(*(part.to(device) for part in parts), sizes=np.diff(starts))
 
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    def take(self, rows: torch.Tensor | slice) -> SideBySide:
-        """Some of the documents."""
-        return SideBySide(self.columns[rows], self.counts[rows])
+    def take(self, rows: np.ndarray) -> SideBySide:
+        """Lay some of the documents side by side."""
+        places = torch.arange(max(int(self.sizes[rows].max(initial=1)), 1), device=self.columns.device)
+        chosen = torch.from_numpy(rows).to(self.columns.device)
+        first = self.starts[chosen][:, None]
+        inside = places < self.starts[chosen + 1][:, None] - first
+        found = torch.where(inside, first + places, len(self.columns) - 1)
+        return SideBySide(self.columns[found], self.counts[found])
 
 
 def settled(
@@ -73,12 +86,16 @@ def logits_of(
     least_alpha: float,
     depth: int,
     temperature: float,
+    norm_masses: bool = False,
+    resting_mass: float = 0.0,
 ) -> torch.Tensor:
-    """Logits (documents, outputs): layers, the mean over all tokens, the decoder."""
-    table = parameters["embedding"]
-    words = table.index_select(0, documents.columns.reshape(-1)).view(*documents.columns.shape, table.shape[1])
+    """Logits (documents, outputs): layers, the mean over all words by mass, the decoder."""
+    table, mass = parameters["embedding"], documents.counts
+    words = table.index_select(0, documents.columns.reshape(-1)).view(*mass.shape, table.shape[1])
     alpha = least_alpha + parameters["raw_alpha"].exp()
-    final = settled(words, documents.counts, alpha, depth=depth, temperature=temperature)
-    total = documents.counts.sum(dim=1).clamp_min(_TINY)
-    pooled = (documents.counts[:, None, :] @ final)[:, 0] / total[:, None]
+    final = settled(words, mass, alpha, depth=depth, temperature=temperature)
+    if norm_masses:
+        mass = mass * (words.square().sum(dim=2) + _TINY).sqrt()
+    total = (resting_mass + mass.sum(dim=1)).clamp_min(_TINY)
+    pooled = (mass[:, None, :] @ final)[:, 0] / total[:, None]
     return parameters["bias"] + pooled @ parameters["decoder"].T

@@ -1,4 +1,4 @@
-"""The published way of training: softmax at a low temperature, Adam at a constant rate, on any device.
+"""Training on documents side by side, on any device: the published way, as softmax at a low temperature.
 
 Needs nothing but torch and NumPy, so that it runs where only those are installed.
 """
@@ -16,28 +16,31 @@ from ..progress import Ticker
 from .adam import Adam
 from .losses import losses, winners
 from .recipes import Recipe
-from .softened import SideBySide, logits_of
+from .softened import Shelf, SideBySide, logits_of
 from .states import State
 
-_JUDGED_AT_ONCE = 1024
+_JUDGED_AT_ONCE = 512
 _NOTE_EVERY = 50
+_LEAST_RATE = 0.02
+_WORDS_KEPT = 30
 
 
 @dataclass(frozen=True)
-class LabelledRows:
-    """Documents side by side with the numbers of their classes and what each counts."""
+class DenseRows:
+    """Documents with the numbers of their classes and what each counts, all on one device."""
 
-    documents: SideBySide
+    documents: Shelf
     labels: torch.Tensor
     weights: torch.Tensor
 
 
-def train_as_published(
+def train_dense(
     parameters: dict[str, torch.Tensor],
-    rows: LabelledRows,
-    held_out: LabelledRows | None,
+    rows: DenseRows,
+    held_out: DenseRows | None,
     recipe: Recipe,
     *,
+    epochs: int,
     seed: int,
     patience: int | None = None,
     progress: bool | None = None,
@@ -46,8 +49,8 @@ def train_as_published(
 ) -> State:
     """Fit the parameters in place; at the end they are those of the epoch that was best on ``held_out``.
 
-    ``resume`` and ``keep`` are as for training by hardmax. Every epoch is judged twice: with the attention that was
-    trained, and as hardmax.
+    ``resume`` and ``keep`` are as for training on sparse rows. Every epoch is judged twice: with the attention that
+    was trained, and as hardmax; the latter, which is what answers in the end, chooses the epoch.
     """
     learned = {
         name: part.requires_grad_(True)
@@ -56,14 +59,13 @@ def train_as_published(
     }
     moments = Adam.moments_for(learned)
     state = resume({**{name: p.data for name, p in learned.items()}, **moments})
-    epochs = recipe.epochs or 100
     steps = math.ceil(len(rows.labels) / recipe.batch_size)
     adam = Adam(learned, moments, state.epoch * steps)
     with Ticker("training", epochs * steps, progress=progress) as ticker:
         ticker.advance(state.epoch * steps)
         while state.epoch < epochs and (patience is None or held_out is None or state.waited < patience):
-            order = np.random.default_rng([seed, state.epoch]).permutation(len(rows.labels))
-            record = _epoch(parameters, rows, recipe, adam, order, ticker)
+            rng = np.random.default_rng([seed, state.epoch])
+            record = _epoch(parameters, rows, recipe, adam, rng, (state.epoch * steps, epochs * steps), ticker)
             state.epoch += 1
             score = float(state.epoch)  # without rows kept aside the last epoch is the best
             if held_out is not None:
@@ -85,23 +87,29 @@ def train_as_published(
 
 def _epoch(
     parameters: dict[str, torch.Tensor],
-    rows: LabelledRows,
+    rows: DenseRows,
     recipe: Recipe,
     adam: Adam,
-    order: np.ndarray,
+    rng: np.random.Generator,
+    span: tuple[int, int],
     ticker: Ticker,
 ) -> dict[str, float]:
-    shuffled = torch.from_numpy(order).to(rows.labels.device)
-    total = torch.zeros(2, device=rows.labels.device)
-    seen = 0
+    order = rng.permutation(len(rows.labels))
+    device = rows.labels.device
+    chance = torch.Generator(device=device).manual_seed(int(rng.integers(2**62)))
+    total = torch.zeros(2, device=device)
+    step, last = span
+    seen, note = 0, ""
     for begin in range(0, len(order), recipe.batch_size):
-        some = shuffled[begin : begin + recipe.batch_size]
-        logits = _logits(parameters, rows.documents.take(some), recipe, recipe.temperature)
-        labels, weights = rows.labels[some], rows.weights[some]
+        some = order[begin : begin + recipe.batch_size]
+        place = torch.from_numpy(some).to(device)
+        documents = _thinned(rows.documents.take(some), recipe.dropout, chance)
+        logits = _logits(parameters, documents, recipe, recipe.temperature)
+        labels, weights = rows.labels[place], rows.weights[place]
         loss = (losses(logits, labels) * weights).mean()
         loss.backward()  # type: ignore[no-untyped-call]
-        adam.step(recipe.learning_rate)
-        seen += len(some)
+        adam.step(recipe.learning_rate * (max(_LEAST_RATE, 1 - step / last) if recipe.decay else 1.0))
+        step, seen = step + 1, seen + len(some)
         # Numbers stay on the device: asking for them would wait for it at every step.
         total += torch.stack([loss.detach() * len(some), (winners(logits.detach()) == labels).sum()])
         if begin // recipe.batch_size % _NOTE_EVERY == 0:
@@ -112,16 +120,26 @@ def _epoch(
     return {"loss": loss_now, "accuracy": right_now}
 
 
+def _thinned(documents: SideBySide, dropout: float, chance: torch.Generator) -> SideBySide:
+    """Without some of the words: each goes with probability ``dropout``, but a document keeps about thirty."""
+    if dropout == 0:
+        return documents
+    sizes = (documents.counts > 0).sum(dim=1, keepdim=True).clamp_min(1)
+    rates = (1 - _WORDS_KEPT / sizes).clamp(0, dropout)
+    stays = torch.rand(documents.counts.shape, generator=chance, device=rates.device) >= rates
+    return SideBySide(documents.columns, documents.counts * stays)
+
+
 @torch.no_grad()
 def judged(
-    parameters: dict[str, torch.Tensor], rows: LabelledRows, recipe: Recipe, temperature: float
+    parameters: dict[str, torch.Tensor], rows: DenseRows, recipe: Recipe, temperature: float
 ) -> tuple[float, float]:
     """Weighted log loss and accuracy with attention at this temperature."""
     found = torch.zeros(2, dtype=torch.float64, device=rows.labels.device)
     for begin in range(0, len(rows.labels), _JUDGED_AT_ONCE):
-        some = slice(begin, begin + _JUDGED_AT_ONCE)
+        some = np.arange(begin, min(begin + _JUDGED_AT_ONCE, len(rows.labels)))
         logits = _logits(parameters, rows.documents.take(some), recipe, temperature)
-        labels, weights = rows.labels[some], rows.weights[some]
+        labels, weights = (part[begin : begin + len(some)] for part in (rows.labels, rows.weights))
         right = winners(logits) == labels
         found += torch.stack([(losses(logits, labels) * weights).sum(), (right * weights).sum()])
     loss, accuracy = (found / rows.weights.sum()).tolist()
@@ -132,5 +150,11 @@ def _logits(
     parameters: dict[str, torch.Tensor], documents: SideBySide, recipe: Recipe, temperature: float
 ) -> torch.Tensor:
     return logits_of(
-        parameters, documents, least_alpha=recipe.least_alpha, depth=recipe.depth, temperature=temperature
+        parameters,
+        documents,
+        least_alpha=recipe.least_alpha,
+        depth=recipe.depth,
+        temperature=temperature,
+        norm_masses=recipe.masses == "norm",
+        resting_mass=recipe.resting_mass,
     )
