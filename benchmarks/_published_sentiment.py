@@ -107,9 +107,7 @@ def main() -> None:
             _train(parameters, parts, replace(recipe, dim=dim), seed, asked.output, began, asked.minutes * 60)
 
 
-def _rows(
-    starts: np.ndarray, columns: np.ndarray, counts: np.ndarray, labels: np.ndarray, device: str
-) -> DenseRows:
+def _rows(starts: np.ndarray, columns: np.ndarray, counts: np.ndarray, labels: np.ndarray, device: str) -> DenseRows:
     shelf = Shelf.of(starts, columns, counts, device)
     return DenseRows(shelf, torch.from_numpy(labels).to(device), torch.ones(len(labels), device=device))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from typing import Any
 
@@ -29,9 +28,10 @@ from .counts import chi2, class_presence, damped, evidence
 from .explanation import Explanation
 from .model_files import load_model, save_model
 from .network import Network, start_from_evidence
-from .recipes import Recipe, recipe_with
+from .recipes import Recipe, recipe_with, words_with
 from .texts import as_texts, warn_of_unknown
-from .training import Rows, logits_and_leaders, temperature_of, train
+from .trainers import fit_network
+from .training import Rows, logits_and_leaders, temperature_of
 from .vocabulary import Vocabulary
 from .words import Tokeniser
 
@@ -77,6 +77,9 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A whole number, a generator or None.
     checkpoint
         A file that holds the training after every epoch; a fit that was interrupted goes on from there.
+    device
+        Where to train, for example ``"cuda"``: documents side by side in dense arrays, meant for ``recipe="paper"``.
+        Without it: on sparse rows. Answers are always given on the CPU.
     progress
         True, False, or None to show progress on a terminal when it takes long.
 
@@ -97,7 +100,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         min_df: int | None = None,
         max_words: int | None = None,
         token_pattern: str | None = None,
-        lowercase: bool = True,
+        lowercase: bool | None = None,
         stop_words: Any = None,
         lemmas: str | None = None,
         depth: int | None = None,
@@ -116,6 +119,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         patience: int | None = None,
         random_state: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        device: str | None = None,
         progress: bool | None = None,
     ) -> None:
         self.dim = dim
@@ -143,6 +147,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.patience = patience
         self.random_state = random_state
         self.checkpoint = checkpoint
+        self.device = device
         self.progress = progress
 
     def __sklearn_tags__(self) -> Any:
@@ -151,8 +156,12 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.positive_only = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LeaderClassifier:
-        """Learn from texts, or from a table of non-negative counts (dense, sparse or a DataFrame), and labels."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, validation: Any = None) -> LeaderClassifier:
+        """Learn from texts, or from a table of non-negative counts (dense, sparse or a DataFrame), and labels.
+
+        ``validation`` may give other documents and their labels, ``(X, y)``, to judge every epoch on; else a share of
+        the rows is kept aside for that.
+        """
         recipe = recipe_with(self.recipe, self.get_params())
         texts = as_texts(X)
         labels = _labels(X, y, texts)
@@ -178,7 +187,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "pass documents of every class",
             )
         self.class_prior_ = np.bincount(rows.labels, rows.weights, len(self.classes_)) / rows.weights.sum()
-        self._fit_network(rows, recipe)
+        self._fit_network(rows, recipe, validation)
         return self
 
     def _forget(self) -> None:
@@ -187,7 +196,14 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 delattr(self, name)
 
     def _learn_words(self, texts: list[str], recipe: Recipe) -> sparse.csr_matrix:
-        self.tokeniser_ = Tokeniser(self.token_pattern, self.lowercase, self.stop_words, self.lemmas, recipe.cut)
+        wanted = {
+            "pattern": self.token_pattern,
+            "lowercase": self.lowercase,
+            "stop_words": self.stop_words,
+            "lemmas": self.lemmas,
+            "cut": recipe.cut,
+        }
+        self.tokeniser_ = Tokeniser(**words_with(self.recipe, wanted))
         min_df = recipe.min_df or (1 if len(texts) < 200 else 2 if len(texts) < 2000 else 3)
         self.vocabulary_, counts = Vocabulary.learn(texts, self.tokeniser_, ngrams=recipe.ngrams, min_df=min_df)
         if len(self.vocabulary_) == 0:
@@ -208,7 +224,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             weights = weights * of_class[numbers]
         return np.asarray(weights)
 
-    def _fit_network(self, rows: Rows, recipe: Recipe) -> None:
+    def _fit_network(self, rows: Rows, recipe: Recipe, validation: Any) -> None:
         state = self.random_state
         if isinstance(state, np.random.RandomState):
             state = int(state.randint(2**31))
@@ -218,7 +234,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         assert seed is not None  # noqa: S101 (only a generator has none, and it was drawn from above)
         self.seed_ = seed
         rng = np.random.default_rng([self.seed_, 2**20])
-        aside = _kept_aside(rows.labels, self.validation_fraction, rng)
+        aside = _kept_aside(rows.labels, self.validation_fraction if validation is None else 0.0, rng)
         presence, sizes = class_presence(
             _capped(rows.table), rows.labels, len(self.classes_), np.where(aside, 0.0, rows.weights)
         )
@@ -238,14 +254,20 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows.weights = rows.weights / rows.weights.mean()
         training = rows.take(np.flatnonzero(~aside))
         held_out = rows.take(np.flatnonzero(aside)) if aside.any() else None
+        if validation is not None:
+            held_out = self._judging_rows(validation, recipe)
         network = self._start(presence, sizes, recipe, rng).to(torch.float32)
-        kept = Checkpoint(self.checkpoint, _fingerprint(rows, recipe, self.seed_) if self.checkpoint else "")
+        mark = (
+            _fingerprint([training, *([held_out] if held_out else [])], recipe, self.seed_) if self.checkpoint else ""
+        )
+        kept = Checkpoint(self.checkpoint, mark)
         del rows
-        done = train(
+        done = fit_network(
             network,
             training,
             held_out,
             recipe,
+            device=self.device,
             seed=self.seed_,
             patience=self.patience,
             progress=self.progress,
@@ -262,6 +284,25 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             network.decoder /= self.temperature_
             network.bias /= self.temperature_
         self._adopt(network, recipe)
+
+    def _judging_rows(self, validation: Any, recipe: Recipe) -> Rows:
+        """Documents that were given to judge the epochs on."""
+        X, y = validation
+        table, labels = self._weighed_table(X, recipe), column_or_1d(y)
+        if len(labels) != table.shape[0]:
+            raise InputError(
+                "validation",
+                f"{len(labels)} labels",
+                f"must match the {table.shape[0]} documents",
+                "pass one label for each",
+            )
+        strange = np.setdiff1d(labels, self.classes_)
+        if len(strange):
+            raise InputError(
+                "validation", repr(strange[0]), "must be a class of the training labels", "leave such documents out"
+            )
+        rows = Rows(table, np.searchsorted(self.classes_, labels), np.ones(len(labels)))
+        return rows.take(np.flatnonzero(np.diff(table.indptr) > 0))
 
     def _adopt(self, network: Network, recipe: Recipe) -> None:
         """Predict with this network, in double precision."""
@@ -293,7 +334,6 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             depth=recipe.depth,
             norm_masses=recipe.masses == "norm",
             resting_mass=recipe.resting_mass,
-            temperature=recipe.temperature,
         )
 
     def _weighed(self, counts: sparse.csr_matrix, recipe: Recipe) -> sparse.csr_matrix:
@@ -310,6 +350,12 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _table(self, X: Any, *, warn: bool = True) -> sparse.csr_matrix:
         check_is_fitted(self, "network_")
+        table = self._weighed_table(X, self.recipe_)
+        if warn and hasattr(self, "vocabulary_"):
+            warn_of_unknown(table)
+        return table
+
+    def _weighed_table(self, X: Any, recipe: Recipe) -> sparse.csr_matrix:
         texts = as_texts(X)
         if (texts is None) == hasattr(self, "vocabulary_"):
             learned, got = ("texts", "a table") if texts is None else ("a table of counts", "texts")
@@ -317,11 +363,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if texts is None:
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
             check_non_negative(X, type(self).__name__)
-            return self._weighed(_counts(X)[:, self.columns_], self.recipe_)
-        table = self._weighed(self.vocabulary_.count(texts, self.tokeniser_).astype(np.float64), self.recipe_)
-        if warn:
-            warn_of_unknown(table)
-        return table
+            return self._weighed(_counts(X)[:, self.columns_], recipe)
+        return self._weighed(self.vocabulary_.count(texts, self.tokeniser_).astype(np.float64), recipe)
 
     def _logits(self, table: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
         logits, leaders = logits_and_leaders(self.network_, table)
@@ -446,11 +489,3 @@ def _kept_aside(labels: np.ndarray, fraction: float, rng: np.random.Generator) -
 def _capped(table: sparse.csr_matrix) -> sparse.csr_matrix:
     """Presence: counts up to one."""
     return sparse.csr_matrix((np.minimum(table.data, 1.0), table.indices, table.indptr), shape=table.shape)
-
-
-def _fingerprint(rows: Rows, recipe: Recipe, seed: int) -> str:
-    """What must be the same for a checkpoint to be taken up again."""
-    digest = hashlib.blake2b(repr((recipe, seed, rows.table.shape)).encode(), digest_size=16)
-    for part in (rows.table.data, rows.table.indices, rows.table.indptr, rows.labels, rows.weights):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()

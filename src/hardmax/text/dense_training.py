@@ -42,6 +42,7 @@ def train_dense(
     *,
     epochs: int,
     seed: int,
+    resting_mass: float = 0.0,
     patience: int | None = None,
     progress: bool | None = None,
     resume: Callable[[dict[str, torch.Tensor]], State],
@@ -65,12 +66,13 @@ def train_dense(
         ticker.advance(state.epoch * steps)
         while state.epoch < epochs and (patience is None or held_out is None or state.waited < patience):
             rng = np.random.default_rng([seed, state.epoch])
-            record = _epoch(parameters, rows, recipe, adam, rng, (state.epoch * steps, epochs * steps), ticker)
+            span = (state.epoch * steps, epochs * steps)
+            record = _epoch(parameters, rows, recipe, resting_mass, adam, rng, span, ticker)
             state.epoch += 1
             score = float(state.epoch)  # without rows kept aside the last epoch is the best
             if held_out is not None:
                 for name, temperature in (("held_out", recipe.temperature), ("held_out_hardmax", 0.0)):
-                    loss, score = judged(parameters, held_out, recipe, temperature)
+                    loss, score = judged(parameters, held_out, recipe, temperature, resting_mass)
                     record |= {f"{name}_loss": loss, f"{name}_accuracy": score}
             record["alpha"] = recipe.least_alpha + math.exp(float(parameters["raw_alpha"].detach()))
             if score > state.best_score:
@@ -89,6 +91,7 @@ def _epoch(
     parameters: dict[str, torch.Tensor],
     rows: DenseRows,
     recipe: Recipe,
+    resting_mass: float,
     adam: Adam,
     rng: np.random.Generator,
     span: tuple[int, int],
@@ -104,7 +107,7 @@ def _epoch(
         some = order[begin : begin + recipe.batch_size]
         place = torch.from_numpy(some).to(device)
         documents = _thinned(rows.documents.take(some), recipe.dropout, chance)
-        logits = _logits(parameters, documents, recipe, recipe.temperature)
+        logits = _logits(parameters, documents, recipe, recipe.temperature, resting_mass)
         labels, weights = rows.labels[place], rows.weights[place]
         loss = (losses(logits, labels) * weights).mean()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -132,13 +135,17 @@ def _thinned(documents: SideBySide, dropout: float, chance: torch.Generator) -> 
 
 @torch.no_grad()
 def judged(
-    parameters: dict[str, torch.Tensor], rows: DenseRows, recipe: Recipe, temperature: float
+    parameters: dict[str, torch.Tensor],
+    rows: DenseRows,
+    recipe: Recipe,
+    temperature: float,
+    resting_mass: float = 0.0,
 ) -> tuple[float, float]:
     """Weighted log loss and accuracy with attention at this temperature."""
     found = torch.zeros(2, dtype=torch.float64, device=rows.labels.device)
     for begin in range(0, len(rows.labels), _JUDGED_AT_ONCE):
         some = np.arange(begin, min(begin + _JUDGED_AT_ONCE, len(rows.labels)))
-        logits = _logits(parameters, rows.documents.take(some), recipe, temperature)
+        logits = _logits(parameters, rows.documents.take(some), recipe, temperature, resting_mass)
         labels, weights = (part[begin : begin + len(some)] for part in (rows.labels, rows.weights))
         right = winners(logits) == labels
         found += torch.stack([(losses(logits, labels) * weights).sum(), (right * weights).sum()])
@@ -147,7 +154,11 @@ def judged(
 
 
 def _logits(
-    parameters: dict[str, torch.Tensor], documents: SideBySide, recipe: Recipe, temperature: float
+    parameters: dict[str, torch.Tensor],
+    documents: SideBySide,
+    recipe: Recipe,
+    temperature: float,
+    resting_mass: float,
 ) -> torch.Tensor:
     return logits_of(
         parameters,
@@ -156,5 +167,5 @@ def _logits(
         depth=recipe.depth,
         temperature=temperature,
         norm_masses=recipe.masses == "norm",
-        resting_mass=recipe.resting_mass,
+        resting_mass=resting_mass,
     )

@@ -73,7 +73,6 @@ def load_model(model: LeaderClassifier, path: str | os.PathLike[str]) -> None:
         depth=recipe.depth,
         norm_masses=recipe.masses == "norm",
         resting_mass=recipe.resting_mass,
-        temperature=recipe.temperature,
     )
     model.classes_ = _classes(path, classes, field(path, header, "class_type", str))
     model.class_prior_ = np.array(field(path, header, "prior", list), dtype=float)

@@ -20,7 +20,6 @@ from torch.nn.functional import embedding
 
 from .counts import Batch
 from .following import Course, after, course
-from .softened import softened
 
 _TINY = 1e-12
 
@@ -38,8 +37,6 @@ class Network:
     depth: int
     norm_masses: bool
     resting_mass: float = 0.0
-    temperature: float = 0.0
-    """Gradients as of softmax attention at this temperature while training; 0 is hardmax itself."""
 
     @property
     def alpha(self) -> torch.Tensor:
@@ -69,10 +66,7 @@ class Network:
         """Logits (documents, outputs), and who followed whom."""
         start = embedding(torch.from_numpy(documents.columns), self.embedding)
         path = self.course(start.detach().numpy(), documents.starts)
-        if self.temperature > 0 and start.requires_grad:
-            final = softened(start, documents, self.alpha, depth=self.depth, temperature=self.temperature)
-        else:
-            final = after(start, path, self.alpha, self.depth)
+        final = after(start, path, self.alpha, self.depth)
         return self.bias + self._pooled(final, self.masses(start, documents), documents) @ self.decoder.T, path
 
     def shares_and_values(self, documents: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Course]:

@@ -43,12 +43,12 @@ class Shelf:
     def of(starts: np.ndarray, columns: np.ndarray, counts: np.ndarray, device: str = "cpu") -> Shelf:
         """From the three arrays of a sparse table of rows."""
         # One more entry than there are, so that the place after the last word can be looked at too.
-        parts = (
-            torch.from_numpy(np.asarray(starts, dtype=np.int64)),
-            torch.from_numpy(np.append(columns, 0).astype(np.int64)),
-            torch.from_numpy(np.append(counts, 0).astype(np.float32)),
+        return Shelf(
+            torch.from_numpy(np.asarray(starts, dtype=np.int64)).to(device),
+            torch.from_numpy(np.append(columns, 0).astype(np.int64)).to(device),
+            torch.from_numpy(np.append(counts, 0).astype(np.float32)).to(device),
+            np.diff(starts),
         )
-        return Shelf(*(part.to(device) for part in parts), sizes=np.diff(starts))
 
     def take(self, rows: np.ndarray) -> SideBySide:
         """Lay some of the documents side by side."""
@@ -90,7 +90,8 @@ def logits_of(
     resting_mass: float = 0.0,
 ) -> torch.Tensor:
     """Logits (documents, outputs): layers, the mean over all words by mass, the decoder."""
-    table, mass = parameters["embedding"], documents.counts
+    table = parameters["embedding"]
+    mass = documents.counts.to(table.dtype)
     words = table.index_select(0, documents.columns.reshape(-1)).view(*mass.shape, table.shape[1])
     alpha = least_alpha + parameters["raw_alpha"].exp()
     final = settled(words, mass, alpha, depth=depth, temperature=temperature)
