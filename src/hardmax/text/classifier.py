@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 
 from ..errors import InputError
 from ..randomness import seeded
-from .checkpoints import Checkpoint
+from .checkpoints import Checkpoint, fingerprint
 from .counts import chi2, class_presence, damped, evidence
 from .explanation import Explanation
 from .model_files import load_model, save_model
@@ -257,10 +257,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if validation is not None:
             held_out = self._judging_rows(validation, recipe)
         network = self._start(presence, sizes, recipe, rng).to(torch.float32)
-        mark = (
-            _fingerprint([training, *([held_out] if held_out else [])], recipe, self.seed_) if self.checkpoint else ""
-        )
-        kept = Checkpoint(self.checkpoint, mark)
+        parts = [training, held_out] if held_out is not None else [training]
+        kept = Checkpoint(self.checkpoint, fingerprint(parts, recipe, self.seed_) if self.checkpoint else "")
         del rows
         done = fit_network(
             network,
