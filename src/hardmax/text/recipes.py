@@ -107,7 +107,6 @@ RECIPES = {
     # The published model: random start, every word of the first 128 one vote, alpha learned and free.
     "paper": Recipe(
         dim=2,
-        alpha=0.5,
         learn_alpha=True,
         collapse=0.0,
         masses="count",
