@@ -13,8 +13,8 @@ from hardmax.text.shipped import shipped_model
 
 model = shipped_model()
 review = (
-    "A dull plot and a wooden lead, two hours too long; and yet it is saved by a wonderful cast, a superb score and one "
-    "great scene near the end that I will not forget."
+    "A dull plot and a wooden lead, two hours too long; and yet it is saved by a wonderful cast, a superb score and "
+    "one great scene near the end that I will not forget."
 )
 why = model.explain(review)
 figure = draw_layers(why)
