@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -49,7 +50,7 @@ def run(*, quick: bool = False) -> Report:
     exact = np.abs(_sums(model, judged) - model.decision_function(judged)).max()
     report.notes += [
         f"As many words as the review has leaders are deleted, whoever names them; means over reviews, {_DRAWS} random "
-        f"draws each. {len(judged):,} reviews that training has not seen ({path}), {surrogates} for LIME.",
+        f"draws each. {len(judged):,} reviews that training has not seen ({Path(path).name}), {surrogates} for LIME.",
         f"Seconds a review: LIME {spent / surrogates:.2f}, leaders {_seconds_of_ours(model, judged):.4f}.",
         f"Bias and contributions of the leaders add up to the logit within {exact:.1e}; LIME's weights do not add up.",
     ]
