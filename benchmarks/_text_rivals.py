@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 
 def read(path: str) -> tuple[list[str], np.ndarray, int]:
@@ -43,6 +46,48 @@ def peak_megabytes() -> float:
         return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
 
 
+def file_megabytes(model: Any) -> float:
+    """How large the saved model is."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        model.save(path)
+        return path.stat().st_size / 1e6
+
+
+def _inspected(model: Any, texts: list[str], right: np.ndarray) -> dict[str, float]:
+    """What belongs beside the accuracy: leaders, collapse, calibration, size of the file, whether reasons add up."""
+    from hardmax.text.quality import calibration_error
+
+    table = model._table(texts, warn=False)
+    logits, leaders = model._logits(table)
+    return {
+        "leaders": float(leaders.mean()),
+        "collapse": model.collapse_,
+        "calibration": calibration_error(expit(np.abs(logits[:, 0])), right),
+        "file": file_megabytes(model),
+        "gap": _largest_gap(model, table, logits[:, 0]),
+    }
+
+
+def _largest_gap(model: Any, table: Any, logits: np.ndarray) -> float:
+    """How far bias and leaders' contributions, summed, are from the logit: the largest over all documents."""
+    from hardmax.text.explanation import Explanation
+
+    words, gaps = model.words(), []
+    for row, logit in enumerate(logits):
+        told = Explanation.of(
+            model.network_,
+            table[row],
+            words=words,
+            classes=model.classes_,
+            prior_logits=model._prior_logits(),
+            text=None,
+            tokeniser=None,
+        )
+        gaps.append(abs(told.bias[0] + sum(leader.contribution[0] for leader in told.leaders) - logit))
+    return float(max(gaps))
+
+
 def main() -> None:
     """Arguments: name, path, seed, share of the data; prints JSON."""
     name, path, seed, share = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
@@ -62,13 +107,7 @@ def main() -> None:
         "megabytes": peak_megabytes() - before,
     }
     if name != "tf-idf":
-        some = [texts[k] for k in test]
-        chances = model.predict_proba(some)
-        from hardmax.text.quality import calibration_error
-
-        found["leaders"] = float(model.count_leaders(some).mean())
-        found["collapse"] = model.collapse_
-        found["calibration"] = calibration_error(chances.max(axis=1), answers == labels[list(test)])
+        found |= _inspected(model, [texts[k] for k in test], answers == labels[list(test)])
     print(json.dumps(found))
 
 

@@ -31,7 +31,7 @@ def model() -> LeaderClassifier:
 
 
 def test_learns_opinions_with_few_leaders(model: LeaderClassifier) -> None:
-    assert model.score(FRESH, TRUTH) > 0.93
+    assert model.score(FRESH, TRUTH) > 0.97
     assert model.count_leaders(FRESH).mean() < 4
     assert model.collapse_ >= 0.99
     assert {"wonderful", "not a word"} & set(model.words()) == {"wonderful"}
@@ -123,6 +123,25 @@ def test_max_words_keeps_the_telling_ones() -> None:
     assert fitted.score(FRESH, TRUTH) > 0.97
 
 
+def test_lemmas_reach_the_model() -> None:
+    texts = ["a dull plot", "dull plots", "a lovely scene", "lovely scenes"] * 6
+    fitted = LeaderClassifier(random_state=0, lemmas="en", ngrams=1).fit(texts, [0, 0, 1, 1] * 6)
+    assert set(fitted.words()) == {"a", "dull", "plot", "lovely", "scene"}
+    assert fitted.predict(["scenes", "plots"]).tolist() == [1, 0]
+
+
+def test_resting_mass_is_a_share_of_what_documents_weigh() -> None:
+    few, many = ((opinions(count)) for count in (300, 2400))
+    for texts, labels in (few, many):
+        fitted = LeaderClassifier(random_state=0, epochs=1, validation_fraction=0).fit(texts, labels)
+        weights = fitted._table(texts)
+        started = LeaderClassifier(random_state=0, epochs=1, learning_rate=1e-12, validation_fraction=0)
+        mass = started.fit(texts, labels).network_.mean_mass(weights, np.ones(len(labels)))
+        assert fitted.network_.resting_mass == pytest.approx(
+            fitted.recipe_.resting_share * mass, rel=1e-2
+        )  # the cone takes the noise of a few words
+
+
 def test_alpha_stays_positive_and_the_collapse_is_kept() -> None:
     learned = LeaderClassifier(random_state=0, learn_alpha=True, learning_rate=0.5, epochs=10).fit(TEXTS, LABELS)
     assert learned.alpha_ > 0
@@ -136,6 +155,7 @@ def test_the_published_recipe_trains_as_softmax() -> None:
     long = [" ".join([text] * 12) for text in TEXTS]  # short texts drown in the published model's padding
     fitted = LeaderClassifier(recipe="paper", epochs=40, learning_rate=0.02, random_state=0).fit(long, LABELS)
     assert fitted.recipe_.temperature == 1e-3
+    # One vote a word loses how strong it is: three seeds reach 0.71 to 0.78 on the short texts.
     assert fitted.score(long, LABELS) > 0.7
     assert fitted.words()[-1] == "‹padding›"
     assert fitted.explain(long[0]).logits[0] == pytest.approx(fitted.decision_function(long[:1])[0], abs=1e-12)
@@ -246,7 +266,7 @@ def test_texts_without_a_known_word_get_the_prior() -> None:
 
 def test_empty_texts_among_others_are_harmless() -> None:
     fitted = LeaderClassifier(random_state=0, epochs=5).fit(["", *TEXTS, "   "], [1, *LABELS, 0])
-    assert fitted.score(FRESH, TRUTH) > 0.85
+    assert fitted.score(FRESH, TRUTH) > 0.9
 
 
 def test_a_ten_megabyte_text(model: LeaderClassifier) -> None:

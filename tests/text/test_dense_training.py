@@ -182,10 +182,16 @@ def test_epochs_can_be_judged_on_documents_given() -> None:
 
 
 def test_a_device_of_choice_and_one_that_is_not_there() -> None:
-    on_device = LeaderClassifier(random_state=0, epochs=4, dropout=0.0, device="cpu").fit(TEXTS, LABELS)
-    on_rows = LeaderClassifier(random_state=0, epochs=4, dropout=0.0).fit(TEXTS, LABELS)
+    same = {"recipe": "paper", "temperature": 0.0, "epochs": 4, "random_state": 0}
+    on_device = LeaderClassifier(**same, device="cpu").fit(TEXTS, LABELS)
+    on_rows = LeaderClassifier(**same).fit(TEXTS, LABELS)
     # The same steps in another order of additions.
-    np.testing.assert_allclose(on_device.network_.embedding, on_rows.network_.embedding, atol=1e-2)
+    np.testing.assert_allclose(on_device.network_.embedding, on_rows.network_.embedding, atol=1e-5)
+    default = LeaderClassifier(random_state=0, epochs=4, device="cpu").fit(TEXTS, LABELS)
+    assert default.score(TEXTS, LABELS) > 0.9
+    along = default.network_.embedding @ default.network_.decoder[0] / default.network_.decoder[0].norm()
+    lengths = default.network_.embedding.norm(dim=1)
+    assert bool((along.abs() >= lengths / np.sqrt(1 + default.recipe_.cone**2) - 1e-5).all())
     with pytest.raises(InputError, match="device"):
         LeaderClassifier(device="abacus").fit(TEXTS, LABELS)
 

@@ -63,3 +63,24 @@ def test_documents_without_words() -> None:
     for d in (1, 2):
         path = course(np.empty((0, d)), np.array([0, 0, 0]), alpha=1.0, depth=3)
         assert len(path.follows) == 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10_000), st.floats(0.0, 1.0), st.booleans())
+def test_in_the_plane_what_is_certain_is_right(seed: int, spread: float, double: bool) -> None:
+    points, starts = _documents(seed, 2, most=30)
+    points[:, 1] *= spread
+    if not double:
+        points = points.astype(np.float32)
+    choice, sure = following._in_the_plane(points, starts)
+    for begin, end in itertools.pairwise(starts):
+        if begin == end:
+            continue
+        exact = points[begin:end].astype(np.float64)
+        scores = exact @ exact.T
+        best = scores.max(axis=1)
+        chosen = scores[np.arange(end - begin), choice[begin:end] - begin]
+        room = (1e-12 if double else 1e-5) * np.abs(scores).max()
+        assert (chosen >= best - room)[sure[begin:end]].all()
+    if spread < 0.01 and len(points):
+        assert sure.mean() > 0.8

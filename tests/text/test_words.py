@@ -59,6 +59,17 @@ def test_lemmas_without_the_package_name_the_extra(monkeypatch: pytest.MonkeyPat
         Tokeniser(lemmas="xx")
 
 
+def test_lemmas_are_dictionary_forms() -> None:
+    assert Tokeniser(lemmas="en")("the plots were films") == ["the", "plot", "be", "film"]
+    assert Tokeniser(lemmas="de")("sie gingen") == ["sie", "gehen"]
+    assert Tokeniser(lemmas="en", stop_words=["be"])("it was dull") == ["it", "dull"]
+
+
+def test_lemmas_of_no_known_language() -> None:
+    with pytest.raises(InputError, match="language"):
+        Tokeniser(lemmas="xx")
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.text(alphabet="abC '’!<br/>éÉдßİ\n", max_size=40))
 def test_spans_are_the_words_where_they_stand(text: str) -> None:

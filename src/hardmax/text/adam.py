@@ -2,9 +2,14 @@ r"""Adam, written out: building one of torch's own loads its compiler, which tak
 
 .. math:: m \leftarrow \beta_1 m + (1-\beta_1) g, \quad v \leftarrow \beta_2 v + (1-\beta_2) g^2, \quad
           p \leftarrow p - \eta\, \frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \epsilon}
+
+With :math:`\beta_1 = 0` a row without a gradient does not move, and what its v has lost since it last had one is a
+power of :math:`\beta_2`. So a table of hundreds of thousands of words costs no more than the words of the step.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -13,7 +18,7 @@ _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
 
 
 class Adam:
-    """One step at a time; the moments belong to the caller, who may keep them in a file."""
+    """One step at a time, for all of a tensor; the moments belong to the caller, who may keep them in a file."""
 
     def __init__(self, parameters: dict[str, torch.Tensor], moments: dict[str, torch.Tensor], steps: int) -> None:
         self._parameters = parameters
@@ -46,3 +51,46 @@ class Adam:
             gradient.add_(_EPSILON * scale)
             parameter.addcdiv_(mean, gradient, value=-rate * scale / (1 - _BETA_1**self._steps))
             parameter.grad = None
+
+
+class RowAdam:
+    """Adam without momentum for a table of which each step has gradients for a few rows."""
+
+    def __init__(self, table: torch.Tensor, moments: dict[str, torch.Tensor], steps: int) -> None:
+        self._table = table
+        self._square, self._last = moments["rows.square"], moments["rows.last"]
+        self._steps = steps
+        self._gradient = torch.zeros_like(table)
+
+    @staticmethod
+    def moments_for(table: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The mean square of each entry's gradients, and the step at which each row had its last."""
+        return {"rows.square": torch.zeros_like(table), "rows.last": torch.zeros(len(table), dtype=torch.int32)}
+
+    @torch.no_grad()
+    def step(
+        self,
+        rate: float,
+        rows: torch.Tensor,
+        gradient: torch.Tensor,
+        within: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> None:
+        """Move the table's ``rows`` (any of them may be there several times) by the sums of their gradients.
+
+        ``within`` takes them back to where rows are allowed to be.
+        """
+        self._steps += 1
+        total = self._gradient.index_add_(0, rows, gradient).index_select(0, rows)
+        since = (self._steps - self._last.index_select(0, rows)).to(self._square.dtype)
+        square = self._square.index_select(0, rows).mul_((_BETA_2**since)[:, None])
+        square.addcmul_(total, total, value=1 - _BETA_2)
+        scale = (1 - _BETA_2**self._steps) ** 0.5
+        size = square.sqrt().add_(_EPSILON * scale)
+        moved = self._table.index_select(0, rows).addcdiv_(total, size, value=-rate * scale)
+        if within is not None:
+            moved = within(moved)
+        # A row that is there several times is written several times with the same numbers.
+        self._table.index_copy_(0, rows, moved)
+        self._square.index_copy_(0, rows, square)
+        self._last.index_fill_(0, rows, self._steps)
+        self._gradient.index_fill_(0, rows, 0.0)

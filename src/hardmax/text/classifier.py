@@ -14,7 +14,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
-    assert_all_finite,
     check_is_fitted,
     check_non_negative,
     column_or_1d,
@@ -29,13 +28,16 @@ from .explanation import Explanation
 from .model_files import load_model, save_model
 from .network import Network, start_from_evidence
 from .recipes import Recipe, recipe_with, words_with
-from .texts import as_texts, warn_of_unknown
+from .texts import as_rows, as_texts, kept_aside, labels_for, warn_of_unknown
 from .trainers import fit_network
 from .training import Rows, logits_and_leaders, temperature_of
 from .vocabulary import Vocabulary
 from .words import Tokeniser
 
-_FEWEST_HELD_OUT = 50
+_LEAST_MASS, _LEAST_MASS_OF_MANY = 5.0, 100.0
+# Tables with fewer entries are trained in double precision, which costs nothing there: which word leads is a discrete
+# choice, and with it documents that are given twice and documents of weight two lead to the same model.
+_SMALL = 100_000
 PADDING = "‹padding›"
 
 
@@ -54,7 +56,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     dim
         Coordinates of a word; two for two classes, else one for each class.
     recipe
-        ``"default"``, or ``"paper"`` for the published model and its training.
+        ``"default"``, ``"paper"`` for the published model and its training, or a
+        :class:`~hardmax.text.recipes.Recipe` of your own.
     ngrams, min_df, max_words
         Words and n-grams of up to so many words that occur in at least ``min_df`` texts (3 for large sets, 1 for
         small); of those the ``max_words`` that tell the classes apart best (chi2).
@@ -63,8 +66,14 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     depth, alpha, learn_alpha, collapse
         Number of layers, the step towards the followed word, whether it is learned, and how much of the way words
         must have gone in the end: :math:`1-(1+\alpha)^{-K}`.
+    learn_matrix
+        Whether the matrix A of the score :math:`\langle A z_i, z_j\rangle` is learned; it stays positive definite.
     masses
         ``"norm"``: a word weighs its length times 1 + log count; ``"count"``: its count.
+    cone, tether
+        For two classes, where words may lie: at most ``cone`` times as far across the decoder's axis as along it, and
+        at most ``tether`` from where their frequencies put them. So leaders are words that speak for a class, and
+        nobody follows a word of the other side; ``math.inf`` lifts either.
     epochs, batch_size, learning_rate, dropout, smoothing, temperature
         Training: by Adam with word dropout, from log odds smoothed by so many documents; ``temperature`` > 0
         trains as softmax.
@@ -95,7 +104,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         dim: int | None = None,
         *,
-        recipe: str = "default",
+        recipe: str | Recipe = "default",
         ngrams: int | None = None,
         min_df: int | None = None,
         max_words: int | None = None,
@@ -106,8 +115,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         depth: int | None = None,
         alpha: float | None = None,
         learn_alpha: bool | None = None,
+        learn_matrix: bool | None = None,
         collapse: float | None = None,
         masses: str | None = None,
+        cone: float | None = None,
+        tether: float | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
@@ -134,8 +146,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.depth = depth
         self.alpha = alpha
         self.learn_alpha = learn_alpha
+        self.learn_matrix = learn_matrix
         self.collapse = collapse
         self.masses = masses
+        self.cone = cone
+        self.tether = tether
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -163,8 +178,14 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         the rows is kept aside for that.
         """
         recipe = recipe_with(self.recipe, self.get_params())
+        # Nobody but the training holds the rows, so that they go as soon as they are split.
+        self._fit_network(self._rows(X, y, sample_weight, recipe), recipe, validation)
+        return self
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, recipe: Recipe) -> Rows:
+        """The documents that there is something to learn from."""
         texts = as_texts(X)
-        labels = _labels(X, y, texts)
+        labels = labels_for(X, y, texts)
         self._forget()
         if texts is None:
             X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
@@ -187,8 +208,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "pass documents of every class",
             )
         self.class_prior_ = np.bincount(rows.labels, rows.weights, len(self.classes_)) / rows.weights.sum()
-        self._fit_network(rows, recipe, validation)
-        return self
+        return rows
 
     def _forget(self) -> None:
         for name in ("vocabulary_", "tokeniser_", "feature_names_in_", "n_features_in_", "columns_"):
@@ -213,7 +233,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"must hold a word that occurs in at least min_df={min_df} of them",
                 "pass more texts or a smaller min_df",
             )
-        return counts
+        return counts.astype(np.float64) if counts.nnz < _SMALL else counts
 
     def _weights(self, counts: sparse.csr_matrix, numbers: np.ndarray, sample_weight: Any) -> np.ndarray:
         weights = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
@@ -234,7 +254,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         assert seed is not None  # noqa: S101 (only a generator has none, and it was drawn from above)
         self.seed_ = seed
         rng = np.random.default_rng([self.seed_, 2**20])
-        aside = _kept_aside(rows.labels, self.validation_fraction if validation is None else 0.0, rng)
+        aside = kept_aside(rows.labels, self.validation_fraction if validation is None else 0.0, rng)
         presence, sizes = class_presence(
             _capped(rows.table), rows.labels, len(self.classes_), np.where(aside, 0.0, rows.weights)
         )
@@ -256,7 +276,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held_out = rows.take(np.flatnonzero(aside)) if aside.any() else None
         if validation is not None:
             held_out = self._judging_rows(validation, recipe)
-        network = self._start(presence, sizes, recipe, rng).to(torch.float32)
+        network = self._start(presence, sizes, recipe, rng)
+        # Words may start near the origin for want of evidence; then their length at the start is no measure.
+        least = _LEAST_MASS if len(self.classes_) == 2 else _LEAST_MASS_OF_MANY
+        network.resting_mass = recipe.resting_share * max(network.mean_mass(training.table, training.weights), least)
+        network = network.to(torch.float64 if training.table.nnz < _SMALL else torch.float32)
         parts = [training, held_out] if held_out is not None else [training]
         kept = Checkpoint(self.checkpoint, fingerprint(parts, recipe, self.seed_) if self.checkpoint else "")
         del rows
@@ -331,12 +355,12 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             least_alpha=recipe.least_alpha,
             depth=recipe.depth,
             norm_masses=recipe.masses == "norm",
-            resting_mass=recipe.resting_mass,
+            raw_factor=torch.zeros(dim, dim, dtype=torch.float64) if recipe.learn_matrix else None,
         )
 
     def _weighed(self, counts: sparse.csr_matrix, recipe: Recipe) -> sparse.csr_matrix:
-        """What the counts weigh, with a padding word where the recipe has one."""
-        table = counts.copy()
+        """What the counts weigh, with a padding word where the recipe has one; ``counts`` itself is used up."""
+        table = counts
         if recipe.cut is not None and hasattr(self, "vocabulary_"):
             missing = np.maximum(recipe.cut - np.asarray(table.sum(axis=1)).ravel(), 0)
             missing[np.diff(table.indptr) == 0] = 0  # a text without a word stays without one
@@ -416,7 +440,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``document`` is a text, or one row of a table; ``names`` may name the table's columns.
         """
         check_is_fitted(self, "network_")
-        table = self._table(_as_rows(document), warn=False)
+        table = self._table(as_rows(document), warn=False)
         if table.shape[0] != 1:
             raise InputError("document", f"{table.shape[0]} rows", "must be one document", "explain them one by one")
         return Explanation.of(
@@ -442,46 +466,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return model
 
 
-def _as_rows(document: Any) -> Any:
-    """One text, or one row of numbers, as a set of documents."""
-    if isinstance(document, str):
-        return [document]
-    if sparse.issparse(document) or hasattr(document, "columns"):
-        return document
-    row = np.asarray(document)
-    return row if row.dtype.kind in "USO" else np.atleast_2d(row)
-
-
 def _counts(X: Any) -> sparse.csr_matrix:
     """A table of our own, each entry once."""
     table = sparse.csr_matrix(X, copy=True)
     table.sum_duplicates()
     return table
-
-
-def _labels(X: Any, y: Any, texts: list[str] | None) -> np.ndarray:
-    if texts is None:
-        return np.empty(0)  # checked together with the table
-    if y is None:
-        raise InputError("y", "None", "must hold a label for each text (requires y)", "pass the labels")
-    labels = column_or_1d(y, warn=True)
-    if len(labels) != len(texts):
-        raise InputError("y", f"{len(labels)} labels", f"must match the {len(texts)} texts", "pass one label per text")
-    assert_all_finite(labels, input_name="y")
-    return np.asarray(labels)
-
-
-def _kept_aside(labels: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
-    """Which rows are kept aside, the same share of each class; none when they would be too few to tell anything."""
-    if isinstance(fraction, bool) or not 0 <= fraction < 1:
-        raise InputError("validation_fraction", repr(fraction), "must be at least 0 and below 1", "pass 0.05")
-    aside = np.zeros(len(labels), dtype=bool)
-    if fraction * len(labels) < _FEWEST_HELD_OUT:
-        return aside
-    for number in np.unique(labels):
-        members = rng.permutation(np.flatnonzero(labels == number))
-        aside[members[: int(fraction * len(members))]] = True
-    return aside
 
 
 def _capped(table: sparse.csr_matrix) -> sparse.csr_matrix:

@@ -33,7 +33,10 @@ def damped(counts: np.ndarray) -> np.ndarray:
     >>> damped(np.array([0.25, 1.0, np.e])).tolist()
     [0.25, 1.0, 2.0]
     """
-    return np.where(counts >= 1, 1 + np.log(np.maximum(counts, 1)), counts)
+    weights = np.array(counts, dtype=np.result_type(counts, np.float32))
+    several = np.flatnonzero(weights > 1)  # few, so the logarithm is taken of these alone
+    weights.flat[several] = 1 + np.log(weights.flat[several])
+    return weights
 
 
 def batch(table: sparse.csr_matrix, rows: np.ndarray | None = None, keep: np.ndarray | None = None) -> Batch:
@@ -71,9 +74,9 @@ def evidence(presence: np.ndarray, sizes: np.ndarray, smoothing: float) -> np.nd
               p_c = \frac{d_c + a q}{n_c + a} \quad\text{(more)}
 
     For two classes the log odds :math:`\log p_1 - \log p_0`, for the second class and, negated, for the first.
-    For more, how far :math:`\log(p_c + \epsilon)` lies above :math:`\log(q + \epsilon)`, where q is the frequency in all
-    classes, and nothing where it lies below: a word points only at the classes that it speaks for, so that each class
-    has leaders of its own. Smoothing towards q keeps small classes from laying claim to every word that they were
+    For more, how far :math:`\log(p_c + \epsilon)` lies above :math:`\log(q + \epsilon)`, where q is the frequency in
+    all classes, and nothing where it lies below: a word points only at the classes that it speaks for, so that each
+    class has leaders of its own. Smoothing towards q keeps small classes from laying claim to every word that they were
     never seen with, and :math:`\epsilon` keeps rare words from shouting.
 
     >>> evidence(np.array([[8.0, 1.0], [2.0, 1.0]]), np.array([10.0, 10.0]), 1.0).round(2).tolist()

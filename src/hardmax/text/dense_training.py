@@ -14,6 +14,7 @@ import torch
 
 from ..progress import Ticker
 from .adam import Adam
+from .bounds import Bounds
 from .losses import losses, winners
 from .recipes import Recipe
 from .softened import Shelf, SideBySide, logits_of
@@ -60,6 +61,9 @@ def train_dense(
         for name, part in parameters.items()
         if name != "raw_alpha" or recipe.learn_alpha
     }
+    one_axis = len(parameters["decoder"]) == 1
+    home = parameters["embedding"].detach().clone()
+    bounds = Bounds(home, recipe.cone if one_axis else math.inf, recipe.tether if one_axis else math.inf)
     moments = Adam.moments_for(learned)
     state = resume({**{name: p.data for name, p in learned.items()}, **moments})
     steps = math.ceil(len(rows.labels) / recipe.batch_size)
@@ -69,7 +73,7 @@ def train_dense(
         while state.epoch < epochs and (patience is None or held_out is None or state.waited < patience):
             rng = np.random.default_rng([seed, state.epoch])
             span = (state.epoch * steps, epochs * steps)
-            record = _epoch(parameters, rows, recipe, resting_mass, adam, rng, span, ticker)
+            record = _epoch(parameters, rows, recipe, resting_mass, adam, bounds, rng, span, ticker)
             state.epoch += 1
             score = float(state.epoch)  # without rows kept aside the last epoch is the best
             if held_out is not None:
@@ -97,6 +101,7 @@ def _epoch(
     recipe: Recipe,
     resting_mass: float,
     adam: Adam,
+    bounds: Bounds,
     rng: np.random.Generator,
     span: tuple[int, int],
     ticker: Ticker,
@@ -116,6 +121,7 @@ def _epoch(
         loss = (losses(logits, labels) * weights).mean()
         loss.backward()  # type: ignore[no-untyped-call]
         adam.step(recipe.learning_rate * (max(_LEAST_RATE, 1 - step / last) if recipe.decay else 1.0))
+        _settle(parameters, bounds)
         step, seen = step + 1, seen + len(some)
         # Numbers stay on the device: asking for them would wait for it at every step.
         total += torch.stack([loss.detach() * len(some), (winners(logits.detach()) == labels).sum()])
@@ -125,6 +131,15 @@ def _epoch(
         ticker.advance(1, note)
     loss_now, right_now = (total / seen).tolist()
     return {"loss": loss_now, "accuracy": right_now}
+
+
+@torch.no_grad()
+def _settle(parameters: dict[str, torch.Tensor], bounds: Bounds) -> None:
+    """All words to where they may lie."""
+    if bounds.any:
+        table = parameters["embedding"]
+        rows = torch.arange(len(table), device=table.device)
+        table.copy_(bounds.kept(table, rows, parameters["decoder"]))
 
 
 def _thinned(documents: SideBySide, dropout: float, chance: torch.Generator) -> SideBySide:

@@ -77,8 +77,12 @@ def course(positions: np.ndarray, starts: np.ndarray, *, alpha: float, depth: in
         choice = _on_the_line(positions[:, 0], starts)
         only = Stage(places, choice, ready=places, onward=places[:0])
         return Course((only,), choice, np.zeros(len(positions), dtype=np.int64))
-    choice = np.empty(len(positions), dtype=np.int64)
-    _choose(positions, starts, places, choice)
+    if positions.shape[1] == 2:
+        choice, sure = _in_the_plane(positions, starts)
+        _choose(positions, starts, np.flatnonzero(~sure), choice)
+    else:
+        choice = np.empty(len(positions), dtype=np.int64)
+        _choose(positions, starts, places, choice)
     follows, decided_at = choice.copy(), np.full(len(positions), -1, dtype=np.int64)
     stages: list[Stage] = []
     for layer in range(depth):
@@ -107,20 +111,57 @@ def course(positions: np.ndarray, starts: np.ndarray, *, alpha: float, depth: in
 
 def _on_the_line(x: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """In one dimension words on the positive side follow the largest, the others the smallest."""
-    follows = np.empty(len(x), dtype=np.int64)
+    sizes = np.diff(starts)
+    largest, smallest = (np.repeat(_extreme(sign * x, starts), sizes) for sign in (1, -1))
+    return np.where(x >= 0, largest, smallest)
+
+
+def _in_the_plane(positions: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Whom words follow in two dimensions, and for which of them that is certain.
+
+    Let A be the word of a document that is farthest along some axis, and :math:`(a_j, p_j)` what word j has more than A
+    along the axis and across it. A query at the angle :math:`\theta` to the axis follows A as long as
+    :math:`a_j\cos\theta + p_j\sin\theta < 0` for all j, that is, while :math:`\tan\theta` lies between the largest
+    :math:`-a_j/p_j` with negative :math:`p_j` and the smallest with positive :math:`p_j`. The same holds for the word
+    farthest back. Where words are spread along the axis, which is the decoder's after training, few are left over.
+    """
+    if len(positions) == 0:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
+    # The axis along which the words of all documents are spread most.
+    square = positions.T @ positions
+    angle = 0.5 * np.arctan2(2 * square[0, 1], square[0, 0] - square[1, 1])
+    axis = np.array([np.cos(angle), np.sin(angle)], dtype=positions.dtype)
+    along, across = positions @ axis, positions @ np.array([-axis[1], axis[0]], dtype=positions.dtype)
     some = np.diff(starts) > 0
-    first = starts[:-1][some]
-    sizes = np.diff(starts)[some]
-    if len(first) == 0:
-        return follows
-    ends = []
-    for sign in (1.0, -1.0):
-        best = np.repeat(np.maximum.reduceat(sign * x, first), sizes)
-        # The first word that reaches the extreme: all others are moved out of the way of the minimum.
-        place = np.where(sign * x == best, np.arange(len(x)), len(x))
-        ends.append(np.repeat(np.minimum.reduceat(place, first), sizes))
-    np.copyto(follows, np.where(x >= 0, ends[0], ends[1]))
-    return follows
+    sizes, first = np.diff(starts)[some], starts[:-1][some]
+    with np.errstate(over="ignore"):  # an infinite slope compares as it should
+        slope = across / np.where(along == 0, 1, along)
+    choice, sure = np.empty(len(along), dtype=np.int64), np.zeros(len(along), dtype=bool)
+    for sign in (1, -1):
+        head = _extreme(sign * along, starts)[some]
+        more = sign * (along - np.repeat(along[head], sizes))
+        aside = sign * (across - np.repeat(across[head], sizes))
+        with np.errstate(over="ignore"):
+            bound = -more / np.where(aside == 0, 1, aside)
+        highest = np.minimum.reduceat(np.where(aside > 0, bound, np.inf), first)
+        lowest = np.maximum.reduceat(np.where(aside < 0, bound, -np.inf), first)
+        side = sign * along > 0
+        inside = (slope < np.repeat(highest, sizes)) & (slope > np.repeat(lowest, sizes))
+        np.copyto(choice, np.repeat(head, sizes), where=side)
+        sure |= side & inside
+    return choice, sure
+
+
+def _extreme(x: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The place of the largest entry of each document, the first of equals; 0 for a document without words."""
+    sizes = np.diff(starts)
+    places = np.zeros(len(sizes), dtype=np.int64)
+    some = np.flatnonzero(sizes)
+    if len(some):
+        best = np.flatnonzero(x == np.repeat(np.maximum.reduceat(x, starts[some]), sizes[some]))
+        # From last to first, so that the first of equals is written last.
+        places[np.searchsorted(starts, best[::-1], side="right") - 1] = best[::-1]
+    return places
 
 
 def _choose(positions: np.ndarray, starts: np.ndarray, asking: np.ndarray, follows: np.ndarray) -> None:

@@ -28,12 +28,11 @@ def save_model(model: LeaderClassifier, path: str | os.PathLike[str]) -> None:
     classes = model.classes_.tolist()
     if not all(isinstance(name, (str, int, float, bool)) for name in classes):
         raise InputError("classes", repr(classes), "must be texts or numbers to be saved", "fit with such labels")
-    arrays = {
-        name: part.to(torch.float32).numpy() for name, part in model.network_.parameters().items() if part.ndim > 0
-    }
+    arrays = {name: _shortest(part.numpy()) for name, part in model.network_.parameters().items() if part.ndim > 0}
     recipe: dict[str, Any] = {
         "recipe": asdict(model.recipe_),
         "raw_alpha": float(model.network_.raw_alpha),
+        "resting_mass": model.network_.resting_mass,
         "classes": classes,
         "class_type": model.classes_.dtype.str if model.classes_.dtype.kind != "O" else "object",
         "prior": model.class_prior_.tolist(),
@@ -68,11 +67,12 @@ def load_model(model: LeaderClassifier, path: str | os.PathLike[str]) -> None:
         embedding=torch.from_numpy(embedding),
         decoder=torch.from_numpy(require(path, arrays, "decoder", (outputs, dim))),
         bias=torch.from_numpy(require(path, arrays, "bias", (outputs,))),
-        raw_alpha=torch.tensor(float(field(path, header, "raw_alpha", float)), dtype=torch.float32),
+        raw_alpha=torch.tensor(float(field(path, header, "raw_alpha", float)), dtype=torch.float64),
         least_alpha=recipe.least_alpha,
         depth=recipe.depth,
         norm_masses=recipe.masses == "norm",
-        resting_mass=recipe.resting_mass,
+        resting_mass=float(field(path, header, "resting_mass", float)),
+        raw_factor=torch.from_numpy(require(path, arrays, "raw_factor", (dim, dim))) if recipe.learn_matrix else None,
     )
     model.classes_ = _classes(path, classes, field(path, header, "class_type", str))
     model.class_prior_ = np.array(field(path, header, "prior", list), dtype=float)
@@ -90,6 +90,12 @@ def load_model(model: LeaderClassifier, path: str | os.PathLike[str]) -> None:
         if field(path, header, "names", list):
             model.feature_names_in_ = np.array(header["names"], dtype=object)
     model._adopt(network, recipe)
+
+
+def _shortest(numbers: np.ndarray) -> np.ndarray:
+    """In single precision where nothing is lost by it, as after training in single precision."""
+    short = numbers.astype(np.float32)
+    return short if np.array_equal(short, numbers) else numbers
 
 
 def _restore_words(

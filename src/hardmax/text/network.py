@@ -16,10 +16,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch.nn.functional import embedding
 
 from .counts import Batch
+from .factors import factor_of
 from .following import Course, after, course
+from .metric import stand_in
 
 _TINY = 1e-12
 
@@ -37,6 +40,8 @@ class Network:
     depth: int
     norm_masses: bool
     resting_mass: float = 0.0
+    raw_factor: torch.Tensor | None = None
+    """Where A is learned: A = R Rᵀ with R from :func:`~hardmax.text.factors.factor_of`; the identity when left out."""
 
     @property
     def alpha(self) -> torch.Tensor:
@@ -50,28 +55,42 @@ class Network:
 
     def parameters(self) -> dict[str, torch.Tensor]:
         """All tensors by name."""
-        return {
+        parts = {
             "embedding": self.embedding,
             "decoder": self.decoder,
             "bias": self.bias,
             "raw_alpha": self.raw_alpha,
         }
+        return parts if self.raw_factor is None else {**parts, "raw_factor": self.raw_factor}
 
     def to(self, dtype: torch.dtype) -> Network:
         """A copy in another precision, without gradients."""
         parts: dict[str, Any] = {name: part.detach().to(dtype, copy=True) for name, part in self.parameters().items()}
         return replace(self, **parts)
 
-    def forward(self, documents: Batch) -> tuple[torch.Tensor, Course]:
-        """Logits (documents, outputs), and who followed whom."""
-        start = embedding(torch.from_numpy(documents.columns), self.embedding)
+    def starts(self, documents: Batch) -> torch.Tensor:
+        """Where the words of the documents start."""
+        return embedding(torch.from_numpy(documents.columns), self.embedding)
+
+    def mean_mass(self, table: sparse.csr_matrix, weights: np.ndarray) -> float:
+        """What documents weigh on average; ``table`` holds what the counts weigh."""
+        each = self.embedding.detach().norm(dim=1).numpy() if self.norm_masses else np.ones(table.shape[1])
+        return float(np.average(table @ each, weights=weights))
+
+    def forward(self, documents: Batch, start: torch.Tensor | None = None) -> tuple[torch.Tensor, Course]:
+        """Logits (documents, outputs), and who followed whom; ``start`` is what :meth:`starts` has said."""
+        if start is None:
+            start = self.starts(documents)
         path = self.course(start.detach().numpy(), documents.starts)
         final = after(start, path, self.alpha, self.depth)
+        factor = None if self.raw_factor is None else factor_of(self.raw_factor)
+        if factor is not None and factor.requires_grad:
+            final = final + stand_in(start, factor, documents, path)
         return self.bias + self._pooled(final, self.masses(start, documents), documents) @ self.decoder.T, path
 
     def shares_and_values(self, documents: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Course]:
         """Logits; the share of each word in its document's mass; what its final position says; who followed whom."""
-        start = embedding(torch.from_numpy(documents.columns), self.embedding)
+        start = self.starts(documents)
         path = self.course(start.numpy(), documents.starts)
         values = after(start, path, self.alpha, self.depth) @ self.decoder.T
         mass, document = self.masses(start, documents), torch.from_numpy(documents.document)
@@ -82,6 +101,8 @@ class Network:
 
     def course(self, start: np.ndarray, starts: np.ndarray) -> Course:
         """Who follows whom."""
+        if self.raw_factor is not None:
+            start = start @ factor_of(self.raw_factor.detach()).numpy()
         return course(start, starts, alpha=float(self.alpha.detach()), depth=self.depth)
 
     def masses(self, start: torch.Tensor, documents: Batch) -> torch.Tensor:

@@ -18,12 +18,15 @@ class Recipe:
     depth: int = 8
     alpha: float = 1.0
     learn_alpha: bool = False
+    learn_matrix: bool = False
+    """Whether the matrix A of the score is learned; the identity otherwise."""
     collapse: float = 0.99
     """How far words must have moved onto their leaders at the end, whatever training does to alpha."""
     masses: str = "norm"
     """What a word weighs in the mean: ``"norm"`` its length times 1 + log count, ``"count"`` its count."""
-    resting_mass: float = 20.0
-    """Mass that stays at the origin, so that a document that says little is near the bias."""
+    resting_share: float = 0.2
+    """Mass that stays at the origin, so that a document that says little is near the bias, as a share of what the
+    training documents weigh on average at the start: large and small data alike rest a part of what they say."""
     start: str = "evidence"
     """Where words start: along smoothed log odds, or at ``"random"``."""
     smoothing: float | None = None
@@ -39,9 +42,15 @@ class Recipe:
     """Train as softmax at this temperature; 0 is hardmax itself."""
     epochs: int | None = None
     """Three, or as many as small data needs for 300 steps (1,000 for more than two classes), when left out."""
-    batch_size: int = 64
+    batch_size: int = 128
     learning_rate: float = 1e-2
     decay: bool = True
+    cone: float = 0.5
+    """How far words may lie across the decoder's axis, as a multiple of how far along it; for two classes."""
+    tether: float = 0.5
+    """How far words may go from where the evidence has put them; for two classes."""
+    momentum: bool = False
+    """Adam as published. Without it only the words of a step move, which saves going through all the others."""
     dropout: float = 0.5
 
     def __post_init__(self) -> None:
@@ -79,6 +88,10 @@ def _between(low: float, high: float, *, above: bool = False, optional: bool = F
     return holds
 
 
+def _bound(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+
+
 _RULES: dict[str, tuple[Any, str, str]] = {
     "dim": (_whole(1, True), "must be a positive whole number or None", "pass for example dim=2"),
     "depth": (_whole(1), "must be a positive whole number", "pass for example depth=8"),
@@ -95,6 +108,9 @@ _RULES: dict[str, tuple[Any, str, str]] = {
     "min_df": (_whole(1, True), "must be a positive whole number or None", "pass for example min_df=3"),
     "max_words": (_whole(1, True), "must be a positive whole number or None", "pass for example max_words=12000"),
     "cut": (_whole(1, True), "must be a positive whole number or None", "pass for example cut=128"),
+    "resting_share": (_between(0, math.inf), "must be 0 or a positive number", "pass for example 0.2"),
+    "cone": (_bound, "must be 0 or a positive number, or infinite for none", "pass for example cone=0.5"),
+    "tether": (_bound, "must be 0 or a positive number, or infinite for none", "pass for example tether=0.5"),
     "temperature": (_between(0, math.inf), "must be 0 or a positive number", "pass 0 for hardmax"),
     "epochs": (_whole(1, True), "must be a positive whole number or None", "pass for example epochs=3"),
     "batch_size": (_whole(1), "must be a positive whole number", "pass for example batch_size=64"),
@@ -110,7 +126,7 @@ RECIPES = {
         learn_alpha=True,
         collapse=0.0,
         masses="count",
-        resting_mass=0.0,
+        resting_share=0.0,
         start="random",
         noise=1.0,
         ngrams=1,
@@ -118,8 +134,12 @@ RECIPES = {
         cut=128,
         temperature=1e-3,
         epochs=100,
+        batch_size=64,
         learning_rate=1e-3,
         decay=False,
+        cone=math.inf,
+        tether=math.inf,
+        momentum=True,
         dropout=0.0,
     ),
 }
@@ -132,16 +152,17 @@ _WORDS_OF: dict[str, dict[str, Any]] = {
 }
 
 
-def words_with(name: str, changes: dict[str, Any]) -> dict[str, Any]:
-    """How the recipe called ``name`` cuts texts into words, with every change that is not None."""
-    return {**_WORDS_OF[name], **{key: value for key, value in changes.items() if value is not None}}
+def words_with(base: str | Recipe, changes: dict[str, Any]) -> dict[str, Any]:
+    """How a recipe cuts texts into words, with every change that is not None; one of your own does it as ours."""
+    own = {} if isinstance(base, Recipe) else _WORDS_OF[base]
+    return {**own, **{key: value for key, value in changes.items() if value is not None}}
 
 
-def recipe_with(name: str, changes: dict[str, Any]) -> Recipe:
-    """The recipe called ``name``, with every change that is not None."""
-    if name not in RECIPES:
-        raise InputError("recipe", repr(name), "is no recipe", f"pass one of {', '.join(map(repr, RECIPES))}")
+def recipe_with(base: str | Recipe, changes: dict[str, Any]) -> Recipe:
+    """A recipe, or the one of this name, with every change that is not None."""
+    if not isinstance(base, Recipe):
+        if base not in RECIPES:
+            raise InputError("recipe", repr(base), "is no recipe", f"pass one of {', '.join(map(repr, RECIPES))}")
+        base = RECIPES[base]
     known = {field.name for field in fields(Recipe)}
-    return replace(
-        RECIPES[name], **{key: value for key, value in changes.items() if value is not None and key in known}
-    )
+    return replace(base, **{key: value for key, value in changes.items() if value is not None and key in known})

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from .factors import factor_of
+
 _TINY = 1e-12
 _NEVER = -1e30
 
@@ -94,7 +96,13 @@ def logits_of(
     mass = documents.counts.to(table.dtype)
     words = table.index_select(0, documents.columns.reshape(-1)).view(*mass.shape, table.shape[1])
     alpha = least_alpha + parameters["raw_alpha"].exp()
-    final = settled(words, mass, alpha, depth=depth, temperature=temperature)
+    if "raw_factor" in parameters:
+        # Layers mix positions linearly, so with A = R Rᵀ they run on z R as they do on z without it.
+        factor = factor_of(parameters["raw_factor"])
+        final = settled(words @ factor, mass, alpha, depth=depth, temperature=temperature)
+        final = torch.linalg.solve_triangular(factor, final, upper=False, left=False)
+    else:
+        final = settled(words, mass, alpha, depth=depth, temperature=temperature)
     if norm_masses:
         mass = mass * (words.square().sum(dim=2) + _TINY).sqrt()
     total = (resting_mass + mass.sum(dim=1)).clamp_min(_TINY)

@@ -13,9 +13,9 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from ..progress import Ticker
-from .adam import Adam
 from .counts import batch
 from .losses import losses, winners
+from .moving import Mover
 from .network import Network
 from .recipes import Recipe
 from .states import State
@@ -64,18 +64,17 @@ def train(
     ``resume`` may fill the tensors it is given (parameters and the optimiser's moments) with those of an earlier
     run; ``keep`` is called after every epoch.
     """
-    learned = [name for name in network.parameters() if name != "raw_alpha" or recipe.learn_alpha]
-    parameters = {name: network.parameters()[name].requires_grad_(True) for name in learned}
-    moments = Adam.moments_for(parameters)
-    state = resume({**{name: p.data for name, p in parameters.items()}, **moments})
+    mover = Mover(network, recipe)
+    state = resume(mover.tensors)
     epochs = number_of_epochs(recipe, len(rows.labels), len(network.bias))
     steps = math.ceil(len(rows.labels) / recipe.batch_size)
-    adam = Adam(parameters, moments, state.epoch * steps)
+    mover.begin(state.epoch * steps)
     with Ticker("training", epochs * steps, progress=progress) as ticker:
         ticker.advance(state.epoch * steps)
         while state.epoch < epochs and (patience is None or held_out is None or state.waited < patience):
             rng = np.random.default_rng([seed, state.epoch])
-            record = _epoch(network, rows, recipe, adam, rng, (state.epoch * steps, epochs * steps), ticker)
+            record = _epoch(network, rows, recipe, mover, rng, (state.epoch * steps, epochs * steps), ticker)
+            mover.settle()
             state.epoch += 1
             score = margin = 0.0  # without rows kept aside the last epoch is the best
             if held_out is not None:
@@ -85,13 +84,13 @@ def train(
                 # by more than the standard error of their accuracy.
                 margin = math.sqrt(score * (1 - score) / len(held_out.labels))
             if score >= state.best_score - margin:
-                state.best = {name: p.detach().clone() for name, p in parameters.items()}
+                state.best = {name: p.detach().clone() for name, p in mover.parameters.items()}
                 state.best_score, state.waited = max(score, state.best_score), 0
             else:
                 state.waited += 1
             state.history.append({"epoch": state.epoch, **record})
-            keep({**{name: p.detach() for name, p in parameters.items()}, **moments}, state)
-    for name, parameter in parameters.items():
+            keep(mover.tensors, state)
+    for name, parameter in mover.parameters.items():
         parameter.requires_grad_(False).copy_(state.best[name])
     return state
 
@@ -100,7 +99,7 @@ def _epoch(
     network: Network,
     rows: Rows,
     recipe: Recipe,
-    adam: Adam,
+    mover: Mover,
     rng: np.random.Generator,
     span: tuple[int, int],
     ticker: Ticker,
@@ -113,11 +112,13 @@ def _epoch(
         some = order[begin : begin + recipe.batch_size]
         part = rows.table[some]
         documents = batch(part, keep=_survivors(part, recipe.dropout, rng))
-        logits, course = network.forward(documents)
+        start = mover.watch(network.starts(documents))
+        logits, course = network.forward(documents, start)
         labels = torch.from_numpy(rows.labels[some])
         loss = (losses(logits, labels) * torch.from_numpy(rows.weights[some]).to(logits.dtype)).mean()
         loss.backward()  # type: ignore[no-untyped-call]
-        adam.step(recipe.learning_rate * (max(_LEAST_RATE, 1 - step / last) if recipe.decay else 1.0))
+        rate = recipe.learning_rate * (max(_LEAST_RATE, 1 - step / last) if recipe.decay else 1.0)
+        mover.step(rate, torch.from_numpy(documents.columns), start)
         step, seen = step + 1, seen + len(some)
         total["loss"] += float(loss.detach()) * len(some)
         total["accuracy"] += float((winners(logits.detach()) == labels).sum())

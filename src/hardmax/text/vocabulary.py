@@ -80,10 +80,12 @@ class Vocabulary:
             codes = _codes(previous, flat, starts, len(known))
             # A gram in min_df texts occurs at least min_df times: one cheap cut before the texts are counted.
             where, unique = pd.factorize(codes)
+            del codes
             enough = (np.bincount(where, minlength=len(unique)) >= min_df) & (unique >= 0)
             grams = np.full(len(unique), -1, dtype=np.int32)
             grams[enough] = np.arange(enough.sum())
             previous = grams[where]
+            del where
             table = _table(previous, starts, int(enough.sum()))
             frequent = _frequency(table) >= min_df
             unique = unique[enough][frequent]
@@ -194,9 +196,12 @@ def _codes(previous: np.ndarray, flat: np.ndarray, starts: np.ndarray, base: int
     ``previous[i]`` is the shorter gram that ends at place i, so the longer one at i is ``previous[i-1]`` and the
     word at i; at the first place of a text there is none.
     """
+    # In place, because with millions of words every array of long numbers tells.
     codes = np.full(len(flat), -1, dtype=np.int64)
-    known = (previous[:-1] >= 0) & (flat[1:] >= 0)
-    codes[1:][known] = previous[:-1][known].astype(np.int64) * base + flat[1:][known]
+    longer = codes[1:]
+    np.multiply(previous[:-1], np.int64(base), out=longer)
+    longer += flat[1:]
+    longer[(previous[:-1] < 0) | (flat[1:] < 0)] = -1
     codes[starts[:-1][starts[:-1] < len(flat)]] = -1
     return codes
 
@@ -204,7 +209,10 @@ def _codes(previous: np.ndarray, flat: np.ndarray, starts: np.ndarray, base: int
 def _table(flat: np.ndarray, starts: np.ndarray, width: int) -> sparse.csr_matrix:
     """Counts of numbers in each text; -1 is left out."""
     known = flat >= 0
-    ends = np.concatenate([[0], np.cumsum(known)])[starts]
+    before = np.zeros(len(flat) + 1, dtype=np.int32 if len(flat) < 2**31 else np.int64)
+    np.cumsum(known, out=before[1:])
+    ends = before[starts]
+    del before
     data = np.ones(int(known.sum()), dtype=np.float32)
     table = sparse.csr_matrix((data, flat[known].astype(np.int32), ends), shape=(len(starts) - 1, width))
     table.sum_duplicates()

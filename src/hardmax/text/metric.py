@@ -1,0 +1,38 @@
+r"""A learned matrix A in the score :math:`\langle A z_i, z_j\rangle`, positive definite whatever training does.
+
+.. math:: A = R R^\top, \qquad R \text{ lower triangular with the diagonal } e^{r_{kk}}.
+
+Layers mix positions linearly, so they run with A exactly as without it on :math:`z R`: A adds nothing to what layers
+can do, only to which length of a word counts in its mass.
+
+Whom a word follows is a discrete choice, so the loss has no gradient in A. Training takes that of a stand-in: each word
+at the mean of its document's leaders, weighted by :math:`\mathrm{softmax}_l \langle A z_i, z_l\rangle`, added in such a
+way that values stay as they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from .counts import Batch
+from .following import Course
+
+
+def stand_in(start: torch.Tensor, factor: torch.Tensor, documents: Batch, path: Course) -> torch.Tensor:
+    """Nothing, with a gradient in the factor: that of softmax attention to the leaders of each document."""
+    leaders = np.flatnonzero(path.leaders)
+    first = np.searchsorted(leaders, documents.starts)
+    number = np.diff(first)[documents.document]
+    word = np.repeat(np.arange(len(documents.columns)), number)
+    within = np.arange(len(word)) - np.repeat(np.cumsum(number) - number, number)
+    place = torch.from_numpy(leaders[np.repeat(first[:-1][documents.document], number) + within])
+    asking = torch.from_numpy(word)
+    points = start.detach()
+    seen = points @ factor
+    scores = (seen[asking] * seen[place]).sum(dim=1)
+    top = torch.full((len(points),), -torch.inf, dtype=scores.dtype).scatter_reduce(0, asking, scores.detach(), "amax")
+    powers = (scores - top[asking]).exp()
+    total = torch.zeros_like(top).index_add(0, asking, powers)
+    mean = torch.zeros_like(points).index_add(0, asking, (powers / total[asking])[:, None] * points[place])
+    return mean - mean.detach()
