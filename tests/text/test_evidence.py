@@ -15,8 +15,8 @@ def test_a_small_class_lays_no_claim_to_words_it_was_not_seen_with() -> None:
     found = evidence(presence, np.array([1000.0, 800.0, 2.0]), 2.0)
     assert found[2, 0] == 0
     assert found[2, 1] == 0
-    assert found[0, 0] > 0.5
-    assert found[1, 1] > 0.5
+    assert found[0, 0] > 0.4
+    assert found[1, 1] > 0.4
     assert found[0, 1] == 0
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 _LEAST_EXPECTED = 1e-9
-_RARE = 0.02
+_RARE = 0.05
 """The share of documents below which a word counts as rare, where there are several classes."""
 
 
