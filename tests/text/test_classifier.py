@@ -40,7 +40,7 @@ def test_learns_opinions_with_few_leaders(model: LeaderClassifier) -> None:
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_learns_topics_in_any_dimension(dim: int) -> None:
     texts, names = topics(240)
-    fitted = LeaderClassifier(dim=dim, random_state=1).fit(texts, names)
+    fitted = LeaderClassifier(dim=dim, batch_size=64, random_state=1).fit(texts, names)
     fresh, truth = topics(90, seed=2)
     assert fitted.score(fresh, truth) > (0.9 if dim > 1 else 0.5)
     assert fitted.predict_proba(fresh).sum(axis=1) == pytest.approx(1)

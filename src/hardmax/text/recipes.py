@@ -47,7 +47,7 @@ class Recipe:
     decay: bool = True
     cone: float = 0.5
     """How far words may lie across the decoder's axis, as a multiple of how far along it; for two classes."""
-    tether: float = 0.5
+    tether: float = 0.4
     """How far words may go from where the evidence has put them; for two classes."""
     momentum: bool = False
     """Adam as published. Without it only the words of a step move, which saves going through all the others."""
