@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import hardmax as hm
 from hardmax.text import LeaderClassifier
 from hardmax.text.counts import Batch
+from hardmax.text.factors import factor_of
 from hardmax.text.following import after
-from hardmax.text.metric import factor_of, stand_in
+from hardmax.text.metric import stand_in
 from hardmax.text.network import Network
 from made_up_texts import opinions
 

@@ -55,7 +55,7 @@ def train_model(
     last = model.history_[-1]
     typer.echo(
         f"Trained on {len(training.texts):,} documents ({training.source}): {len(model.words()):,} words, "
-        f"{model.n_iter_} epochs, loss {last['loss']:.3f}, {last['leaders']:.2f} leaders a document in training."
+        f"{model.n_iter_} epochs, loss {last['loss']:.3f} and accuracy {last['accuracy']:.3f} in training."
     )
     if test.texts:
         with warnings.catch_warnings():

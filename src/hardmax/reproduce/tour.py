@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from . import clustering_stops as clustering
 from . import interpolation_stops as interpolation
 from . import meanfield_stops as meanfield
+from . import sentiment_stops as sentiment
 from .report import Report, Section
 
 _LEAD = (
@@ -24,6 +25,7 @@ hardmax simulate --limit --figure limit.png       # 200 random tokens at infinit
 hardmax simulate your-points.csv                  # your own tokens, one per line
 hardmax simulate --depth 20 --animate run.gif     # a film, layer by layer
 hardmax reproduce clustering                      # the figures of the paper and a table
+hardmax sentiment explain "A dull plot, saved by a wonderful cast."
 hardmax meanfield --beta 10,100 --figure w2.png   # tokens on the sphere at low temperature
 
 import hardmax as hm
@@ -47,6 +49,7 @@ STOPS: tuple[Stop, ...] = (
     Stop("A late leader, and tokens that end on a face", clustering.show_ties),
     Stop("From softmax to hardmax", clustering.show_softmax),
     Stop("The theorem, tried on random systems", clustering.show_facts),
+    Stop("Why a review is good or bad", sentiment.show_reasons),
     Stop("A data set compiled into a transformer", interpolation.show_compilation),
     Stop("Three phases at low temperature", meanfield.show_three_phases),
 )

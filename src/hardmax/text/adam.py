@@ -59,7 +59,10 @@ class Adam:
             square.mul_(_BETA_2).addcmul_(gradient, gradient, value=1 - _BETA_2)
             # The gradient is of no use any more, so its memory takes the denominator. By NumPy, because most words
             # of a large vocabulary have had no gradient yet, and torch takes five times as long for the root of 0.
-            np.sqrt(square.numpy(), out=gradient.numpy())
+            if square.device.type == "cpu":
+                np.sqrt(square.numpy(), out=gradient.numpy())
+            else:
+                torch.sqrt(square, out=gradient)
             gradient.add_(_EPSILON * scale)
             parameter.addcdiv_(mean, gradient, value=-rate * scale / (1 - _BETA_1**self._steps))
             parameter.grad = None

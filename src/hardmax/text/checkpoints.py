@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import numpy as np
 import torch
 
 from ..errors import FileError
+from .recipes import Recipe
 from .saving import field, read, require, write
-from .training import State
+from .states import State
+from .training import Rows
 
 _KIND = "training checkpoint"
 
@@ -52,8 +55,8 @@ class Checkpoint:
         """Write everything down."""
         if self._path is None:
             return
-        arrays: dict[str, np.ndarray] = {f"now.{name}": part.numpy() for name, part in tensors.items()}
-        arrays |= {f"best.{name}": part.numpy() for name, part in state.best.items()}
+        arrays: dict[str, np.ndarray] = {f"now.{name}": part.cpu().numpy() for name, part in tensors.items()}
+        arrays |= {f"best.{name}": part.cpu().numpy() for name, part in state.best.items()}
         recipe = {
             "fingerprint": self._fingerprint,
             "epoch": state.epoch,
@@ -62,3 +65,12 @@ class Checkpoint:
             "history": state.history,
         }
         write(self._path, _KIND, recipe, arrays)
+
+
+def fingerprint(parts: list[Rows], recipe: Recipe, seed: int) -> str:
+    """What must be the same for a checkpoint to be taken up again."""
+    digest = hashlib.blake2b(repr((recipe, seed, [rows.table.shape for rows in parts])).encode(), digest_size=16)
+    for rows in parts:
+        for part in (rows.table.data, rows.table.indices, rows.table.indptr, rows.labels, rows.weights):
+            digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from typing import Any
 
@@ -15,7 +14,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
-    assert_all_finite,
     check_is_fitted,
     check_non_negative,
     column_or_1d,
@@ -25,18 +23,19 @@ from sklearn.utils.validation import (
 from ..distributed import ALONE, Processes
 from ..errors import InputError
 from ..randomness import seeded
-from .checkpoints import Checkpoint
+from .checkpoints import Checkpoint, fingerprint
 from .counts import chi2, class_presence, damped, evidence
 from .explanation import Explanation
 from .model_files import load_model, save_model
 from .network import Network, start_from_evidence
-from .recipes import Recipe, recipe_with
-from .texts import as_texts, warn_of_unknown
-from .training import Rows, State, logits_and_leaders, temperature_of, train
+from .recipes import Recipe, recipe_with, words_with
+from .states import State
+from .texts import as_rows, as_texts, kept_aside, labels_for, warn_of_unknown
+from .trainers import fit_network
+from .training import Rows, logits_and_leaders, temperature_of
 from .vocabulary import Vocabulary
 from .words import Tokeniser
 
-_FEWEST_HELD_OUT = 50
 _LEAST_MASS, _LEAST_MASS_OF_MANY = 5.0, 100.0
 # Tables with fewer entries are trained in double precision, which costs nothing there: which word leads is a discrete
 # choice, and with it documents that are given twice and documents of weight two lead to the same model.
@@ -89,6 +88,9 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A whole number, a generator or None.
     checkpoint
         A file that holds the training after every epoch; a fit that was interrupted goes on from there.
+    device
+        Where to train, for example ``"cuda"``: documents side by side in dense arrays, meant for ``recipe="paper"``.
+        Without it: on sparse rows. Answers are always given on the CPU.
     processes
         The processes that share the training, see :func:`hardmax.processes`. All must be given the same documents;
         each does its part of every batch, and all end with the same model.
@@ -112,7 +114,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         min_df: int | None = None,
         max_words: int | None = None,
         token_pattern: str | None = None,
-        lowercase: bool = True,
+        lowercase: bool | None = None,
         stop_words: Any = None,
         lemmas: str | None = None,
         depth: int | None = None,
@@ -134,6 +136,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         patience: int | None = None,
         random_state: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        device: str | None = None,
         processes: Processes | None = None,
         progress: bool | None = None,
     ) -> None:
@@ -165,6 +168,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.patience = patience
         self.random_state = random_state
         self.checkpoint = checkpoint
+        self.device = device
         self.processes = processes
         self.progress = progress
 
@@ -174,17 +178,21 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.positive_only = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LeaderClassifier:
-        """Learn from texts, or from a table of non-negative counts (dense, sparse or a DataFrame), and labels."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, validation: Any = None) -> LeaderClassifier:
+        """Learn from texts, or from a table of non-negative counts (dense, sparse or a DataFrame), and labels.
+
+        ``validation`` may give other documents and their labels, ``(X, y)``, to judge every epoch on; else a share of
+        the rows is kept aside for that.
+        """
         recipe = recipe_with(self.recipe, self.get_params())
         # Nobody but the training holds the rows, so that they go as soon as they are split.
-        self._fit_network(self._rows(X, y, sample_weight, recipe), recipe)
+        self._fit_network(self._rows(X, y, sample_weight, recipe), recipe, validation)
         return self
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, recipe: Recipe) -> Rows:
         """The documents that there is something to learn from."""
         texts = as_texts(X)
-        labels = _labels(X, y, texts)
+        labels = labels_for(X, y, texts)
         self._forget()
         if texts is None:
             X, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
@@ -215,7 +223,14 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 delattr(self, name)
 
     def _learn_words(self, texts: list[str], recipe: Recipe) -> sparse.csr_matrix:
-        self.tokeniser_ = Tokeniser(self.token_pattern, self.lowercase, self.stop_words, self.lemmas, recipe.cut)
+        wanted = {
+            "pattern": self.token_pattern,
+            "lowercase": self.lowercase,
+            "stop_words": self.stop_words,
+            "lemmas": self.lemmas,
+            "cut": recipe.cut,
+        }
+        self.tokeniser_ = Tokeniser(**words_with(self.recipe, wanted))
         min_df = recipe.min_df or (1 if len(texts) < 200 else 2 if len(texts) < 2000 else 3)
         self.vocabulary_, counts = Vocabulary.learn(texts, self.tokeniser_, ngrams=recipe.ngrams, min_df=min_df)
         if len(self.vocabulary_) == 0:
@@ -236,7 +251,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             weights = weights * of_class[numbers]
         return np.asarray(weights)
 
-    def _fit_network(self, rows: Rows, recipe: Recipe) -> None:
+    def _fit_network(self, rows: Rows, recipe: Recipe, validation: Any) -> None:
         state = self.random_state
         if isinstance(state, np.random.RandomState):
             state = int(state.randint(2**31))
@@ -247,7 +262,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         assert seed is not None  # noqa: S101 (only a generator has none, and it was drawn from above)
         self.seed_ = ranks.counts(seed)[0]  # that of the first process, where each has drawn its own
         rng = np.random.default_rng([self.seed_, 2**20])
-        aside = _kept_aside(rows.labels, self.validation_fraction, rng)
+        aside = kept_aside(rows.labels, self.validation_fraction if validation is None else 0.0, rng)
         presence, sizes = class_presence(
             _capped(rows.table), rows.labels, len(self.classes_), np.where(aside, 0.0, rows.weights)
         )
@@ -267,18 +282,22 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows.weights = rows.weights / rows.weights.mean()
         training = rows.take(np.flatnonzero(~aside))
         held_out = rows.take(np.flatnonzero(aside)) if aside.any() else None
+        if validation is not None:
+            held_out = self._judging_rows(validation, recipe)
         network = self._start(presence, sizes, recipe, rng)
         # Words may start near the origin for want of evidence; then their length at the start is no measure.
         least = _LEAST_MASS if len(self.classes_) == 2 else _LEAST_MASS_OF_MANY
         network.resting_mass = recipe.resting_share * max(network.mean_mass(training.table, training.weights), least)
         network = network.to(torch.float64 if training.table.nnz < _SMALL else torch.float32)
-        kept = Checkpoint(self.checkpoint, _fingerprint(rows, recipe, self.seed_) if self.checkpoint else "")
+        parts = [training, held_out] if held_out is not None else [training]
+        kept = Checkpoint(self.checkpoint, fingerprint(parts, recipe, self.seed_) if self.checkpoint else "")
         del rows
-        done = train(
+        done = fit_network(
             network,
             training,
             held_out,
             recipe,
+            device=self.device,
             seed=self.seed_,
             patience=self.patience,
             progress=self.progress if ranks.first else False,
@@ -296,6 +315,25 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             network.decoder /= self.temperature_
             network.bias /= self.temperature_
         self._adopt(network, recipe)
+
+    def _judging_rows(self, validation: Any, recipe: Recipe) -> Rows:
+        """Documents that were given to judge the epochs on."""
+        X, y = validation
+        table, labels = self._weighed_table(X, recipe), column_or_1d(y)
+        if len(labels) != table.shape[0]:
+            raise InputError(
+                "validation",
+                f"{len(labels)} labels",
+                f"must match the {table.shape[0]} documents",
+                "pass one label for each",
+            )
+        strange = np.setdiff1d(labels, self.classes_)
+        if len(strange):
+            raise InputError(
+                "validation", repr(strange[0]), "must be a class of the training labels", "leave such documents out"
+            )
+        rows = Rows(table, np.searchsorted(self.classes_, labels), np.ones(len(labels)))
+        return rows.take(np.flatnonzero(np.diff(table.indptr) > 0))
 
     def _adopt(self, network: Network, recipe: Recipe) -> None:
         """Predict with this network, in double precision."""
@@ -326,7 +364,6 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             least_alpha=recipe.least_alpha,
             depth=recipe.depth,
             norm_masses=recipe.masses == "norm",
-            temperature=recipe.temperature,
             raw_factor=torch.zeros(dim, dim, dtype=torch.float64) if recipe.learn_matrix else None,
         )
 
@@ -344,6 +381,12 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _table(self, X: Any, *, warn: bool = True) -> sparse.csr_matrix:
         check_is_fitted(self, "network_")
+        table = self._weighed_table(X, self.recipe_)
+        if warn and hasattr(self, "vocabulary_"):
+            warn_of_unknown(table)
+        return table
+
+    def _weighed_table(self, X: Any, recipe: Recipe) -> sparse.csr_matrix:
         texts = as_texts(X)
         if (texts is None) == hasattr(self, "vocabulary_"):
             learned, got = ("texts", "a table") if texts is None else ("a table of counts", "texts")
@@ -351,11 +394,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if texts is None:
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
             check_non_negative(X, type(self).__name__)
-            return self._weighed(_counts(X)[:, self.columns_], self.recipe_)
-        table = self._weighed(self.vocabulary_.count(texts, self.tokeniser_).astype(np.float64), self.recipe_)
-        if warn:
-            warn_of_unknown(table)
-        return table
+            return self._weighed(_counts(X)[:, self.columns_], recipe)
+        return self._weighed(self.vocabulary_.count(texts, self.tokeniser_).astype(np.float64), recipe)
 
     def _logits(self, table: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
         logits, leaders = logits_and_leaders(self.network_, table)
@@ -409,7 +449,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``document`` is a text, or one row of a table; ``names`` may name the table's columns.
         """
         check_is_fitted(self, "network_")
-        table = self._table(_as_rows(document), warn=False)
+        table = self._table(as_rows(document), warn=False)
         if table.shape[0] != 1:
             raise InputError("document", f"{table.shape[0]} rows", "must be one document", "explain them one by one")
         return Explanation.of(
@@ -435,46 +475,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return model
 
 
-def _as_rows(document: Any) -> Any:
-    """One text, or one row of numbers, as a set of documents."""
-    if isinstance(document, str):
-        return [document]
-    if sparse.issparse(document) or hasattr(document, "columns"):
-        return document
-    row = np.asarray(document)
-    return row if row.dtype.kind in "USO" else np.atleast_2d(row)
-
-
 def _counts(X: Any) -> sparse.csr_matrix:
     """A table of our own, each entry once."""
     table = sparse.csr_matrix(X, copy=True)
     table.sum_duplicates()
     return table
-
-
-def _labels(X: Any, y: Any, texts: list[str] | None) -> np.ndarray:
-    if texts is None:
-        return np.empty(0)  # checked together with the table
-    if y is None:
-        raise InputError("y", "None", "must hold a label for each text (requires y)", "pass the labels")
-    labels = column_or_1d(y, warn=True)
-    if len(labels) != len(texts):
-        raise InputError("y", f"{len(labels)} labels", f"must match the {len(texts)} texts", "pass one label per text")
-    assert_all_finite(labels, input_name="y")
-    return np.asarray(labels)
-
-
-def _kept_aside(labels: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
-    """Which rows are kept aside, the same share of each class; none when they would be too few to tell anything."""
-    if isinstance(fraction, bool) or not 0 <= fraction < 1:
-        raise InputError("validation_fraction", repr(fraction), "must be at least 0 and below 1", "pass 0.05")
-    aside = np.zeros(len(labels), dtype=bool)
-    if fraction * len(labels) < _FEWEST_HELD_OUT:
-        return aside
-    for number in np.unique(labels):
-        members = rng.permutation(np.flatnonzero(labels == number))
-        aside[members[: int(fraction * len(members))]] = True
-    return aside
 
 
 def _capped(table: sparse.csr_matrix) -> sparse.csr_matrix:
@@ -484,11 +489,3 @@ def _capped(table: sparse.csr_matrix) -> sparse.csr_matrix:
 
 def _keep_nothing(tensors: dict[str, torch.Tensor], state: State) -> None:
     """The first process writes the checkpoint."""
-
-
-def _fingerprint(rows: Rows, recipe: Recipe, seed: int) -> str:
-    """What must be the same for a checkpoint to be taken up again."""
-    digest = hashlib.blake2b(repr((recipe, seed, rows.table.shape)).encode(), digest_size=16)
-    for part in (rows.table.data, rows.table.indices, rows.table.indptr, rows.labels, rows.weights):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()

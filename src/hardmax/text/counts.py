@@ -8,6 +8,8 @@ import numpy as np
 from scipy import sparse
 
 _LEAST_EXPECTED = 1e-9
+_RARE = 0.05
+"""The share of documents below which a word counts as rare, where there are several classes."""
 
 
 @dataclass(frozen=True)
@@ -76,16 +78,21 @@ def chi2(presence: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 def evidence(presence: np.ndarray, sizes: np.ndarray, smoothing: float) -> np.ndarray:
     r"""What each column says for each class, shape (classes, columns), from smoothed frequencies.
 
-    .. math:: p_c = \frac{d_c + a}{n_c + 2a}
+    .. math:: p_c = \frac{d_c + a}{n_c + 2a} \quad\text{(two classes)}, \qquad
+              p_c = \frac{d_c + a q}{n_c + a} \quad\text{(more)}
 
     For two classes the log odds :math:`\log p_1 - \log p_0`, for the second class and, negated, for the first.
-    For more, how far :math:`\log p_c` lies above its mean over the classes, and nothing where it lies below: a word
-    points only at the classes that it speaks for, so that each class has leaders of its own.
+    For more, how far :math:`\log(p_c + \epsilon)` lies above :math:`\log(q + \epsilon)`, where q is the frequency in
+    all classes, and nothing where it lies below: a word points only at the classes that it speaks for, so that each
+    class has leaders of its own. Smoothing towards q keeps small classes from laying claim to every word that they were
+    never seen with, and :math:`\epsilon` keeps rare words from shouting.
 
     >>> evidence(np.array([[8.0, 1.0], [2.0, 1.0]]), np.array([10.0, 10.0]), 1.0).round(2).tolist()
     [[1.1, 0.0], [-1.1, 0.0]]
     """
-    logs = np.log((presence + smoothing) / (sizes + 2 * smoothing)[:, None])
-    if len(logs) == 2:
+    if len(sizes) == 2:
+        logs = np.log((presence + smoothing) / (sizes + 2 * smoothing)[:, None])
         return np.asarray(np.stack([logs[0] - logs[1], logs[1] - logs[0]]))
-    return np.asarray(np.maximum(logs - logs.mean(axis=0), 0.0))
+    everywhere = presence.sum(axis=0) / sizes.sum()
+    frequency = (presence + smoothing * everywhere) / (sizes + smoothing)[:, None]
+    return np.asarray(np.maximum(np.log((frequency + _RARE) / (everywhere + _RARE)), 0.0))

@@ -19,15 +19,6 @@ from .counts import Batch
 from .following import Course
 
 
-def factor_of(raw: torch.Tensor) -> torch.Tensor:
-    """The factor R of A = R Rᵀ.
-
-    >>> factor_of(torch.zeros(2, 2)).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    return torch.tril(raw, -1) + torch.diag(raw.diagonal().exp())
-
-
 def stand_in(start: torch.Tensor, factor: torch.Tensor, documents: Batch, path: Course) -> torch.Tensor:
     """Nothing, with a gradient in the factor: that of softmax attention to the leaders of each document."""
     leaders = np.flatnonzero(path.leaders)

@@ -72,7 +72,6 @@ def load_model(model: LeaderClassifier, path: str | os.PathLike[str]) -> None:
         depth=recipe.depth,
         norm_masses=recipe.masses == "norm",
         resting_mass=float(field(path, header, "resting_mass", float)),
-        temperature=recipe.temperature,
         raw_factor=torch.from_numpy(require(path, arrays, "raw_factor", (dim, dim))) if recipe.learn_matrix else None,
     )
     model.classes_ = _classes(path, classes, field(path, header, "class_type", str))

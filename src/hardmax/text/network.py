@@ -20,9 +20,9 @@ from scipy import sparse
 from torch.nn.functional import embedding
 
 from .counts import Batch
+from .factors import factor_of
 from .following import Course, after, course
-from .metric import factor_of, stand_in
-from .softened import softened
+from .metric import stand_in
 
 _TINY = 1e-12
 
@@ -40,10 +40,8 @@ class Network:
     depth: int
     norm_masses: bool
     resting_mass: float = 0.0
-    temperature: float = 0.0
-    """Gradients as of softmax attention at this temperature while training; 0 is hardmax itself."""
     raw_factor: torch.Tensor | None = None
-    """Where A is learned: A = R Rᵀ with R from :func:`~hardmax.text.metric.factor_of`; the identity when left out."""
+    """Where A is learned: A = R Rᵀ with R from :func:`~hardmax.text.factors.factor_of`; the identity when left out."""
 
     @property
     def alpha(self) -> torch.Tensor:
@@ -84,16 +82,10 @@ class Network:
         if start is None:
             start = self.starts(documents)
         path = self.course(start.detach().numpy(), documents.starts)
+        final = after(start, path, self.alpha, self.depth)
         factor = None if self.raw_factor is None else factor_of(self.raw_factor)
-        if self.temperature > 0 and start.requires_grad:
-            seen = start if factor is None else start @ factor
-            final = softened(seen, documents, self.alpha, depth=self.depth, temperature=self.temperature)
-            if factor is not None:
-                final = torch.linalg.solve_triangular(factor, final, upper=False, left=False)
-        else:
-            final = after(start, path, self.alpha, self.depth)
-            if factor is not None and factor.requires_grad:
-                final = final + stand_in(start, factor, documents, path)
+        if factor is not None and factor.requires_grad:
+            final = final + stand_in(start, factor, documents, path)
         return self.bias + self._pooled(final, self.masses(start, documents), documents) @ self.decoder.T, path
 
     def shares_and_values(self, documents: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Course]:

@@ -22,7 +22,7 @@ def write(path: str | os.PathLike[str], kind: str, recipe: dict[str, Any], array
     """Write arrays and a JSON recipe in one file."""
     header = json.dumps({"kind": kind, "format": FORMAT, **recipe}, ensure_ascii=False)
     with replacing(path) as draft:
-        save_file({name: np.ascontiguousarray(part) for name, part in arrays.items()}, draft, metadata={_KEY: header})
+        save_file({name: np.asarray(part, order="C") for name, part in arrays.items()}, draft, metadata={_KEY: header})
     return Path(path)
 
 

@@ -6,8 +6,12 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from ..errors import InputError
+
+_FEWEST_HELD_OUT = 50
 
 
 class NoKnownWordWarning(UserWarning):
@@ -60,3 +64,39 @@ def warn_of_unknown(table: Any) -> None:
             NoKnownWordWarning,
             stacklevel=3,
         )
+
+
+def as_rows(document: Any) -> Any:
+    """One text, or one row of numbers, as a set of documents."""
+    if isinstance(document, str):
+        return [document]
+    if sparse.issparse(document) or hasattr(document, "columns"):
+        return document
+    row = np.asarray(document)
+    return row if row.dtype.kind in "USO" else np.atleast_2d(row)
+
+
+def labels_for(X: Any, y: Any, texts: list[str] | None) -> np.ndarray:
+    """The labels, if there is one for each text; those of a table are checked together with it."""
+    if texts is None:
+        return np.empty(0)
+    if y is None:
+        raise InputError("y", "None", "must hold a label for each text (requires y)", "pass the labels")
+    labels = column_or_1d(y, warn=True)
+    if len(labels) != len(texts):
+        raise InputError("y", f"{len(labels)} labels", f"must match the {len(texts)} texts", "pass one label per text")
+    assert_all_finite(labels, input_name="y")
+    return np.asarray(labels)
+
+
+def kept_aside(labels: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
+    """Which rows are kept aside, the same share of each class; none when they would be too few to tell anything."""
+    if isinstance(fraction, bool) or not 0 <= fraction < 1:
+        raise InputError("validation_fraction", repr(fraction), "must be at least 0 and below 1", "pass 0.05")
+    aside = np.zeros(len(labels), dtype=bool)
+    if fraction * len(labels) < _FEWEST_HELD_OUT:
+        return aside
+    for number in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == number))
+        aside[members[: int(fraction * len(members))]] = True
+    return aside

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,11 @@ from scipy.optimize import minimize_scalar
 from ..distributed import ALONE, Processes
 from ..progress import Ticker
 from .counts import batch
+from .losses import losses, winners
 from .moving import Mover
 from .network import Network
 from .recipes import Recipe
+from .states import State
 
 _LEAST_STEPS, _LEAST_STEPS_OF_MANY = 300, 1000
 _LEAST_RATE = 0.02
@@ -36,17 +38,6 @@ class Rows:
     def take(self, rows: np.ndarray) -> Rows:
         """Only these documents."""
         return Rows(self.table[rows], self.labels[rows], self.weights[rows])
-
-
-@dataclass
-class State:
-    """Everything that training needs to go on after an interruption."""
-
-    epoch: int = 0
-    best: dict[str, torch.Tensor] = field(default_factory=dict)
-    best_score: float = -math.inf
-    waited: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
 
 
 def number_of_epochs(recipe: Recipe, documents: int, logits: int) -> int:
@@ -153,20 +144,6 @@ def _survivors(part: sparse.csr_matrix, dropout: float, rng: np.random.Generator
     sizes = np.diff(part.indptr)
     rates = np.minimum(dropout, np.maximum(0, 1 - _WORDS_KEPT / np.maximum(sizes, 1))).astype(np.float32)
     return rng.random(part.nnz, dtype=np.float32) >= np.repeat(rates, sizes) if rates.any() else None
-
-
-def losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """The log loss of each document."""
-    if logits.shape[1] == 1:
-        return torch.nn.functional.binary_cross_entropy_with_logits(
-            logits[:, 0], labels.to(logits.dtype), reduction="none"
-        )
-    return torch.nn.functional.cross_entropy(logits, labels, reduction="none")
-
-
-def winners(logits: torch.Tensor) -> torch.Tensor:
-    """The number of the class that each row of logits names."""
-    return (logits[:, 0] > 0).long() if logits.shape[1] == 1 else logits.argmax(dim=1)
 
 
 @torch.no_grad()

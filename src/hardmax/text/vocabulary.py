@@ -50,6 +50,8 @@ class Vocabulary:
     """The column of each word; -1 where it only occurs inside a known n-gram."""
     longer: tuple[Level, ...] = ()
     _index: _Known = field(init=False, repr=False, compare=False)
+    _names: list[str] = field(init=False, repr=False, compare=False, default_factory=list)
+    """The names of the columns, once somebody has asked for them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_index", _Known(zip(self.words, range(len(self.words)), strict=True)))
@@ -134,6 +136,11 @@ class Vocabulary:
 
     def names(self) -> list[str]:
         """The name of each column: its words with blanks between."""
+        if not self._names:
+            self._names.extend(self._made_names())
+        return list(self._names)
+
+    def _made_names(self) -> list[str]:
         named = [""] * len(self)
         strings = list(self.words)
         for column, word in zip(self.columns, strings, strict=True):

@@ -21,6 +21,13 @@ _STOP_WORDS = """a an the this that these those i me my myself we us our ours ou
     were be been being have has had having do does did doing will would shall and or as of at by for with into to from
     in on there here then than when where while i'm i've it's that's he's she's they're you're we're"""
 STOP_WORDS = frozenset(_STOP_WORDS.split())
+# Every function word, negations too, and what is left of contractions once their apostrophe has parted them.
+_FUNCTION_WORDS = """but if because until about against between through during before after above below up down out off
+    over under again further once why how all any both each few more most other some such no nor not only own same so
+    too very can just should now s t d ll m o re ve y don ain aren couldn didn doesn hadn hasn haven isn ma mightn mustn
+    needn shan shouldn wasn weren won wouldn"""
+FUNCTION_WORDS = frozenset(word for word in STOP_WORDS if "'" not in word) | frozenset(_FUNCTION_WORDS.split())
+_LISTS = {"english": STOP_WORDS, "english-function": FUNCTION_WORDS}
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,8 @@ class Tokeniser:
     lowercase
         Whether capitals are made small first.
     stop_words
-        Words to leave out: ``"english"`` for a short list of ours that keeps negations and opinions, or any words.
+        Words to leave out: ``"english"`` for a short list of ours that keeps negations and opinions,
+        ``"english-function"`` for all function words, as the published model leaves them out, or any words.
     lemmas
         A language code such as ``"en"``: every word is replaced by its dictionary form (needs the extra ``text``).
     cut
@@ -119,10 +127,15 @@ class Tokeniser:
 def _stop_words(wanted: str | Iterable[str] | None) -> frozenset[str]:
     if wanted is None:
         return frozenset()
-    if wanted == "english":
-        return STOP_WORDS
     if isinstance(wanted, str):
-        raise InputError("stop_words", repr(wanted), 'must be "english" or words', 'pass a list such as ["the", "a"]')
+        if wanted not in _LISTS:
+            raise InputError(
+                "stop_words",
+                repr(wanted),
+                f"must be {' or '.join(map(repr, _LISTS))} or words",
+                'pass a list such as ["the", "a"]',
+            )
+        return _LISTS[wanted]
     words = frozenset(wanted)
     odd = next((word for word in words if not isinstance(word, str)), None)
     if odd is not None:

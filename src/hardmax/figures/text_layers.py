@@ -1,0 +1,193 @@
+"""A document's words at chosen layers, and a film of them: how they gather, and on which side of the boundary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+
+from ..errors import InputError
+from ..files import replacing
+from ..inputs import as_count
+from ..progress import Ticker
+from ..text.explanation import Explanation
+from ._style import INK, SOFT, colours_of, new_figure, styled
+from ._view import dress
+from .animate import FORMATS, _eased, _lay_out, _pixels, _require_ffmpeg, _write_gif, _write_mp4
+from .save import require_suffix
+from .text import LEADERS, MEAN, _boundary, _label, _name_axes, _plane, _spread
+
+WORDS = "words"
+"""Name (gid) by which the dots of the words can be found again."""
+_HELD = 1.5
+_NAMED = 8
+_MARGINS = (0.3, 0.14)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What all layers share: positions in the plane of the picture, colours and sizes."""
+
+    explanation: Explanation
+    path: np.ndarray
+    ranks: np.ndarray
+    sizes: np.ndarray
+    leads: np.ndarray
+
+    @staticmethod
+    def of(explanation: Explanation) -> _Words:
+        if not explanation.known:
+            raise InputError("explanation", "a text without a known word", "must hold words", "explain another text")
+        reading = explanation.decoder[explanation.output]
+        path = explanation.path @ _plane(explanation.path[0], reading)
+        rank = {leader.word: k for k, leader in enumerate(explanation.leaders)}
+        heads = explanation.follows
+        return _Words(
+            explanation,
+            _spread(path, explanation.path.shape[2]),
+            np.array([rank[explanation.words[head]] for head in heads]),
+            12 + 150 * explanation.shares / explanation.shares.max(),
+            heads == np.arange(len(heads)),
+        )
+
+    def mean(self, positions: np.ndarray) -> np.ndarray:
+        """What the decoder reads: the words' mean by mass, the rest of the mass staying at the origin."""
+        found = (self.explanation.shares[:, None] * positions).sum(axis=0)
+        if self.explanation.path.shape[2] == 1:
+            found[1] = 0.0
+        return np.asarray(found[None])
+
+
+def draw_layers(explanation: Explanation, layers: Sequence[int] | None = None) -> Figure:
+    """The words of a document at some layers, side by side: the first, the second and the last when left out."""
+    words = _Words.of(explanation)
+    depth = len(words.path) - 1
+    chosen = [0, 1, depth] if layers is None else [as_count("layers", layer, least=0) for layer in layers]
+    chosen = sorted(set(chosen))
+    if not chosen or chosen[-1] > depth:
+        raise InputError("layers", list(layers or ()), f"must be layers from 0 to {depth}", f"pass [0, {depth}]")
+    with styled():
+        figure = new_figure(3.9 * len(chosen), 3.9)
+        panels = figure.subplots(1, len(chosen), sharex=True, sharey=True, squeeze=False)[0]
+        for ax, layer in zip(panels, chosen, strict=True):
+            _paint(ax, words, words.path[layer])
+            ax.set_title("the words as learned" if layer == 0 else f"layer {layer} of {depth}", loc="left")
+            ax.margins(*_MARGINS)
+            _name_axes(ax, explanation.path.shape[2], explanation.classes, explanation.output)
+        for ax in panels[1:]:
+            ax.set_ylabel("")
+        for ax, layer in zip(panels, chosen, strict=True):
+            _name_words(ax, words, words.path[layer], followers=layer < depth)
+    return figure
+
+
+def animate_explanation(
+    explanation: Explanation,
+    path: str | os.PathLike[str],
+    *,
+    fps: int = 16,
+    seconds_per_layer: float = 0.6,
+    progress: bool | None = None,
+) -> Path:
+    """Write a film of a document's words on their way to their leaders, as GIF or MP4.
+
+    The dashed line is the boundary of the decoder, the diamond the mean that it reads.
+    """
+    target = Path(path)
+    suffix = require_suffix(target, FORMATS)
+    fps = as_count("fps", fps, least=1)
+    if not 0 < seconds_per_layer <= 60:
+        raise InputError("seconds_per_layer", seconds_per_layer, "must lie in (0, 60]", "pass for example 0.6")
+    if suffix == ".mp4":
+        _require_ffmpeg()
+    words = _Words.of(explanation)
+    steps, hold = max(1, round(fps * seconds_per_layer)), max(1, round(fps * _HELD))
+    write = _write_gif if suffix == ".gif" else _write_mp4
+    count = steps * (len(words.path) - 1) + 2 * hold
+    with replacing(target) as draft, Ticker("frames", count, progress=progress) as ticker:
+        write(draft, _frames(words, steps, hold, ticker), fps)
+    return target
+
+
+def _frames(words: _Words, steps: int, hold: int, ticker: Ticker) -> Iterator[np.ndarray]:
+    depth = len(words.path) - 1
+    with styled():
+        figure = new_figure(5.6, 4.6)
+        figure.set_dpi(100)
+        ax = figure.add_subplot()
+        canvas: Any = FigureCanvasAgg(figure)
+        dots, stars, mean = _paint(ax, words, words.path[0])
+        ax.margins(*_MARGINS)
+        ax.set_title("layer 0", loc="left")
+        _name_axes(ax, words.explanation.path.shape[2], words.explanation.classes, words.explanation.output)
+        passing = _name_words(ax, words, words.path[0])
+        _lay_out(figure)
+        ax.set_autoscale_on(False)
+        for layer in range(depth + 1):
+            ax.set_title(f"layer {layer} of {depth}", loc="left")
+            following = words.path[min(layer + 1, depth)]
+            for name in passing:
+                name.set_visible(layer == 0)
+            for step in range((hold if layer in (0, depth) else 0) + (steps if layer < depth else 0)):
+                gone = step - (hold if layer == 0 else 0)
+                share = _eased(gone / steps) if layer < depth and gone > 0 else 0.0
+                now = (1 - share) * words.path[layer] + share * following
+                dots.set_offsets(now[~words.leads])
+                stars.set_offsets(now[words.leads])
+                mean.set_offsets(words.mean(now))
+                ticker.advance()
+                yield _pixels(canvas)
+
+
+def _paint(ax: Axes, words: _Words, positions: np.ndarray) -> tuple[PathCollection, PathCollection, PathCollection]:
+    dress(ax)
+    colours = colours_of(words.ranks)
+    follows = ~words.leads
+    _boundary(ax, words.explanation, float(np.linalg.norm(words.explanation.decoder[words.explanation.output])))
+    dots = ax.scatter(
+        positions[follows, 0],
+        positions[follows, 1],
+        s=words.sizes[follows],
+        c=colours[follows],
+        alpha=0.75,
+        linewidths=0,
+        zorder=3,
+        gid=WORDS,
+    )
+    stars = ax.scatter(
+        positions[words.leads, 0],
+        positions[words.leads, 1],
+        s=200,
+        marker="*",
+        c=colours[words.leads],
+        edgecolors=INK,
+        linewidths=0.8,
+        zorder=5,
+        gid=LEADERS,
+    )
+    read = words.mean(positions)
+    mean = ax.scatter(
+        read[:, 0], read[:, 1], s=60, marker="D", c="white", edgecolors=INK, linewidths=1.3, zorder=6, gid=MEAN
+    )
+    return dots, stars, mean
+
+
+def _name_words(ax: Axes, words: _Words, positions: np.ndarray, *, followers: bool = True) -> list[Annotation]:
+    """Name the leaders and the heaviest followers; gives back the names of those that move."""
+    heaviest = [k for k in np.argsort(-words.explanation.shares, kind="stable") if not words.leads[k]][:_NAMED]
+    leaders = np.flatnonzero(words.leads)
+    named = [*leaders[np.argsort(words.ranks[leaders])], *(heaviest if followers else [])]
+    names = [words.explanation.words[k] for k in named]
+    before = len(ax.texts)
+    _label(ax, positions[named], names, bold=len(leaders), colours=[SOFT] * len(named))
+    own = {words.explanation.words[k] for k in leaders}
+    return [text for text in ax.texts[before:] if isinstance(text, Annotation) and text.get_text() not in own]

@@ -1,0 +1,113 @@
+"""What training on texts came to: accuracy by dimension and by epoch, and softmax beside hardmax."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from ._style import INK, PALETTE, axes_or_new, colour_of, rule_lines, styled
+from ._view import dress
+
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+History = Sequence[Mapping[str, float]]
+
+
+def draw_accuracy_by_dimension(series: Mapping[str, Mapping[int, float]], ax: Axes | None = None) -> Axes:
+    """Test accuracy against the number of coordinates of a word, one line for each way; the first is the yardstick."""
+    with styled():
+        ax = axes_or_new(ax, 5.6, 4.0)
+        dress(ax)
+        for k, (name, values) in enumerate(series.items()):
+            dims = sorted(values)
+            ax.plot(
+                dims,
+                [values[d] for d in dims],
+                marker=_MARKERS[k % len(_MARKERS)],
+                color=INK if k == 0 else colour_of(k - 1),
+                ls="--" if k == 0 else "-",
+                lw=1.4,
+                ms=6,
+                label=name,
+            )
+        ax.set_xscale("log", base=2)
+        every = sorted({d for values in series.values() for d in values})
+        ax.set_xticks(every, [str(d) for d in every])
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_xlabel("coordinates of a word, d")
+        ax.set_ylabel("test accuracy")
+        rule_lines(ax)
+        ax.legend()
+    return ax
+
+
+def draw_accuracy_by_epoch(histories: Mapping[str, History], ax: Axes | None = None) -> Axes:
+    """Accuracy on held-out (full) and training documents (dotted) after every epoch."""
+    with styled():
+        ax = axes_or_new(ax, 5.6, 4.0)
+        dress(ax)
+        for k, (name, history) in enumerate(histories.items()):
+            epochs = [record["epoch"] for record in history]
+            ax.plot(epochs, [r["held_out_accuracy"] for r in history], color=colour_of(k), lw=1.5, label=name)
+            ax.plot(epochs, [r["accuracy"] for r in history], color=colour_of(k), lw=1.0, ls=":")
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.set_xlabel("epochs")
+        ax.set_ylabel("accuracy: test (line), training (dots)")
+        rule_lines(ax)
+        ax.legend()
+    return ax
+
+
+def draw_softmax_and_hardmax(histories: Mapping[str, History], ax: Axes | None = None) -> Axes:
+    """Training loss with the softmax that was trained (lines), and of the same words as hardmax (marks)."""
+    with styled():
+        ax = axes_or_new(ax, 5.6, 4.0)
+        dress(ax)
+        for k, (name, history) in enumerate(histories.items()):
+            ax.plot(
+                [record["epoch"] for record in history],
+                [record["loss"] for record in history],
+                color=colour_of(k),
+                lw=1.3,
+                label=f"{name}, softmax",
+            )
+            both = [record for record in history if "hardmax_loss" in record]
+            ax.plot(
+                [record["epoch"] for record in both],
+                [record["hardmax_loss"] for record in both],
+                marker=_MARKERS[k % len(_MARKERS)],
+                color=colour_of(k),
+                ls="none",
+                mfc="none",
+                ms=7,
+                label=f"{name}, hardmax",
+            )
+        ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.yaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.set_xlabel("epochs")
+        ax.set_ylabel("training loss")
+        rule_lines(ax)
+        ax.legend(ncols=2)
+    return ax
+
+
+def draw_faithfulness(rows: Sequence[tuple[str, float]], ax: Axes | None = None, *, target: float = 5.0) -> Axes:
+    """How many times farther the answer moves when the named reasons are deleted than when random words are."""
+    with styled():
+        ax = axes_or_new(ax, 5.6, 0.9 + 0.45 * max(len(rows), 2))
+        dress(ax)
+        places = np.arange(len(rows))
+        ax.barh(places, [ratio for _, ratio in rows], color=PALETTE[0], height=0.6)
+        for place, (_, ratio) in zip(places, rows, strict=True):
+            ax.annotate(f"{ratio:.1f}", (ratio, place), xytext=(4, 0), textcoords="offset points", va="center")
+        ax.axvline(target, color=INK, lw=1.0, ls="--")
+        ax.set_yticks(places, [name for name, _ in rows])
+        ax.invert_yaxis()
+        ax.set_xlabel("deleting the reasons against deleting as many random words")
+        ax.margins(x=0.12)
+    return ax

@@ -1,0 +1,94 @@
+"""Which way a model is trained: as hardmax on sparse rows, or on documents side by side on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from ..distributed import ALONE, Processes
+from ..errors import InputError
+from .dense_training import DenseRows, train_dense
+from .network import Network
+from .recipes import Recipe
+from .softened import Shelf
+from .states import State
+from .training import Rows, number_of_epochs, train
+
+
+def fit_network(
+    network: Network,
+    rows: Rows,
+    held_out: Rows | None,
+    recipe: Recipe,
+    *,
+    device: str | None,
+    seed: int,
+    patience: int | None,
+    progress: bool | None,
+    resume: Callable[[dict[str, torch.Tensor]], State],
+    keep: Callable[[dict[str, torch.Tensor], State], None],
+    ranks: Processes = ALONE,
+) -> State:
+    """Train the network in place; several processes share the work on sparse rows."""
+    if device is None and recipe.temperature == 0:
+        return train(
+            network,
+            rows,
+            held_out,
+            recipe,
+            seed=seed,
+            patience=patience,
+            progress=progress,
+            resume=resume,
+            keep=keep,
+            ranks=ranks,
+        )
+    if ranks.count > 1:
+        raise InputError(
+            "processes",
+            ranks.count,
+            "can share only the training as hardmax on sparse rows",
+            "leave out device and temperature, or train in one process",
+        )
+    place = usable_device(device or "cpu")
+    parameters = {name: part.detach().to(place, copy=True) for name, part in network.parameters().items()}
+    state = train_dense(
+        parameters,
+        _on_device(rows, place),
+        None if held_out is None else _on_device(held_out, place),
+        recipe,
+        epochs=number_of_epochs(recipe, len(rows.labels), len(network.bias)),
+        seed=seed,
+        resting_mass=network.resting_mass,
+        patience=patience,
+        progress=progress,
+        resume=resume,
+        keep=keep,
+    )
+    for name, part in network.parameters().items():
+        part.copy_(parameters[name])
+    return state
+
+
+def usable_device(name: str) -> str:
+    """The device by this name, if work can be done there."""
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise InputError(
+            "device",
+            repr(name),
+            f"cannot be used here ({str(error).splitlines()[0]})",
+            'pass "cuda" where torch has a GPU, or leave it out',
+        ) from error
+    return name
+
+
+def _on_device(rows: Rows, device: str) -> DenseRows:
+    table = rows.table
+    return DenseRows(
+        Shelf.of(table.indptr, table.indices, table.data, device),
+        torch.from_numpy(rows.labels).to(device),
+        torch.from_numpy(rows.weights).to(device, torch.float32),
+    )

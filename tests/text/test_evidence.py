@@ -1,0 +1,50 @@
+"""What words say for classes: nothing where they were not seen, however small the class."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hardmax.text import LeaderClassifier
+from hardmax.text.counts import evidence
+
+
+def test_a_small_class_lays_no_claim_to_words_it_was_not_seen_with() -> None:
+    presence = np.array([[300.0, 0.0, 90.0], [0.0, 200.0, 80.0], [0.0, 0.0, 1.0]])
+    found = evidence(presence, np.array([1000.0, 800.0, 2.0]), 2.0)
+    assert found[2, 0] == 0
+    assert found[2, 1] == 0
+    assert found[0, 0] > 0.4
+    assert found[1, 1] > 0.4
+    assert found[0, 1] == 0
+
+
+@given(st.lists(st.integers(1, 50), min_size=3, max_size=6), st.floats(0.1, 20.0))
+@settings(deadline=None, max_examples=40)
+def test_a_word_that_is_everywhere_alike_says_nothing(sizes: list[int], smoothing: float) -> None:
+    of_class = np.array(sizes, dtype=float)
+    found = evidence(of_class[:, None] * np.array([[1.0, 0.25]]), of_class, smoothing)
+    np.testing.assert_allclose(found, 0.0, atol=1e-12)
+
+
+def test_two_classes_are_mirrored() -> None:
+    found = evidence(np.array([[8.0, 1.0], [2.0, 1.0]]), np.array([10.0, 10.0]), 10.0)
+    np.testing.assert_array_equal(found[0], -found[1])
+
+
+def test_classes_of_very_different_sizes_are_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    plain = [f"plain{k}" for k in range(30)]
+    own = {"large": ["oil", "price"], "middle": ["wheat", "corn"], "small": ["cocoa", "bahia"]}
+    texts, labels = [], []
+    for name, count in (("large", 300), ("middle", 60), ("small", 6)):
+        for _ in range(count):
+            texts.append(" ".join([*rng.choice(own[name], 2), *rng.choice(plain, 12)]))
+            labels.append(name)
+    model = LeaderClassifier(random_state=0, ngrams=1).fit(texts, labels)
+    assert model.predict(["plain1 plain2 oil price", "plain3 corn wheat", "bahia cocoa plain4"]).tolist() == [
+        "large",
+        "middle",
+        "small",
+    ]
