@@ -31,8 +31,8 @@ _P1, _P2, _E1, _E2 = 0.165, 0.335, 0.0455, 0.3
 class TypicalSection:
     """The airfoil's parameters; the defaults are the classical ones, whose flutter speed is known.
 
-    >>> round(TypicalSection().flutter_speed(), 2)
-    6.28
+    >>> round(TypicalSection().flutter_speed(), 3)
+    6.285
     """
 
     mass_ratio: float = 100.0

@@ -94,7 +94,6 @@ def _read_text(path: Path) -> Table:
             comment="#",
             encoding="utf-8-sig",
             skipinitialspace=True,
-            float_precision="round_trip",
         )
     except (ValueError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise FileError(path, f"is not a table ({str(error).strip()})", "give every line as many cells") from error
