@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from .delays import Embedding, lags, principal
 from .features import FeatureMap
 from .polynomials import monomial_count
 from .protocol import FloatArray
+from .reservoir import ReservoirDraw
 
 NOISES = (0.0, 1e-3, 1e-2)
 """Noise put on windows while fitting, in standard deviations of the data."""
@@ -102,3 +104,25 @@ def _degrees(widest: FeatureMap, highest: int) -> tuple[FeatureMap, ...]:
     size = widest.polynomial.size
     fitting = [degree for degree in range(2, highest + 1) if monomial_count(size, degree) <= _MOST_FEATURES]
     return tuple(replace(widest, degree=degree) for degree in fitting)
+
+
+RADII = (0.5, 0.9, 1.2)
+STRENGTHS = (0.1, 0.4, 1.0)
+LEAKS = (1.0, 0.3)
+WARM_UP = 100
+
+
+def reservoir_groups(
+    channels: int,
+    longest: int,
+    draw: ReservoirDraw,
+    base: FeatureMap,
+    strengths: Iterable[tuple[float, float, float]] = tuple(product(RADII, STRENGTHS, LEAKS)),
+) -> Iterator[Group]:
+    """Echo states of several radii, input strengths and leaks beside ``base`` in one readout."""
+    window = min(longest, WARM_UP)
+    beside = "" if base.polynomial is None else " beside polynomials"
+    for radius, strength, leak in strengths:
+        features = replace(base, reservoir=draw.scaled(radius, strength, leak, window))
+        label = f"{len(draw.bias)} echo states (radius {radius}, input {strength}, leak {leak}){beside}"
+        yield Group("reservoir", label, (features,))

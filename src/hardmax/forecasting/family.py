@@ -4,30 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from ..progress import Ticker
+from .attention import Kind
 from .candidates import (
+    LEAKS,
     NOISES,
+    RADII,
+    STRENGTHS,
     Embeddings,
     Group,
     lag_polynomial_groups,
     linear_groups,
     principal_polynomial_groups,
+    reservoir_groups,
     truncated_groups,
 )
 from .clock import Clock
-from .delays import lag_spacing
-from .held_out import Fold, make_folds
+from .delays import lag_spacing, lags
+from .features import FeatureMap
+from .held_out import Fold, make_folds, middle_of
 from .inference import Predictor
+from .networks import train_networks
 from .protocol import FloatArray
+from .readout import RIDGES
+from .reservoir import draw_reservoir
 from .rolling import Fade, Member
 from .search import Candidate, Learner, Search
 from .selection import Selection, select
 
 _LONGEST_WINDOW = 300
 _COMPANIONS = 4
+_SMALL, _LARGE = 150, 300
+_SHORTEST_WARM_UP = 30
+_FEWEST_FOR_RESERVOIR = 600
+FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
 
 
 @dataclass(frozen=True)
@@ -63,6 +77,7 @@ class Fitted:
     tried: int
     seconds: float
     best_by_family: dict[str, Candidate]
+    explained: list[float]
 
 
 def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
@@ -81,24 +96,90 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
     clock = Clock(settings.seconds)
     plan = plan_for(trajectories, settings)
     folds = make_folds(trajectories, outputs, plan.longest, plan.horizon)
-    channels = trajectories[0].shape[1]
+    search = Search(folds[0], outputs, settings.seed, clock)
+    bounds = bounds_of(trajectories, outputs)
     with Ticker("fit", 5, progress=settings.progress) as ticker:
-        search = Search(folds[0], outputs, settings.seed, clock)
-        embeddings = Embeddings(folds[0].training)
-        search.screen(linear_groups(channels, plan.longest), NOISES, share=0.15)
-        search.screen(truncated_groups(channels, plan.longest, embeddings), (0.0,), share=0.2)
-        search.settle(40)
-        ticker.advance(note="linear windows")
-        search.screen(lag_polynomial_groups(channels, plan.spacing, plan.longest), NOISES, share=0.35)
-        search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.45)
-        search.settle(80)
-        ticker.advance(note="polynomials")
-        bounds = bounds_of(trajectories, outputs)
-        selection = select(search.candidates, folds, outputs, settings.seed, bounds)
+        _exact_stage(search, plan)
+        ticker.advance(note="reservoirs")
+        _reservoir_stage(search, plan, settings)
+        ticker.advance(note="networks")
+        explained = _network_stage(search, plan, settings, middle_of(trajectories))
         ticker.advance(note="selection")
+        selection = select(search.candidates, folds, outputs, settings.seed, bounds)
+        ticker.advance(note="refit on all data")
         predictor = refit(trajectories, outputs, settings.seed, selection, bounds)
-    best = {family: found for family in ("linear", "polynomial") if (found := search.best(family)) is not None}
-    return Fitted(predictor, selection, plan, folds, len(search.candidates), clock.spent(), best)
+    best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
+    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained)
+
+
+def _exact_stage(search: Search, plan: Plan) -> None:
+    """TD-DMD and polynomials: nothing inside is trained or drawn."""
+    channels = search.fold.windows.shape[2]
+    embeddings = Embeddings(search.fold.training)
+    search.screen(linear_groups(channels, plan.longest), NOISES, share=0.1)
+    search.screen(truncated_groups(channels, plan.longest, embeddings), (0.0,), share=0.15)
+    search.settle(40)
+    search.screen(lag_polynomial_groups(channels, plan.spacing, plan.longest), NOISES, share=0.3)
+    search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.45)
+    search.settle(80)
+
+
+def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
+    """Small reservoirs of many kinds, then larger ones of the best kinds, alone and beside the best polynomials."""
+    channels = search.fold.windows.shape[2]
+    base = search.best("polynomial") or search.best("linear")
+    rows = sum(len(z) for z in search.fold.training)
+    if base is None or plan.longest < _SHORTEST_WARM_UP or rows < _FEWEST_FOR_RESERVOIR or not search.clock.within(0.45):
+        return
+    generator = np.random.default_rng([settings.seed, 5])
+    alone = FeatureMap(channels, lags(channels, 1))
+    noise = max(base.noise, 1e-3)
+    kinds: list[tuple[float, tuple[float, float, float]]] = []
+    small = draw_reservoir(channels, _SMALL, generator)
+    for kind in product(RADII, STRENGTHS, LEAKS):
+        before = len(search.screened)
+        search.screen(
+            reservoir_groups(channels, plan.longest, small, alone, [kind]), (noise,), share=0.6, ridges=RIDGES[5:]
+        )
+        added = search.screened[before:]
+        if added:
+            kinds.append((min(c.score for c in added), kind))
+    search.settle(20)
+    chosen = [kind for _, kind in sorted(kinds)[:2]]
+    large = draw_reservoir(channels, _LARGE, generator)
+    for features in (alone, base.features):
+        search.screen(
+            reservoir_groups(channels, plan.longest, large, features, chosen),
+            tuple(sorted({base.noise, noise})),
+            share=0.7,
+            ridges=RIDGES[5:],
+        )
+    search.settle(40)
+
+
+def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Sequence[FloatArray]) -> list[float]:
+    base = search.best("polynomial")
+    if base is None or not search.clock.within(0.7):
+        return []
+    found = train_networks(
+        base,
+        pieces,
+        search.outputs,
+        kind=kind_of(settings.ablation),
+        restarts=settings.restarts,
+        spacing=plan.spacing,
+        longest=plan.longest,
+        seed=settings.seed,
+        go_on=lambda: search.clock.within(0.85),
+    )
+    search.screen(found.groups, (base.noise,), share=0.95)
+    search.settle(40)
+    return found.explained
+
+
+def kind_of(ablation: str | None) -> Kind:
+    """What stands in the place of attention."""
+    return "uniform" if ablation == "uniform" else "mlp" if ablation == "mlp" else "attention"
 
 
 def bounds_of(trajectories: Sequence[FloatArray], outputs: int) -> tuple[FloatArray, FloatArray]:

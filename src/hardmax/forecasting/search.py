@@ -97,6 +97,7 @@ class Search:
         self.screened: list[Candidate] = []
         self.candidates: list[Candidate] = []
         self.short = max(2, fold.horizon // 4)
+        self.tried = 0
 
     def screen(
         self,
@@ -121,6 +122,7 @@ class Search:
         for features, readouts in zip(group.nested, solved, strict=bool(solved)):
             scores = self.fold.score(self._rolled(features, readouts, self.short), self.short)
             label = group.label if features.degree == 1 else f"{group.label}, degree {features.degree}"
+            self.tried += len(ridges)
             self.screened += [
                 Candidate(group.family, label, features, noise, float(ridge), readout, float(score))
                 for ridge, readout, score in zip(ridges, readouts, scores, strict=True)
