@@ -30,6 +30,11 @@ class Fold:
         """How many steps the rollouts are compared over."""
         return self.truth.shape[1]
 
+    def every(self, stride: int) -> Fold:
+        """The same with fewer starts."""
+        future = None if self.future is None else self.future[::stride]
+        return Fold(self.training, self.windows[::stride], self.truth[::stride], future)
+
     def score(self, rollouts: FloatArray, horizon: int | None = None) -> FloatArray:
         """The mean over starts and steps of log10 of the error (in standard deviations), for each readout."""
         truth = self.truth[:, :horizon]

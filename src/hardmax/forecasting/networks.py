@@ -14,7 +14,7 @@ from .features import FeatureMap
 from .protocol import FloatArray
 from .search import Candidate, Learner
 
-ITERATIONS = 80
+ITERATIONS = 150
 _ROWS = 1200
 _FEWEST_ROWS = 60
 _STARTS = (0.1, 0.3, 0.2)
@@ -71,7 +71,7 @@ def train_networks(
 
     The last of three restarts is trained with the neighbouring level of window noise.
     """
-    from .variable_projection import train  # torch is needed for training only
+    from .variable_projection import train  # scipy is needed for training only
 
     tokens, count = tokens_for(base.features, spacing, longest)
     features = replace(base.features, tokens=tokens)

@@ -12,7 +12,7 @@ from .clock import Clock
 from .features import FeatureMap
 from .held_out import Fold
 from .protocol import FloatArray
-from .readout import RIDGES, merge_triangles, ridge_path, triangle
+from .readout import RIDGES, gram, merge_triangles, ridge_path, ridge_path_of_gram, triangle
 from .rolling import Member, roll
 
 _ROWS = 4000
@@ -79,6 +79,9 @@ class Learner:
         rows, targets = self.design(nested[-1], noise)
         if len(rows) < 2:
             return []
+        if noise > 0:
+            products = gram(rows, targets)
+            return [ridge_path_of_gram(products, part.size, self.outputs, len(rows), ridges) for part in nested]
         step = max(4096, 4 * rows.shape[1])
         factor = merge_triangles(
             [triangle(rows[i : i + step], targets[i : i + step]) for i in range(0, len(rows), step)]
@@ -97,6 +100,7 @@ class Search:
         self.screened: list[Candidate] = []
         self.candidates: list[Candidate] = []
         self.short = max(2, fold.horizon // 4)
+        self._few = fold.every(2)
         self.tried = 0
 
     def screen(
@@ -110,9 +114,10 @@ class Search:
         """Fit and score on short rollouts; stops when its share of the time is spent."""
         for group in groups:
             for noise in noises:
-                if self.screened and not self.clock.within(share):
+                if (self.screened or self.candidates) and not self.clock.within(share):
                     return
-                self._screen_one(group, noise, ridges)
+                # On noisy windows the noise is a ridge of its own; the smallest ones make no difference.
+                self._screen_one(group, noise, ridges if noise == 0 else ridges[ridges > 1e-16])
 
     def _screen_one(self, group: Group, noise: float, ridges: FloatArray) -> None:
         try:
@@ -120,7 +125,8 @@ class Search:
         except np.linalg.LinAlgError:
             return
         for features, readouts in zip(group.nested, solved, strict=bool(solved)):
-            scores = self.fold.score(self._rolled(features, readouts, self.short), self.short)
+            paths = roll([Member(features, readouts)], self._few.windows, self.short, future=self._few.future)
+            scores = self._few.score(paths, self.short)
             label = group.label if features.degree == 1 else f"{group.label}, degree {features.degree}"
             self.tried += len(ridges)
             self.screened += [
@@ -128,9 +134,6 @@ class Search:
                 for ridge, readout, score in zip(ridges, readouts, scores, strict=True)
                 if np.isfinite(readout).all()
             ]
-
-    def _rolled(self, features: FeatureMap, readouts: FloatArray, steps: int) -> FloatArray:
-        return roll([Member(features, readouts)], self.fold.windows, steps, future=self.fold.future)
 
     def settle(self, keep: int) -> list[Candidate]:
         """Score the best screened candidates of every family at full length, and forget the rest."""
@@ -141,15 +144,27 @@ class Search:
             chosen += [c for c in ranked if c.family == family][: keep // 4]
         self.screened = []
         unique = {id(c): c for c in chosen}
-        settled = [self.at_full_length(c) for c in unique.values()]
+        found = list(unique.values())
+        scores = score_together(self.fold, [c.member for c in found])
+        settled = [replace(c, score=score) for c, score in zip(found, scores, strict=True)]
         self.candidates = sorted([*self.candidates, *settled], key=lambda c: c.score)
         return settled
-
-    def at_full_length(self, candidate: Candidate) -> Candidate:
-        """The candidate with its score over the whole horizon."""
-        paths = self._rolled(candidate.features, candidate.readout[None], self.fold.horizon)
-        return replace(candidate, score=float(self.fold.score(paths)[0]))
 
     def best(self, family: str | None = None) -> Candidate | None:
         """The best candidate so far, of a family where one is named."""
         return next((c for c in self.candidates if family in (None, c.family)), None)
+
+
+def score_together(fold: Fold, members: Sequence[Member]) -> list[float]:
+    """Scores over the whole horizon, with one rollout for all readouts of the same features."""
+    by_features: dict[int, list[int]] = {}
+    for index, member in enumerate(members):
+        by_features.setdefault(id(member.features), []).append(index)
+    scores = [0.0] * len(members)
+    for indices in by_features.values():
+        stacked = np.concatenate([members[i].readouts for i in indices])
+        together = Member(members[indices[0]].features, stacked)
+        found = fold.score(roll([together], fold.windows, fold.horizon, future=fold.future))
+        for i, score in zip(indices, found, strict=True):
+            scores[i] = float(score)
+    return scores

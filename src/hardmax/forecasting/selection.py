@@ -11,7 +11,7 @@ from .guard import STEPS, stays_bounded
 from .held_out import Fold
 from .protocol import FloatArray
 from .rolling import Member, roll
-from .search import Candidate, Learner
+from .search import Candidate, Learner, score_together
 
 _MEMBERS = (3, 6)
 _CLEARLY_BETTER = 0.3
@@ -54,39 +54,48 @@ class Selection:
 
 
 class TwoFolds:
-    """Scores of candidates on the second fold, from readouts learned there."""
+    """Scores of candidates over the folds, from readouts learned on each."""
 
     def __init__(self, folds: Sequence[Fold], outputs: int, seed: int) -> None:
         self.folds = folds
         self._second = Learner(folds[1].training, outputs, seed) if len(folds) > 1 else None
-        self._members: dict[int, Member | None] = {}
+        self._members: dict[int, Member] = {}
 
-    def _on_second(self, candidate: Candidate) -> Member | None:
-        if self._second is None:
-            return None
-        key = id(candidate)
-        if key not in self._members:
-            try:
-                solved = self._second.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
-            except np.linalg.LinAlgError:
-                solved = []
-            self._members[key] = Member(candidate.features, solved[0]) if solved else None
-        return self._members[key]
+    def singles(self, candidates: Sequence[Candidate]) -> list[Finalist]:
+        """Each candidate with its mean score, best first."""
+        scores = [[c.score] for c in candidates]
+        if self._second is not None:
+            self._learn(candidates)
+            known = [i for i, c in enumerate(candidates) if id(c) in self._members]
+            found = score_together(self.folds[1], [self._members[id(candidates[i])] for i in known])
+            for i, score in zip(known, found, strict=True):
+                scores[i].append(score)
+        finalists = [Finalist((c,), float(np.mean(s))) for c, s in zip(candidates, scores, strict=True)]
+        return sorted(finalists, key=lambda f: f.score)
 
-    def finalist(self, sources: tuple[Candidate, ...]) -> Finalist:
-        """The mean score over the folds."""
-        first = self.folds[0]
-        if len(sources) == 1:
-            scores = [sources[0].score]
-        else:
-            paths = roll([c.member for c in sources], first.windows, first.horizon, future=first.future)
-            scores = [float(first.score(paths)[0])]
-        others = [self._on_second(candidate) for candidate in sources]
-        if self._second is not None and all(other is not None for other in others):
-            second = self.folds[1]
-            paths = roll([m for m in others if m is not None], second.windows, second.horizon, future=second.future)
-            scores.append(float(second.score(paths)[0]))
+    def mean_of(self, sources: tuple[Candidate, ...]) -> Finalist:
+        """Several candidates rolled out together, each already learned by :meth:`singles`."""
+        sides = [(self.folds[0], [c.member for c in sources])]
+        if all(id(c) in self._members for c in sources):
+            sides.append((self.folds[1], [self._members[id(c)] for c in sources]))
+        scores = [
+            float(fold.score(roll(members, fold.windows, fold.horizon, future=fold.future))[0])
+            for fold, members in sides
+        ]
         return Finalist(sources, float(np.mean(scores)))
+
+    def _learn(self, candidates: Sequence[Candidate]) -> None:
+        together: dict[tuple[int, float], list[Candidate]] = {}
+        for candidate in candidates:
+            together.setdefault((id(candidate.features), candidate.noise), []).append(candidate)
+        for (_, noise), group in together.items():
+            ridges = np.array([c.ridge for c in group])
+            try:
+                solved = self._second.readouts([group[0].features], noise, ridges) if self._second else []
+            except np.linalg.LinAlgError:
+                continue
+            for candidate, readout in zip(group, solved[0] if solved else (), strict=bool(solved)):
+                self._members[id(candidate)] = Member(candidate.features, readout[None])
 
 
 def select(
@@ -103,12 +112,12 @@ def select(
     entered = _distinct(ranked, finalists, ridges=3)
     linear_entered = _distinct([c for c in ranked if c.features.is_linear], max(4, finalists // 5), ridges=3)
     pool = {id(c): c for c in (*entered, *linear_entered)}
-    singles = sorted((two.finalist((c,)) for c in pool.values()), key=lambda f: f.score)
+    singles = two.singles(list(pool.values()))
     ensembles = []
     apart = _distinct([f.sources[0] for f in singles], max(_MEMBERS))
     for count in _MEMBERS:
         if len(apart) >= count:
-            ensembles.append(two.finalist(tuple(apart[:count])))
+            ensembles.append(two.mean_of(tuple(apart[:count])))
     ranking = sorted([*singles, *ensembles], key=lambda f: f.score)
     linear = next(f for f in ranking if f.is_linear)
     chosen, rejected = _first_bounded(ranking, folds[0], bounds)

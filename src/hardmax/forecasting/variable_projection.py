@@ -4,27 +4,27 @@ Let :math:`Q` span the features already there and :math:`R` be what they leave o
 by its own deviation. For features :math:`\Phi(\theta)` of the network, projected off :math:`Q`, the best readout
 :math:`C(\theta)` is a small linear solve, and
 
-.. math:: \ell(\theta) = \log \tfrac1N \|R - \Phi(\theta)\,C(\theta)\|^2
+.. math:: \ell(\theta) = \log \tfrac1N \|E\|^2, \qquad E = R - \Phi(\theta)\,C(\theta)
 
-is minimised over :math:`\theta`. Gradients pass through the solve.
+is minimised over :math:`\theta`. Because :math:`C` is optimal, it does not move to first order: the gradient in
+:math:`\Phi` is :math:`-2\,E\,C^\top/\|E\|^2`, and :math:`E` is orthogonal to :math:`Q` already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import sqrt
 
 import numpy as np
-import torch
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.optimize import minimize
 
-from .attention import LagNetwork
+from .attention import NAMES, LagNetwork
+from .backward import features_and_gradient
 from .protocol import FloatArray
 
 _HISTORY = 50
-_CHUNK = 10
 _JITTER = 1e-12
-_STALLED = 1e-4
 
 
 @dataclass(frozen=True)
@@ -35,24 +35,57 @@ class Trained:
     explained: float
 
 
-def torch_features(network: LagNetwork, part: dict[str, torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
-    """The network's features with gradients; NumPy's are in :mod:`.attention`."""
-    if network.kind == "mlp":
-        return torch.tanh(tokens @ part["hidden"] + part["bias"])
-    rows = len(tokens)
-    latest = tokens[:, -network.channels :] @ part["embed"] + part["positions"][-1]
-    heard = tokens
-    if network.kind == "attention":
-        shaped = tokens.reshape(rows, network.lags, network.channels)
-        asked = (latest @ part["queries"]) @ part["keys"].T
-        # The scores (e_i, asked) without forming every embedding e_i.
-        scores = (shaped @ (part["embed"] @ asked.T).T[:, :, None])[:, :, 0] + asked @ part["positions"].T
-        shares = torch.softmax(scores / sqrt(part["embed"].shape[1]), dim=1) * network.lags
-        heard = (shaped * shares[:, :, None]).reshape(rows, -1)
-    state = latest + heard @ part["values"]
-    if not network.feed_forward:
-        return state
-    return torch.cat([torch.tanh(state @ part["hidden"] + part["bias"]), state], dim=1)
+class Projection:
+    """The loss and its gradient in the inner weights, for given data."""
+
+    def __init__(self, network: LagNetwork, tokens: FloatArray, base: FloatArray, targets: FloatArray) -> None:
+        self._network = network
+        self._tokens = np.ascontiguousarray(tokens)
+        left, singular, _ = np.linalg.svd(base, full_matrices=False)
+        self._span = np.ascontiguousarray(left[:, singular > singular[0] * 1e-12])
+        residual = targets - self._span @ (self._span.T @ targets)
+        deviation = residual.std(axis=0)
+        self.exact = bool((deviation < 1e-11 * np.maximum(targets.std(axis=0), 1e-300)).all())
+        self._residual = residual / np.maximum(deviation, 1e-300)
+
+    @property
+    def start(self) -> FloatArray:
+        """The weights to begin with, in one vector."""
+        return np.concatenate([self._network.weights[name].reshape(-1) for name in NAMES[self._network.kind]])
+
+    def network(self, vector: FloatArray) -> LagNetwork:
+        """The network with these weights."""
+        weights, at = {}, 0
+        for name in NAMES[self._network.kind]:
+            like = self._network.weights[name]
+            weights[name] = vector[at : at + like.size].reshape(like.shape).copy()
+            at += like.size
+        return replace(self._network, weights=weights)
+
+    def __call__(self, vector: FloatArray) -> tuple[float, FloatArray]:
+        """The logarithm of the unexplained share, and its gradient."""
+        network = self.network(vector)
+        features, pull_back = features_and_gradient(network, self._tokens)
+        apart = features - self._span @ (self._span.T @ features)
+        rows = len(apart)
+        readout = _solve(apart.T @ apart / rows, apart.T @ self._residual / rows)
+        error = self._residual - apart @ readout
+        square = float((error**2).sum())
+        gradients = pull_back((-2.0 / square) * (error @ readout.T))
+        flat = np.concatenate([gradients[name].reshape(-1) for name in NAMES[network.kind]])
+        return float(np.log(square / error.size)), flat
+
+
+def _solve(gram: FloatArray, right: FloatArray) -> FloatArray:
+    """A small positive definite solve with as little jitter as it takes."""
+    level = float(np.trace(gram)) / len(gram)
+    jitter = _JITTER
+    for _ in range(8):
+        try:
+            return np.asarray(cho_solve(cho_factor(gram + np.eye(len(gram)) * (jitter * level)), right))
+        except LinAlgError:
+            jitter *= 30
+    return np.zeros_like(right)
 
 
 def train(
@@ -64,91 +97,28 @@ def train(
     iterations: int,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Trained:
-    """Fit the inner weights to what ``base`` leaves of ``targets``; ``go_on`` is asked every few iterations."""
-    left, singular, _ = np.linalg.svd(base, full_matrices=False)
-    span = torch.from_numpy(np.ascontiguousarray(left[:, singular > singular[0] * 1e-12]))
-    residual = torch.from_numpy(targets)
-    residual = residual - span @ (span.T @ residual)
-    deviation = residual.std(dim=0)
-    scale = torch.from_numpy(np.maximum(targets.std(axis=0), 1e-300))
-    if bool((deviation < 1e-11 * scale).all()):
+    """Fit the inner weights to what ``base`` leaves of ``targets``; ``go_on`` is asked after every iteration."""
+    loss = Projection(network, tokens, base, targets)
+    if loss.exact:
         return Trained(network, 0.0)
-    residual = residual / torch.clamp(deviation, min=1e-300)
-    inputs = torch.from_numpy(np.ascontiguousarray(tokens))
-    part = {name: torch.from_numpy(value.copy()).requires_grad_() for name, value in network.weights.items()}
+    best: list[tuple[float, FloatArray]] = []
 
-    def loss() -> torch.Tensor:
-        features = torch_features(network, part, inputs)
-        features = features - span @ (span.T @ features)
-        return torch.log(_unexplained(features, residual))
+    def watched(vector: FloatArray) -> tuple[float, FloatArray]:
+        with np.errstate(all="ignore"):
+            value, gradient = loss(vector)
+        if not np.isfinite(value) or not np.isfinite(gradient).all():
+            return 1e10, np.zeros_like(vector)
+        if not best or value < best[0][0]:
+            best[:] = [(value, vector.copy())]
+        return value, gradient
 
-    best, weights = _minimise(list(part.values()), loss, iterations, go_on)
-    if weights is None:
+    def enough(_: FloatArray) -> None:
+        if not go_on():
+            raise StopIteration
+
+    options = {"maxiter": iterations, "maxcor": _HISTORY, "ftol": 1e-6, "gtol": 1e-12}
+    minimize(watched, loss.start, jac=True, method="L-BFGS-B", callback=enough, options=options)
+    if not best:
         return Trained(network, 0.0)
-    trained = {name: value.numpy().copy() for name, value in zip(part, weights, strict=True)}
-    return Trained(replace(network, weights=trained), float(1.0 - np.exp(min(best, 0.0))))
-
-
-def _unexplained(features: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-    """The mean square that the best readout leaves."""
-    rows = len(features)
-    gram = features.T @ features / rows
-    identity = torch.eye(len(gram), dtype=gram.dtype)
-    level = torch.diagonal(gram).mean().detach()
-    jitter = _JITTER
-    for _ in range(8):
-        factor, failed = torch.linalg.cholesky_ex(gram + identity * (jitter * level))
-        if not bool(failed):
-            break
-        jitter *= 30
-    readout = torch.cholesky_solve(features.T @ residual / rows, factor)
-    return ((residual - features @ readout) ** 2).mean()
-
-
-def _minimise(
-    weights: list[torch.Tensor], loss: Callable[[], torch.Tensor], iterations: int, go_on: Callable[[], bool]
-) -> tuple[float, list[torch.Tensor] | None]:
-    def restarted() -> torch.optim.LBFGS:
-        return torch.optim.LBFGS(
-            weights,
-            max_iter=_CHUNK,
-            history_size=_HISTORY,
-            line_search_fn="strong_wolfe",
-            tolerance_grad=1e-14,
-            tolerance_change=1e-16,
-        )
-
-    optimiser = restarted()
-
-    def closure() -> torch.Tensor:
-        optimiser.zero_grad()
-        value = loss()
-        value.backward()  # type: ignore[no-untyped-call]
-        return value.detach()
-
-    best, kept, stalled = float("inf"), None, 0
-    for _ in range(max(1, iterations // _CHUNK)):
-        before = [part.detach().clone() for part in weights]
-        try:
-            value = float(optimiser.step(closure))  # type: ignore[arg-type]
-        except RuntimeError:  # a factorisation failed far from any sensible weights
-            break
-        if not np.isfinite(value):
-            break
-        # The value is that of the weights before the step.
-        stalled = stalled + 1 if best - value < _STALLED else 0
-        if value < best:
-            best, kept = value, before
-        if stalled > 2 or not go_on():
-            break
-        if stalled:
-            optimiser = restarted()
-    final = [part.detach().clone() for part in weights]
-    with torch.no_grad():
-        try:
-            value = float(loss())
-        except RuntimeError:
-            value = float("inf")
-    if np.isfinite(value) and value < best and all(bool(torch.isfinite(part).all()) for part in final):
-        best, kept = value, final
-    return best, kept
+    value, vector = best[0]
+    return Trained(loss.network(vector), float(1.0 - np.exp(min(value, 0.0))))
