@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -32,7 +32,7 @@ from .networks import train_networks
 from .protocol import FloatArray
 from .readout import RIDGES
 from .reservoir import draw_reservoir
-from .rolling import Fade, Member
+from .rolling import Fade, Member, roll
 from .search import Candidate, Learner, Search
 from .selection import Selection, select
 
@@ -40,6 +40,7 @@ _LONGEST_WINDOW = 300
 _COMPANIONS = 4
 _SMALL, _LARGE = 150, 300
 _SHORTEST_WARM_UP = 30
+_ONE_STEP_ROWS = 32
 _FEWEST_FOR_RESERVOIR = 600
 FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
 
@@ -78,6 +79,7 @@ class Fitted:
     seconds: float
     best_by_family: dict[str, Candidate]
     explained: list[float]
+    beyond_linear: float
 
 
 def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
@@ -99,7 +101,7 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
     search = Search(folds[0], outputs, settings.seed, clock)
     bounds = bounds_of(trajectories, outputs)
     with Ticker("fit", 5, progress=settings.progress) as ticker:
-        _exact_stage(search, plan)
+        exact_stage(search, plan)
         ticker.advance(note="reservoirs")
         _reservoir_stage(search, plan, settings)
         ticker.advance(note="networks")
@@ -107,12 +109,15 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         ticker.advance(note="selection")
         selection = select(search.candidates, folds, outputs, settings.seed, bounds)
         ticker.advance(note="refit on all data")
-        predictor = refit(trajectories, outputs, settings.seed, selection, bounds)
+        attentive = search.best(kind_of(settings.ablation))
+        predictor = refit(trajectories, outputs, settings.seed, selection, bounds, attentive)
+        predictor = replace(predictor, spread_factor=spread_factor(selection, folds[0]))
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
-    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained)
+    beyond = explained_beyond_linear(selection, folds[0])
+    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained, beyond)
 
 
-def _exact_stage(search: Search, plan: Plan) -> None:
+def exact_stage(search: Search, plan: Plan) -> None:
     """TD-DMD and polynomials: nothing inside is trained or drawn."""
     channels = search.fold.windows.shape[2]
     embeddings = Embeddings(search.fold.training)
@@ -129,7 +134,12 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     channels = search.fold.windows.shape[2]
     base = search.best("polynomial") or search.best("linear")
     rows = sum(len(z) for z in search.fold.training)
-    if base is None or plan.longest < _SHORTEST_WARM_UP or rows < _FEWEST_FOR_RESERVOIR or not search.clock.within(0.45):
+    if (
+        base is None
+        or plan.longest < _SHORTEST_WARM_UP
+        or rows < _FEWEST_FOR_RESERVOIR
+        or not search.clock.within(0.45)
+    ):
         return
     generator = np.random.default_rng([settings.seed, 5])
     alone = FeatureMap(channels, lags(channels, 1))
@@ -151,7 +161,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
         search.screen(
             reservoir_groups(channels, plan.longest, large, features, chosen),
             tuple(sorted({base.noise, noise})),
-            share=0.7,
+            share=0.68,
             ridges=RIDGES[5:],
         )
     search.settle(40)
@@ -159,7 +169,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
 
 def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Sequence[FloatArray]) -> list[float]:
     base = search.best("polynomial")
-    if base is None or not search.clock.within(0.7):
+    if base is None or not search.clock.within(0.75):
         return []
     found = train_networks(
         base,
@@ -195,6 +205,7 @@ def refit(
     seed: int,
     selection: Selection,
     bounds: tuple[FloatArray, FloatArray],
+    attentive: Candidate | None = None,
 ) -> Predictor:
     """The readouts of the choice, of the linear model and of the companions, from all data."""
     learner = Learner(trajectories, outputs, seed)
@@ -205,11 +216,12 @@ def refit(
 
     members = tuple(on_all_data(source) for source in selection.chosen.sources)
     fade = Fade(*bounds, on_all_data(selection.linear.sources[0]))
-    companions = tuple(on_all_data(source) for source in _companions(selection))
-    return Predictor(outputs, members, fade, companions)
+    companions = tuple(on_all_data(source) for source in companions_of(selection))
+    reader = None if attentive is None or not attentive.features.networks else on_all_data(attentive)
+    return Predictor(outputs, members, fade, companions, attentive=reader)
 
 
-def _companions(selection: Selection) -> list[Candidate]:
+def companions_of(selection: Selection) -> list[Candidate]:
     """The next best single models, each of another kind than the choice where the choice is one model."""
     taken = {source.identity for source in selection.chosen.sources} if len(selection.chosen.sources) == 1 else set()
     found: dict[tuple[str, int, float], Candidate] = {}
@@ -220,6 +232,36 @@ def _companions(selection: Selection) -> list[Candidate]:
         if len(found) == _COMPANIONS:
             break
     return list(found.values())
+
+
+def spread_factor(selection: Selection, fold: Fold) -> float:
+    """By how much the companions' disagreement falls short of the error, on held-out rollouts (geometric mean)."""
+    companions = companions_of(selection)
+    if not companions:
+        return 1.0
+    ahead = roll(selection.chosen.members, fold.windows, fold.horizon, future=fold.future)[0]
+    paths = [roll([c.member], fold.windows, fold.horizon, future=fold.future)[0] for c in companions]
+    spread = np.sqrt(np.mean([(path - ahead) ** 2 for path in paths], axis=(0, 1, 3)))
+    error = np.sqrt(((ahead - fold.truth) ** 2).mean(axis=(0, 2)))
+    ratio = np.log(np.maximum(error, 1e-14)) - np.log(np.maximum(spread, 1e-14))
+    return float(np.clip(np.exp(ratio.mean()), 0.5, 50.0))
+
+
+def explained_beyond_linear(selection: Selection, fold: Fold) -> float:
+    """The share of TD-DMD's one-step error variance, held out, that the chosen model explains."""
+    if selection.chosen.is_linear:
+        return 0.0
+    known = fold.truth if fold.future is None else np.concatenate([fold.truth, fold.future], axis=2)
+    paths = np.concatenate([fold.windows, known], axis=1)
+    length = fold.windows.shape[1]
+    steps = np.unique(np.linspace(0, fold.horizon - 1, _ONE_STEP_ROWS).astype(int))
+    windows = np.concatenate([paths[:, step : step + length] for step in steps])
+    truth = np.concatenate([fold.truth[:, step] for step in steps])
+    errors = [
+        float(((roll(members, windows, 1)[0][:, 0] - truth) ** 2).mean())
+        for members in (selection.chosen.members, selection.linear.members)
+    ]
+    return float(np.clip(1.0 - errors[0] / max(errors[1], 1e-300), -1.0, 1.0))
 
 
 def tuned_member(
