@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -31,13 +31,13 @@ from .inference import Predictor
 from .networks import train_networks
 from .protocol import FloatArray
 from .readout import RIDGES
+from .refit import Refit
 from .reservoir import draw_reservoir
-from .rolling import Fade, Member, roll
+from .rolling import Member, roll
 from .search import Candidate, Learner, Search
-from .selection import Selection, select
+from .selection import Selection, rank, select
 
 _LONGEST_WINDOW = 300
-_COMPANIONS = 4
 _SMALL, _LARGE = 150, 300
 _SHORTEST_WARM_UP = 30
 _ONE_STEP_ROWS = 32
@@ -99,7 +99,6 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
     plan = plan_for(trajectories, settings)
     folds = make_folds(trajectories, outputs, plan.longest, plan.horizon)
     search = Search(folds[0], outputs, settings.seed, clock)
-    bounds = bounds_of(trajectories, outputs)
     with Ticker("fit", 5, progress=settings.progress) as ticker:
         exact_stage(search, plan)
         ticker.advance(note="reservoirs")
@@ -107,11 +106,11 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         ticker.advance(note="networks")
         explained = _network_stage(search, plan, settings, middle_of(trajectories))
         ticker.advance(note="selection")
-        selection = select(search.candidates, folds, outputs, settings.seed, bounds)
-        ticker.advance(note="refit on all data")
-        attentive = search.best(kind_of(settings.ablation))
-        predictor = refit(trajectories, outputs, settings.seed, selection, bounds, attentive)
-        predictor = replace(predictor, spread_factor=spread_factor(selection, folds[0]))
+        ranking = rank(search.candidates, folds, outputs, settings.seed)
+        ticker.advance(note="guard and refit")
+        refit = Refit(trajectories, outputs, settings.seed, ranking, folds[0])
+        selection = select(ranking, refit.holds)
+        predictor = refit.predictor(selection, search.best(kind_of(settings.ablation)))
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
     beyond = explained_beyond_linear(selection, folds[0])
     return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained, beyond)
@@ -190,61 +189,6 @@ def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Seque
 def kind_of(ablation: str | None) -> Kind:
     """What stands in the place of attention."""
     return "uniform" if ablation == "uniform" else "mlp" if ablation == "mlp" else "attention"
-
-
-def bounds_of(trajectories: Sequence[FloatArray], outputs: int) -> tuple[FloatArray, FloatArray]:
-    """The middle and the half-range of the data in each channel."""
-    data = np.concatenate([z[:, :outputs] for z in trajectories])
-    low, high = data.min(axis=0), data.max(axis=0)
-    return (low + high) / 2, np.maximum((high - low) / 2, 1e-12)
-
-
-def refit(
-    trajectories: Sequence[FloatArray],
-    outputs: int,
-    seed: int,
-    selection: Selection,
-    bounds: tuple[FloatArray, FloatArray],
-    attentive: Candidate | None = None,
-) -> Predictor:
-    """The readouts of the choice, of the linear model and of the companions, from all data."""
-    learner = Learner(trajectories, outputs, seed)
-
-    def on_all_data(candidate: Candidate) -> Member:
-        solved = learner.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
-        return Member(candidate.features, solved[0])
-
-    members = tuple(on_all_data(source) for source in selection.chosen.sources)
-    fade = Fade(*bounds, on_all_data(selection.linear.sources[0]))
-    companions = tuple(on_all_data(source) for source in companions_of(selection))
-    reader = None if attentive is None or not attentive.features.networks else on_all_data(attentive)
-    return Predictor(outputs, members, fade, companions, attentive=reader)
-
-
-def companions_of(selection: Selection) -> list[Candidate]:
-    """The next best single models, each of another kind than the choice where the choice is one model."""
-    taken = {source.identity for source in selection.chosen.sources} if len(selection.chosen.sources) == 1 else set()
-    found: dict[tuple[str, int, float], Candidate] = {}
-    for finalist in selection.ranking:
-        source = finalist.sources[0]
-        if len(finalist.sources) == 1 and source.identity not in taken:
-            found.setdefault(source.identity, source)
-        if len(found) == _COMPANIONS:
-            break
-    return list(found.values())
-
-
-def spread_factor(selection: Selection, fold: Fold) -> float:
-    """By how much the companions' disagreement falls short of the error, on held-out rollouts (geometric mean)."""
-    companions = companions_of(selection)
-    if not companions:
-        return 1.0
-    ahead = roll(selection.chosen.members, fold.windows, fold.horizon, future=fold.future)[0]
-    paths = [roll([c.member], fold.windows, fold.horizon, future=fold.future)[0] for c in companions]
-    spread = np.sqrt(np.mean([(path - ahead) ** 2 for path in paths], axis=(0, 1, 3)))
-    error = np.sqrt(((ahead - fold.truth) ** 2).mean(axis=(0, 2)))
-    ratio = np.log(np.maximum(error, 1e-14)) - np.log(np.maximum(spread, 1e-14))
-    return float(np.clip(np.exp(ratio.mean()), 0.5, 50.0))
 
 
 def explained_beyond_linear(selection: Selection, fold: Fold) -> float:

@@ -22,11 +22,12 @@ from ..progress import Ticker
 from .attention import LagNetwork, new_network
 from .clock import Clock
 from .delays import flat_windows, lags
-from .family import Settings, bounds_of
+from .family import Settings
 from .features import FeatureMap
 from .inference import Predictor
 from .linear import least_squares_with_inputs
 from .protocol import FloatArray
+from .refit import bounds_of
 from .rolling import Fade, Member
 
 DELAYS = 16
