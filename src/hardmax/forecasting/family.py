@@ -123,8 +123,8 @@ def exact_stage(search: Search, plan: Plan) -> None:
     search.screen(linear_groups(channels, plan.longest), NOISES, share=0.1)
     search.screen(truncated_groups(channels, plan.longest, embeddings), (0.0,), share=0.15)
     search.settle(40)
-    search.screen(lag_polynomial_groups(channels, plan.spacing, plan.longest), NOISES, share=0.3)
-    search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.45)
+    search.screen(lag_polynomial_groups(channels, plan.spacing, plan.longest), NOISES, share=0.28)
+    search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.4)
     search.settle(80)
 
 
@@ -133,12 +133,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     channels = search.fold.windows.shape[2]
     base = search.best("polynomial") or search.best("linear")
     rows = sum(len(z) for z in search.fold.training)
-    if (
-        base is None
-        or plan.longest < _SHORTEST_WARM_UP
-        or rows < _FEWEST_FOR_RESERVOIR
-        or not search.clock.within(0.45)
-    ):
+    if base is None or plan.longest < _SHORTEST_WARM_UP or rows < _FEWEST_FOR_RESERVOIR or not search.clock.within(0.4):
         return
     generator = np.random.default_rng([settings.seed, 5])
     alone = FeatureMap(channels, lags(channels, 1))
@@ -148,7 +143,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     for kind in product(RADII, STRENGTHS, LEAKS):
         before = len(search.screened)
         search.screen(
-            reservoir_groups(channels, plan.longest, small, alone, [kind]), (noise,), share=0.6, ridges=RIDGES[5:]
+            reservoir_groups(channels, plan.longest, small, alone, [kind]), (noise,), share=0.5, ridges=RIDGES[5:]
         )
         added = search.screened[before:]
         if added:
@@ -160,7 +155,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
         search.screen(
             reservoir_groups(channels, plan.longest, large, features, chosen),
             tuple(sorted({base.noise, noise})),
-            share=0.68,
+            share=0.6,
             ridges=RIDGES[5:],
         )
     search.settle(40)
@@ -168,7 +163,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
 
 def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Sequence[FloatArray]) -> list[float]:
     base = search.best("polynomial")
-    if base is None or not search.clock.within(0.75):
+    if base is None or not search.clock.within(0.65):
         return []
     found = train_networks(
         base,
@@ -179,9 +174,9 @@ def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Seque
         spacing=plan.spacing,
         longest=plan.longest,
         seed=settings.seed,
-        go_on=lambda: search.clock.within(0.85),
+        go_on=lambda: search.clock.within(0.72),
     )
-    search.screen(found.groups, (base.noise,), share=0.95)
+    search.screen(found.groups, (base.noise,), share=0.8)
     search.settle(40)
     return found.explained
 
