@@ -63,7 +63,9 @@ def truncated_groups(channels: int, longest: int, embeddings: Embeddings) -> Ite
         ranks = [rank for rank in _RANKS if rank < length * channels]
         if not ranks or length * channels > 1500:
             continue
-        maps = tuple(FeatureMap(channels, embeddings.principal(length, rank)) for rank in ranks)
+        # The latest sample itself is a feature too, so that its noise can be taken off again.
+        latest = lags(channels, 1)
+        maps = tuple(FeatureMap(channels, latest, embeddings.principal(length, rank)) for rank in ranks)
         yield Group("linear", f"TD-DMD, window {length}, truncated", maps)
 
 
@@ -94,7 +96,8 @@ def principal_polynomial_groups(channels: int, spacing: int, longest: int, embed
         for rank in ranks:
             if rank > length * channels or rank > max(_RANKS):
                 continue
-            maps = _degrees(FeatureMap(channels, polynomial=embeddings.principal(length, rank)), 4)
+            coordinates = embeddings.principal(length, rank)
+            maps = _degrees(FeatureMap(channels, lags(channels, 1), coordinates), 4)
             if maps:
                 yield Group("polynomial", f"polynomials of {rank} principal coordinates of {length} lags", maps)
 

@@ -30,7 +30,7 @@ from .held_out import Fold, make_folds, middle_of
 from .inference import Predictor
 from .networks import train_networks
 from .protocol import FloatArray
-from .readout import RIDGES
+from .readout import BY_MODES, RIDGES
 from .refit import Refit
 from .reservoir import draw_reservoir
 from .rolling import Member, roll
@@ -42,6 +42,7 @@ _SMALL, _LARGE = 150, 300
 _SHORTEST_WARM_UP = 30
 _ONE_STEP_ROWS = 32
 _FEWEST_FOR_RESERVOIR = 600
+TRUNCATED_RIDGES: FloatArray = np.append(RIDGES[::3], BY_MODES)
 FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
 
 
@@ -80,6 +81,9 @@ class Fitted:
     best_by_family: dict[str, Candidate]
     explained: list[float]
     beyond_linear: float
+    typical_error: float
+    """The geometric mean of held-out errors of the choice, in standard deviations."""
+    linear_error: float
 
 
 def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
@@ -113,7 +117,11 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         predictor = refit.predictor(selection, search.best(kind_of(settings.ablation)))
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
     beyond = explained_beyond_linear(selection, folds[0])
-    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained, beyond)
+    errors = [
+        folds[0].typical_error(roll(f.members, folds[0].windows, folds[0].horizon, future=folds[0].future)[0])
+        for f in (selection.chosen, selection.linear)
+    ]
+    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained, beyond, *errors)
 
 
 def exact_stage(search: Search, plan: Plan) -> None:
@@ -121,7 +129,7 @@ def exact_stage(search: Search, plan: Plan) -> None:
     channels = search.fold.windows.shape[2]
     embeddings = Embeddings(search.fold.training)
     search.screen(linear_groups(channels, plan.longest), NOISES, share=0.1)
-    search.screen(truncated_groups(channels, plan.longest, embeddings), (0.0,), share=0.15)
+    search.screen(truncated_groups(channels, plan.longest, embeddings), (0.0,), share=0.15, ridges=TRUNCATED_RIDGES)
     search.settle(40)
     search.screen(lag_polynomial_groups(channels, plan.spacing, plan.longest), NOISES, share=0.28)
     search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.4)
@@ -206,15 +214,15 @@ def explained_beyond_linear(selection: Selection, fold: Fold) -> float:
 def tuned_member(
     trajectories: Sequence[FloatArray],
     settings: Settings,
-    groups: Callable[[Plan, Sequence[FloatArray]], Iterable[tuple[Iterable[Group], Sequence[float]]]],
+    groups: Callable[[Plan, Sequence[FloatArray]], Iterable[tuple[Iterable[Group], Sequence[float], FloatArray]]],
 ) -> Member:
     """One kind of model, tuned as its rivals are: best held-out rollout, refitted on all data, no guard."""
     outputs = trajectories[0].shape[1]
     plan = plan_for(trajectories, settings)
     fold = make_folds(trajectories, outputs, plan.longest, plan.horizon)[0]
     search = Search(fold, outputs, settings.seed, Clock(settings.seconds))
-    for some, noises in groups(plan, fold.training):
-        search.screen(some, noises)
+    for some, noises, ridges in groups(plan, fold.training):
+        search.screen(some, noises, ridges=ridges)
     search.settle(60)
     best = search.candidates[0]
     solved = Learner(trajectories, outputs, settings.seed).readouts([best.features], best.noise, np.array([best.ridge]))
