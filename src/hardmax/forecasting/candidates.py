@@ -71,14 +71,14 @@ def truncated_groups(channels: int, longest: int, embeddings: Embeddings) -> Ite
 
 def lag_polynomial_groups(channels: int, spacing: int, longest: int) -> Iterator[Group]:
     """NG-RC: monomials of a few lags."""
-    shapes = [(1, 1)] if channels > 1 else []
+    shapes = [(1, 1)] if channels > 1 else [(1, 1), (2, 1)]
     counts = (2, 3) if channels > 1 else (3, 4, 5, 6, 8)
     gaps = sorted({1, max(1, round(spacing / 4)), max(1, round(spacing / 2)), spacing})
     shapes += [(count, gap) for count in counts for gap in gaps]
     for count, gap in shapes:
         if (count - 1) * gap + 1 > longest:
             continue
-        highest = 5 if channels > 1 and count == 1 else 4 if channels == 1 else 3
+        highest = 5 if count == 1 else 4 if channels == 1 else 3
         maps = _degrees(FeatureMap(channels, polynomial=lags(channels, count, gap)), highest)
         if maps:
             yield Group("polynomial", f"polynomials of {count} lags {gap} apart", maps)
