@@ -116,3 +116,26 @@ def test_help_teaches():
     text = " ".join(_run("--help").output.split())
     for word in ("valid time", "--gaps", "--resample", "hardmax forecast data.csv --steps 200", "persistence"):
         assert word in text
+
+
+def test_the_study_runs_and_sums_up_from_the_command_line(tmp_path, monkeypatch):
+    from hardmax.reproduce import study
+    from hardmax.reproduce.study_models import PERSISTENCE
+
+    begun = study.run_study
+
+    def short(folder, **asked):
+        assert asked.get("seconds", 5.0) in (1.0, 4.0)
+        begun(folder, seeds=1, settings=["first coordinate"], systems=["Chen"], models=[PERSISTENCE])
+
+    monkeypatch.setattr(study, "run_study", short)
+    words = ["reproduce", "forecasting-study", "--folder", str(tmp_path)]
+    done = CliRunner().invoke(app, [*words, "--seconds", "4"])
+    assert done.exit_code == 0, done.output
+    assert "1 of 21 systems, seeds 0, 1 cases of 1 models: 1 fits" in done.output
+    monkeypatch.setattr(study, "run_study", None)  # a summary runs nothing
+    again = CliRunner().invoke(app, [*words, "--summary"])
+    assert again.exit_code == 0, again.output
+    assert "persistence" in again.output
+    empty = CliRunner().invoke(app, ["reproduce", "forecasting-study", "--folder", str(tmp_path / "x"), "--summary"])
+    assert empty.exit_code == 2
