@@ -106,7 +106,7 @@ def _growths(quick: bool) -> list[Check]:
     few, many = (1000, 4000) if quick else (2500, 10000)
     series = lorenz63(many).values
     samples = [_fit_seconds(TimeDelayedTransformer(random_state=0, progress=False), series[:n]) for n in (few, many)]
-    short, long = (16, 64) if quick else (32, 256)
+    short, long = (16, 64) if quick else (16, 128)
     layer = [
         _fit_seconds(TimeDelayedTransformer(p, recipe="paper", random_state=0, progress=False), series[:few])
         for p in (short, long)
