@@ -1,11 +1,16 @@
 """The estimator end to end: what it forecasts, what it refuses, what it says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import hardmax as hm
 from hardmax.errors import HardmaxError, InputError
+from hardmax.forecasting.delays import lags
+from hardmax.forecasting.features import FeatureMap
 from hardmax.forecasting.forecaster import NotFittedError, TimeDelayedTransformer
+from hardmax.forecasting.rolling import Member
 from hardmax.forecasting.series import Units
 
 
@@ -293,3 +298,17 @@ def test_the_public_door_leads_here() -> None:
 def test_no_model_looks_further_back_than_it_may(delays: int, channels: int) -> None:
     z = np.random.default_rng(delays).standard_normal((60, channels)).cumsum(axis=0)
     assert _fit(z, delays=delays, seconds=None).window <= delays + 1
+
+
+def test_a_forecast_held_at_the_edge_counts_as_diverged() -> None:
+    z = _logistic(300)
+    model = _fit(z, delays=2)
+    assert model.predictor_ is not None
+    runaway = FeatureMap(1, lags(1, 1))
+    member = Member(runaway, np.array([[[0.5], [0.0]]]))
+    fade = replace(model.predictor_.fade, fallback=member)
+    model.predictor_ = replace(model.predictor_, members=(member,), fade=fade)
+    ahead = model.forecast(60)
+    assert not ahead.outcome.ok
+    assert ahead.left_range_at > 0
+    assert np.isfinite(ahead.values).all()

@@ -36,6 +36,7 @@ from .series import Gaps, Irregular, Record, Units, as_array, read_series
 
 _FEWEST = 12
 _FAR = 3.0
+_HELD = 0.95
 
 
 class NotFittedError(HardmaxError, ValueError, AttributeError):
@@ -420,7 +421,9 @@ class TimeDelayedTransformer:
         # A hair beyond the largest training value is still the training range.
         outside = excess > 1.05
         left = np.where(outside.any(axis=1), outside.argmax(axis=1) + 1, 0).astype(np.int64)
-        far = excess[:, -1] > _FAR
+        # A fading model is held at the end of its reach; whoever ends there has not been led back.
+        fade = self.predictor_.fade
+        far = excess[:, -1] > (_FAR if fade.fallback is None else _HELD * fade.end)
         return self.units_.restore(ahead), self.units_.stretch(spread), left, far
 
     def _require_fit(self) -> None:

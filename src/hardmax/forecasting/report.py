@@ -62,8 +62,8 @@ def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
     kept = "linear" if choice.chosen.is_linear else "nonlinear"
     if choice.chosen.is_linear:
         sentences.append(
-            f"The linear model was kept ({choice.chosen.label}): no nonlinear candidate did better on held-out "
-            "rollouts."
+            f"The linear model was kept ({choice.chosen.label}): no nonlinear candidate"
+            f"{' whose long rollouts keep to the range' if choice.rejected else ''} did better on held-out rollouts."
         )
     else:
         sentences.append(
