@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from .figures.tokens import draw as draw
     from .figures.tokens import draw_panels as draw_panels
     from .figures.tokens import draw_tokens as draw_tokens
+    from .forecasting.backtest import Backtest as Backtest
+    from .forecasting.forecast import Forecast as Forecast
+    from .forecasting.forecaster import TimeDelayedTransformer as TimeDelayedTransformer
+    from .forecasting.model_files import load_forecaster as load_forecaster
     from .geometry.clusters import Cluster as Cluster
     from .geometry.clusters import Clusters as Clusters
     from .geometry.clusters import clusters as clusters
@@ -105,6 +109,7 @@ _MODULE_OF = {
     "Adaptive": "dynamics.integrators",
     "Assumptions": "dynamics.assumptions",
     "Attention": "geometry.listening",
+    "Backtest": "forecasting.backtest",
     "Block": "attention.layer",
     "Bound": "dynamics.rules",
     "Certificate": "interpolation.certificate",
@@ -121,6 +126,7 @@ _MODULE_OF = {
     "FewTokensWarning": "meanfield.occupancy",
     "FileError": "errors",
     "Finding": "geometry.findings",
+    "Forecast": "forecasting.forecast",
     "HardmaxError": "errors",
     "HardmaxLayer": "attention.layer",
     "InputError": "errors",
@@ -145,6 +151,7 @@ _MODULE_OF = {
     "SphereHardmaxFlow": "meanfield.flow",
     "TheoremReport": "geometry.findings",
     "Ties": "dynamics.leadership",
+    "TimeDelayedTransformer": "forecasting.forecaster",
     "ToDisk": "storage.to_disk",
     "Trajectory": "dynamics.trajectory",
     "Transport": "meanfield.transport",
@@ -167,6 +174,7 @@ _MODULE_OF = {
     "kernel_occupancy": "meanfield.occupancy",
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
+    "load_forecaster": "forecasting.model_files",
     "low_temperature_limit": "meanfield.limit",
     "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.matrices",

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from ..errors import FileError
+from ..tensor_files import field, read, require, write
 from .recipes import Recipe
-from .saving import field, read, require, write
 from .states import State
 from .training import Rows
 
