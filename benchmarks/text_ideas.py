@@ -6,6 +6,7 @@ dimension, so each has two leaders by construction, and five of them added have 
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from typing import Any
@@ -17,19 +18,20 @@ from sklearn.linear_model import LogisticRegression
 
 from hardmax.text import LeaderClassifier, Tokeniser, Vocabulary
 from hardmax.text.counts import class_presence, damped, evidence
-from hardmax.text.recipes import RECIPES
+from hardmax.text.recipes import RECIPES, Recipe
 
 from ._table import Report
 from ._text_rivals import read
 
 _LAST_WORDS = 40
 _FOLDS = 3
-_IDEAS = [  # words, whether a teacher helps, how many models are added
-    ("pairs", False, 1),
-    ("triples", False, 1),
-    ("triples, endings", False, 1),
-    ("triples", True, 1),
-    ("triples, endings", True, 5),
+_LONGER = {"epochs": 4, "tether": math.inf}
+_IDEAS: list[tuple[str, bool, dict[str, Any], int]] = [  # words, whether taught, other settings, how many models added
+    ("pairs", False, {}, 1),
+    ("triples", False, {}, 1),
+    ("triples", True, {}, 1),
+    ("triples, endings", False, {}, 1),
+    ("triples, endings", False, _LONGER, 5),
 ]
 
 
@@ -55,12 +57,15 @@ def run(*, quick: bool = False) -> Report:
         report.rows.append([name, f"{((scores > 0) == truth).mean():.4f}", leaders])
 
     judged("teacher alone: NB-weighted logistic regression on triples", answers[cut:], None)
-    for name, taught, heads in _IDEAS:
+    for name, taught, settings, heads in _IDEAS:
         table = tables[name]
-        fits = [_fitted(table, labels, cut, seed, answers if taught else None, name) for seed in range(heads)]
+        recipe = replace(RECIPES["default"], dim=1, dropout=0.5 if name == "pairs" else 0.3, **settings)
+        fits = [_fitted(table, labels, cut, recipe, seed, answers if taught else None) for seed in range(heads)]
         scores = [model.decision_function(table[cut:]) for model in fits]
         leaders = [float(model.count_leaders(table[cut:]).mean()) for model in fits]
-        full = name + (", taught" if taught else "")
+        full = ", ".join(
+            [name, *(["taught"] if taught else []), *(f"{key} {value}" for key, value in settings.items())]
+        )
         judged(full, scores[0], leaders[0])
         if heads > 1:
             judged(f"{full}, {heads} heads added", np.sum(scores, axis=0), sum(leaders))
@@ -71,9 +76,8 @@ def run(*, quick: bool = False) -> Report:
 
 
 def _fitted(
-    table: sparse.csr_matrix, labels: np.ndarray, cut: int, seed: int, answers: np.ndarray | None, name: str
-) -> Any:
-    recipe = replace(RECIPES["default"], dim=1, dropout=0.5 if name == "pairs" else 0.3)
+    table: sparse.csr_matrix, labels: np.ndarray, cut: int, recipe: Recipe, seed: int, answers: np.ndarray | None
+) -> LeaderClassifier:
     model = LeaderClassifier(recipe=recipe, random_state=seed, progress=False)
     if answers is None:
         return model.fit(table[:cut], labels[:cut])

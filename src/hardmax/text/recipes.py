@@ -110,7 +110,7 @@ _RULES: dict[str, tuple[Any, str, str]] = {
     "cut": (_whole(1, True), "must be a positive whole number or None", "pass for example cut=128"),
     "resting_share": (_between(0, math.inf), "must be 0 or a positive number", "pass for example 0.2"),
     "cone": (_bound, "must be 0 or a positive number, or infinite for none", "pass for example cone=0.5"),
-    "tether": (_bound, "must be 0 or a positive number, or infinite for none", "pass for example tether=0.5"),
+    "tether": (_bound, "must be 0 or a positive number, or infinite for none", "pass for example tether=0.4"),
     "temperature": (_between(0, math.inf), "must be 0 or a positive number", "pass 0 for hardmax"),
     "epochs": (_whole(1, True), "must be a positive whole number or None", "pass for example epochs=3"),
     "batch_size": (_whole(1), "must be a positive whole number", "pass for example batch_size=64"),
