@@ -1,0 +1,32 @@
+"""Progress goes to a function when one is given, and an error raised there ends the work."""
+
+import pytest
+
+import hardmax as hm
+from hardmax.progress import Ticker
+
+
+class StoppedError(Exception):
+    """Somebody pressed cancel."""
+
+
+def test_a_function_is_told_the_stage_and_how_far_it_is():
+    told = []
+    with Ticker("layers", 3, progress=lambda *news: told.append(news)) as ticker:
+        ticker.advance()
+        ticker.advance(2, "the last two")
+    assert told == [("layers", 1.0, 3), ("the last two", 3.0, 3)]
+
+
+def test_training_tells_every_step_and_can_be_ended():
+    texts, labels = ["a dull plot", "a wonderful cast"] * 20, [0, 1] * 20
+    told = []
+    hm.LeaderClassifier(epochs=4, random_state=0, progress=lambda *news: told.append(news)).fit(texts, labels)
+    assert told[-1][1] == told[-1][2] and "loss" in told[-1][0]
+
+    def stop(stage: str, done: float, total: float | None) -> None:
+        if done >= 2:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        hm.LeaderClassifier(epochs=4, random_state=0, progress=stop).fit(texts, labels)
