@@ -22,7 +22,8 @@ def test_training_tells_every_step_and_can_be_ended():
     texts, labels = ["a dull plot", "a wonderful cast"] * 20, [0, 1] * 20
     told = []
     hm.LeaderClassifier(epochs=4, random_state=0, progress=lambda *news: told.append(news)).fit(texts, labels)
-    assert told[-1][1] == told[-1][2] and "loss" in told[-1][0]
+    assert told[-1][1] == told[-1][2]
+    assert "loss" in told[-1][0]
 
     def stop(stage: str, done: float, total: float | None) -> None:
         if done >= 2:

@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
 
 Tell: TypeAlias = Callable[[str, float, float | None], None]
 """Called as ``tell(stage, done, total)``; what it raises ends the work."""
@@ -35,7 +36,7 @@ class Ticker:
         self._done = 0.0
         self._note = ""
         self._started = time.monotonic()
-        self._bar: Progress | None = None
+        self._bar: RichProgress | None = None
         self._task: TaskID | None = None
 
     def __enter__(self) -> Ticker:
