@@ -23,7 +23,6 @@ from sklearn.utils.validation import (
 )
 
 from ..errors import InputError
-from ..progress import Progress
 from ..randomness import seeded
 from .checkpoints import Checkpoint
 from .counts import chi2, class_presence, damped, evidence
@@ -79,8 +78,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint
         A file that holds the training after every epoch; a fit that was interrupted goes on from there.
     progress
-        True, False, or None to show progress on a terminal when it takes long; or a function that is told
-        ``(stage, done, total)``, and whose errors end the fit.
+        True, False, or None to show progress on a terminal when it takes long.
 
     Examples
     --------
@@ -118,7 +116,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         patience: int | None = None,
         random_state: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        progress: Progress = None,
+        progress: bool | None = None,
     ) -> None:
         self.dim = dim
         self.recipe = recipe
