@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from ..errors import InputError
+from ..progress import Progress
 from ..randomness import seeded
 from .checkpoints import Checkpoint
 from .counts import chi2, class_presence, damped, evidence
@@ -78,7 +79,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint
         A file that holds the training after every epoch; a fit that was interrupted goes on from there.
     progress
-        True, False, or None to show progress on a terminal when it takes long.
+        True, False, or None to show progress on a terminal when it takes long; or a function that is told
+        ``(stage, done, total)``, and whose errors end the fit.
 
     Examples
     --------
@@ -116,7 +118,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         patience: int | None = None,
         random_state: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        progress: bool | None = None,
+        progress: Progress = None,
     ) -> None:
         self.dim = dim
         self.recipe = recipe

@@ -12,7 +12,7 @@ import torch
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 
-from ..progress import Ticker
+from ..progress import Progress, Ticker
 from .adam import Adam
 from .counts import batch
 from .network import Network
@@ -64,7 +64,7 @@ def train(
     *,
     seed: int,
     patience: int | None,
-    progress: bool | None,
+    progress: Progress,
     resume: Callable[[dict[str, torch.Tensor]], State],
     keep: Callable[[dict[str, torch.Tensor], State], None],
 ) -> State:
