@@ -15,6 +15,7 @@ import pandas
 from ..datasets.documents import LABEL_NAMES, TEXT_NAMES, Documents
 from ..datasets.reviews import movie_reviews, train_and_test
 from ..errors import FileError, MissingExtraError
+from ..progress import Tell
 from ..text.classifier import LeaderClassifier
 from ..text.quality import quality
 from ..text.shipped import shipped_model
@@ -147,11 +148,11 @@ def documents_of(name: str, table: pandas.DataFrame, text: str, label: str) -> D
     return Documents(rows[text].tolist(), rows[label].to_numpy(dtype=str), name)
 
 
-def train_model(documents: Documents, text: str, label: str) -> TextModel:
+def train_model(documents: Documents, text: str, label: str, tell: Tell) -> TextModel:
     """Fit on the documents; a fifth of them is kept apart to judge by where there are enough."""
     enough = len(documents.texts) >= _FEWEST_TO_JUDGE
     training, test = train_and_test(_shuffled(documents), 0.2 if enough else 0.0)
-    model = LeaderClassifier(random_state=0).fit(training.texts, training.labels)
+    model = LeaderClassifier(random_state=0, progress=tell).fit(training.texts, training.labels)
     judged = "There were too few texts to keep some apart and judge."
     if enough:
         assert test.labels is not None  # noqa: S101 (they come with labels)

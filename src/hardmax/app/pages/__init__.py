@@ -7,7 +7,10 @@ from importlib import import_module
 from ...errors import InputError
 from ..page import Page
 
-_PAGES: dict[str, str] = {}
+_PAGES: dict[str, str] = {
+    "text": "TextPage",
+    "networks": "NetworksPage",
+}
 
 
 def slugs() -> tuple[str, ...]:
