@@ -38,7 +38,7 @@ class Session:
         self.jobs = Jobs(workshop, self.later, self._show_job)
         self.messages = pn.pane.HTML("", css_classes=["messages"], sizing_mode="stretch_width", visible=False)
         self._bar = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
-        self._cancel = pn.widgets.Button(name="Cancel", width=90, button_type="light", margin=0)
+        self._cancel = pn.widgets.Button(label="Cancel", width=90, color="light", margin=0)
         self._cancel.on_click(lambda _: self.jobs.cancel())
         self.progress = pn.Row(
             self._bar, self._cancel, css_classes=["job"], visible=False, sizing_mode="stretch_width", margin=0

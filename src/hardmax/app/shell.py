@@ -62,9 +62,9 @@ class Tools:
     def __init__(self, page: Page, session: Session) -> None:
         self._page, self._session = page, session
         self._box = pn.pane.HTML("", visible=False, sizing_mode="stretch_width", margin=0)
-        self.show_code = pn.widgets.Toggle(name="Show the Python code", width=180, margin=0)
+        self.show_code = pn.widgets.Toggle(label="Show the Python code", width=180, margin=0)
         self.show_code.param.watch(session.guarded(lambda _: self.refresh()), "value")
-        copy = pn.widgets.Button(name="Copy link", width=100, margin=0)
+        copy = pn.widgets.Button(label="Copy link", width=100, margin=0)
         copy.js_on_click(args={"button": copy}, code=_COPY_ADDRESS)
         self._address = Div(text="", visible=False)
         self._address.js_on_change("text", CustomJS(code=_REPLACE_ADDRESS))
@@ -104,7 +104,7 @@ class Tools:
 
 
 def _light_switch(session: Session) -> Any:
-    switch = pn.widgets.Toggle(name="Dark", width=70, margin=0, tags=["light-switch"])  # page.html looks for the tag
+    switch = pn.widgets.Toggle(label="Dark", width=70, margin=0, tags=["light-switch"])  # page.html looks for the tag
     switch.jscallback(value=_SWITCH_LIGHT)
     switch.param.watch(lambda event: session.lighting.switch(bool(event.new)), "value")
     return switch

@@ -176,11 +176,11 @@ class NetworksPage(Page):
         guarded = self._session.guarded
         options = {title: name for name, (title, _) in EXAMPLES.items()}
         self._pick = pn.widgets.Select(
-            name="Example", options={**options, "your own": ""}, value=_example_of(self._lines) or ""
+            label="Example", options={**options, "your own": ""}, value=_example_of(self._lines) or ""
         )
         self._pick.param.watch(guarded(self._picked), "value")
         self._area = pn.widgets.TextAreaInput(
-            name="One sequence a line",
+            label="One sequence a line",
             value=self._lines,
             rows=7,
             max_length=MOST_CHARACTERS,
@@ -195,15 +195,15 @@ class NetworksPage(Page):
 
     def _network_card(self) -> Any:
         guarded = self._session.guarded
-        self._how = pn.widgets.Select(name="Construction", options=list(_WORDS), value=self._construction)
+        self._how = pn.widgets.Select(label="Construction", options=list(_WORDS), value=self._construction)
         self._how_words = note(_WORDS[self._construction])
-        self._wide = pn.widgets.IntInput(name="Neurons per layer", value=self._width, start=1, end=_WIDEST)
+        self._wide = pn.widgets.IntInput(label="Neurons per layer", value=self._width, start=1, end=_WIDEST)
         self._heat = pn.widgets.TextInput(
-            name="Softmax temperature (empty: hardmax)", value=self._temperature, placeholder="for example 1/10"
+            label="Softmax temperature (empty: hardmax)", value=self._temperature, placeholder="for example 1/10"
         )
         for widget in (self._how, self._wide, self._heat):
             widget.param.watch(guarded(lambda _: self._chosen()), "value")
-        begin = pn.widgets.Button(name="Compile", button_type="primary")
+        begin = pn.widgets.Button(label="Compile", color="primary")
         begin.on_click(guarded(lambda _: self._compile()))
         self._download = pn.widgets.FileDownload(
             callback=guarded(self._archive),
@@ -220,9 +220,9 @@ class NetworksPage(Page):
         )
 
     def _board_card(self) -> Any:
-        mode = pn.widgets.RadioButtonGroup(name="Tapping the board", options=_MODES, value="token")
+        mode = pn.widgets.RadioButtonGroup(label="Tapping the board", options=_MODES, value="token")
         mode.param.watch(lambda event: setattr(self._board, "mode", event.new), "value")
-        self._which = pn.widgets.Select(name="", options={"sequence 1": 0}, value=0, width=150)
+        self._which = pn.widgets.Select(label="", options={"sequence 1": 0}, value=0, width=150)
         self._which.param.watch(lambda event: setattr(self._board, "sequence", event.new), "value")
         self._board_note = note("")
         return card(

@@ -121,7 +121,7 @@ class TextPage(Page):
     def _text_card(self) -> Any:
         guarded = self._session.guarded
         self._area = pn.widgets.TextAreaInput(
-            name="Your text",
+            label="Your text",
             value=self._typed,
             rows=10,
             max_length=MOST_CHARACTERS,
@@ -131,10 +131,10 @@ class TextPage(Page):
         self._area.param.watch(guarded(lambda event: self._take(event.new)), "value")
         options = {title: name for name, (title, _) in EXAMPLES.items()}
         self._pick = pn.widgets.Select(
-            name="Example", options={**options, _OWN: ""}, value=_example_of(self._typed) or ""
+            label="Example", options={**options, _OWN: ""}, value=_example_of(self._typed) or ""
         )
         self._pick.param.watch(guarded(self._picked), "value")
-        another = pn.widgets.Button(name="A review nobody trained on", visible=reviews() is not None)
+        another = pn.widgets.Button(label="A review nobody trained on", visible=reviews() is not None)
         another.on_click(guarded(lambda _: self._next_review()))
         self._reviewed = 0
         picker = FilePicker(label="Or a text file", most_bytes=2**20)
@@ -148,11 +148,11 @@ class TextPage(Page):
         load.on_file((SUFFIX, ".zip"), self._load, self._session.fail)
         train = FilePicker(label="Train one: a CSV with texts and labels")
         train.on_file((".csv", ".tsv"), self._take_table, self._session.fail)
-        self._text_column = pn.widgets.Select(name="Texts are in", options=[], visible=False)
-        self._label_column = pn.widgets.Select(name="Labels are in", options=[], visible=False)
-        self._begin = pn.widgets.Button(name="Train", button_type="primary", visible=False)
+        self._text_column = pn.widgets.Select(label="Texts are in", options=[], visible=False)
+        self._label_column = pn.widgets.Select(label="Labels are in", options=[], visible=False)
+        self._begin = pn.widgets.Button(label="Train", color="primary", visible=False)
         self._begin.on_click(guarded(lambda _: self._train()))
-        self._back = pn.widgets.Button(name="Back to the shipped model", visible=False)
+        self._back = pn.widgets.Button(label="Back to the shipped model", visible=False)
         self._back.on_click(guarded(lambda _: self._use(shipped())))
         download = pn.widgets.FileDownload(
             callback=guarded(lambda: BytesIO(model_bytes(self._using, self._session.folder))),

@@ -21,7 +21,7 @@ def plot_pane(plot: Any) -> Any:
 def player(name: str, moved: Callable[[Any], Any], interval: int = 600) -> Any:
     """Buttons and a slider to go through layers or blocks; ``moved`` gets the event of every step."""
     found = pn.widgets.Player(
-        name=name,
+        label=name,
         start=0,
         end=1,
         value=0,
