@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from .figures.tokens import draw as draw
     from .figures.tokens import draw_panels as draw_panels
     from .figures.tokens import draw_tokens as draw_tokens
+    from .forecasting.forecast import Forecast as Forecast
+    from .forecasting.forecaster import TimeDelayedTransformer as TimeDelayedTransformer
     from .geometry.clusters import Cluster as Cluster
     from .geometry.clusters import Clusters as Clusters
     from .geometry.clusters import clusters as clusters
@@ -118,6 +120,7 @@ _MODULE_OF = {
     "FewTokensWarning": "meanfield.occupancy",
     "FileError": "errors",
     "Finding": "geometry.findings",
+    "Forecast": "forecasting.forecast",
     "HardmaxError": "errors",
     "HardmaxLayer": "attention.layer",
     "InputError": "errors",
@@ -140,6 +143,7 @@ _MODULE_OF = {
     "SphereHardmaxFlow": "meanfield.flow",
     "TheoremReport": "geometry.findings",
     "Ties": "dynamics.leadership",
+    "TimeDelayedTransformer": "forecasting.forecaster",
     "ToDisk": "storage.to_disk",
     "Trajectory": "dynamics.trajectory",
     "Transport": "meanfield.transport",

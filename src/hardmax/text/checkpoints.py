@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..errors import FileError
-from .saving import field, read, require, write
+from ..tensor_files import field, read, require, write
 from .training import State
 
 _KIND = "training checkpoint"

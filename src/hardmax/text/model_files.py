@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from ..errors import FileError, InputError
+from ..tensor_files import field, read, require, write
 from .network import Network
 from .recipes import Recipe
-from .saving import field, read, require, write
 from .vocabulary import Vocabulary
 from .words import Tokeniser
 

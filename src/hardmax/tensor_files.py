@@ -11,8 +11,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from ..errors import FileError
-from ..files import replacing
+from .errors import FileError
+from .files import replacing
 
 FORMAT = 1
 _KEY = "hardmax"

@@ -1,0 +1,62 @@
+"""A time series as a value: numbers, when they were taken, and what the channels are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..randomness import seeded
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Samples of a few channels in time; the arrays cannot be written to.
+
+    >>> two = Series(np.array([[0.0], [1.0], [4.0]]), np.array([0.0, 0.5, 1.0]), ("x",), "squares")
+    >>> two.dt, len(two), two.channels
+    (0.5, 3, 1)
+    """
+
+    values: np.ndarray
+    """Shape (samples, channels), float64; NaN where a file had nothing."""
+    times: np.ndarray
+    """Shape (samples,)."""
+    names: tuple[str, ...]
+    source: str
+    """Where it is from: a file, or the system that made it."""
+    lyapunov_exponent: float | None = None
+    """The largest one, in the units of ``times``, where it is known."""
+    time_name: str = "time"
+    """The column the times came from; empty where there was none and samples are numbered."""
+
+    def __post_init__(self) -> None:
+        for array in (self.values, self.times):
+            array.setflags(write=False)
+
+    @property
+    def dt(self) -> float:
+        """The mean time between samples."""
+        return float((self.times[-1] - self.times[0]) / (len(self.times) - 1))
+
+    @property
+    def channels(self) -> int:
+        """How many numbers a sample has."""
+        return int(self.values.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def observing(self, *columns: int) -> Series:
+        """The same series seen through some of its channels only."""
+        names = tuple(self.names[k] for k in columns)
+        return replace(self, values=self.values[:, list(columns)].copy(), names=names)
+
+    def every(self, stride: int) -> Series:
+        """Every ``stride``-th sample: the same system, sampled more coarsely."""
+        return replace(self, values=self.values[::stride].copy(), times=self.times[::stride].copy())
+
+    def with_noise(self, share: float, random_state: int | np.random.Generator | None) -> Series:
+        """With independent normal noise of ``share`` times each channel's standard deviation."""
+        noise = seeded(random_state).generator.standard_normal(self.values.shape)
+        return replace(self, values=self.values + share * self.values.std(axis=0) * noise)

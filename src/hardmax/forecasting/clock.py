@@ -1,0 +1,21 @@
+"""A budget of processor time, asked between pieces of work."""
+
+from __future__ import annotations
+
+import time
+
+
+class Clock:
+    """Seconds of this thread's processor time since the start; None means no limit."""
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self._started = time.thread_time()
+        self.seconds = seconds
+
+    def spent(self) -> float:
+        """How much was used."""
+        return time.thread_time() - self._started
+
+    def within(self, share: float = 1.0) -> bool:
+        """Whether less than this share of the budget was used."""
+        return self.seconds is None or self.spent() < share * self.seconds

@@ -1,0 +1,240 @@
+"""The default recipe: one family that contains TD-DMD, NG-RC, the echo state network and attention features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from ..progress import Ticker
+from .attention import Kind
+from .candidates import (
+    LEAKS,
+    NOISES,
+    RADII,
+    STRENGTHS,
+    Embeddings,
+    Group,
+    lag_polynomial_groups,
+    linear_groups,
+    principal_polynomial_groups,
+    reservoir_groups,
+    truncated_groups,
+)
+from .clock import Clock
+from .delays import lag_spacing, lags
+from .features import FeatureMap
+from .held_out import Fold, make_folds, middle_of
+from .inference import Predictor
+from .networks import train_networks
+from .protocol import FloatArray
+from .readout import RIDGES
+from .reservoir import draw_reservoir
+from .rolling import Fade, Member
+from .search import Candidate, Learner, Search
+from .selection import Selection, select
+
+_LONGEST_WINDOW = 300
+_COMPANIONS = 4
+_SMALL, _LARGE = 150, 300
+_SHORTEST_WARM_UP = 30
+_FEWEST_FOR_RESERVOIR = 600
+FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the caller chose."""
+
+    delays: int | None
+    horizon: int | None
+    restarts: int
+    ablation: str | None
+    seconds: float | None
+    seed: int
+    progress: bool | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes that follow from the data: the spacing of lags, the longest window, the horizon of comparison."""
+
+    spacing: int
+    longest: int
+    horizon: int
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The model and how it was found."""
+
+    predictor: Predictor
+    selection: Selection
+    plan: Plan
+    folds: list[Fold]
+    tried: int
+    seconds: float
+    best_by_family: dict[str, Candidate]
+    explained: list[float]
+
+
+def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
+    """The sizes for these data; lengths are counted in samples."""
+    spacing = lag_spacing(trajectories)
+    typical = int(np.median([len(z) for z in trajectories]))
+    longest = settings.delays + 1 if settings.delays is not None else min(_LONGEST_WINDOW, typical // 8)
+    shortest = min(len(z) for z in trajectories)
+    longest = int(np.clip(longest, 1, max(1, shortest // 3 if settings.delays is None else shortest - 6)))
+    horizon = settings.horizon if settings.horizon is not None else int(np.clip(20 * spacing, 100, 400))
+    return Plan(spacing, longest, horizon)
+
+
+def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Fitted:
+    """Search, select, refit: trajectories are normalised, inputs behind the outputs."""
+    clock = Clock(settings.seconds)
+    plan = plan_for(trajectories, settings)
+    folds = make_folds(trajectories, outputs, plan.longest, plan.horizon)
+    search = Search(folds[0], outputs, settings.seed, clock)
+    bounds = bounds_of(trajectories, outputs)
+    with Ticker("fit", 5, progress=settings.progress) as ticker:
+        _exact_stage(search, plan)
+        ticker.advance(note="reservoirs")
+        _reservoir_stage(search, plan, settings)
+        ticker.advance(note="networks")
+        explained = _network_stage(search, plan, settings, middle_of(trajectories))
+        ticker.advance(note="selection")
+        selection = select(search.candidates, folds, outputs, settings.seed, bounds)
+        ticker.advance(note="refit on all data")
+        predictor = refit(trajectories, outputs, settings.seed, selection, bounds)
+    best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
+    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained)
+
+
+def _exact_stage(search: Search, plan: Plan) -> None:
+    """TD-DMD and polynomials: nothing inside is trained or drawn."""
+    channels = search.fold.windows.shape[2]
+    embeddings = Embeddings(search.fold.training)
+    search.screen(linear_groups(channels, plan.longest), NOISES, share=0.1)
+    search.screen(truncated_groups(channels, plan.longest, embeddings), (0.0,), share=0.15)
+    search.settle(40)
+    search.screen(lag_polynomial_groups(channels, plan.spacing, plan.longest), NOISES, share=0.3)
+    search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.45)
+    search.settle(80)
+
+
+def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
+    """Small reservoirs of many kinds, then larger ones of the best kinds, alone and beside the best polynomials."""
+    channels = search.fold.windows.shape[2]
+    base = search.best("polynomial") or search.best("linear")
+    rows = sum(len(z) for z in search.fold.training)
+    if base is None or plan.longest < _SHORTEST_WARM_UP or rows < _FEWEST_FOR_RESERVOIR or not search.clock.within(0.45):
+        return
+    generator = np.random.default_rng([settings.seed, 5])
+    alone = FeatureMap(channels, lags(channels, 1))
+    noise = max(base.noise, 1e-3)
+    kinds: list[tuple[float, tuple[float, float, float]]] = []
+    small = draw_reservoir(channels, _SMALL, generator)
+    for kind in product(RADII, STRENGTHS, LEAKS):
+        before = len(search.screened)
+        search.screen(
+            reservoir_groups(channels, plan.longest, small, alone, [kind]), (noise,), share=0.6, ridges=RIDGES[5:]
+        )
+        added = search.screened[before:]
+        if added:
+            kinds.append((min(c.score for c in added), kind))
+    search.settle(20)
+    chosen = [kind for _, kind in sorted(kinds)[:2]]
+    large = draw_reservoir(channels, _LARGE, generator)
+    for features in (alone, base.features):
+        search.screen(
+            reservoir_groups(channels, plan.longest, large, features, chosen),
+            tuple(sorted({base.noise, noise})),
+            share=0.7,
+            ridges=RIDGES[5:],
+        )
+    search.settle(40)
+
+
+def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Sequence[FloatArray]) -> list[float]:
+    base = search.best("polynomial")
+    if base is None or not search.clock.within(0.7):
+        return []
+    found = train_networks(
+        base,
+        pieces,
+        search.outputs,
+        kind=kind_of(settings.ablation),
+        restarts=settings.restarts,
+        spacing=plan.spacing,
+        longest=plan.longest,
+        seed=settings.seed,
+        go_on=lambda: search.clock.within(0.85),
+    )
+    search.screen(found.groups, (base.noise,), share=0.95)
+    search.settle(40)
+    return found.explained
+
+
+def kind_of(ablation: str | None) -> Kind:
+    """What stands in the place of attention."""
+    return "uniform" if ablation == "uniform" else "mlp" if ablation == "mlp" else "attention"
+
+
+def bounds_of(trajectories: Sequence[FloatArray], outputs: int) -> tuple[FloatArray, FloatArray]:
+    """The middle and the half-range of the data in each channel."""
+    data = np.concatenate([z[:, :outputs] for z in trajectories])
+    low, high = data.min(axis=0), data.max(axis=0)
+    return (low + high) / 2, np.maximum((high - low) / 2, 1e-12)
+
+
+def refit(
+    trajectories: Sequence[FloatArray],
+    outputs: int,
+    seed: int,
+    selection: Selection,
+    bounds: tuple[FloatArray, FloatArray],
+) -> Predictor:
+    """The readouts of the choice, of the linear model and of the companions, from all data."""
+    learner = Learner(trajectories, outputs, seed)
+
+    def on_all_data(candidate: Candidate) -> Member:
+        solved = learner.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
+        return Member(candidate.features, solved[0])
+
+    members = tuple(on_all_data(source) for source in selection.chosen.sources)
+    fade = Fade(*bounds, on_all_data(selection.linear.sources[0]))
+    companions = tuple(on_all_data(source) for source in _companions(selection))
+    return Predictor(outputs, members, fade, companions)
+
+
+def _companions(selection: Selection) -> list[Candidate]:
+    """The next best single models, each of another kind than the choice where the choice is one model."""
+    taken = {source.identity for source in selection.chosen.sources} if len(selection.chosen.sources) == 1 else set()
+    found: dict[tuple[str, int, float], Candidate] = {}
+    for finalist in selection.ranking:
+        source = finalist.sources[0]
+        if len(finalist.sources) == 1 and source.identity not in taken:
+            found.setdefault(source.identity, source)
+        if len(found) == _COMPANIONS:
+            break
+    return list(found.values())
+
+
+def tuned_member(
+    trajectories: Sequence[FloatArray],
+    settings: Settings,
+    groups: Callable[[Plan, Sequence[FloatArray]], Iterable[tuple[Iterable[Group], Sequence[float]]]],
+) -> Member:
+    """One kind of model, tuned as its rivals are: best held-out rollout, refitted on all data, no guard."""
+    outputs = trajectories[0].shape[1]
+    plan = plan_for(trajectories, settings)
+    fold = make_folds(trajectories, outputs, plan.longest, plan.horizon)[0]
+    search = Search(fold, outputs, settings.seed, Clock(settings.seconds))
+    for some, noises in groups(plan, fold.training):
+        search.screen(some, noises)
+    search.settle(60)
+    best = search.candidates[0]
+    solved = Learner(trajectories, outputs, settings.seed).readouts([best.features], best.noise, np.array([best.ridge]))
+    return Member(best.features, solved[0])

@@ -1,0 +1,300 @@
+"""The time-delayed transformer as an estimator: fit a record, forecast from its end or from any window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from ..errors import HardmaxError, InputError
+from ..randomness import seeded
+from .checks import one_of, whole
+from .family import Fitted, Settings, fit_family
+from .forcing import Forcing, read_future, read_inputs
+from .forecast import Forecast, outcome_of
+from .inference import Predictor
+from .pod import Pod, fit_pod
+from .protocol import FloatArray
+from .report import Report, report_on
+from .series import Gaps, Irregular, Record, Units, as_array, read_series
+
+_FEWEST = 12
+_FAR = 3.0
+
+
+class NotFittedError(HardmaxError, ValueError, AttributeError):
+    """The model has seen no data yet."""
+
+
+class TimeDelayedTransformer:
+    r"""Forecast a dynamical system from delay windows, with an explicit linear path and nonlinear features.
+
+    In normalised units, with features :math:`\phi` of the last samples,
+
+    .. math:: z_{k+1} = z_k + B\,[1;\ z_k, \dots, z_{k-p};\ \phi(z_k, \dots, z_{k-p})].
+
+    The default recipe searches a family that contains time-delayed DMD (lags only), next-generation reservoirs
+    (polynomials), the echo state network, and attention with a feed-forward layer whose inner weights are trained by
+    variable projection; every readout :math:`B` is solved exactly. The model with the lowest held-out rollout error
+    whose long rollouts stay bounded is kept and refitted on all data; TD-DMD is always among the candidates.
+
+    Parameters
+    ----------
+    delays
+        The longest window looks at this many samples before the latest; None chooses.
+    recipe
+        ``"family"``, or ``"paper"`` for the published model trained by AdamW on increments.
+    ablation
+        What stands in place of attention: None (attention), ``"uniform"`` or ``"mlp"``.
+    pod
+        Reduce fields to so many modes, or to modes that hold this share of the energy, before fitting.
+    horizon
+        The number of steps over which models are compared; None takes twenty times the lag spacing.
+    restarts
+        How many sets of inner weights are trained.
+    seconds
+        A budget of processor time for the search; None runs all of it (the same result every time).
+    random_state
+        A whole number, a generator or None.
+    progress
+        True, False, or None for a bar after two seconds on a terminal.
+    """
+
+    name = "TD-TF"
+
+    def __init__(
+        self,
+        delays: int | None = None,
+        *,
+        recipe: str = "family",
+        ablation: str | None = None,
+        pod: int | float | None = None,
+        horizon: int | None = None,
+        restarts: int = 3,
+        seconds: float | None = None,
+        random_state: int | np.random.Generator | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.delays = delays
+        self.recipe = recipe
+        self.ablation = ablation
+        self.pod = pod
+        self.horizon = horizon
+        self.restarts = restarts
+        self.seconds = seconds
+        self.random_state = random_state
+        self.progress = progress
+
+    # fitting
+
+    def fit(
+        self,
+        series: object,
+        dt: float | None = None,
+        *,
+        times: object = None,
+        u: object = None,
+        gaps: Gaps = "refuse",
+        irregular: Irregular = "refuse",
+    ) -> Self:
+        """Learn from one record ``(samples, channels)`` or from a list of them, of any lengths.
+
+        ``dt`` is the time between samples, or ``times`` gives the time of each. ``u`` are inputs, one row for each
+        sample. Missing values are refused unless ``gaps="interpolate"``, uneven times unless
+        ``irregular="resample"``. Channels are normalised, so units may differ by any factor; constant channels are
+        forecast as constant.
+        """
+        settings = self._settings()
+        self.pod_: Pod | None = None
+        if self.pod is not None:
+            self.pod_, coefficients = fit_pod(series, self.pod)
+            series = coefficients
+        record = read_series(series, dt=dt, times=times, gaps=gaps, irregular=irregular)
+        inputs = None if u is None else read_inputs(u, record.trajectories)
+        record, inputs, notes = self._long_enough(record, inputs)
+        self.dt_ = record.dt
+        self.last_time_ = record.last_time
+        self.units_ = Units.of(record.trajectories)
+        self.channels_ = len(self.units_.mean)
+        self.forcing_ = None if inputs is None else Forcing(Units.of(inputs))
+        self.predictor_: Predictor | None = None
+        self.fitted_: Fitted | None = None
+        rows = [self.units_.normalise(z) for z in record.trajectories]
+        if self.forcing_ is not None and inputs is not None:
+            rows = [self.forcing_.attach(z, v) for z, v in zip(rows, inputs, strict=True)]
+        self._rows: list[FloatArray] = rows
+        outputs = len(self.units_.keep)
+        if outputs:
+            self._learn(rows, outputs, settings)
+        needed = self.window
+        self.last_window_ = record.trajectories[-1][-needed:]
+        self.last_inputs_ = None if inputs is None else inputs[-1][-needed:]
+        self.report_: Report = report_on(self, (*record.notes, *notes))
+        return self
+
+    def _learn(self, rows: Sequence[FloatArray], outputs: int, settings: Settings) -> None:
+        self.fitted_ = fit_family(rows, outputs, settings)
+        self.predictor_ = self.fitted_.predictor
+
+    def _settings(self) -> Settings:
+        one_of("recipe", self.recipe, ("family", "paper"))
+        one_of("ablation", self.ablation, (None, "uniform", "mlp"))
+        if self.delays is not None:
+            whole("delays", self.delays, 0)
+        if self.horizon is not None:
+            whole("horizon", self.horizon, 2)
+        if self.seconds is not None and not (
+            isinstance(self.seconds, (int, float)) and np.isfinite(self.seconds) and self.seconds > 0
+        ):
+            raise InputError("seconds", repr(self.seconds), "must be a positive number", "pass seconds=10, or None")
+        seed = seeded(self.random_state)
+        self.seed_ = seed.seed if seed.seed is not None else int(seed.generator.integers(2**31))
+        return Settings(
+            self.delays,
+            self.horizon,
+            whole("restarts", self.restarts, 1),
+            self.ablation,
+            None if self.seconds is None else float(self.seconds),
+            self.seed_,
+            self.progress,
+        )
+
+    def _long_enough(
+        self, record: Record, inputs: list[FloatArray] | None
+    ) -> tuple[Record, list[FloatArray] | None, list[str]]:
+        needed = _FEWEST if self.delays is None else self.delays + _FEWEST
+        lengths = [len(z) for z in record.trajectories]
+        keep = [i for i, length in enumerate(lengths) if length >= needed]
+        if not keep:
+            raise InputError(
+                "series",
+                f"{max(lengths, default=0)} samples",
+                f"has too few samples: at least {needed} are needed"
+                + ("" if self.delays is None else f" for delays={self.delays}"),
+                "record more, or lower delays",
+            )
+        notes = []
+        if len(keep) < len(lengths):
+            notes.append(
+                f"{len(lengths) - len(keep)} of {len(lengths)} trajectories have fewer than {needed} samples and "
+                "were left out."
+            )
+        kept = Record([record.trajectories[i] for i in keep], record.dt, record.last_time, record.notes)
+        return kept, None if inputs is None else [inputs[i] for i in keep], notes
+
+    # forecasting
+
+    @property
+    def window(self) -> int:
+        """How many samples a forecast starts from."""
+        self._require_fit()
+        return 1 if self.predictor_ is None else self.predictor_.window
+
+    def forecast(self, steps: int, *, window: object = None, u: object = None) -> Forecast:
+        """Go on for ``steps`` samples from the end of the record, or from ``window``.
+
+        ``window`` is ``(samples, channels)``, or ``(starts, samples, channels)`` for many starts at once, oldest
+        first, at least :attr:`window` samples of it. A model fitted with inputs needs ``u``: the inputs of the
+        ``steps`` ahead, or with ``window`` those of the window and the steps together.
+        """
+        self._require_fit()
+        steps = whole("steps", steps, 1)
+        single, states = self._states(window)
+        inputs = self._inputs(u, steps, window is not None, states)
+        values, spread, left, far = self._run(states, steps, inputs)
+        start = self.last_time_ if window is None else 0.0
+        times = np.asarray(start + self.dt_ * np.arange(1, steps + 1), dtype=np.float64)
+        outcome = outcome_of(left, steps, far)
+        if single:
+            return Forecast(values[0], spread[0], times, outcome, int(left[0]))
+        return Forecast(values, spread, times, outcome, left)
+
+    def predict(self, window: object, *, u: object = None) -> FloatArray:
+        """The next sample after ``window``: ``(channels,)``, or ``(starts, channels)`` for many windows.
+
+        ``u`` holds the inputs of the window and of the next sample.
+        """
+        return np.asarray(self.forecast(1, window=window, u=u).values[..., 0, :])
+
+    def roll(self, windows: FloatArray, steps: int) -> FloatArray:
+        """Forecasts ``(starts, steps, channels)`` as a plain array."""
+        values = self.forecast(steps, window=np.asarray(windows)).values
+        return values if values.ndim == 3 else values[None]
+
+    def reconstruct(self, values: object) -> FloatArray:
+        """Fields of POD coefficients, for a model fitted with ``pod``."""
+        self._require_fit()
+        if self.pod_ is None:
+            raise InputError("pod", None, "was not used", "fit with pod=8 to reduce fields and reconstruct them")
+        array = as_array("values", np.asarray(values))
+        if array.shape[-1] != self.pod_.rank:
+            raise InputError(
+                "values", f"shape {array.shape}", f"must end in {self.pod_.rank} coefficients", "pass forecast values"
+            )
+        return self.pod_.reconstruct(array)
+
+    def _states(self, window: object) -> tuple[bool, FloatArray]:
+        if window is None:
+            return True, self.last_window_[None]
+        array = as_array("window", window)
+        if self.pod_ is not None and array.shape[-len(self.pod_.shape) :] == self.pod_.shape:
+            array = self.pod_.reduce(array)
+        if array.ndim == 1 and self.channels_ == 1:
+            array = array[:, None]
+        single = array.ndim == 2
+        if single:
+            array = array[None]
+        if array.ndim != 3 or array.shape[2] != self.channels_:
+            raise InputError(
+                "window",
+                f"shape {array.shape}",
+                f"must have {self.channels_} channels: (samples, {self.channels_}) or (starts, samples, channels)",
+                "pass the same channels as in fit, oldest sample first",
+            )
+        if array.shape[1] < self.window or len(array) == 0:
+            raise InputError(
+                "window",
+                f"{array.shape[1]} samples",
+                f"must hold at least {self.window} samples",
+                f"pass the last {self.window} samples, or fit with fewer delays",
+            )
+        if not np.isfinite(array).all():
+            raise InputError("window", "NaN or infinity", "must be finite", "fill its gaps first")
+        return single, array
+
+    def _inputs(self, u: object, steps: int, own_window: bool, states: FloatArray) -> FloatArray | None:
+        if self.forcing_ is None:
+            if u is not None:
+                raise InputError("u", f"a {type(u).__name__}", "was not used in fit", "fit with u=, or leave it out")
+            return None
+        if u is None:
+            raise InputError("u", None, "is needed by a model fitted with inputs", "pass the inputs of the steps ahead")
+        length = states.shape[1]
+        if own_window:
+            return read_future(u, self.forcing_, length + steps, len(states), "the window and the steps ahead")
+        ahead = read_future(u, self.forcing_, steps, 1, "the steps ahead")
+        return np.concatenate([np.asarray(self.last_inputs_)[None], ahead], axis=1)
+
+    def _run(
+        self, states: FloatArray, steps: int, inputs: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray, Any, Any]:
+        starts = len(states)
+        if self.predictor_ is None:
+            values = np.broadcast_to(self.units_.mean, (starts, steps, self.channels_)).copy()
+            return values, np.zeros_like(values), np.zeros(starts, dtype=np.int64), np.zeros(starts, dtype=bool)
+        rows, future = self.units_.normalise(states), None
+        if self.forcing_ is not None and inputs is not None:
+            rows, future = self.forcing_.split(rows, inputs)
+        ahead = self.predictor_.roll(rows, steps, future)
+        spread = self.predictor_.spread(rows, steps, future, ahead)
+        excess = self.predictor_.fade.excess(ahead)
+        # A hair beyond the largest training value is still the training range.
+        outside = excess > 1.05
+        left = np.where(outside.any(axis=1), outside.argmax(axis=1) + 1, 0).astype(np.int64)
+        far = excess[:, -1] > _FAR
+        return self.units_.restore(ahead), self.units_.stretch(spread), left, far
+
+    def _require_fit(self) -> None:
+        if not hasattr(self, "units_"):
+            raise NotFittedError("this TimeDelayedTransformer has no data yet: call fit(series, dt=…) first")

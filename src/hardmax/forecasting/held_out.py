@@ -1,0 +1,123 @@
+"""Which part of the data is held out, and how a rollout on it is scored.
+
+Models are chosen by rollouts over the horizon of use on data they have not seen, never by their one-step error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .protocol import FloatArray
+
+_SHARE = 0.2
+_SMALLEST, _LARGEST = 1e-13, 3.0
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Pieces to learn from, and starts to forecast from: windows, what followed, and the inputs known ahead."""
+
+    training: list[FloatArray]
+    windows: FloatArray
+    truth: FloatArray
+    future: FloatArray | None
+
+    @property
+    def horizon(self) -> int:
+        """How many steps the rollouts are compared over."""
+        return self.truth.shape[1]
+
+    def every(self, stride: int) -> Fold:
+        """The same with fewer starts."""
+        future = None if self.future is None else self.future[::stride]
+        return Fold(self.training, self.windows[::stride], self.truth[::stride], future)
+
+    def score(self, rollouts: FloatArray, horizon: int | None = None) -> FloatArray:
+        """The mean over starts and steps of log10 of the error (in standard deviations), for each readout."""
+        truth = self.truth[:, :horizon]
+        error = np.sqrt(((rollouts[:, :, : truth.shape[1]] - truth) ** 2).mean(axis=-1))
+        return np.asarray(np.log10(np.clip(error, _SMALLEST, _LARGEST)).mean(axis=(1, 2)))
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """Starts may lie in ``first … last`` of one trajectory."""
+
+    trajectory: FloatArray
+    first: int
+    last: int
+
+
+def make_folds(
+    trajectories: Sequence[FloatArray], outputs: int, context: int, horizon: int, starts: int = 16
+) -> list[Fold]:
+    """One or two folds: the later and the earlier part of each record, or different whole trajectories.
+
+    With three or more trajectories whole ones are held out, because the use is a new start, not the rest of an old
+    one.
+    """
+    if len(trajectories) >= 3:
+        return _whole_trajectories(trajectories, outputs, context, horizon, starts)
+    late_training, late, early_training, early = [], [], [], []
+    shortest = min(len(z) for z in trajectories)
+    held = max(4, int(_SHARE * shortest))
+    ahead = max(2, min(horizon, held // 2))
+    reach = context + ahead + max(ahead // 2, 2)
+    for z in trajectories:
+        cut = len(z) - max(4, int(_SHARE * len(z)))
+        late_training.append(z[:cut])
+        late.append(_Segment(z, max(cut, context), len(z) - ahead))
+        lead = max(int(_SHARE * len(z)), reach)
+        early_training.append(z[lead:])
+        early.append(_Segment(z, context, lead - ahead))
+    folds = [_fold(late_training, late, outputs, context, ahead, starts)]
+    if reach <= 0.4 * shortest:
+        folds.append(_fold(early_training, early, outputs, context, ahead, starts))
+    return folds
+
+
+def _whole_trajectories(
+    trajectories: Sequence[FloatArray], outputs: int, context: int, horizon: int, starts: int
+) -> list[Fold]:
+    total = len(trajectories)
+    count = max(1, round(_SHARE * total))
+    folds = []
+    for shift in (0, 1):
+        # Spread over the list, not at its ends: lists are often sorted by the very thing that varies.
+        chosen = {(int((i + 0.5) * total / count) + shift) % total for i in range(count)}
+        held = [trajectories[i] for i in sorted(chosen)]
+        ahead = max(2, min(horizon, int(0.75 * (min(len(z) for z in held) - context))))
+        segments = [_Segment(z, context, len(z) - ahead) for z in held]
+        training = [z for i, z in enumerate(trajectories) if i not in chosen]
+        folds.append(_fold(training, segments, outputs, context, ahead, starts))
+    return folds
+
+
+def _fold(
+    training: list[FloatArray], segments: list[_Segment], outputs: int, context: int, horizon: int, starts: int
+) -> Fold:
+    windows, truth, future = [], [], []
+    share = max(2, -(-starts // len(segments)))
+    for segment in segments:
+        for start in np.unique(np.linspace(segment.first, max(segment.first, segment.last), share).astype(int)):
+            after = segment.trajectory[start : start + horizon]
+            if start < context or len(after) < horizon:
+                continue
+            windows.append(segment.trajectory[start - context : start])
+            truth.append(after[:, :outputs])
+            future.append(after[:, outputs:])
+    known = np.stack(future) if segments[0].trajectory.shape[1] > outputs else None
+    return Fold(training, np.stack(windows), np.stack(truth), known)
+
+
+def middle_of(trajectories: Sequence[FloatArray]) -> list[FloatArray]:
+    """What no fold holds out, for training inner weights without looking at what they are judged on."""
+    if len(trajectories) >= 3:
+        total = len(trajectories)
+        count = max(1, round(_SHARE * total))
+        seen = {(int((i + 0.5) * total / count) + shift) % total for i in range(count) for shift in (0, 1)}
+        return [z for i, z in enumerate(trajectories) if i not in seen]
+    return [z[int(_SHARE * len(z)) : len(z) - max(4, int(_SHARE * len(z)))] for z in trajectories]

@@ -1,0 +1,73 @@
+"""What a fit found, in sentences and numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .selection import Finalist
+
+if TYPE_CHECKING:
+    from .forecaster import TimeDelayedTransformer
+
+
+@dataclass(frozen=True)
+class Report:
+    """``sentences`` for people, ``numbers`` for programs; ``str(report)`` joins the sentences."""
+
+    sentences: tuple[str, ...]
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def data(self) -> dict[str, Any]:
+        """Both, as plain values."""
+        return {"sentences": list(self.sentences), **self.numbers}
+
+
+def _score(finalist: Finalist) -> str:
+    return f"{10**finalist.score:.3g}"
+
+
+def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
+    """Sentences about the model kept, why, and what was done to the data."""
+    sentences = list(notes)
+    constant = model.channels_ - len(model.units_.keep)
+    if constant:
+        sentences.append(f"{constant} of {model.channels_} channels are constant and are forecast as constant.")
+    if model.fitted_ is None:
+        return Report((*sentences, "Nothing varies, so nothing was learned."), {"kept": "constant"})
+    found, choice = model.fitted_, model.fitted_.selection
+    kept = "linear" if choice.chosen.is_linear else "nonlinear"
+    if choice.chosen.is_linear:
+        sentences.append(
+            f"The linear model was kept ({choice.chosen.label}): no nonlinear candidate did better on held-out "
+            "rollouts."
+        )
+    else:
+        sentences.append(
+            f"Kept {choice.chosen.label}: typical held-out error {_score(choice.chosen)} standard deviations over "
+            f"{found.folds[0].horizon} steps, against {_score(choice.linear)} for the best TD-DMD."
+        )
+    if choice.rejected:
+        sentences.append(f"{choice.rejected} better-scored models were rejected: their long rollouts left the range.")
+    if not choice.guarded:
+        sentences.append("No bounded model did as well; long forecasts may leave the training range.")
+    numbers = {
+        "kept": kept,
+        "label": choice.chosen.label,
+        "score": choice.chosen.score,
+        "linear_score": choice.linear.score,
+        "horizon": found.folds[0].horizon,
+        "folds": len(found.folds),
+        "window": model.window,
+        "lag_spacing": found.plan.spacing,
+        "candidates": found.tried,
+        "rejected": choice.rejected,
+        "guarded": choice.guarded,
+        "seconds": found.seconds,
+        "seed": model.seed_,
+        "best_by_family": {family: c.score for family, c in found.best_by_family.items()},
+    }
+    return Report(tuple(sentences), numbers)

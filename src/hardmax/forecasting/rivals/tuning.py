@@ -1,0 +1,111 @@
+"""Choosing among a rival's settings by held-out rollouts, within a given number of processor seconds.
+
+Every rival gets the held-out part, the horizon and the score that our own model is chosen by. What differs is in
+``_trials``: settings in the order in which a person would try them, so that a short search has tried the sensible ones.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Protocol, Self
+
+import numpy as np
+
+from ...errors import InputError
+from ..clock import Clock
+from ..family import Settings, plan_for
+from ..held_out import Fold, make_folds
+from ..protocol import FloatArray
+from ..series import Units
+
+_CONTEXT = 200
+_CEILING = 1e3
+SMALLEST_SCALE = 1e-12
+
+
+class Trial(Protocol):
+    """One setting of a model, in normalised units; it may stand for several readouts that are solved at once."""
+
+    @property
+    def window(self) -> int:
+        """How many samples it looks at."""
+        ...
+
+    def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
+        """Learn from trajectories."""
+        ...
+
+    def roll(self, windows: FloatArray, steps: int) -> FloatArray:
+        """Forecasts of every readout, ``(readouts, starts, steps, channels)``."""
+        ...
+
+    def only(self, readout: int) -> Self:
+        """The same setting with one of its readouts; to be fitted again."""
+        ...
+
+
+class TunedRival(ABC):
+    """A rival that searches its settings for ``seconds`` of processor time and refits the best on all data."""
+
+    name: str
+    window: int
+
+    def __init__(self, *, seconds: float = 10.0, horizon: int | None = None, random_state: int = 0) -> None:
+        self.seconds = seconds
+        self.horizon = horizon
+        self.random_state = random_state
+        self.tried_ = 0
+        self.score_ = np.inf
+
+    @abstractmethod
+    def _trials(self, trajectories: Sequence[FloatArray], dt: float, rng: np.random.Generator) -> Iterator[Trial]:
+        """Settings to try, best guesses first."""
+
+    def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
+        """Search settings on held-out rollouts, then fit the best one to everything."""
+        clock = Clock(self.seconds)
+        self._units = Units.of(trajectories)
+        if len(self._units.keep) == 0:
+            raise InputError("trajectories", "constant channels only", "must vary", "forecast something that moves")
+        data = [self._units.normalise(z) for z in trajectories]
+        context = min(_CONTEXT, max(2, min(len(z) for z in data) // 4))
+        settings = Settings(None, self.horizon, 1, None, None, self.random_state, False)
+        fold = make_folds(data, data[0].shape[1], context, plan_for(data, settings).horizon)[0]
+        best: Trial | None = None
+        rng = np.random.default_rng(self.random_state)
+        for trial in self._trials(data, dt, rng):
+            if trial.window > context:
+                continue
+            scores = self._scores(trial, fold, dt)
+            self.tried_ += len(scores)
+            k = int(np.argmin(scores))
+            if best is None or scores[k] < self.score_:
+                self.score_, best = float(scores[k]), trial.only(k)
+            if not clock.within():
+                break
+        if best is None:
+            raise InputError(
+                "trajectories",
+                f"{min(len(z) for z in data)} samples",
+                "are too short for this model",
+                "pass longer ones",
+            )
+        self._chosen = best.fit(data, dt)
+        self.window = best.window
+        return self
+
+    def roll(self, windows: FloatArray, steps: int) -> FloatArray:
+        """Go on from each window; NaN after a divergence."""
+        seen = self._units.normalise(windows)
+        with np.errstate(all="ignore"):
+            ahead = self._chosen.roll(seen, steps)[0]
+        gone = ~(np.abs(ahead).max(axis=-1, initial=0.0) < _CEILING)
+        ahead = np.where(np.maximum.accumulate(gone, axis=1)[..., None], np.nan, ahead)
+        return self._units.restore(ahead)
+
+    @staticmethod
+    def _scores(trial: Trial, fold: Fold, dt: float) -> FloatArray:
+        with np.errstate(all="ignore"):
+            ahead = trial.fit(fold.training, dt).roll(fold.windows, fold.horizon)
+        return fold.score(np.nan_to_num(ahead, nan=_CEILING, posinf=_CEILING, neginf=-_CEILING))

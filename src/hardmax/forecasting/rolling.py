@@ -1,0 +1,107 @@
+"""Feeding predictions back: the one loop behind every forecast, for many readouts and many starts at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .features import FeatureMap
+from .protocol import FloatArray
+
+CEILING = 1e2
+"""Values are held within so many normalised units while candidates are compared."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """Features and their readouts ``(readouts, features, outputs)``: the increment is ``features @ readout``."""
+
+    features: FeatureMap
+    readouts: FloatArray
+
+
+@dataclass(frozen=True)
+class Fade:
+    """Where the training data lay: outside, the nonlinear part gives way to the linear model.
+
+    The excess of a sample is how far it lies from the middle of the range, in half-ranges, at its worst channel. The
+    weight of the nonlinear part is one up to ``begin`` and zero from ``end`` on.
+    """
+
+    middle: FloatArray
+    half_range: FloatArray
+    fallback: Member
+    begin: float = 1.25
+    end: float = 2.0
+
+    def excess(self, samples: FloatArray) -> FloatArray:
+        """How far out each sample lies; at most one within the training range."""
+        return np.asarray((np.abs(samples - self.middle) / self.half_range).max(axis=-1))
+
+    def weight(self, samples: FloatArray) -> FloatArray:
+        """The share of the nonlinear part for each sample."""
+        return np.clip((self.end - self.excess(samples)) / (self.end - self.begin), 0.0, 1.0)
+
+
+def window_of(members: Sequence[Member]) -> int:
+    """How many samples the members look at."""
+    return max(member.features.window for member in members)
+
+
+def roll(
+    members: Sequence[Member],
+    windows: FloatArray,
+    steps: int,
+    *,
+    future: FloatArray | None = None,
+    fade: Fade | None = None,
+    ceiling: float = CEILING,
+) -> FloatArray:
+    """Forecasts ``(readouts, starts, steps, outputs)``, the mean of the members' increments at every step.
+
+    A channel beyond the outputs is an input; ``future[:, i]`` holds the inputs that belong to predicted sample ``i``.
+    """
+    parts = list(members) + ([fade.fallback] if fade is not None else [])
+    needed = window_of(parts)
+    copies, _, outputs = members[0].readouts.shape
+    starts, _, channels = windows.shape
+    rows = copies * starts
+    flat = np.zeros((rows, (needed + steps) * channels))
+    flat[:, : needed * channels] = np.tile(windows[:, -needed:].reshape(starts, -1), (copies, 1))
+    if channels > outputs and future is not None:
+        tail = flat.reshape(rows, needed + steps, channels)[:, needed:, outputs:]
+        tail[...] = np.tile(future[:, :steps], (copies, 1, 1))
+    states = [_warm(part.features, windows, copies) for part in parts]
+    with np.errstate(all="ignore"):
+        for step in range(steps):
+            end = (needed + step) * channels
+            increments = []
+            for index, part in enumerate(parts):
+                seen = flat[:, end - part.features.window * channels : end]
+                found = part.features(seen, states[index])
+                by_copy = found.reshape(copies, starts, -1) @ part.readouts
+                increments.append(by_copy.reshape(rows, outputs))
+            latest = flat[:, end - channels : end - channels + outputs]
+            mean = sum(increments[: len(members)]) / len(members)
+            if fade is not None:
+                share = fade.weight(latest)[:, None]
+                mean = np.where(share > 0, share * mean, 0.0) + (1.0 - share) * increments[-1]
+            ahead = np.nan_to_num(latest + mean, nan=ceiling, posinf=ceiling, neginf=-ceiling)
+            flat[:, end : end + outputs] = np.clip(ahead, -ceiling, ceiling)
+            for index, part in enumerate(parts):
+                state = states[index]
+                if part.features.reservoir is not None and state is not None:
+                    states[index] = part.features.reservoir.listen(state, flat[:, end : end + channels])
+    shaped = flat.reshape(copies, starts, needed + steps, channels)
+    return shaped[:, :, needed:, :outputs]
+
+
+def _warm(features: FeatureMap, windows: FloatArray, copies: int) -> FloatArray | None:
+    if features.reservoir is None:
+        return None
+    state = features.reservoir.rest(len(windows))
+    for k in range(windows.shape[1] - features.reservoir.window, windows.shape[1]):
+        state = features.reservoir.listen(state, windows[:, k])
+    return np.tile(state, (copies, 1))

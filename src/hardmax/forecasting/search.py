@@ -1,0 +1,170 @@
+"""The search: many exact readouts, compared by held-out rollouts, short ones first and the best at full length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from .candidates import Group
+from .clock import Clock
+from .features import FeatureMap
+from .held_out import Fold
+from .protocol import FloatArray
+from .readout import RIDGES, gram, merge_triangles, ridge_path, ridge_path_of_gram, triangle
+from .rolling import Member, roll
+
+_ROWS = 4000
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Features, window noise and ridge, the readout on the first fold, and its scores so far (lower is better)."""
+
+    family: str
+    label: str
+    features: FeatureMap
+    noise: float
+    ridge: float
+    readout: FloatArray
+    score: float
+
+    @property
+    def identity(self) -> tuple[str, int, float]:
+        """What makes it a model of its own: all but the ridge."""
+        return (self.label, self.features.size, self.noise)
+
+    @property
+    def member(self) -> Member:
+        """For rolling out."""
+        return Member(self.features, self.readout[None])
+
+
+@dataclass
+class Learner:
+    """Readouts from pieces of trajectories; noise on windows is drawn once for each level, so results repeat."""
+
+    pieces: Sequence[FloatArray]
+    outputs: int
+    seed: int
+    _noisy: dict[float, list[FloatArray]] = field(default_factory=dict)
+
+    def noisy(self, noise: float) -> list[FloatArray]:
+        """The pieces with noise on every sample, several times over when the data are few."""
+        if noise not in self._noisy:
+            copies = 1 if noise == 0 else int(np.clip(_ROWS // max(1, sum(map(len, self.pieces))), 1, 4))
+            generator = np.random.default_rng([self.seed, int(noise * 1e9)])
+            self._noisy[noise] = [
+                piece + noise * generator.standard_normal(piece.shape) for _ in range(copies) for piece in self.pieces
+            ]
+        return self._noisy[noise]
+
+    def design(self, features: FeatureMap, noise: float) -> tuple[FloatArray, FloatArray]:
+        """Features of noisy windows, and the increments that lead from them to the clean next sample."""
+        rows, targets = [], []
+        for index, noisy in enumerate(self.noisy(noise)):
+            clean = self.pieces[index % len(self.pieces)]
+            if len(noisy) <= features.window:
+                continue
+            rows.append(features.along(noisy))
+            latest = noisy[features.window - 1 : -1, : self.outputs]
+            targets.append(clean[features.window :, : self.outputs] - latest)
+        if not rows:
+            return np.empty((0, features.size)), np.empty((0, self.outputs))
+        return np.concatenate(rows), np.concatenate(targets)
+
+    def readouts(self, nested: Sequence[FeatureMap], noise: float, ridges: FloatArray) -> list[FloatArray]:
+        """For each feature map its readouts ``(ridges, features, outputs)``; one factorisation for all."""
+        rows, targets = self.design(nested[-1], noise)
+        if len(rows) < 2:
+            return []
+        if noise > 0:
+            products = gram(rows, targets)
+            return [ridge_path_of_gram(products, part.size, self.outputs, len(rows), ridges) for part in nested]
+        step = max(4096, 4 * rows.shape[1])
+        factor = merge_triangles(
+            [triangle(rows[i : i + step], targets[i : i + step]) for i in range(0, len(rows), step)]
+        )
+        return [ridge_path(factor, part.size, self.outputs, len(rows), ridges) for part in nested]
+
+
+class Search:
+    """Candidates on the first fold, ranked."""
+
+    def __init__(self, fold: Fold, outputs: int, seed: int, clock: Clock) -> None:
+        self.fold = fold
+        self.outputs = outputs
+        self.learner = Learner(fold.training, outputs, seed)
+        self.clock = clock
+        self.screened: list[Candidate] = []
+        self.candidates: list[Candidate] = []
+        self.short = max(2, fold.horizon // 4)
+        self._few = fold.every(2)
+        self.tried = 0
+
+    def screen(
+        self,
+        groups: Iterable[Group],
+        noises: Sequence[float],
+        *,
+        share: float = 1.0,
+        ridges: FloatArray = RIDGES,
+    ) -> None:
+        """Fit and score on short rollouts; stops when its share of the time is spent."""
+        for group in groups:
+            for noise in noises:
+                if (self.screened or self.candidates) and not self.clock.within(share):
+                    return
+                # On noisy windows the noise is a ridge of its own; the smallest ones make no difference.
+                self._screen_one(group, noise, ridges if noise == 0 else ridges[ridges > 1e-16])
+
+    def _screen_one(self, group: Group, noise: float, ridges: FloatArray) -> None:
+        try:
+            solved = self.learner.readouts(group.nested, noise, ridges)
+        except np.linalg.LinAlgError:
+            return
+        for features, readouts in zip(group.nested, solved, strict=bool(solved)):
+            paths = roll([Member(features, readouts)], self._few.windows, self.short, future=self._few.future)
+            scores = self._few.score(paths, self.short)
+            label = group.label if features.degree == 1 else f"{group.label}, degree {features.degree}"
+            self.tried += len(ridges)
+            self.screened += [
+                Candidate(group.family, label, features, noise, float(ridge), readout, float(score))
+                for ridge, readout, score in zip(ridges, readouts, scores, strict=True)
+                if np.isfinite(readout).all()
+            ]
+
+    def settle(self, keep: int) -> list[Candidate]:
+        """Score the best screened candidates of every family at full length, and forget the rest."""
+        ranked = sorted(self.screened, key=lambda c: c.score)
+        families = {c.family for c in ranked}
+        chosen = ranked[:keep]
+        for family in sorted(families):
+            chosen += [c for c in ranked if c.family == family][: keep // 4]
+        self.screened = []
+        unique = {id(c): c for c in chosen}
+        found = list(unique.values())
+        scores = score_together(self.fold, [c.member for c in found])
+        settled = [replace(c, score=score) for c, score in zip(found, scores, strict=True)]
+        self.candidates = sorted([*self.candidates, *settled], key=lambda c: c.score)
+        return settled
+
+    def best(self, family: str | None = None) -> Candidate | None:
+        """The best candidate so far, of a family where one is named."""
+        return next((c for c in self.candidates if family in (None, c.family)), None)
+
+
+def score_together(fold: Fold, members: Sequence[Member]) -> list[float]:
+    """Scores over the whole horizon, with one rollout for all readouts of the same features."""
+    by_features: dict[int, list[int]] = {}
+    for index, member in enumerate(members):
+        by_features.setdefault(id(member.features), []).append(index)
+    scores = [0.0] * len(members)
+    for indices in by_features.values():
+        stacked = np.concatenate([members[i].readouts for i in indices])
+        together = Member(members[indices[0]].features, stacked)
+        found = fold.score(roll([together], fold.windows, fold.horizon, future=fold.future))
+        for i, score in zip(indices, found, strict=True):
+            scores[i] = float(score)
+    return scores

@@ -1,0 +1,128 @@
+"""Series come back from files as they were written, time is found, and what is wrong is said with its place."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from hardmax.datasets import read_series
+from hardmax.errors import FileError
+
+_T = 0.25 * np.arange(6)
+_X = np.random.default_rng(0).normal(size=(6, 2))
+
+
+def _written(folder, suffix, values=_X, times=_T):
+    path = folder / f"series{suffix}"
+    frame = pd.DataFrame({"time": times, "lift": values[:, 0], "drag": values[:, 1]})
+    if suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif suffix == ".npy":
+        np.save(path, frame.to_numpy())
+    elif suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.set_index("time").to_xarray().to_netcdf(path, engine="h5netcdf")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npy", ".parquet", ".nc"])
+def test_every_kind_of_file_gives_the_same_series(tmp_path, suffix):
+    series = read_series(_written(tmp_path, suffix))
+    assert np.array_equal(series.values, _X)
+    assert np.array_equal(series.times, _T)
+    assert series.dt == 0.25
+    if suffix != ".npy":
+        assert series.names == ("lift", "drag")
+        assert series.time_name == "time"
+
+
+@settings(deadline=None, max_examples=30)
+@given(arrays(np.float64, (4, 2), elements=st.floats(-1e300, 1e300, allow_nan=False)))
+def test_text_keeps_every_digit(tmp_path_factory, values):
+    path = _written(tmp_path_factory.mktemp("digits"), ".csv", values, _T[:4])
+    assert np.array_equal(read_series(path).values, values)
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "values", "times"),
+    [
+        ("t;y\n0,5;1,25\n1,5;2,5\n", ("y",), [[1.25], [2.5]], [0.5, 1.5]),
+        ("0 1.5\n0.1 2.5\n0.2 4\n", ("column 2",), [[1.5], [2.5], [4]], [0, 0.1, 0.2]),
+        ("a\tb\n3\t1\n1\t2\n", ("a", "b"), [[3, 1], [1, 2]], [0, 1]),
+        ("# measured in May\ntime [s],y\n0,1\n2,\n4,3\n", ("y",), [[1], [np.nan], [3]], [0, 2, 4]),
+        ("day,y\n2024-01-01,1\n2024-01-02,2\n2024-01-04,3\n", ("y",), [[1], [2], [3]], [0, 86400, 259200]),
+        (",y\n0,5\n1,6\n2,7\n", ("y",), [[5], [6], [7]], [0, 1, 2]),
+        ("1\n4\n9\n", ("column 1",), [[1], [4], [9]], [0, 1, 2]),
+    ],
+    ids=["decimal commas", "no header", "no time", "gap and remark", "dates", "row numbers", "one column"],
+)
+def test_text_of_many_kinds(tmp_path, text, names, values, times):
+    path = tmp_path / "data.txt"
+    path.write_text(text)
+    series = read_series(path)
+    assert series.names == names
+    assert np.array_equal(series.values, np.array(values, dtype=float), equal_nan=True)
+    assert np.allclose(series.times, times)
+
+
+def test_time_and_channels_can_be_named(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("k,station,a,b\n1,north,5,1\n2,south,7,2\n3,north,6,4\n")
+    series = read_series(path, time="b", columns=["a"])
+    assert series.names == ("a",)
+    assert np.array_equal(series.times, [1, 2, 4])
+    assert read_series(path, time="none", columns=["a", "k"]).time_name == ""
+
+
+def test_netcdf_flattens_fields_and_dates(tmp_path):
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], dtype="datetime64[ns]")
+    data = xr.Dataset({"u": (("time", "x"), np.arange(6.0).reshape(3, 2))}, coords={"time": days})
+    data.to_netcdf(tmp_path / "field.nc", engine="h5netcdf")
+    series = read_series(tmp_path / "field.nc")
+    assert series.names == ("u[0]", "u[1]")
+    assert np.array_equal(series.times, [0, 86400, 172800])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.xls", b"", "series of the kind .xls cannot be read: use .csv"),
+        ("a.csv", b"", "is empty"),
+        ("a.csv", b"t,y\n0,1\n0,2\n", "time does not go on at row 2 of column 't' .0, then 0.: sort the rows"),
+        ("a.csv", b"t,y\n0,1\n1,oops\n", "column 'y' holds 'oops' at row 2, not a number"),
+        ("a.csv", b"t,y\n0,1\n,2\n", "row 2 of the time column 't' is empty"),
+        ("a.csv", b"t,y\n0,1\n1,inf\n", "row 2 of column 'y' is infinite"),
+        ("a.csv", b"t,y,z\n0,1,\n1,2,\n", "column 'z' is empty"),
+        ("a.csv", b"t,y\n0,1\n", "holds 1 samples: a series needs at least two"),
+        ("a.csv", b"t\n0\n1\n", "has a time column and no channels"),
+        ("a.csv", b"a,b\n1,2\n1,2,3\n", "is not a table|more cells"),
+        ("a.csv", b"a,b\n1,2,3\n1,2,3\n", "more cells than the header has names"),
+        ("a.csv", b"\xff\xfe\x00", "is not text in UTF-8"),
+        ("a.csv", b"a,b,c\n1,2,5\n3,2,1\n", "transpose the table"),
+        ("a.npy", b"junk", "is no NPY file of numbers"),
+        ("a.parquet", b"junk", "is no whole Parquet file"),
+        ("a.nc", b"junk", "is no whole NetCDF file"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=message):
+        read_series(path)
+
+
+def test_missing_files_and_columns(tmp_path):
+    with pytest.raises(FileError, match="there is no such file"):
+        read_series(tmp_path / "nothing.csv")
+    path = _written(tmp_path, ".csv")
+    with pytest.raises(FileError, match="has no column 'mach': choose among time, lift, drag"):
+        read_series(path, columns=["mach"])
+    with pytest.raises(FileError, match="has no column 'clock' to take the time from"):
+        read_series(path, time="clock")
+    np.save(tmp_path / "cube.npy", np.zeros((2, 2, 2)))
+    with pytest.raises(FileError, match=r"the array has shape \(2, 2, 2\), not \(samples, channels\)"):
+        read_series(tmp_path / "cube.npy")
