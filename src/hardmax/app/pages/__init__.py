@@ -8,6 +8,7 @@ from ...errors import InputError
 from ..page import Page
 
 _PAGES: dict[str, str] = {
+    "tokens": "TokensPage",
     "text": "TextPage",
     "networks": "NetworksPage",
 }
