@@ -119,26 +119,26 @@ class TokensPage(Page):
 
     def _make_widgets(self) -> None:
         w, s = pn.widgets, self._state.settings
-        self._view = w.RadioButtonGroup(name="View", options={"Plane": 0, "Space": 1}, value=s.space)
-        self._start = w.Select(name="Start from", options=STARTS, value=s.start)
-        self._n = w.IntInput(name="How many (for random starts)", start=1, end=MOST_TOKENS, step=50)
-        self._seed = w.IntInput(name="Seed", start=0, end=2**31 - 1)
-        self._attention = w.RadioButtonGroup(name="Attention", options=["hardmax", "softmax"])
-        self._alpha = w.FloatSlider(name="Step α", start=0.05, end=5.0, step=0.05)
-        self._beta = w.FloatSlider(name="Inverse temperature β", start=0.0, end=50.0, step=0.5)
-        self._angle = w.FloatSlider(name="Ellipse of A: angle", start=-90.0, end=90.0, step=1.0, format="0°")
-        self._a = w.FloatSlider(name="First axis", start=0.25, end=4.0, step=0.05)
-        self._b = w.FloatSlider(name="Second axis", start=0.25, end=4.0, step=0.05)
-        self._c = w.FloatSlider(name="Third axis", start=0.25, end=4.0, step=0.05)
-        self._skew = w.FloatSlider(name="Skew part of A (0 in the theorem)", start=-2.0, end=2.0, step=0.05)
-        self._selected = w.IntInput(name="Selected token (-1 for none)", start=-1, end=MOST_TOKENS)
-        self._x = w.FloatInput(name="Its first coordinate", step=0.1)
-        self._y = w.FloatInput(name="Its second coordinate", step=0.1)
-        self._add = w.Button(name="Add a token at these coordinates")
-        self._delete = w.Button(name="Delete the selected token")
-        self._trails = w.Checkbox(name="Trails", value=True)
+        self._view = w.RadioButtonGroup(label="View", options={"Plane": 0, "Space": 1}, value=s.space)
+        self._start = w.Select(label="Start from", options=STARTS, value=s.start)
+        self._n = w.IntInput(label="How many (for random starts)", start=1, end=MOST_TOKENS, step=50)
+        self._seed = w.IntInput(label="Seed", start=0, end=2**31 - 1)
+        self._attention = w.RadioButtonGroup(label="Attention", options=["hardmax", "softmax"])
+        self._alpha = w.FloatSlider(label="Step α", start=0.05, end=5.0, step=0.05)
+        self._beta = w.FloatSlider(label="Inverse temperature β", start=0.0, end=50.0, step=0.5)
+        self._angle = w.FloatSlider(label="Ellipse of A: angle", start=-90.0, end=90.0, step=1.0, format="0°")
+        self._a = w.FloatSlider(label="First axis", start=0.25, end=4.0, step=0.05)
+        self._b = w.FloatSlider(label="Second axis", start=0.25, end=4.0, step=0.05)
+        self._c = w.FloatSlider(label="Third axis", start=0.25, end=4.0, step=0.05)
+        self._skew = w.FloatSlider(label="Skew part of A (0 in the theorem)", start=-2.0, end=2.0, step=0.05)
+        self._selected = w.IntInput(label="Selected token (-1 for none)", start=-1, end=MOST_TOKENS)
+        self._x = w.FloatInput(label="Its first coordinate", step=0.1)
+        self._y = w.FloatInput(label="Its second coordinate", step=0.1)
+        self._add = w.Button(label="Add a token at these coordinates")
+        self._delete = w.Button(label="Delete the selected token")
+        self._trails = w.Checkbox(label="Trails", value=True)
         self._player = w.Player(
-            name="Layer",
+            label="Layer",
             start=0,
             end=DEPTH,
             value=0,
@@ -151,7 +151,7 @@ class TokensPage(Page):
             width=330,
             margin=0,
         )
-        self._to_limit = w.Toggle(name="Jump to the limit", width=150, margin=0)
+        self._to_limit = w.Toggle(label="Jump to the limit", width=150, margin=0)
         self._tied = {
             "space": self._view,
             "start": self._start,

@@ -65,7 +65,8 @@ class Settings:
     def bounded(self) -> Settings:
         """The same with every value where it can be."""
         start = self.start if self.space == 0 or (self.start in LAWS and self.start != "circle") else "gaussian"
-        return replace(self, start=start, limit=0 if self.attention == "softmax" else self.limit)
+        limit = 0 if self.attention == "softmax" else self.limit
+        return replace(self, start=start, limit=limit, selected=-1 if self.space else self.selected)
 
 
 DEFAULTS = Settings()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from bokeh.models import Arrow, ColumnDataSource, CustomJS, HoverTool, LinearColorMapper, OpenHead, Range1d
 
-from ..look import Light, leader_colours, rank_colours, static
+from ..look import PALETTE, Light, leader_colours, rank_colours, static
 from ..session import Session
 from ..states.tokens_picture import Picture
 
@@ -57,7 +57,7 @@ class PlaneView:
 
     def _draw(self) -> None:
         plot = self.figure
-        self._shaded = plot.patch("x", "y", source=self._region, line_width=1, fill_alpha=0.6)
+        self._shaded = plot.patch("x", "y", source=self._region, line_width=1, fill_color=PALETTE[3], fill_alpha=0.18)
         self._solid = plot.patch("x", "y", source=self._hull, line_width=1.5, fill_alpha=0.55)
         mapper = LinearColorMapper(palette=list(leader_colours()), low=-0.5, high=len(leader_colours()) - 0.5)
         self._mapper = mapper
@@ -134,9 +134,8 @@ class PlaneView:
 
     def _repaint(self, light: Light) -> None:
         self._light = light
-        for patch in (self._shaded, self._solid):
-            patch.glyph.fill_color = light.shade
-            patch.glyph.line_color = light.line
+        self._solid.glyph.fill_color, self._solid.glyph.line_color = light.shade, light.line
+        self._shaded.glyph.line_color = light.soft
         self._round.glyph.line_color = light.soft
         self._ends.glyph.line_color, self._ends.glyph.fill_color = light.soft, light.card
         self._ring.glyph.line_color = light.ink
@@ -165,7 +164,7 @@ class PlaneView:
         dot = 12 if len(picture.index) <= 60 else 9 if len(picture.index) <= 500 else 5
         fill = rank_colours(picture.rank, light)
         tied = picture.second >= 0
-        line = np.where(tied, np.array(rank_colours(picture.second, light)), light.card)
+        line = np.where(tied, np.array(rank_colours(picture.second, light)), light.soft)
         line = np.where(picture.leads, light.ink, line)
         self.tokens.data = {
             "x": picture.positions[:, 0],
@@ -175,7 +174,7 @@ class PlaneView:
             "line": line.tolist(),
             "size": np.where(picture.leads, 2 * max(dot, 9), np.where(tied, dot + 2, dot)),
             "shape": np.where(picture.leads, "star", "circle").tolist(),
-            "wide": np.where(tied & ~picture.leads, 3.0, 0.8),
+            "wide": np.where(tied & ~picture.leads, 3.0, 0.6),
         }
         self._hull.data = {"x": picture.hull[:, 0], "y": picture.hull[:, 1]}
         trails = picture.trails
