@@ -203,6 +203,8 @@ class FilePicker(ReactiveHTML):  # type: ignore[misc]
     </div>
     """
     _scripts = {  # noqa: RUF012 - the name and kind that Panel reads
+        # Panel renames ids, so a label's "for" would point nowhere.
+        "render": "file.setAttribute('aria-label', data.label);",
         "pick": """
         const chosen = file.files[0];
         if (!chosen) { return; }

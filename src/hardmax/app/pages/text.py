@@ -174,7 +174,7 @@ class TextPage(Page):
         )
 
     def _answer_cards(self) -> list[Any]:
-        self._verdict, self._marked = wide_html(), wide_html()
+        self._verdict, self._marked = wide_html("verdict"), wide_html()
         self._sum, self._leaders = wide_html(), wide_html()
         self._empty = empty(
             "Type a text",

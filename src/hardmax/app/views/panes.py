@@ -8,9 +8,9 @@ from typing import Any
 import panel as pn
 
 
-def wide_html() -> Any:
+def wide_html(*classes: str) -> Any:
     """An empty piece of HTML, as wide as there is room."""
-    return pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
+    return pn.pane.HTML("", css_classes=list(classes), sizing_mode="stretch_width", margin=0)
 
 
 def plot_pane(plot: Any) -> Any:
