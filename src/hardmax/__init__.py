@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     from .figures.tokens import draw as draw
     from .figures.tokens import draw_panels as draw_panels
     from .figures.tokens import draw_tokens as draw_tokens
+    from .forecasting.backtest import Backtest as Backtest
     from .forecasting.forecast import Forecast as Forecast
     from .forecasting.forecaster import TimeDelayedTransformer as TimeDelayedTransformer
+    from .forecasting.model_files import load_forecaster as load_forecaster
     from .geometry.clusters import Cluster as Cluster
     from .geometry.clusters import Clusters as Clusters
     from .geometry.clusters import clusters as clusters
@@ -104,6 +106,7 @@ _MODULE_OF = {
     "Adaptive": "dynamics.integrators",
     "Assumptions": "dynamics.assumptions",
     "Attention": "geometry.listening",
+    "Backtest": "forecasting.backtest",
     "Block": "attention.layer",
     "Bound": "dynamics.rules",
     "Certificate": "interpolation.certificate",
@@ -166,6 +169,7 @@ _MODULE_OF = {
     "kernel_occupancy": "meanfield.occupancy",
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
+    "load_forecaster": "forecasting.model_files",
     "low_temperature_limit": "meanfield.limit",
     "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.matrices",

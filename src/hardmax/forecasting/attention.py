@@ -8,7 +8,8 @@ For tokens :math:`z_{k-i}` (the lags) with :math:`e_i = W_e z_{k-i} + p_i`,
     \phi = [\tanh(W_1 h + b_1);\ h],
 
 one query, the latest sample, so the cost is linear in the number :math:`m` of lags. ``"uniform"`` fixes
-:math:`a_i = 1/m`; ``"mlp"`` puts one hidden layer on the same lags in place of attention.
+:math:`a_i = 1/m`; ``"mlp"`` puts one hidden layer on the same lags in place of attention. ``"shared"`` is the
+published layer: one value matrix for all lags, on the embedded samples, :math:`h = e_0 + \sum_i a_i V e_i`.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ import numpy as np
 
 from .protocol import FloatArray
 
-Kind = Literal["attention", "uniform", "mlp"]
+Kind = Literal["attention", "uniform", "mlp", "shared"]
 NAMES: dict[str, tuple[str, ...]] = {
     "attention": ("embed", "positions", "queries", "keys", "values", "hidden", "bias"),
     "uniform": ("embed", "positions", "values", "hidden", "bias"),
     "mlp": ("hidden", "bias"),
+    "shared": ("embed", "positions", "queries", "keys", "values", "hidden", "bias"),
 }
 
 
@@ -42,10 +44,10 @@ class LagNetwork:
     @property
     def size(self) -> int:
         """The number of features."""
-        hidden = len(self.weights["bias"])
+        hidden = int(self.weights["bias"].size)
         if self.kind == "mlp":
             return hidden
-        width = self.weights["embed"].shape[1]
+        width = int(self.weights["embed"].shape[1])
         return width + (hidden if self.feed_forward else 0)
 
     @property
@@ -56,7 +58,7 @@ class LagNetwork:
     def attention(self, tokens: FloatArray) -> FloatArray:
         """How much the latest sample listens to each lag, oldest first; rows add up to one."""
         rows = len(tokens)
-        if self.kind != "attention":
+        if self.kind not in ("attention", "shared"):
             return np.full((rows, self.lags), 1.0 / self.lags)
         part = self.weights
         embedded = tokens.reshape(rows, self.lags, self.channels) @ part["embed"] + part["positions"]
@@ -75,6 +77,9 @@ class LagNetwork:
         if self.kind == "attention":
             shares = self.attention(tokens) * self.lags
             heard = tokens * np.repeat(shares, self.channels, axis=1)
+        if self.kind == "shared":
+            embedded = tokens.reshape(len(tokens), self.lags, self.channels) @ part["embed"] + part["positions"]
+            heard = np.einsum("rl,rld->rd", self.attention(tokens), embedded)
         latest = tokens[:, -self.channels :] @ part["embed"] + part["positions"][-1]
         state = latest + heard @ part["values"]
         if not self.feed_forward:
@@ -104,7 +109,7 @@ def new_network(
         "positions": 0.3 * draw((lags, width)),
         "queries": 0.3 * draw((width, width)) / sqrt(width),
         "keys": 0.3 * draw((width, width)) / sqrt(width),
-        "values": draw((size, width)) / sqrt(size),
+        "values": draw((width, width)) / sqrt(width) if kind == "shared" else draw((size, width)) / sqrt(size),
         "hidden": start * draw((width, hidden)),
         "bias": 0.5 * draw(hidden),
     }

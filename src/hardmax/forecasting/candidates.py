@@ -121,7 +121,7 @@ def reservoir_groups(
 ) -> Iterator[Group]:
     """Echo states of several radii, input strengths and leaks beside ``base`` in one readout."""
     window = min(longest, WARM_UP)
-    beside = "" if base.polynomial is None else " beside polynomials"
+    beside = "" if base.polynomial is None else f" beside polynomials of degree {base.degree}"
     for radius, strength, leak in strengths:
         features = replace(base, reservoir=draw.scaled(radius, strength, leak, window))
         label = f"{len(draw.bias)} echo states (radius {radius}, input {strength}, leak {leak}){beside}"

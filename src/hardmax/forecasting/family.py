@@ -31,15 +31,16 @@ from .inference import Predictor
 from .networks import train_networks
 from .protocol import FloatArray
 from .readout import RIDGES
+from .refit import Refit
 from .reservoir import draw_reservoir
-from .rolling import Fade, Member
+from .rolling import Member, roll
 from .search import Candidate, Learner, Search
-from .selection import Selection, select
+from .selection import Selection, rank, select
 
 _LONGEST_WINDOW = 300
-_COMPANIONS = 4
 _SMALL, _LARGE = 150, 300
 _SHORTEST_WARM_UP = 30
+_ONE_STEP_ROWS = 32
 _FEWEST_FOR_RESERVOIR = 600
 FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
 
@@ -78,6 +79,7 @@ class Fitted:
     seconds: float
     best_by_family: dict[str, Candidate]
     explained: list[float]
+    beyond_linear: float
 
 
 def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
@@ -97,22 +99,24 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
     plan = plan_for(trajectories, settings)
     folds = make_folds(trajectories, outputs, plan.longest, plan.horizon)
     search = Search(folds[0], outputs, settings.seed, clock)
-    bounds = bounds_of(trajectories, outputs)
     with Ticker("fit", 5, progress=settings.progress) as ticker:
-        _exact_stage(search, plan)
+        exact_stage(search, plan)
         ticker.advance(note="reservoirs")
         _reservoir_stage(search, plan, settings)
         ticker.advance(note="networks")
         explained = _network_stage(search, plan, settings, middle_of(trajectories))
         ticker.advance(note="selection")
-        selection = select(search.candidates, folds, outputs, settings.seed, bounds)
-        ticker.advance(note="refit on all data")
-        predictor = refit(trajectories, outputs, settings.seed, selection, bounds)
+        ranking = rank(search.candidates, folds, outputs, settings.seed)
+        ticker.advance(note="guard and refit")
+        refit = Refit(trajectories, outputs, settings.seed, ranking, folds[0])
+        selection = select(ranking, refit.holds)
+        predictor = refit.predictor(selection, search.best(kind_of(settings.ablation)))
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
-    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained)
+    beyond = explained_beyond_linear(selection, folds[0])
+    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained, beyond)
 
 
-def _exact_stage(search: Search, plan: Plan) -> None:
+def exact_stage(search: Search, plan: Plan) -> None:
     """TD-DMD and polynomials: nothing inside is trained or drawn."""
     channels = search.fold.windows.shape[2]
     embeddings = Embeddings(search.fold.training)
@@ -129,7 +133,12 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     channels = search.fold.windows.shape[2]
     base = search.best("polynomial") or search.best("linear")
     rows = sum(len(z) for z in search.fold.training)
-    if base is None or plan.longest < _SHORTEST_WARM_UP or rows < _FEWEST_FOR_RESERVOIR or not search.clock.within(0.45):
+    if (
+        base is None
+        or plan.longest < _SHORTEST_WARM_UP
+        or rows < _FEWEST_FOR_RESERVOIR
+        or not search.clock.within(0.45)
+    ):
         return
     generator = np.random.default_rng([settings.seed, 5])
     alone = FeatureMap(channels, lags(channels, 1))
@@ -151,7 +160,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
         search.screen(
             reservoir_groups(channels, plan.longest, large, features, chosen),
             tuple(sorted({base.noise, noise})),
-            share=0.7,
+            share=0.68,
             ridges=RIDGES[5:],
         )
     search.settle(40)
@@ -159,7 +168,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
 
 def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Sequence[FloatArray]) -> list[float]:
     base = search.best("polynomial")
-    if base is None or not search.clock.within(0.7):
+    if base is None or not search.clock.within(0.75):
         return []
     found = train_networks(
         base,
@@ -182,44 +191,21 @@ def kind_of(ablation: str | None) -> Kind:
     return "uniform" if ablation == "uniform" else "mlp" if ablation == "mlp" else "attention"
 
 
-def bounds_of(trajectories: Sequence[FloatArray], outputs: int) -> tuple[FloatArray, FloatArray]:
-    """The middle and the half-range of the data in each channel."""
-    data = np.concatenate([z[:, :outputs] for z in trajectories])
-    low, high = data.min(axis=0), data.max(axis=0)
-    return (low + high) / 2, np.maximum((high - low) / 2, 1e-12)
-
-
-def refit(
-    trajectories: Sequence[FloatArray],
-    outputs: int,
-    seed: int,
-    selection: Selection,
-    bounds: tuple[FloatArray, FloatArray],
-) -> Predictor:
-    """The readouts of the choice, of the linear model and of the companions, from all data."""
-    learner = Learner(trajectories, outputs, seed)
-
-    def on_all_data(candidate: Candidate) -> Member:
-        solved = learner.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
-        return Member(candidate.features, solved[0])
-
-    members = tuple(on_all_data(source) for source in selection.chosen.sources)
-    fade = Fade(*bounds, on_all_data(selection.linear.sources[0]))
-    companions = tuple(on_all_data(source) for source in _companions(selection))
-    return Predictor(outputs, members, fade, companions)
-
-
-def _companions(selection: Selection) -> list[Candidate]:
-    """The next best single models, each of another kind than the choice where the choice is one model."""
-    taken = {source.identity for source in selection.chosen.sources} if len(selection.chosen.sources) == 1 else set()
-    found: dict[tuple[str, int, float], Candidate] = {}
-    for finalist in selection.ranking:
-        source = finalist.sources[0]
-        if len(finalist.sources) == 1 and source.identity not in taken:
-            found.setdefault(source.identity, source)
-        if len(found) == _COMPANIONS:
-            break
-    return list(found.values())
+def explained_beyond_linear(selection: Selection, fold: Fold) -> float:
+    """The share of TD-DMD's one-step error variance, held out, that the chosen model explains."""
+    if selection.chosen.is_linear:
+        return 0.0
+    known = fold.truth if fold.future is None else np.concatenate([fold.truth, fold.future], axis=2)
+    paths = np.concatenate([fold.windows, known], axis=1)
+    length = fold.windows.shape[1]
+    steps = np.unique(np.linspace(0, fold.horizon - 1, _ONE_STEP_ROWS).astype(int))
+    windows = np.concatenate([paths[:, step : step + length] for step in steps])
+    truth = np.concatenate([fold.truth[:, step] for step in steps])
+    errors = [
+        float(((roll(members, windows, 1)[0][:, 0] - truth) ** 2).mean())
+        for members in (selection.chosen.members, selection.linear.members)
+    ]
+    return float(np.clip(1.0 - errors[0] / max(errors[1], 1e-300), -1.0, 1.0))
 
 
 def tuned_member(

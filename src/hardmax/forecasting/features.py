@@ -29,6 +29,7 @@ class FeatureMap:
     tokens: Embedding | None = None
     networks: tuple[LagNetwork, ...] = ()
     scales: tuple[FloatArray, ...] = field(default=())
+    token_lags: tuple[int, ...] = ()
     reservoir: Reservoir | None = None
 
     @cached_property

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InputError
 from .protocol import FloatArray
-from .series import Units, read_series
+from .series import Units, as_array, read_series
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,14 @@ def read_inputs(u: object, trajectories: Sequence[FloatArray]) -> list[FloatArra
 
 def read_future(u: object, forcing: Forcing, rows: int, starts: int, meaning: str) -> FloatArray:
     """Inputs ``(starts, rows, width)`` for a forecast."""
-    array = np.asarray(u, dtype=np.float64)
+    array = as_array("u", u)
+    given = array.shape
     if array.ndim == 1 and forcing.width == 1:
         array = array[:, None]
     if array.ndim == 2:
         array = np.broadcast_to(array, (starts, *array.shape))
     if array.shape != (starts, rows, forcing.width):
-        raise InputError(
-            "u", f"shape {np.shape(u)}", f"must be ({rows}, {forcing.width})", f"pass the inputs of {meaning}"
-        )
+        raise InputError("u", f"shape {given}", f"must be ({rows}, {forcing.width})", f"pass the inputs of {meaning}")
     if not np.isfinite(array).all():
         raise InputError("u", "NaN or infinity", "must be finite", "fill the gaps of the inputs")
     return np.asarray(array)

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from ..errors import HardmaxError, InputError
 from ..randomness import seeded
+from .ablation import Ablation, ablate
+from .backtest import Backtest, backtest
 from .checks import one_of, whole
 from .family import Fitted, Settings, fit_family
 from .forcing import Forcing, read_future, read_inputs
 from .forecast import Forecast, outcome_of
 from .inference import Predictor
+from .model_files import save_forecaster
 from .pod import Pod, fit_pod
 from .protocol import FloatArray
+from .reading import (
+    ComplexArray,
+    LagAttention,
+    Spectrum,
+    lag_attention,
+    local_eigenvalues,
+    lyapunov_exponent,
+    spectrum,
+)
 from .report import Report, report_on
 from .series import Gaps, Irregular, Record, Units, as_array, read_series
 
@@ -120,6 +135,7 @@ class TimeDelayedTransformer:
         self.forcing_ = None if inputs is None else Forcing(Units.of(inputs))
         self.predictor_: Predictor | None = None
         self.fitted_: Fitted | None = None
+        self.explained_beyond_linear_ = 0.0
         rows = [self.units_.normalise(z) for z in record.trajectories]
         if self.forcing_ is not None and inputs is not None:
             rows = [self.forcing_.attach(z, v) for z, v in zip(rows, inputs, strict=True)]
@@ -134,8 +150,14 @@ class TimeDelayedTransformer:
         return self
 
     def _learn(self, rows: Sequence[FloatArray], outputs: int, settings: Settings) -> None:
+        if self.recipe == "paper":
+            from .paper import fit_paper  # needs torch
+
+            self.predictor_ = fit_paper(rows, outputs, settings)
+            return
         self.fitted_ = fit_family(rows, outputs, settings)
         self.predictor_ = self.fitted_.predictor
+        self.explained_beyond_linear_ = self.fitted_.beyond_linear
 
     def _settings(self) -> Settings:
         one_of("recipe", self.recipe, ("family", "paper"))
@@ -233,6 +255,112 @@ class TimeDelayedTransformer:
                 "values", f"shape {array.shape}", f"must end in {self.pod_.rank} coefficients", "pass forecast values"
             )
         return self.pod_.reconstruct(array)
+
+    # looking back
+
+    def backtest(self, horizon: int | None = None, starts: int = 20) -> Backtest:
+        """Forecast the last quarter of the data by a model that has not seen it, from ``starts`` places.
+
+        Everything is learned and chosen anew on the first three quarters (or trajectories); persistence, TD-DMD and
+        NG-RC, tuned there too, stand beside it. Takes about as long as a fit.
+        """
+        rows, settings = self._training_rows("backtest"), self._settings_again()
+        if horizon is not None:
+            horizon = whole("horizon", horizon, 2)
+        return backtest(rows, len(self.units_.keep), settings, self.dt_, horizon, whole("starts", starts, 1))
+
+    def ablate(self) -> Ablation:
+        """What each part of the attention features is worth: held-out errors with it changed or removed."""
+        rows, settings = self._training_rows("ablate"), self._settings_again()
+        return ablate(rows, len(self.units_.keep), settings)
+
+    # reading the model
+
+    def eigenvalues(self) -> ComplexArray:
+        """Eigenvalues of the linear path (TD-DMD) per time step, largest modulus first."""
+        return self._spectrum().eigenvalues
+
+    def frequencies(self) -> FloatArray:
+        """Frequencies of the eigenvalues, in cycles per unit of time."""
+        return np.asarray(np.angle(self.eigenvalues()) / (2 * np.pi * self.dt_))
+
+    def growth_rates(self) -> FloatArray:
+        """Growth rates of the eigenvalues, per unit of time; negative ones decay."""
+        return np.asarray(np.log(np.maximum(np.abs(self.eigenvalues()), 1e-300)) / self.dt_)
+
+    def modes(self) -> ComplexArray:
+        """Unit-length DMD modes as columns ``(channels, eigenvalues)``; fields where the model has a POD."""
+        modes = self._spectrum().modes
+        if self.pod_ is None:
+            return modes
+        return np.asarray((modes.T @ self.pod_.modes[self.units_.keep]).T)
+
+    def local_eigenvalues(self, window: object = None, *, u: object = None) -> ComplexArray:
+        """Eigenvalues of the learned map's derivative at the end of the record, or at ``window``."""
+        predictor, rows, future = self._place(window, u)
+        return local_eigenvalues(predictor, rows[0], None if future is None else future[0])
+
+    def lyapunov_exponent(self, steps: int = 4000) -> float:
+        """The largest Lyapunov exponent of the learned map, per unit of time, from training windows onwards."""
+        predictor = self._require_predictor()
+        if self.forcing_ is not None:
+            raise InputError("u", "a model with inputs", "has no exponent of its own", "fit without inputs")
+        windows = self.units_.normalise(self.last_window_)[None]
+        return lyapunov_exponent(predictor, windows, self.dt_, whole("steps", steps, 100), self.seed_)
+
+    def attention(self, window: object = None) -> LagAttention:
+        """How much the latest sample listens to each lag; see :class:`~hardmax.forecasting.reading.LagAttention`."""
+        predictor = self._require_predictor()
+        _, states = self._states(window)
+        rows = self.units_.normalise(states)
+        if self.forcing_ is not None:
+            rows = np.concatenate([rows, np.zeros((*rows.shape[:2], len(self.forcing_.units.keep)))], axis=2)
+        found = lag_attention(predictor, rows, self.dt_)
+        if found is None:
+            raise InputError(
+                "attention", None, "was not trained for this model", "fit with more samples or more seconds"
+            )
+        return found
+
+    # files
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the model into a folder, see :func:`hardmax.load_forecaster`."""
+        self._require_fit()
+        return save_forecaster(self, folder)
+
+    def _spectrum(self) -> Spectrum:
+        predictor = self._require_predictor()
+        return spectrum(predictor.linear, predictor.outputs, self.units_.scale[self.units_.keep])
+
+    def _place(self, window: object, u: object) -> tuple[Predictor, FloatArray, FloatArray | None]:
+        predictor = self._require_predictor()
+        _, states = self._states(window)
+        rows, future = self.units_.normalise(states), None
+        inputs = self._inputs(u, 1, window is not None, states)
+        if self.forcing_ is not None and inputs is not None:
+            rows, future = self.forcing_.split(rows, inputs)
+        return predictor, rows, future
+
+    def _require_predictor(self) -> Predictor:
+        self._require_fit()
+        if self.predictor_ is None:
+            raise InputError("series", "constant channels only", "has no dynamics to read", "fit data that vary")
+        return self.predictor_
+
+    def _training_rows(self, purpose: str) -> list[FloatArray]:
+        self._require_predictor()
+        if not hasattr(self, "_rows") or self.recipe == "paper":
+            raise InputError(
+                "model",
+                "a model from a file" if not hasattr(self, "_rows") else "recipe='paper'",
+                f"cannot {purpose}",
+                "fit a model with the default recipe on the data first",
+            )
+        return self._rows
+
+    def _settings_again(self) -> Settings:
+        return replace(self._settings(), seed=self.seed_)
 
     def _states(self, window: object) -> tuple[bool, FloatArray]:
         if window is None:

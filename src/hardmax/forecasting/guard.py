@@ -10,7 +10,7 @@ from .protocol import FloatArray
 from .rolling import Fade, Member, roll
 
 STEPS = 1200
-STARTS = 6
+STARTS = 12
 _LIMIT = 1.6
 
 

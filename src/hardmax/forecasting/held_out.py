@@ -28,7 +28,7 @@ class Fold:
     @property
     def horizon(self) -> int:
         """How many steps the rollouts are compared over."""
-        return self.truth.shape[1]
+        return int(self.truth.shape[1])
 
     def every(self, stride: int) -> Fold:
         """The same with fewer starts."""

@@ -25,11 +25,19 @@ class Predictor:
     fade: Fade
     companions: tuple[Member, ...] = ()
     spread_factor: float = 1.0
+    attentive: Member | None = None
+    """The best model with attention, kept for reading even where another forecasts better."""
+
+    @property
+    def everyone(self) -> list[Member]:
+        """All models kept."""
+        attentive = [] if self.attentive is None else [self.attentive]
+        return [*self.members, self.fade.fallback, *self.companions, *attentive]
 
     @property
     def window(self) -> int:
         """How many samples a forecast starts from."""
-        return window_of([*self.members, self.fade.fallback, *self.companions])
+        return window_of(self.everyone)
 
     @property
     def linear(self) -> Member:
@@ -38,13 +46,14 @@ class Predictor:
 
     def roll(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
         """Forecasts ``(starts, steps, outputs)`` in normalised units."""
-        return roll(self.members, windows, steps, future=future, fade=self.fade, ceiling=FARTHEST)[0]
+        paths = roll(self.members, windows, steps, future=future, fade=self.fade, ceiling=FARTHEST)
+        return np.asarray(paths[0])
 
     def spread(self, windows: FloatArray, steps: int, future: FloatArray | None, ahead: FloatArray) -> FloatArray:
         """Root mean square distance of the companions' forecasts from ``ahead``, calibrated on held-out rollouts."""
         if not self.companions:
             return np.zeros_like(ahead)
-        squares = np.zeros_like(ahead)
+        squares: FloatArray = np.zeros_like(ahead)
         for companion in self.companions:
             path = roll([companion], windows, steps, future=future, fade=self.fade, ceiling=FARTHEST)[0]
             squares += (path - ahead) ** 2

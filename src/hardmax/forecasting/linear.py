@@ -61,13 +61,18 @@ class TimeDelayedDMD:
 
 def least_squares(trajectories: Sequence[FloatArray], window: int) -> Member:
     """The operator on the increments, by NumPy's least squares."""
+    return least_squares_with_inputs(trajectories, window, trajectories[0].shape[1])
+
+
+def least_squares_with_inputs(trajectories: Sequence[FloatArray], window: int, outputs: int) -> Member:
+    """The same where only the first ``outputs`` channels are forecast and the others are inputs."""
     channels = trajectories[0].shape[1]
     usable = [z for z in trajectories if len(z) > window]
     if not usable:
         longest = max(len(z) for z in trajectories)
         raise InputError("window", window, f"must be below the {longest} samples of the longest trajectory", "lower it")
     rows = np.concatenate([flat_windows(z, window) for z in usable])
-    targets = np.concatenate([z[window:] - z[window - 1 : -1] for z in usable])
+    targets = np.concatenate([(z[window:] - z[window - 1 : -1])[:, :outputs] for z in usable])
     features = np.concatenate([np.ones((len(rows), 1)), rows], axis=1)
     operator = np.linalg.lstsq(features, targets, rcond=None)[0]
     return Member(FeatureMap(channels, lags(channels, window)), operator[None])

@@ -38,19 +38,24 @@ def smoothed_lags(base: Embedding, channels: int, count: int, spacing: int) -> E
     return Embedding(base.window, base.columns, np.ascontiguousarray(matrix))
 
 
-def tokens_for(base: FeatureMap, spacing: int, longest: int) -> tuple[Embedding, int]:
-    """The lags that attention looks at, and how many: those of the base, or a few of its window."""
+def tokens_for(base: FeatureMap, spacing: int, longest: int) -> tuple[Embedding, tuple[int, ...]]:
+    """What attention looks at, and the lags (oldest first): those of the base, or a few of its window."""
     channels, polynomial = base.channels, base.polynomial
     if polynomial is not None and polynomial.matrix is None and polynomial.size >= 3 * channels:
-        return polynomial, polynomial.size // channels
+        return polynomial, tuple(int(-column // channels) - 1 for column in polynomial.columns[::channels])
     if polynomial is not None and polynomial.matrix is not None and polynomial.window >= 4:
         count = min(6, polynomial.window)
-        return smoothed_lags(polynomial, channels, count, (polynomial.window - 1) // (count - 1)), count
+        gap = (polynomial.window - 1) // (count - 1)
+        return smoothed_lags(polynomial, channels, count, gap), _lags(count, gap)
     count = 4 if channels > 1 else 6
     gap = max(1, spacing // (4 if channels > 1 else 2))
     while count > 1 and (count - 1) * gap + 1 > longest:
         gap, count = (gap - 1, count) if gap > 1 else (gap, count - 1)
-    return lags(channels, count, gap), count
+    return lags(channels, count, gap), _lags(count, gap)
+
+
+def _lags(count: int, gap: int) -> tuple[int, ...]:
+    return tuple(gap * i for i in range(count))[::-1]
 
 
 def train_networks(
@@ -73,8 +78,9 @@ def train_networks(
     """
     from .variable_projection import train  # scipy is needed for training only
 
-    tokens, count = tokens_for(base.features, spacing, longest)
-    features = replace(base.features, tokens=tokens)
+    tokens, token_lags = tokens_for(base.features, spacing, longest)
+    count = len(token_lags)
+    features = replace(base.features, tokens=tokens, token_lags=token_lags)
     learner = Learner(pieces, outputs, seed)
     networks: list[LagNetwork] = []
     scales: list[FloatArray] = []
@@ -97,9 +103,7 @@ def train_networks(
             start=_STARTS[restart % 3],
             feed_forward=feed_forward,
         )
-        found = train(
-            network, heard[chosen], rows[chosen], targets[chosen], iterations=iterations, go_on=go_on
-        )
+        found = train(network, heard[chosen], rows[chosen], targets[chosen], iterations=iterations, go_on=go_on)
         networks.append(found.network)
         scales.append(1.0 / (found.network(heard).std(axis=0) + 1e-12))
         explained.append(found.explained)
@@ -122,9 +126,7 @@ def _groups(
 
 def _tokens_along(trajectories: Sequence[FloatArray], features: FeatureMap) -> FloatArray:
     assert features.tokens is not None  # noqa: S101 (set by the caller above)
-    parts = [
-        features.tokens(flat_windows(z, features.window)) for z in trajectories if len(z) > features.window
-    ]
+    parts = [features.tokens(flat_windows(z, features.window)) for z in trajectories if len(z) > features.window]
     return np.concatenate(parts)
 
 

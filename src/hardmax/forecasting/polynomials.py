@@ -19,7 +19,7 @@ def monomial_count(coordinates: int, degree: int) -> int:
 
 def _recipe(coordinates: int, degree: int) -> _Recipe:
     recipe: _Recipe = []
-    previous = [(j,) for j in range(coordinates)]
+    previous: list[tuple[int, ...]] = [(j,) for j in range(coordinates)]
     for _ in range(2, degree + 1):
         parents, factors, current = [], [], []
         for parent, exponents in enumerate(previous):

@@ -18,14 +18,20 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 class AbstractForecaster(Protocol):
     """A model of the next sample, given the last few."""
 
-    name: str
-    window: int
-    """How many samples a forecast starts from; known after :meth:`fit`."""
+    @property
+    def name(self) -> str:
+        """What to call it in tables."""
+        ...
 
-    def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
+    @property
+    def window(self) -> int:
+        """How many samples a forecast starts from; known after :meth:`fit`."""
+        ...
+
+    def fit(self, trajectories: Sequence[FloatArray], dt: float, /) -> Self:
         """Learn from trajectories sampled every ``dt``."""
         ...
 
-    def roll(self, windows: FloatArray, steps: int) -> FloatArray:
+    def roll(self, windows: FloatArray, steps: int, /) -> FloatArray:
         """Go on from each window, feeding predictions back; NaN after a divergence is allowed here only."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from .family import Fitted, kind_of
 from .selection import Finalist
 
 if TYPE_CHECKING:
@@ -30,6 +31,23 @@ def _score(finalist: Finalist) -> str:
     return f"{10**finalist.score:.3g}"
 
 
+def _on_networks(model: TimeDelayedTransformer, found: Fitted) -> str:
+    """Whether attention (or what stands in its place) earned its place."""
+    kind = kind_of(model.ablation)
+    name = {"attention": "Attention", "uniform": "Uniform attention", "mlp": "The MLP"}[kind]
+    trained = found.best_by_family.get(kind)
+    if trained is None:
+        return f"{name} was not trained: too few windows, or too little time."
+    others = [c.score for family, c in found.best_by_family.items() if family != kind]
+    kept = any(source.family == kind for source in found.selection.chosen.sources)
+    gain = 10 ** (min(others) - trained.score)
+    verdict = f"{gain:.2f} times better than" if gain > 1 else f"{1 / gain:.2f} times worse than"
+    return (
+        f"{name} features are {'part of' if kept else 'not part of'} the model kept; alone, their best held-out error "
+        f"is {verdict} the best without them."
+    )
+
+
 def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
     """Sentences about the model kept, why, and what was done to the data."""
     sentences = list(notes)
@@ -37,7 +55,14 @@ def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
     if constant:
         sentences.append(f"{constant} of {model.channels_} channels are constant and are forecast as constant.")
     if model.fitted_ is None:
-        return Report((*sentences, "Nothing varies, so nothing was learned."), {"kept": "constant"})
+        if model.predictor_ is None:
+            return Report((*sentences, "Nothing varies, so nothing was learned."), {"kept": "constant"})
+        parameters = sum(m.features.inner_parameters + m.readouts.size for m in model.predictor_.members)
+        sentences.append(
+            f"The published model with {parameters} parameters was trained by AdamW; nothing was held out, so see how "
+            "it does on data of your own."
+        )
+        return Report(tuple(sentences), {"kept": "paper", "parameters": parameters, "seed": model.seed_})
     found, choice = model.fitted_, model.fitted_.selection
     kept = "linear" if choice.chosen.is_linear else "nonlinear"
     if choice.chosen.is_linear:
@@ -50,6 +75,7 @@ def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
             f"Kept {choice.chosen.label}: typical held-out error {_score(choice.chosen)} standard deviations over "
             f"{found.folds[0].horizon} steps, against {_score(choice.linear)} for the best TD-DMD."
         )
+    sentences.append(_on_networks(model, found))
     if choice.rejected:
         sentences.append(f"{choice.rejected} better-scored models were rejected: their long rollouts left the range.")
     if not choice.guarded:

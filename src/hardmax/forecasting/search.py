@@ -127,7 +127,7 @@ class Search:
         for features, readouts in zip(group.nested, solved, strict=bool(solved)):
             paths = roll([Member(features, readouts)], self._few.windows, self.short, future=self._few.future)
             scores = self._few.score(paths, self.short)
-            label = group.label if features.degree == 1 else f"{group.label}, degree {features.degree}"
+            label = f"{group.label}, degree {features.degree}" if group.family == "polynomial" else group.label
             self.tried += len(ridges)
             self.screened += [
                 Candidate(group.family, label, features, noise, float(ridge), readout, float(score))

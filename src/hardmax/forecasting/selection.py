@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from .guard import STEPS, stays_bounded
 from .held_out import Fold
-from .protocol import FloatArray
 from .rolling import Member, roll
 from .search import Candidate, Learner, score_together
 
@@ -40,6 +38,19 @@ class Finalist:
     def is_linear(self) -> bool:
         """Whether this is plain TD-DMD."""
         return len(self.sources) == 1 and self.sources[0].features.is_linear
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Finalists by their score over the folds, and behind them the other candidates by that on the first."""
+
+    best: tuple[Finalist, ...]
+    rest: tuple[Finalist, ...]
+
+    @property
+    def linear(self) -> Finalist:
+        """The best plain TD-DMD; there always is one."""
+        return next(f for f in self.best if f.is_linear)
 
 
 @dataclass(frozen=True)
@@ -98,39 +109,38 @@ class TwoFolds:
                 self._members[id(candidate)] = Member(candidate.features, readout[None])
 
 
-def select(
-    candidates: Sequence[Candidate],
-    folds: Sequence[Fold],
-    outputs: int,
-    seed: int,
-    bounds: tuple[FloatArray, FloatArray],
-    finalists: int = 40,
-) -> Selection:
-    """The lowest score over the folds among those whose long rollouts stay bounded, over the whole list."""
+def rank(
+    candidates: Sequence[Candidate], folds: Sequence[Fold], outputs: int, seed: int, finalists: int = 40
+) -> Ranking:
+    """The best candidates and means of the best, by their score over the folds; then all the others."""
     two = TwoFolds(folds, outputs, seed)
     ranked = sorted(candidates, key=lambda c: c.score)
     entered = _distinct(ranked, finalists, ridges=3)
-    linear_entered = _distinct([c for c in ranked if c.features.is_linear], max(4, finalists // 5), ridges=3)
-    pool = {id(c): c for c in (*entered, *linear_entered)}
+    linear = _distinct([c for c in ranked if c.features.is_linear], max(4, finalists // 5), ridges=3)
+    pool = {id(c): c for c in (*entered, *linear)}
     singles = two.singles(list(pool.values()))
-    ensembles = []
     apart = _distinct([f.sources[0] for f in singles], max(_MEMBERS))
-    for count in _MEMBERS:
-        if len(apart) >= count:
-            ensembles.append(two.mean_of(tuple(apart[:count])))
-    ranking = sorted([*singles, *ensembles], key=lambda f: f.score)
-    linear = next(f for f in ranking if f.is_linear)
-    chosen, rejected = _first_bounded(ranking, folds[0], bounds)
-    if chosen is None:
-        # No finalist holds: walk on down the whole list, whatever its scores.
-        rest = (Finalist((c,), c.score) for c in ranked if id(c) not in pool)
-        chosen, more = _first_bounded(rest, folds[0], bounds)
-        rejected += more
+    means = [two.mean_of(tuple(apart[:count])) for count in _MEMBERS if len(apart) >= count]
+    best = tuple(sorted([*singles, *means], key=lambda f: f.score))
+    rest = tuple(Finalist((c,), c.score) for c in ranked if id(c) not in pool)
+    return Ranking(best, rest)
+
+
+def select(ranking: Ranking, holds: Callable[[Finalist], bool]) -> Selection:
+    """The first of the whole list that ``holds``: whose long rollouts stay bounded."""
+    linear = ranking.linear
+    rejected = 0
+    chosen: Finalist | None = None
+    for finalist in (*ranking.best, *ranking.rest):
+        if holds(finalist):
+            chosen = finalist
+            break
+        rejected += 1
     guarded = chosen is not None
     if chosen is None or linear.score < chosen.score - _CLEARLY_BETTER:
         # Growing or drifting records leave their range by right; what TD-DMD foretells of them is then kept.
-        chosen, guarded = linear, False
-    return Selection(chosen, linear, tuple(ranking), guarded, rejected)
+        chosen, guarded = linear, chosen is linear
+    return Selection(chosen, linear, ranking.best, guarded, rejected)
 
 
 def _distinct(candidates: Sequence[Candidate], count: int, ridges: int = 1) -> list[Candidate]:
@@ -144,14 +154,3 @@ def _distinct(candidates: Sequence[Candidate], count: int, ridges: int = 1) -> l
         if len(chosen) >= count:
             break
     return chosen
-
-
-def _first_bounded(
-    ranking: Iterable[Finalist], fold: Fold, bounds: tuple[FloatArray, FloatArray]
-) -> tuple[Finalist | None, int]:
-    rejected = 0
-    for finalist in ranking:
-        if stays_bounded(finalist.members, fold.windows, *bounds, steps=STEPS, future=fold.future):
-            return finalist, rejected
-        rejected += 1
-    return None, rejected

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import InputError
 from .protocol import FloatArray
@@ -30,13 +31,14 @@ class Record:
 def as_array(argument: str, value: object) -> FloatArray:
     """Numbers of any kind as float64, with a clear refusal of anything else."""
     try:
-        array = np.asarray(value, dtype=np.float64)
+        given = np.asarray(value)
+        if given.dtype.kind == "c":
+            raise TypeError("complex numbers: pass real and imaginary parts as channels")
+        array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
             argument, f"{type(value).__name__}", "must be an array of real numbers", f"convert it first ({error})"
         ) from None
-    if np.iscomplexobj(value):
-        raise InputError(argument, "complex numbers", "must be real", "pass real and imaginary parts as channels")
     return array
 
 
@@ -202,9 +204,9 @@ class Units:
         return cls(mean * size, np.where(varying, spread, 1.0) * np.where(varying, size, 1.0), varying.astype(float))
 
     @property
-    def keep(self) -> FloatArray:
+    def keep(self) -> npt.NDArray[np.int64]:
         """The positions of the channels that vary."""
-        return np.flatnonzero(self.varying > 0)
+        return np.flatnonzero(self.varying > 0).astype(np.int64)
 
     def normalise(self, values: FloatArray) -> FloatArray:
         """The channels that vary, in standard deviations."""

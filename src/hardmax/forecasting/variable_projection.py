@@ -117,7 +117,7 @@ def train(
             raise StopIteration
 
     options = {"maxiter": iterations, "maxcor": _HISTORY, "ftol": 1e-6, "gtol": 1e-12}
-    minimize(watched, loss.start, jac=True, method="L-BFGS-B", callback=enough, options=options)
+    minimize(watched, loss.start, jac=True, method="L-BFGS-B", callback=enough, options=options)  # type: ignore[call-overload]
     if not best:
         return Trained(network, 0.0)
     value, vector = best[0]

@@ -1,0 +1,132 @@
+"""Forecasts of data already known, by models that have not seen them, beside the simplest rivals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .family import Settings, fit_family, plan_for
+from .protocol import FloatArray
+from .rolling import Member, roll
+from .search import Learner
+from .skill import THRESHOLD, error_curves, valid_times
+
+_SHARE = 0.25
+_CEILING = 1e3
+
+
+@dataclass(frozen=True)
+class BacktestRow:
+    """One model: its mean error over the horizon, how long it stays valid, and how many forecasts diverged."""
+
+    model: str
+    error: float
+    median_error: float
+    valid_time: float
+    diverged: int
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """Rows per model, and for each the root mean square error at every step, in standard deviations."""
+
+    rows: tuple[BacktestRow, ...]
+    curves: dict[str, FloatArray]
+    times: FloatArray
+    starts: int
+    label: str
+
+    def row(self, model: str) -> BacktestRow:
+        """The row of one model."""
+        return next(row for row in self.rows if row.model == model)
+
+    def text(self) -> str:
+        """The table, in plain characters."""
+        head = f"{'model':<14}{'mean error':>12}{'median':>10}{'valid time':>12}{'diverged':>10}"
+        lines = [
+            f"{row.model:<14}{row.error:>12.3g}{row.median_error:>10.3g}{row.valid_time:>12.4g}{row.diverged:>10d}"
+            for row in self.rows
+        ]
+        about = (
+            f"{self.starts} starts, {len(self.times)} steps ({self.times[-1]:.4g} time units); errors in standard "
+            f"deviations; valid while below {THRESHOLD}."
+        )
+        return "\n".join([about, head, *lines])
+
+    def data(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return {
+            "rows": [vars(row) for row in self.rows],
+            "curves": {name: curve.tolist() for name, curve in self.curves.items()},
+            "times": self.times.tolist(),
+            "starts": self.starts,
+            "kept": self.label,
+        }
+
+
+def backtest(
+    trajectories: Sequence[FloatArray], outputs: int, settings: Settings, dt: float, horizon: int | None, starts: int
+) -> Backtest:
+    """Learn on three quarters, forecast the rest; trajectories are normalised, inputs behind the outputs."""
+    training, tests = _split(trajectories)
+    context = plan_for(training, settings).longest
+    steps = _steps(tests, context, horizon, plan_for(training, settings).horizon)
+    fitted = fit_family(training, outputs, settings)
+    windows, truth, future = _starts(tests, outputs, fitted.predictor.window, steps, starts)
+    linear = fitted.predictor.linear
+    paths = {
+        "TD-TF": fitted.predictor.roll(windows, steps, future),
+        "persistence": np.repeat(windows[:, -1:, :outputs], steps, axis=1),
+        "TD-DMD": roll([linear], windows, steps, future=future, ceiling=_CEILING)[0],
+    }
+    polynomial = fitted.best_by_family.get("polynomial")
+    if polynomial is not None:
+        solved = Learner(training, outputs, settings.seed).readouts(
+            [polynomial.features], polynomial.noise, np.array([polynomial.ridge])
+        )
+        paths["NG-RC"] = roll(
+            [Member(polynomial.features, solved[0])], windows, steps, future=future, ceiling=_CEILING
+        )[0]
+    curves, rows = {}, []
+    limit = 10.0 * np.abs(np.concatenate([z[:, :outputs] for z in training])).max()
+    for name, path in paths.items():
+        errors = error_curves(path, truth, np.ones(outputs))
+        curves[name] = np.sqrt((errors**2).mean(axis=0))
+        diverged = int((np.abs(path).max(axis=(1, 2)) > limit).sum())
+        valid = float(valid_times(errors, dt).mean())
+        rows.append(BacktestRow(name, float(errors.mean()), float(np.median(errors)), valid, diverged))
+    times = np.asarray(dt * np.arange(1, steps + 1), dtype=np.float64)
+    return Backtest(tuple(rows), curves, times, len(windows), fitted.selection.chosen.label)
+
+
+def _split(trajectories: Sequence[FloatArray]) -> tuple[list[FloatArray], list[tuple[FloatArray, int]]]:
+    """What to learn from, and trajectories with the sample from which on they are unseen."""
+    if len(trajectories) >= 4:
+        count = max(1, round(_SHARE * len(trajectories)))
+        return list(trajectories[:-count]), [(z, 0) for z in trajectories[-count:]]
+    cuts = [len(z) - int(_SHARE * len(z)) for z in trajectories]
+    return [z[:cut] for z, cut in zip(trajectories, cuts, strict=True)], list(zip(trajectories, cuts, strict=True))
+
+
+def _steps(tests: list[tuple[FloatArray, int]], context: int, horizon: int | None, usual: int) -> int:
+    room = max(len(z) - max(cut, context) for z, cut in tests)
+    wanted = min(usual, max(2, room // 2)) if horizon is None else horizon
+    return max(1, min(wanted, room))
+
+
+def _starts(
+    tests: list[tuple[FloatArray, int]], outputs: int, window: int, steps: int, starts: int
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    places = []
+    share = -(-starts // len(tests))
+    for z, cut in tests:
+        first, last = max(cut, window), len(z) - steps
+        if first <= last:
+            places += [(z, int(k)) for k in np.unique(np.linspace(first, last, share).astype(int))]
+    windows = np.stack([z[k - window : k] for z, k in places])
+    after = np.stack([z[k : k + steps] for z, k in places])
+    future = after[:, :, outputs:] if after.shape[2] > outputs else None
+    return windows, after[:, :, :outputs], future

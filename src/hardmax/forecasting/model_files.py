@@ -1,0 +1,248 @@
+"""A fitted forecaster as a folder, and back: safetensors with its recipe as JSON, no code.
+
+``model.safetensors`` holds everything; ``report.json`` beside it is for people and is not read back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import FileError, InputError
+from ..files import make_folder, write_text
+from ..tensor_files import field, read, require, write
+from .attention import NAMES, LagNetwork
+from .delays import Embedding
+from .features import FeatureMap
+from .forcing import Forcing
+from .inference import Predictor
+from .pod import Pod
+from .report import Report
+from .reservoir import Reservoir
+from .rolling import Fade, Member
+from .series import Units
+
+if TYPE_CHECKING:
+    from .forecaster import TimeDelayedTransformer
+
+KIND = "time-delayed transformer"
+FILE = "model.safetensors"
+_DAMAGED = "the file is damaged; save the model again"
+_Arrays = dict[str, np.ndarray]
+_SETTINGS = ("delays", "recipe", "ablation", "pod", "horizon", "restarts", "seconds")
+
+
+def save_forecaster(model: TimeDelayedTransformer, folder: str | os.PathLike[str]) -> Path:
+    """Write the model into ``folder``, which is made where it does not exist."""
+    place = make_folder(folder)
+    arrays: _Arrays = {}
+    recipe: dict[str, Any] = {
+        "settings": {name: getattr(model, name) for name in _SETTINGS},
+        "dt": model.dt_,
+        "last_time": model.last_time_,
+        "seed": model.seed_,
+        "report": {"sentences": list(model.report_.sentences), "numbers": model.report_.numbers},
+        "explained": model.explained_beyond_linear_,
+    }
+    _put_units("units", model.units_, arrays)
+    arrays["last_window"] = model.last_window_
+    if model.forcing_ is not None and model.last_inputs_ is not None:
+        _put_units("forcing", model.forcing_.units, arrays)
+        arrays["last_inputs"] = model.last_inputs_
+    if model.pod_ is not None:
+        arrays |= {"pod.mean": model.pod_.mean, "pod.modes": model.pod_.modes}
+        recipe["pod"] = {"shape": list(model.pod_.shape), "energy": model.pod_.energy}
+    if model.predictor_ is not None:
+        recipe["predictor"] = _put_predictor(model.predictor_, arrays)
+    write(place / FILE, KIND, recipe, arrays)
+    write_text(place / "report.json", json.dumps(model.report_.data(), indent=2) + "\n")
+    return place
+
+
+def load_forecaster(folder: str | os.PathLike[str]) -> TimeDelayedTransformer:
+    """The forecaster that was saved into ``folder``; needs NumPy only, and forecasts as before."""
+    from .forecaster import TimeDelayedTransformer
+
+    path = Path(folder).expanduser()
+    if not path.exists():
+        raise FileError(folder, "there is no such folder", "check the name, or save a model there first")
+    if path.is_dir():
+        path = path / FILE
+    recipe, arrays = read(path, KIND)
+    try:
+        model = TimeDelayedTransformer(**field(path, recipe, "settings", dict))
+        _restore(model, path, recipe, arrays)
+    except FileError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, InputError) as error:
+        raise FileError(path, f"cannot be used ({type(error).__name__}: {error})", _DAMAGED) from error
+    return model
+
+
+def _restore(model: TimeDelayedTransformer, path: Path, recipe: dict[str, Any], arrays: _Arrays) -> None:
+    model.dt_ = float(field(path, recipe, "dt", float))
+    model.last_time_ = float(field(path, recipe, "last_time", float))
+    model.seed_ = field(path, recipe, "seed", int)
+    report = field(path, recipe, "report", dict)
+    model.report_ = Report(tuple(field(path, report, "sentences", list)), field(path, report, "numbers", dict))
+    model.explained_beyond_linear_ = float(field(path, recipe, "explained", float))
+    model.fitted_ = None
+    model.units_ = _get_units(path, "units", arrays)
+    model.channels_ = len(model.units_.mean)
+    model.last_window_ = require(path, arrays, "last_window", (None, model.channels_))
+    model.forcing_ = model.last_inputs_ = None
+    if "last_inputs" in arrays:
+        model.forcing_ = Forcing(_get_units(path, "forcing", arrays))
+        shape = (len(model.last_window_), model.forcing_.width)
+        model.last_inputs_ = require(path, arrays, "last_inputs", shape)
+    model.pod_ = None
+    if "pod" in recipe:
+        modes = require(path, arrays, "pod.modes", (model.channels_, None))
+        mean = require(path, arrays, "pod.mean", (modes.shape[1],))
+        field_shape = tuple(int(size) for size in recipe["pod"]["shape"])
+        if int(np.prod(field_shape)) != modes.shape[1]:
+            raise FileError(path, f"fields of shape {field_shape} do not have {modes.shape[1]} points", _DAMAGED)
+        model.pod_ = Pod(mean, modes, field_shape, float(recipe["pod"]["energy"]))
+    model.predictor_ = None
+    if "predictor" in recipe:
+        model.predictor_ = _get_predictor(path, field(path, recipe, "predictor", dict), arrays)
+        if model.predictor_.outputs != len(model.units_.keep):
+            raise FileError(
+                path, f"forecasts {model.predictor_.outputs} of {len(model.units_.keep)} channels", _DAMAGED
+            )
+        inputs = 0 if model.forcing_ is None else len(model.forcing_.units.keep)
+        if any(m.features.channels != model.predictor_.outputs + inputs for m in model.predictor_.everyone):
+            raise FileError(path, "its parts disagree on the number of channels", _DAMAGED)
+    if len(model.last_window_) < model.window:
+        raise FileError(path, f"keeps {len(model.last_window_)} samples, {model.window} are needed", _DAMAGED)
+
+
+def _put_units(name: str, units: Units, arrays: _Arrays) -> None:
+    for part in fields(units):
+        arrays[f"{name}.{part.name}"] = getattr(units, part.name)
+
+
+def _get_units(path: Path, name: str, arrays: _Arrays) -> Units:
+    mean = require(path, arrays, f"{name}.mean", (None,))
+    scale = require(path, arrays, f"{name}.scale", (len(mean),))
+    if not (scale > 0).all():
+        raise FileError(path, f"tensor '{name}.scale' must be positive", _DAMAGED)
+    return Units(mean, scale, require(path, arrays, f"{name}.varying", (len(mean),)))
+
+
+def _put_predictor(predictor: Predictor, arrays: _Arrays) -> dict[str, Any]:
+    arrays |= {"fade.middle": predictor.fade.middle, "fade.half_range": predictor.fade.half_range}
+
+    def put(name: str, member: Member) -> dict[str, Any]:
+        arrays[f"{name}.readout"] = member.readouts[0]
+        return _put_features(name, member.features, arrays)
+
+    return {
+        "outputs": predictor.outputs,
+        "spread_factor": predictor.spread_factor,
+        "fade": [predictor.fade.begin, predictor.fade.end],
+        "members": [put(f"member{i}", m) for i, m in enumerate(predictor.members)],
+        "companions": [put(f"companion{i}", m) for i, m in enumerate(predictor.companions)],
+        "linear": put("linear", predictor.linear),
+        "attentive": None if predictor.attentive is None else put("attentive", predictor.attentive),
+    }
+
+
+def _get_predictor(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> Predictor:
+    outputs = field(path, recipe, "outputs", int)
+
+    def get(name: str, words: dict[str, Any]) -> Member:
+        features = _get_features(path, name, words, arrays)
+        readout = require(path, arrays, f"{name}.readout", (features.size, outputs))
+        return Member(features, readout[None])
+
+    middle = require(path, arrays, "fade.middle", (outputs,))
+    half_range = require(path, arrays, "fade.half_range", (outputs,))
+    begin, end = (float(value) for value in field(path, recipe, "fade", list))
+    fade = Fade(middle, half_range, get("linear", field(path, recipe, "linear", dict)), begin, end)
+    members = tuple(get(f"member{i}", words) for i, words in enumerate(field(path, recipe, "members", list)))
+    if not members:
+        raise FileError(path, "the recipe's 'members' are none", _DAMAGED)
+    companions = tuple(get(f"companion{i}", w) for i, w in enumerate(field(path, recipe, "companions", list)))
+    attentive = None if recipe.get("attentive") is None else get("attentive", recipe["attentive"])
+    factor = float(field(path, recipe, "spread_factor", float))
+    return Predictor(outputs, members, fade, companions, factor, attentive)
+
+
+def _put_features(name: str, features: FeatureMap, arrays: _Arrays) -> dict[str, Any]:
+    words: dict[str, Any] = {"channels": features.channels, "degree": features.degree}
+    for part in ("linear", "polynomial", "tokens"):
+        embedding: Embedding | None = getattr(features, part)
+        if embedding is None:
+            continue
+        words[part] = embedding.window
+        arrays[f"{name}.{part}.columns"] = embedding.columns
+        if embedding.matrix is not None:
+            arrays[f"{name}.{part}.matrix"] = embedding.matrix
+    words["token_lags"] = list(features.token_lags)
+    words["networks"] = []
+    for i, (network, scale) in enumerate(zip(features.networks, features.scales, strict=True)):
+        words["networks"].append({"kind": network.kind, "lags": network.lags, "feed_forward": network.feed_forward})
+        arrays[f"{name}.network{i}.scale"] = scale
+        for part, value in network.weights.items():
+            arrays[f"{name}.network{i}.{part}"] = value
+    if features.reservoir is not None:
+        pool = features.reservoir
+        words["reservoir"] = {"leak": pool.leak, "window": pool.window}
+        arrays[f"{name}.reservoir.recurrent"] = pool.recurrent
+        arrays[f"{name}.reservoir.inputs"] = pool.inputs
+        arrays[f"{name}.reservoir.bias"] = pool.bias
+    return words
+
+
+def _get_features(path: Path, name: str, words: dict[str, Any], arrays: _Arrays) -> FeatureMap:
+    channels = field(path, words, "channels", int)
+    embeddings = {
+        part: _get_embedding(path, f"{name}.{part}", int(words[part]), channels, arrays)
+        for part in ("linear", "polynomial", "tokens")
+        if part in words
+    }
+    networks, scales = [], []
+    for i, about in enumerate(field(path, words, "networks", list)):
+        prefix = f"{name}.network{i}"
+        if about["kind"] not in NAMES:
+            raise FileError(path, f"the network kind {about['kind']!r} is not known", _DAMAGED)
+        weights = {part: arrays[f"{prefix}.{part}"] for part in NAMES[about["kind"]]}
+        network = LagNetwork(about["kind"], int(about["lags"]), channels, weights, bool(about["feed_forward"]))
+        network(np.zeros((1, network.lags * channels)))  # shapes that do not fit are refused here, not in a forecast
+        networks.append(network)
+        scales.append(require(path, arrays, f"{prefix}.scale", (network.size,)))
+    reservoir = None
+    if "reservoir" in words:
+        bias = require(path, arrays, f"{name}.reservoir.bias", (None,))
+        reservoir = Reservoir(
+            require(path, arrays, f"{name}.reservoir.recurrent", (len(bias), len(bias))),
+            require(path, arrays, f"{name}.reservoir.inputs", (channels, len(bias))),
+            bias,
+            float(words["reservoir"]["leak"]),
+            int(words["reservoir"]["window"]),
+        )
+    return FeatureMap(
+        channels,
+        **embeddings,
+        degree=field(path, words, "degree", int),
+        networks=tuple(networks),
+        scales=tuple(scales),
+        token_lags=tuple(int(lag) for lag in field(path, words, "token_lags", list)),
+        reservoir=reservoir,
+    )
+
+
+def _get_embedding(path: Path, name: str, window: int, channels: int, arrays: _Arrays) -> Embedding:
+    columns = require(path, arrays, f"{name}.columns", (None,)).astype(np.int64)
+    if len(columns) == 0 or columns.min() < -window * channels or columns.max() >= 0:
+        raise FileError(path, f"tensor '{name}.columns' points outside the window", _DAMAGED)
+    matrix = None
+    if f"{name}.matrix" in arrays:
+        matrix = require(path, arrays, f"{name}.matrix", (len(columns), None))
+    return Embedding(window, columns, matrix)

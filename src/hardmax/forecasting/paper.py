@@ -1,0 +1,105 @@
+r"""The published model, trained the published way (recipe ``"paper"``).
+
+One self-attention layer with one head and one query, the latest sample; keys and values from the window with a
+time-indexed positional encoding; one feed-forward layer; residual form; AdamW on the increments:
+
+.. math:: z_{k+1} = z_k + W_o\,\bigl(h + W_2\tanh(W_1 h + b_1)\bigr) + b_o, \qquad h = e_k + \sum_i a_i V e_{k-i}.
+
+:math:`W_o` and :math:`W_o W_2` are learned as one readout of :math:`[\tanh(W_1 h + b_1);\ h]`, which is the same set
+of maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import cos, pi, sqrt
+
+import numpy as np
+import torch
+
+from ..progress import Ticker
+from .attention import LagNetwork, new_network
+from .clock import Clock
+from .delays import flat_windows, lags
+from .family import Settings
+from .features import FeatureMap
+from .inference import Predictor
+from .linear import least_squares_with_inputs
+from .protocol import FloatArray
+from .refit import bounds_of
+from .rolling import Fade, Member
+
+DELAYS = 16
+_STEPS = 4000
+_BATCH = 256
+_RATE = 3e-3
+_DECAY = 1e-6
+_WIDTH, _HIDDEN = 16, 48
+_NEVER = 1e9
+
+
+def published_features(network: LagNetwork, part: dict[str, torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
+    """The features of :class:`~hardmax.forecasting.attention.LagNetwork` of kind "shared", with gradients."""
+    shaped = tokens.reshape(len(tokens), network.lags, network.channels)
+    embedded = shaped @ part["embed"] + part["positions"]
+    latest = embedded[:, -1]
+    asked = (latest @ part["queries"]) @ part["keys"].T
+    scores = (embedded @ asked[:, :, None])[:, :, 0] / sqrt(embedded.shape[2])
+    shares = torch.softmax(scores, dim=1)
+    state = latest + (shares[:, None, :] @ embedded)[:, 0] @ part["values"]
+    return torch.cat([torch.tanh(state @ part["hidden"] + part["bias"]), state], dim=1)
+
+
+def fit_paper(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Predictor:
+    """Train by AdamW; trajectories are normalised, inputs behind the outputs."""
+    channels = trajectories[0].shape[1]
+    shortest = min(len(z) for z in trajectories)
+    window = min((DELAYS if settings.delays is None else settings.delays) + 1, max(2, shortest - 6))
+    tokens = lags(channels, window)
+    generator = np.random.default_rng([settings.seed, 29])
+    start = new_network("shared", window, channels, generator, width=_WIDTH, hidden=_HIDDEN, start=0.3)
+    rows = np.concatenate([flat_windows(z, window) for z in trajectories])
+    increments = np.concatenate([(z[window:] - z[window - 1 : -1])[:, :outputs] for z in trajectories])
+    scale = np.maximum(increments.std(axis=0), 1e-12)
+    network, readout = _adamw(start, rows, increments / scale, settings)
+    features = FeatureMap(
+        channels,
+        tokens=tokens,
+        networks=(network,),
+        scales=(np.ones(network.size),),
+        token_lags=tuple(range(window))[::-1],
+    )
+    member = Member(features, (readout * scale)[None])
+    linear = least_squares_with_inputs(trajectories, window, outputs)
+    # The published model does not fade: the linear one is there to be read and compared.
+    fade = Fade(*bounds_of(trajectories, outputs), linear, _NEVER, 2 * _NEVER)
+    return Predictor(outputs, (member,), fade)
+
+
+def _adamw(
+    start: LagNetwork, rows: FloatArray, increments: FloatArray, settings: Settings
+) -> tuple[LagNetwork, FloatArray]:
+    part = {name: torch.tensor(value, requires_grad=True) for name, value in start.weights.items()}
+    readout = torch.zeros((start.size + 1, increments.shape[1]), dtype=torch.float64, requires_grad=True)
+    inputs, targets = torch.from_numpy(np.ascontiguousarray(rows)), torch.from_numpy(increments)
+    optimiser = torch.optim.AdamW([*part.values(), readout], lr=_RATE, weight_decay=_DECAY)
+    draw = torch.Generator().manual_seed(settings.seed)
+    clock = Clock(settings.seconds)
+    with Ticker("training", _STEPS, progress=settings.progress) as ticker:
+        for step in range(_STEPS):
+            spent = step / _STEPS if clock.seconds is None else max(step / _STEPS, clock.spent() / clock.seconds)
+            if spent >= 1:
+                break
+            for group in optimiser.param_groups:
+                group["lr"] = 1e-6 + _RATE * 0.5 * (1 + cos(pi * spent))
+            chosen = torch.randint(len(inputs), (min(_BATCH, len(inputs)),), generator=draw)
+            features = published_features(start, part, inputs[chosen])
+            ahead = features @ readout[1:] + readout[0]
+            loss = ((ahead - targets[chosen]) ** 2).mean()
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            ticker.advance(note=f"loss {float(loss.detach()):.3g}" if step % 50 == 0 else "")
+    weights = {name: value.detach().numpy().copy() for name, value in part.items()}
+    return replace(start, weights=weights), readout.detach().numpy().copy()

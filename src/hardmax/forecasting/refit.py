@@ -1,0 +1,122 @@
+"""The finalists on all data: does their long rollout stay bounded there, and what is kept beside the choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .guard import stays_bounded
+from .held_out import Fold
+from .inference import Predictor
+from .protocol import FloatArray
+from .rolling import Fade, Member, roll
+from .search import Candidate, Learner
+from .selection import Finalist, Ranking, Selection
+
+_COMPANIONS = 4
+_PLACES = 12
+
+
+class Refit:
+    """Readouts of candidates learned from all data, each computed once."""
+
+    def __init__(
+        self, trajectories: Sequence[FloatArray], outputs: int, seed: int, ranking: Ranking, fold: Fold
+    ) -> None:
+        self._learner = Learner(trajectories, outputs, seed)
+        self._outputs = outputs
+        self._ranking = ranking
+        self._fold = fold
+        self._bounds = bounds_of(trajectories, outputs)
+        self._members: dict[int, Member] = {}
+        self._windows, self._future = _places(trajectories, outputs, fold)
+        self._fade = Fade(*self._bounds, self._steady_linear())
+
+    def member(self, candidate: Candidate) -> Member:
+        """The candidate with its readout from all data."""
+        key = id(candidate)
+        if key not in self._members:
+            solved = self._learner.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
+            self._members[key] = Member(candidate.features, solved[0])
+        return self._members[key]
+
+    def holds(self, finalist: Finalist) -> bool:
+        """Whether long rollouts stay bounded: as fitted on the first fold, and as refitted on all data."""
+        fold = self._fold
+        if not stays_bounded(finalist.members, fold.windows, *self._bounds, future=fold.future, fade=self._fade):
+            return False
+        try:
+            members = [self.member(source) for source in finalist.sources]
+        except np.linalg.LinAlgError:
+            return False
+        return stays_bounded(members, self._windows, *self._bounds, future=self._future, fade=self._fade)
+
+    def _steady_linear(self) -> Member:
+        """The best linear model that stays bounded, to fade to; the best one where none does."""
+        linear = [f for f in self._ranking.best if f.is_linear]
+        for finalist in linear:
+            member = self.member(finalist.sources[0])
+            if stays_bounded([member], self._windows, *self._bounds, future=self._future):
+                return member
+        return self.member(linear[0].sources[0])
+
+    def predictor(self, selection: Selection, attentive: Candidate | None) -> Predictor:
+        """The choice, what it fades to, its companions, and a model with attention to read."""
+        members = tuple(self.member(source) for source in selection.chosen.sources)
+        fade = Fade(*self._bounds, members[0]) if selection.chosen.is_linear else self._fade
+        return Predictor(
+            self._outputs,
+            members,
+            fade,
+            tuple(self.member(source) for source in companions_of(selection)),
+            spread_factor(selection, self._fold),
+            None if attentive is None else self.member(attentive),
+        )
+
+
+def _places(trajectories: Sequence[FloatArray], outputs: int, fold: Fold) -> tuple[FloatArray, FloatArray | None]:
+    """Windows from all over the data, with the inputs after them where there are any."""
+    length, ahead = fold.windows.shape[1], fold.horizon
+    room = [z for z in trajectories if len(z) >= length + ahead]
+    share = -(-_PLACES // max(1, len(room)))
+    ends = [(z, int(k)) for z in room for k in np.unique(np.linspace(length, len(z) - ahead, share).astype(int))]
+    if not ends:
+        return fold.windows, fold.future
+    windows = np.stack([z[k - length : k] for z, k in ends])
+    if trajectories[0].shape[1] == outputs:
+        return windows, None
+    return windows, np.stack([z[k : k + ahead, outputs:] for z, k in ends])
+
+
+def bounds_of(trajectories: Sequence[FloatArray], outputs: int) -> tuple[FloatArray, FloatArray]:
+    """The middle and the half-range of the data in each channel."""
+    data = np.concatenate([z[:, :outputs] for z in trajectories])
+    low, high = data.min(axis=0), data.max(axis=0)
+    return (low + high) / 2, np.maximum((high - low) / 2, 1e-12)
+
+
+def companions_of(selection: Selection) -> list[Candidate]:
+    """The next best single models, each of another kind than the choice where the choice is one model."""
+    taken = {source.identity for source in selection.chosen.sources} if len(selection.chosen.sources) == 1 else set()
+    found: dict[tuple[str, int, float], Candidate] = {}
+    for finalist in selection.ranking:
+        source = finalist.sources[0]
+        if len(finalist.sources) == 1 and source.identity not in taken:
+            found.setdefault(source.identity, source)
+        if len(found) == _COMPANIONS:
+            break
+    return list(found.values())
+
+
+def spread_factor(selection: Selection, fold: Fold) -> float:
+    """By how much the companions' disagreement falls short of the error, on held-out rollouts (geometric mean)."""
+    companions = companions_of(selection)
+    if not companions:
+        return 1.0
+    ahead = roll(selection.chosen.members, fold.windows, fold.horizon, future=fold.future)[0]
+    paths = [roll([c.member], fold.windows, fold.horizon, future=fold.future)[0] for c in companions]
+    spread = np.sqrt(np.mean([(path - ahead) ** 2 for path in paths], axis=(0, 1, 3)))
+    error = np.sqrt(((ahead - fold.truth) ** 2).mean(axis=(0, 2)))
+    ratio = np.log(np.maximum(error, 1e-14)) - np.log(np.maximum(spread, 1e-14))
+    return float(np.clip(np.exp(ratio.mean()), 0.5, 50.0))

@@ -1,0 +1,175 @@
+"""What the rows of the forecasting study say: ranks, valid prediction times, wins and losses, divergences.
+
+It works on any part of the study and says how many rows it rests on. Only cases (a system and a seed) that all the
+compared models have finished are compared, so that a missing row favours nobody.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import FileError
+from ..files import make_folder, write_text
+from ..forecasting.skill import compare, confidence, mean_ranks
+from ..sweeps import read_sweep
+from .report import Report
+from .study_cases import SETTINGS, study_systems
+from .study_models import DMD, ESN, FIRST_ROUND, IN_PLACE, MODELS, NGRC, OURS, UNIFORM
+from .tables import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROWS, PAGE, WORDS, CSV = "rows", "study.html", "summary.md", "rows.csv"
+"""Where the rows of a study lie in its folder, and what a summary writes there."""
+_SAME = 1e-9
+_LEAD = (
+    "Every model, with one frozen recipe or tuned on held-out training rollouts in the same time, forecasts chaotic "
+    "systems that were chosen by a rule before any run."
+)
+
+
+def read_study(folder: str | os.PathLike[str]) -> pd.DataFrame:
+    """The finished rows; failed ones are kept apart by their outcome."""
+    rows = read_sweep(Path(folder) / ROWS)
+    if len(rows) == 0:
+        raise FileError(folder, "holds no finished rows", "run the study first")
+    return rows
+
+
+def write_summary(folder: str | os.PathLike[str]) -> list[Table]:
+    """Write the rows as CSV and the tables as a page and as text, from whatever is finished."""
+    target = make_folder(folder)
+    rows = read_study(target)
+    tables = summary_tables(rows)
+    page = Report("Forecasting chaotic systems", lead=_LEAD)
+    for table in tables:
+        page.section(table.title).table(table)
+    page.write(target / PAGE)
+    write_text(target / WORDS, "\n\n".join(f"### {t.title}\n\n{t.to_markdown()}\n\n{t.note}" for t in tables) + "\n")
+    kept = rows.drop(columns=[name for name in ("valid_times",) if name in rows])
+    write_text(target / CSV, kept.to_csv(index=False))
+    return tables
+
+
+def summary_tables(rows: pd.DataFrame) -> list[Table]:
+    """A table a setting, then the comparisons, then attention against what could stand in its place."""
+    done = rows[rows["outcome"] == "finished"]
+    tables = []
+    for setting in SETTINGS:
+        part = done[done["setting"] == setting]
+        if len(part):
+            tables.append(_setting_table(setting, part))
+    tables.append(_comparisons("Ours against each rival", done, OURS, [m for m in MODELS if m != OURS]))
+    inside = [m for m in (UNIFORM, IN_PLACE) if m in set(done["model"])]
+    if inside:
+        tables.append(_comparisons("Attention against what could stand in its place", done, OURS, inside))
+    failed = int((rows["outcome"] == "failed").sum())
+    if failed:
+        first = str(rows[rows["outcome"] == "failed"]["error"].iloc[0])
+        tables.append(Table("Failed rows", ("rows", "the first says"), ((failed, first),)))
+    return tables
+
+
+def _complete(part: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
+    """Mean valid times, one row a case that every model has finished, one column a model."""
+    wide = part.pivot_table(index=["system", "seed"], columns="model", values="valid_time", aggfunc="mean")
+    return wide.reindex(columns=list(models)).dropna()
+
+
+def _present(part: pd.DataFrame) -> list[str]:
+    """The models to rank together: all where every one has begun, else those of the first round."""
+    there = set(part["model"])
+    begun = [m for m in MODELS if m in there]
+    everything = _complete(part, begun)
+    first = [m for m in FIRST_ROUND if m in there]
+    return begun if len(everything) == len(_complete(part, first)) else first
+
+
+def _setting_table(setting: str, part: pd.DataFrame) -> Table:
+    models = _present(part)
+    wide = _complete(part, models)
+    by_system = wide.groupby(level="system").mean()
+    ranks = mean_ranks(by_system.to_numpy().round(9)) if len(by_system) else np.full(len(models), np.nan)
+    rows = []
+    cases = set(wide.index)
+    for k, model in enumerate(models):
+        own = part[part["model"] == model]
+        own = own[[(s, e) in cases for s, e in zip(own["system"], own["seed"], strict=True)]]
+        if len(own) == 0:
+            continue
+        valid = confidence(np.array(own["valid_times"].tolist()))
+        diverged, starts = int(own["diverged"].sum()), int(own["starts"].sum())
+        rows.append(
+            (
+                model,
+                round(float(ranks[k]), 2),
+                round(valid.mean, 2),
+                f"{valid.low:.2f} to {valid.high:.2f}",
+                f"{diverged} of {starts}",
+                round(float(own["climate"].mean()), 3),
+                round(float(own["fit_seconds"].mean()), 1),
+            )
+        )
+    rows.sort(key=lambda row: row[1])
+    seeds = sorted({int(seed) for _, seed in cases})
+    note = (
+        f"{len(by_system)} of {len(study_systems())} systems, seeds {', '.join(map(str, seeds)) or 'none'}, "
+        f"{len(cases)} cases of {len(models)} models: {len(cases) * len(models)} fits. Valid time in Lyapunov times "
+        "until the error exceeds 0.4 standard deviations; the interval is over cases and their starts. Ranks are of "
+        "the means over seeds. Diverged: beyond three half-ranges of the training data within 1,200 steps."
+    )
+    columns = ("model", "mean rank", "valid time", "95 % interval", "diverged", "climate distance", "fit, s")
+    return Table(setting.capitalize(), columns, rows, note)
+
+
+def _comparisons(title: str, done: pd.DataFrame, ours: str, rivals: Sequence[str]) -> Table:
+    rows = []
+    for setting in SETTINGS:
+        part = done[done["setting"] == setting]
+        for rival in rivals:
+            if rival not in set(part["model"]) or ours not in set(part["model"]):
+                continue
+            both = _complete(part, [ours, rival]).groupby(level="system").mean()
+            if len(both) == 0:
+                continue
+            gap = both[ours].to_numpy() - both[rival].to_numpy()
+            gap = np.where(np.abs(gap) < _SAME, 0.0, gap)
+            found = compare(gap, np.zeros_like(gap))
+            worst = both.index[int(np.argmin(gap))] if gap.min() < 0 else None
+            rows.append(
+                (
+                    setting,
+                    rival,
+                    len(both),
+                    found.wins,
+                    found.losses,
+                    found.ties,
+                    f"{found.sign:.2g}",
+                    f"{found.wilcoxon:.2g}",
+                    round(float(gap.mean()), 2),
+                    None if worst is None else f"{worst} ({gap.min():+.2f})",
+                )
+            )
+    note = (
+        "System by system, means over seeds and starts of the valid prediction time; p-values are two-sided. "
+        f"The main rivals are {DMD}, {NGRC} and {ESN}."
+    )
+    columns = (
+        "setting",
+        "against",
+        "systems",
+        "wins",
+        "losses",
+        "ties",
+        "p (sign)",
+        "p (Wilcoxon)",
+        "mean gain",
+        "worst loss",
+    )
+    return Table(title, columns, rows, note)
