@@ -11,6 +11,8 @@ _PAGES: dict[str, str] = {
     "tokens": "TokensPage",
     "text": "TextPage",
     "networks": "NetworksPage",
+    "forecasting": "ForecastingPage",
+    "meanfield": "MeanFieldPage",
 }
 
 
