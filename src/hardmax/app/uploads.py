@@ -95,7 +95,7 @@ def text_of(upload: Upload) -> str:
 def numbers_of(upload: Upload, folder: Path) -> tuple[np.ndarray, list[str]]:
     """A table of finite numbers, shape (row, column), and the names of its columns (x1, x2 … without a header)."""
     text = text_of(upload)
-    header = _within_bounds(upload.name, text)
+    header = within_bounds(upload.name, text)
     path = folder / ("table" + (upload.suffix if upload.suffix in _TABLES else ".csv"))
     path.write_bytes(text.encode("utf-8"))
     try:
@@ -115,7 +115,7 @@ def numbers_of(upload: Upload, folder: Path) -> tuple[np.ndarray, list[str]]:
 def rows_of(upload: Upload) -> pandas.DataFrame:
     """A table with a header whose cells stay text: nothing is computed, whatever a cell begins with."""
     text = text_of(upload)
-    header = _within_bounds(upload.name, text)
+    header = within_bounds(upload.name, text)
     if len(set(header)) != len(header):
         raise FileError(upload.name, "names two columns alike", "give every column a name of its own")
     try:
@@ -167,7 +167,7 @@ def _first_line(text: str) -> str:
     return next((line for line in io.StringIO(text) if line.strip()), "")
 
 
-def _within_bounds(name: str, text: str) -> list[str]:
+def within_bounds(name: str, text: str) -> list[str]:
     """The fields of the first line; a table too wide or too long is refused before it is read."""
     first = _first_line(text)
     mark = _separator(text)
