@@ -67,24 +67,25 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    """A running browser."""
+def visitor() -> Iterator[Any]:
+    """A running browser with one visitor, as wide as a laptop; its cache is shared by all tests."""
     path = find_chromium()
     if path is None:
         pytest.skip(_HOW)
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+        context.set_default_timeout(30_000)
+        playwright.expect.set_options(timeout=30_000)  # patience for busy machines; nothing here is timed
+        yield context
         browser.close()
 
 
 @pytest.fixture
-def page(chromium: Any, explorer: str) -> Iterator[Any]:
-    """A watched page in a fresh browser context, as wide as a laptop."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
-    context.set_default_timeout(15_000)
-    opened = context.new_page()
+def page(visitor: Any, explorer: str) -> Iterator[Any]:
+    """A watched page."""
+    opened = visitor.new_page()
     trouble: list[str] = []
     opened.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)
     opened.on("pageerror", lambda error: trouble.append(str(error)))
@@ -92,7 +93,7 @@ def page(chromium: Any, explorer: str) -> Iterator[Any]:
     opened.on("request", lambda request: None if request.url.startswith(inside) else trouble.append(request.url))
     opened.on("websocket", lambda socket: None if socket.url.startswith(inside) else trouble.append(socket.url))
     yield opened
-    context.close()
+    opened.close()
     assert trouble == []
 
 

@@ -12,7 +12,8 @@ def number(state: Mapping[str, str], name: str, default: float, low: float, high
         value = float(state.get(name, ""))
     except ValueError:
         return default
-    return min(high, max(low, value)) if math.isfinite(value) else default
+    # Ten digits are what an address keeps.
+    return float(f"{min(high, max(low, value)):.10g}") if math.isfinite(value) else default
 
 
 def whole(state: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
