@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import panel as pn
 
@@ -36,9 +36,10 @@ from ..views.series import ErrorCurves, Fan, PhasePortrait
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from ..jobs import Job
     from ..session import Session
 
-_LONGEST_SEARCH = 30.0
+_LONGEST_SEARCH = 20.0
 _LAG = 8
 """A single channel is drawn against itself this many samples earlier."""
 
@@ -50,8 +51,9 @@ class ForecastingPage(Page):
     title = "Forecasting"
     text = (
         "A time-delayed transformer looks at the last few samples and tells the next; fed its own answers, it tells "
-        "the future. The search compares models by held-out forecasts and keeps one whose long forecasts stay bounded, so "
-        "the plainest that does well wins. Upload a table of your own, or choose a system whose future is known."
+        "the future. The search compares models by held-out forecasts and keeps one whose long forecasts stay "
+        "bounded, so the plainest that does well wins. Upload a table of your own, or choose a system whose future is "
+        "known."
     )
     paper = "2602.08478"
     functions = ("TimeDelayedTransformer", "load_forecaster")
@@ -165,7 +167,7 @@ class ForecastingPage(Page):
             "Press Fit and forecast. Linear, polynomial, reservoir and attention models are compared by forecasts of a "
             "part of the series that they have not seen; the best bounded one is kept.",
         )
-        self._key = note("Dark: seen · blue: forecast, with its spread · dashed orange: what really came")
+        self._key = note("")
         self._spectrum_words, self._attention_words = note(""), note("")
         self._lag_pane = plot_pane(self._lags.plot)
         self._model_cards = beside(
@@ -262,7 +264,9 @@ class ForecastingPage(Page):
         for button in (self._look_back, self._model_file, self._table_file):
             button.disabled = False
         self._draw()
-        self._outcome.object = noted(str(fit.forecast.outcome))
+        known = " · dashed orange: what really came" if fit.data.future is not None else ""
+        self._key.object = noted(f"Thin: seen · blue: forecast, with its spread{known}")
+        self._outcome.object = noted(f"Outcome: {fit.forecast.outcome}")
         self._report.object = "".join(noted(sentence) for sentence in fit.model.report_.sentences)
         self._show_model(fit)
         self._session.changed()
@@ -300,7 +304,11 @@ class ForecastingPage(Page):
             self._table.object = backtest_table(found)
             self._backtest_card.visible = True
 
-        self._session.start("Looking back", lambda _: model.backtest(), done)
+        def work(job: Job) -> Backtest:
+            model.progress = cast("Any", job.tell)
+            return model.backtest()
+
+        self._session.start("Looking back", work, done)
 
 
 def _whole(text: str, usual: int, least: int, most: int) -> int:
