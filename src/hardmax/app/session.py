@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import panel as pn
 
@@ -75,10 +75,17 @@ class Session:
             self.say(_UNEXPECTED, "error")
 
     def guarded(self, callback: Callable[..., T]) -> Callable[..., T | None]:
-        """The same callback, whose errors become a message on the page."""
+        """The same callback, whose errors become a message on the page.
+
+        An event (a call with arguments) that comes while the document is not locked waits until it is: two events at
+        the same moment, such as leaving a field by pressing a button, may come so, and pictures must not change then.
+        """
 
         @wraps(callback)
         def call(*args: Any, **kwargs: Any) -> T | None:
+            if args and self._unlocked():
+                self.later(lambda: cast("None", call(*args, **kwargs)))
+                return None
             try:
                 return callback(*args, **kwargs)
             except Exception as error:
@@ -86,6 +93,12 @@ class Session:
                 return None
 
         return call
+
+    def _unlocked(self) -> bool:
+        context = getattr(self._document, "session_context", None)
+        visit = getattr(context, "session", None)
+        # Bokeh has no public word for it; this is what it asks itself before it refuses a change.
+        return visit is not None and getattr(visit, "_pending_writes", ()) is None
 
     # Jobs
 
