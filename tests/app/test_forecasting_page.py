@@ -61,8 +61,8 @@ def test_an_unknown_system_is_refused():
 
 def test_the_fan_shows_what_the_library_forecasts(visit):
     shown = visit.page._fan._ahead.data
-    assert np.array_equal(shown["t"], visit.page._fit.forecast.times)
-    assert np.array_equal(shown["y"], visit.page._fit.forecast.values[:, 0])
+    assert np.array_equal(shown["t"][1:], visit.page._fit.forecast.times)
+    assert np.array_equal(shown["y"][1:], visit.page._fit.forecast.values[:, 0])
     assert len(visit.page._fan._truth.data["t"]) == 40
     assert "Outcome" in visit.page._outcome.object
     assert not visit.page._waiting.visible
@@ -137,6 +137,12 @@ def test_a_table_of_ones_own(tmp_path):
     assert opened.page._fit.forecast.times[0] == pytest.approx(12.0)
     assert forecast_table(opened.page._fit).splitlines()[0] == b"time,'=height,'=height spread"
     assert "read_series('waves.csv')" in opened.page.code()
+    assert "waves.csv: 120 samples" in opened.page._about.object
+    opened.page._which.value = "sinusoids"
+    opened.settle()
+    assert opened.page._data.future is not None
+    opened.page._which.value = "upload"
+    assert opened.page._data.series.source == "waves.csv"
     opened.close()
 
 

@@ -53,7 +53,7 @@ def test_watch_the_tokens_go_through_the_blocks(explorer, page, shoot):
     shoot(page, "networks")
 
 
-def test_upload_labels_and_nothing_left_teaches(explorer, page, shoot):
+def test_upload_labels_then_hostile_files_and_the_page_lives_on(explorer, page, shoot):
     _open(page, f"{explorer}/networks")
     rows = b"sequence,token,x,y,label\nA,1,0,0,cat\nA,2,1,1/2,cat\nB,1,0,1,dog\n"
     _choose(page, "Or upload them", "pets.csv", rows, "text/csv")
@@ -65,10 +65,6 @@ def test_upload_labels_and_nothing_left_teaches(explorer, page, shoot):
     page.get_by_role("button", name="Compile").click()
     expect(page.locator(".message.error")).to_contain_text("must describe a sequence")
     shoot(page, "networks-empty")
-
-
-def test_hostile_files_give_a_message_and_the_page_lives_on(explorer, page):
-    _open(page, f"{explorer}/networks")
     words = page.locator(".message.error")
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:

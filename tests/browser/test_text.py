@@ -29,7 +29,7 @@ def test_type_a_text_and_see_the_words(explorer, page, shoot):
     expect(page.get_by_label("Your text")).to_have_value("two dull hours, a terrible waste")
 
 
-def test_the_player_moves_the_words_and_the_code_can_be_read(explorer, page, shoot):
+def test_the_player_moves_the_words_the_code_can_be_read_and_nothing_teaches(explorer, page, shoot):
     page.goto(f"{explorer}/text?example=quiet")
     expect(page.get_by_text("Words move towards their leaders")).to_be_visible()
     page.get_by_role("button", name="Show the Python code").click()
@@ -40,11 +40,6 @@ def test_the_player_moves_the_words_and_the_code_can_be_read(explorer, page, sho
         slider.press("ArrowRight")
     expect(page).to_have_url(re.compile("layer=4"))
     shoot(page, "text-layer-4")
-
-
-def test_an_empty_text_teaches(explorer, page, shoot):
-    page.goto(f"{explorer}/text")
-    expect(page.get_by_text("What each leader contributes")).to_be_visible()
     page.get_by_label("Your text").fill("")
     expect(page.locator(".empty")).to_contain_text("Type a text")
     shoot(page, "text-empty")

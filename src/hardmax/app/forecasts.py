@@ -6,7 +6,7 @@ import csv
 import io
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ def read_data(upload: Upload, folder: Path, *, fill: bool, even: bool) -> Data:
         "known, times = series.values, series.times"
     )
     gaps, irregular = "interpolate" if fill else "refuse", "resample" if even else "refuse"
-    return Data(series, len(series), lines, gaps, irregular)
+    return Data(replace(series, source=upload.name), len(series), lines, gaps, irregular)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ def build_home(pages: Sequence[type[Page]]) -> Any:
         for page in pages
     ]
     style = (
-        "<style>.doors{display:grid;grid-template-columns:repeat(auto-fill,minmax(290px,1fr));gap:16px}"
+        "<style>.doors{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,340px),1fr));gap:16px}"
         ".door{display:block;background:var(--hm-card);border:1px solid var(--hm-line);border-radius:10px;"
         "padding:14px 18px;color:var(--hm-ink);text-decoration:none}"
         ".door:hover,.door:focus-visible{border-color:var(--hm-accent)}.door p{color:var(--hm-soft)}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from bokeh.models import CustomJS
 from bokeh.plotting import figure as bokeh_figure
 from panel.theme.base import Design, Inherit
 from panel.viewable import Viewable
@@ -65,6 +66,23 @@ class House(Design):  # type: ignore[misc]
     """The look of all widgets: the system's typeface and the explorer's variables, in both lights."""
 
     modifiers: ClassVar[dict[Any, Any]] = {Viewable: {"stylesheets": [Inherit, static("widgets.css")]}}
+
+
+_SAME_SCALE = """
+const {x_range, y_range, inner_width, inner_height} = plot;
+if (inner_width > 0 && inner_height > 0) {
+  const reach = 0.5 * (y_range.end - y_range.start) * inner_width / inner_height;
+  x_range.setv({start: -reach, end: reach});
+}
+"""
+
+
+def keep_round(plot: Any) -> None:
+    """Let a circle look like one, however wide the window is: the first axis, around zero, follows the second."""
+    alike = CustomJS(args={"plot": plot}, code=_SAME_SCALE)
+    plot.js_on_change("inner_width", alike)
+    plot.js_on_change("inner_height", alike)
+    plot.y_range.js_on_change("end", alike)
 
 
 class Lighting:

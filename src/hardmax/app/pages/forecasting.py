@@ -192,7 +192,12 @@ class ForecastingPage(Page):
     # What happens
 
     def _chosen(self) -> None:
-        self._system, self._samples, self._upload = self._which.value, self._count.value, None
+        self._samples = self._count.value
+        if self._which.value == UPLOAD:
+            if self._system != UPLOAD:
+                self._reread()
+            return
+        self._system = self._which.value
         self._fill.visible = self._even.visible = False
         self._make()
 
@@ -212,6 +217,8 @@ class ForecastingPage(Page):
         data = read_data(upload, self._session.folder, fill=self._fill.value, even=self._even.value)
         self._session.hush()
         self._system, self._upload = UPLOAD, upload
+        options = {title: name for name, title in systems().items()} | {upload.name: UPLOAD}
+        self._which.param.update(options=options, value=UPLOAD)
         self._fill.visible = self._even.visible = True
         self._show_data(data)
         self._session.say(f"{upload.name} is read. Press Fit and forecast.", "good")

@@ -64,7 +64,7 @@ class MeanFieldPage(Page):
         self._session = session
         self._make_widgets()
         self._circle = CircleView(session)
-        self._ring = pn.pane.Bokeh(self._circle.figure, margin=0, align="center")
+        self._ring = pn.pane.Bokeh(self._circle.figure, margin=0, sizing_mode="stretch_width")
         self._ball: SphereView | None = None
         self._stage = pn.Column(self._ring, sizing_mode="stretch_width", margin=0)
         self._distances = DistancesView(session)
@@ -79,13 +79,9 @@ class MeanFieldPage(Page):
             ],
             beside(
                 card(self._stage, self._player, title="Tokens"),
-                card(
-                    pn.pane.Bokeh(self._distances.figure, sizing_mode="stretch_width", margin=0),
-                    self._words,
-                    title="Phases",
-                ),
+                card(self._table, self._words, title="Found and expected"),
             ),
-            card(self._table, title="Found and expected"),
+            card(pn.pane.Bokeh(self._distances.figure, sizing_mode="stretch_width", margin=0), title="Phases"),
         )
 
     # Controls

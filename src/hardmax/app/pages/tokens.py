@@ -130,11 +130,11 @@ class TokensPage(Page):
         self._a = w.FloatSlider(label="First axis", start=0.25, end=4.0, step=0.05)
         self._b = w.FloatSlider(label="Second axis", start=0.25, end=4.0, step=0.05)
         self._c = w.FloatSlider(label="Third axis", start=0.25, end=4.0, step=0.05)
-        self._skew = w.FloatSlider(label="Skew part of A (0 in the theorem)", start=-2.0, end=2.0, step=0.05)
+        self._skew = w.FloatSlider(label="Skew part of A", start=-2.0, end=2.0, step=0.05)
         self._selected = w.IntInput(label="Selected token (-1 for none)", start=-1, end=MOST_TOKENS)
         self._x = w.FloatInput(label="Its first coordinate", step=0.1)
         self._y = w.FloatInput(label="Its second coordinate", step=0.1)
-        self._add = w.Button(label="Add a token at these coordinates")
+        self._add = w.Button(label="Add a token there")
         self._delete = w.Button(label="Delete the selected token")
         self._trails = w.Checkbox(label="Trails", value=True)
         self._player = w.Player(

@@ -20,7 +20,10 @@ from .reading import choice, different, number, whole
 
 CONFIGURATIONS = {one.name: one for one in four_configurations()}
 STARTS = {
-    **{f"Paper: {one.title.lower()}": one.name for one in CONFIGURATIONS.values()},
+    "Paper: all end with a leader": "cloud",
+    "Paper: some end on faces": "equals",
+    "Paper: a leader emerges late": "late-leader",
+    "Paper: ties that break": "broken-ties",
     "Random: Gaussian": "gaussian",
     "Symmetric, with ties: grid": "grid",
     "Symmetric: circle": "circle",
@@ -87,7 +90,9 @@ class TokensState:
         s = self.settings
         if s.start in CONFIGURATIONS:
             return CONFIGURATIONS[s.start].tokens
-        return hm.make_tokens(s.start, s.n, 3 if s.space else 2, random_state=s.seed).round(_DIGITS)
+        made = hm.make_tokens(s.start, s.n, 3 if s.space else 2, random_state=s.seed)
+        # Few enough to be kept in an address, once they are moved: then with no more digits than it keeps.
+        return made.round(_DIGITS) if s.n <= MOST_IN_ADDRESS else made
 
     @property
     def matrix(self) -> np.ndarray | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .tokens import CONFIGURATIONS, DEPTH, TokensState
+from .tokens import CONFIGURATIONS, DEPTH, MOST_IN_ADDRESS, TokensState
 
 
 def _rows(array: np.ndarray) -> str:
@@ -31,7 +31,8 @@ def code_of(state: TokensState) -> str:
         lines.append(f"tokens = four_configurations()[{name}].tokens  # {s.start}")
     else:
         d = 3 if s.space else 2
-        lines.append(f'tokens = hm.make_tokens("{s.start}", {s.n}, {d}, random_state={s.seed}).round(3)')
+        digits = ".round(3)" if s.n <= MOST_IN_ADDRESS else ""
+        lines.append(f'tokens = hm.make_tokens("{s.start}", {s.n}, {d}, random_state={s.seed}){digits}')
     matrix = state.matrix
     if matrix is not None:
         lines.append(f"A = {[[float(f'{value:.12g}') for value in row] for row in matrix.tolist()]}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Span
+from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d, Span
 
 from ...text.explanation import Explanation
 from ..look import FONT, PALETTE
@@ -23,9 +23,10 @@ class Staircase:
     def __init__(self, session: Session) -> None:
         self._source = ColumnDataSource({"bar": [], "left": [], "right": [], "colour": [], "label": [], "at": []})
         self._bars = FactorRange()
-        self.plot = session.figure(height=300, y_range=self._bars, x_axis_label="contribution to the logit")
+        self.plot = session.figure(
+            height=300, y_range=self._bars, x_range=Range1d(-1, 1), x_axis_label="contribution to the logit"
+        )
         self.plot.ygrid.grid_line_color = None
-        self.plot.x_range.range_padding = 0.12
         self.plot.add_layout(Span(location=0, dimension="height", line_color="#8a96a0", line_width=1))
         bars = self.plot.hbar(
             y="bar", left="left", right="right", height=0.62, color="colour", alpha=0.85, source=self._source
@@ -48,6 +49,10 @@ class Staircase:
         rows = staircase(explanation)
         self._bars.factors = [row[0] for row in reversed(rows)]
         self.plot.height = 96 + 26 * len(rows)
+        ends = [end for _, start, stop in rows for end in (start, stop)]
+        span = (max(ends) - min(ends)) or 1.0
+        # There must be room for the number to the right of the longest bar.
+        self.plot.x_range.update(start=min(ends) - 0.04 * span, end=max(ends) + 0.14 * span)
         self._source.data = {
             "bar": [name for name, _, _ in rows],
             "left": [min(start, end) for _, start, end in rows],

@@ -67,7 +67,7 @@ class DistancesView:
         for (start, stop), name, band, label in zip(spans, _NAMES, self._bands, self._labels, strict=True):
             wide = stop - start > 0.02 * last
             band.update(left=start, right=stop, visible=wide)
-            label.update(x=0.5 * (start + stop), y=0.93 * top, text=name, visible=wide and stop - start > 0.09 * last)
+            label.update(x=0.5 * (start + stop), y=0.93 * top, text=name, visible=wide and stop - start > 0.12 * last)
         expected = (found.expected_approach_time, found.expected_escape_time)
         for span, time in zip(self._expected, expected, strict=True):
             span.visible = time is not None and time <= last

@@ -9,20 +9,12 @@ from typing import Any
 import numpy as np
 from bokeh.models import Arrow, ColumnDataSource, CustomJS, HoverTool, LinearColorMapper, OpenHead, Range1d
 
-from ..look import PALETTE, Light, leader_colours, rank_colours, static
+from ..look import PALETTE, Light, keep_round, leader_colours, rank_colours, static
 from ..session import Session
 from ..states.tokens_picture import Picture
 
 _EVENTS = ("panstart", "pan", "panend", "tap", "doubletap")
 _FAR = 1e4
-# A circle must look like one, however wide the window is.
-_SAME_SCALE = """
-const {x_range, y_range, inner_width, inner_height} = plot;
-if (inner_width > 0 && inner_height > 0) {
-  const reach = 0.5 * (y_range.end - y_range.start) * inner_width / inner_height;
-  x_range.setv({start: -reach, end: reach});
-}
-"""
 
 
 class PlaneView:
@@ -112,10 +104,7 @@ class PlaneView:
             "wire": self.wire,
             "answer": self._answer,
         }
-        alike = CustomJS(args={"plot": self.figure}, code=_SAME_SCALE)
-        self.figure.js_on_change("inner_width", alike)
-        self.figure.js_on_change("inner_height", alike)
-        self.figure.y_range.js_on_change("end", alike)
+        keep_round(self.figure)
         callback = CustomJS(args=known, code=static("drag.js"))
         for event in _EVENTS:
             self.figure.js_on_event(event, callback)

@@ -57,7 +57,8 @@ class Fan:
             self._ahead.data, self._band.data = {"t": [], "y": []}, {"t": [], "low": [], "high": []}
         else:
             middle, spread = forecast.values[:, channel], forecast.spread[:, channel]
-            self._ahead.data = {"t": ahead, "y": middle}
+            # From the last sample on, so that the line does not begin in the air.
+            self._ahead.data = {"t": np.append(times[-1:], ahead), "y": np.append(values[-1:], middle)}
             # A spread that outgrows the data says "unknown"; drawn in full it would flatten everything else.
             reach = 3 * float(np.nanmax(np.abs(values - np.nanmean(values))))
             wide = np.minimum(spread, reach or 1.0)

@@ -12,7 +12,7 @@ from bokeh.models import ColumnDataSource, Range1d
 from matplotlib.colors import to_hex
 
 from ...figures.sphere import _ROUND
-from ..look import FONT, Light
+from ..look import FONT, Light, keep_round
 from ..session import Session
 
 MOST_DOTS = 1_500
@@ -33,11 +33,10 @@ class CircleView:
             height=430,
             x_range=Range1d(start=-1.3, end=1.3),
             y_range=Range1d(start=-1.3, end=1.3),
-            sizing_mode="fixed",
-            width=430,
             name="circle",
         )
         plot.axis.visible = plot.grid.visible = False
+        keep_round(plot)
         self.figure = plot
         self.tokens = ColumnDataSource({"x": [], "y": [], "colour": []})
         self._ghost = ColumnDataSource({"x": [], "y": []})

@@ -110,8 +110,9 @@ class WordPlane:
             low, high = float(values.min()), float(values.max())
             if axis is self.plot.x_range and placed.boundary is not None:
                 low, high = min(low, placed.boundary), max(high, placed.boundary)
-            air = 0.15 * (high - low) or 1.0
-            axis.start, axis.end = low - air, high + air
+            air = 0.12 * (high - low) or 1.0
+            right = 2 if axis is self.plot.x_range else 1  # names stand to the right of their points
+            axis.update(start=low - air, end=high + right * air)
         self.show_layer(layer)
 
     def show_layer(self, layer: int) -> None:
@@ -147,8 +148,13 @@ class WordMap:
         self._dots = ColumnDataSource({name: [] for name in ("x", "y", "word")})
         self._stars = ColumnDataSource({name: [] for name in ("x", "y", "word", "colour", "size", "leads")})
         self._named = ColumnDataSource({name: [] for name in ("x", "y", "word")})
-        self.plot = session.figure(height=440, x_axis_label="along what the decoder reads", y_axis_label="across it")
-        self.plot.x_range.range_padding = self.plot.y_range.range_padding = 0.08
+        self.plot = session.figure(
+            height=440,
+            x_range=Range1d(-1, 1),
+            y_range=Range1d(-1, 1),
+            x_axis_label="along what the decoder reads",
+            y_axis_label="across it",
+        )
         self._boundary = Span(location=0, dimension="height", line_dash="dashed", line_width=1.5, visible=False)
         self.plot.add_layout(self._boundary)
         dots = self.plot.scatter("x", "y", size=4, alpha=0.45, line_color=None, source=self._dots)
@@ -194,6 +200,11 @@ class WordMap:
         }
         spots, words = found.positions[own], [survey.words[k] for k in own]
         low, high = found.positions[some].min(axis=0), found.positions[some].max(axis=0)
+        low, high = np.minimum(low, spots.min(axis=0, initial=0)), np.maximum(high, spots.max(axis=0, initial=0))
+        air = 0.06 * (high - low) + 1e-9
+        low, high = low - air, high + air * np.array([2.5, 1.0])  # names stand to the right of their points
+        for axis, start, end in zip((self.plot.x_range, self.plot.y_range), low, high, strict=True):
+            axis.update(start=float(start), end=float(end))
         shown = readable(spots, words, low, high, _PIXELS)
         self._named.data = {"x": spots[shown, 0], "y": spots[shown, 1], "word": [words[k] for k in shown]}
         self._boundary.visible = found.boundary is not None
