@@ -11,10 +11,10 @@ from typer.core import TyperGroup
 
 from .._version import __version__
 from ..errors import HardmaxError
-from . import data, demo, doctor, explore, interpolate, meanfield, reproduce, sentiment, simulate
+from . import data, demo, doctor, explore, forecast, interpolate, meanfield, reproduce, sentiment, simulate
 
 # A new command is a module with a function `register(app)` and one entry here.
-_COMMANDS = (demo, simulate, sentiment, interpolate, meanfield, explore, reproduce, data, doctor)
+_COMMANDS = (demo, simulate, sentiment, interpolate, forecast, meanfield, explore, reproduce, data, doctor)
 
 _BAD_INPUT, _INTERRUPTED, _PIPE_CLOSED = 2, 130, 141
 

@@ -14,6 +14,8 @@ def register(app: typer.Typer) -> None:
     papers.command()(clustering)
     papers.command()(interpolation)
     papers.command()(meanfield)
+    papers.command()(forecasting)
+    papers.command("forecasting-study")(forecasting_study)
     app.add_typer(papers, name="reproduce", help="Make the figures and tables of the papers.")
 
 
@@ -78,3 +80,63 @@ def interpolation(
 
     reproduce(output, quick=quick)
     typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")
+
+
+def forecasting(
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figures and tables.")] = Path(
+        "out/forecasting"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter records and searches, in a minute.")] = False,
+) -> None:
+    """The four cases of the time-delayed transformer paper (arXiv 2602.08478), its claims beside what we measure.
+
+    [bold]Examples[/bold]
+
+    [dim]# everything, in out/forecasting, in some minutes[/dim]
+    [cyan]hardmax reproduce forecasting[/cyan]
+    [dim]# shorter records and searches[/dim]
+    [cyan]hardmax reproduce forecasting --quick[/cyan]
+    """
+    from ..reproduce.forecasting import PAGE, reproduce
+
+    reproduce(output, quick=quick)
+    typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")
+
+
+def forecasting_study(
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for rows and tables; go on from here.")] = Path(
+        "out/forecasting-study"
+    ),
+    seconds: Annotated[str, typer.Option(metavar="S", help="Processor seconds of search for every model.")] = "5",
+    seeds: Annotated[str, typer.Option(metavar="N", help="Seeds, each with its own data.")] = "3",
+    jobs: Annotated[str, typer.Option(metavar="N", help="Fits at a time; at most one a core.")] = "1",
+    summary: Annotated[bool, typer.Option("--summary", help="Run nothing, read what is finished.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Two systems, one seed, one second: to see it work.")] = False,
+) -> None:
+    """Ours against TD-DMD, NG-RC, HODMD, SINDy, an echo state network and an MLP on 21 chaotic systems.
+
+    Four settings: the full state, the first coordinate, the same with 2 % noise, coarse sampling. It takes hours of one
+    core; rows are written as they finish, and the same command goes on where it was stopped.
+
+    [bold]Examples[/bold]
+
+    [dim]# begin, or go on[/dim]
+    [cyan]hardmax reproduce forecasting-study --folder study[/cyan]
+    [dim]# what is finished so far[/dim]
+    [cyan]hardmax reproduce forecasting-study --folder study --summary[/cyan]
+    """
+    from .values import read_number, read_whole
+
+    budget = read_number("--seconds", seconds, 5.0) or 5.0
+    count, at_once = read_whole("--seeds", seeds, 3) or 3, read_whole("--jobs", jobs, 1) or 1
+    from ..reproduce.study import run_study
+    from ..reproduce.study_cases import FIRST
+    from ..reproduce.study_summary import PAGE, write_summary
+
+    if quick:
+        run_study(folder, seconds=1.0, seeds=1, settings=[FIRST], systems=["Chen", "Lorenz '63"], progress=True)
+    elif not summary:
+        run_study(folder, seconds=budget, seeds=count, jobs=at_once, progress=True)
+    for table in write_summary(folder):
+        typer.echo(f"\n{table.title}\n\n{table.to_markdown()}\n{table.note}")
+    typer.echo(f"\nThe rows and tables are in {folder}; {folder / PAGE} shows them all.")

@@ -1,8 +1,14 @@
-"""Pictures: tokens and their leaders, the geometry of attention, results, the mean field, and films."""
+"""Pictures: tokens and their leaders, the geometry of attention, results, the mean field, forecasts, and films."""
 
 from ._style import new_figure as new_figure
 from .animate import animate_tokens as animate_tokens
 from .attention import draw_attention_geometry as draw_attention_geometry
+from .forecast_reading import draw_backtest as draw_backtest
+from .forecast_reading import draw_eigenvalues as draw_eigenvalues
+from .forecast_reading import draw_lag_attention as draw_lag_attention
+from .forecasting import draw_climate as draw_climate
+from .forecasting import draw_forecast as draw_forecast
+from .forecasting import draw_phase_portrait as draw_phase_portrait
 from .meanfield import draw_distances as draw_distances
 from .meanfield import draw_durations as draw_durations
 from .meanfield import draw_phase_diagram as draw_phase_diagram

@@ -10,9 +10,10 @@ from .attention import Kind
 from .clock import Clock
 from .family import Settings, exact_stage, plan_for
 from .features import FeatureMap
-from .held_out import make_folds, middle_of
+from .held_out import Fold, make_folds, middle_of
 from .networks import train_networks
 from .protocol import FloatArray
+from .rolling import roll
 from .search import Candidate, Search
 
 
@@ -78,11 +79,12 @@ def ablate(trajectories: Sequence[FloatArray], outputs: int, settings: Settings)
         trial.screen(found.groups, (base.noise,))
         trial.settle(20)
         if trial.candidates:
-            rows.append(_row(name, trial.candidates[0]))
-    rows.append(_row("no network", base))
+            rows.append(_row(name, trial.candidates[0], fold))
+    rows.append(_row("no network", base, fold))
     return Ablation(tuple(rows), base.label, fold.horizon)
 
 
-def _row(name: str, candidate: Candidate) -> AblationRow:
+def _row(name: str, candidate: Candidate, fold: Fold) -> AblationRow:
     parameters = candidate.readout.size + candidate.features.inner_parameters
-    return AblationRow(name, float(10**candidate.score), candidate.score, parameters)
+    paths = roll([candidate.member], fold.windows, fold.horizon, future=fold.future)[0]
+    return AblationRow(name, fold.typical_error(paths), candidate.score, parameters)

@@ -63,20 +63,22 @@ def truncated_groups(channels: int, longest: int, embeddings: Embeddings) -> Ite
         ranks = [rank for rank in _RANKS if rank < length * channels]
         if not ranks or length * channels > 1500:
             continue
-        maps = tuple(FeatureMap(channels, embeddings.principal(length, rank)) for rank in ranks)
+        # The latest sample itself is a feature too, so that its noise can be taken off again.
+        latest = lags(channels, 1)
+        maps = tuple(FeatureMap(channels, latest, embeddings.principal(length, rank)) for rank in ranks)
         yield Group("linear", f"TD-DMD, window {length}, truncated", maps)
 
 
 def lag_polynomial_groups(channels: int, spacing: int, longest: int) -> Iterator[Group]:
     """NG-RC: monomials of a few lags."""
-    shapes = [(1, 1)] if channels > 1 else []
+    shapes = [(1, 1)] if channels > 1 else [(1, 1), (2, 1)]
     counts = (2, 3) if channels > 1 else (3, 4, 5, 6, 8)
     gaps = sorted({1, max(1, round(spacing / 4)), max(1, round(spacing / 2)), spacing})
     shapes += [(count, gap) for count in counts for gap in gaps]
     for count, gap in shapes:
         if (count - 1) * gap + 1 > longest:
             continue
-        highest = 5 if channels > 1 and count == 1 else 4 if channels == 1 else 3
+        highest = 5 if count == 1 else 4 if channels == 1 else 3
         maps = _degrees(FeatureMap(channels, polynomial=lags(channels, count, gap)), highest)
         if maps:
             yield Group("polynomial", f"polynomials of {count} lags {gap} apart", maps)
@@ -94,7 +96,8 @@ def principal_polynomial_groups(channels: int, spacing: int, longest: int, embed
         for rank in ranks:
             if rank > length * channels or rank > max(_RANKS):
                 continue
-            maps = _degrees(FeatureMap(channels, polynomial=embeddings.principal(length, rank)), 4)
+            coordinates = embeddings.principal(length, rank)
+            maps = _degrees(FeatureMap(channels, lags(channels, 1), coordinates), 4)
             if maps:
                 yield Group("polynomial", f"polynomials of {rank} principal coordinates of {length} lags", maps)
 

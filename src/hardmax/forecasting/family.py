@@ -30,7 +30,7 @@ from .held_out import Fold, make_folds, middle_of
 from .inference import Predictor
 from .networks import train_networks
 from .protocol import FloatArray
-from .readout import RIDGES
+from .readout import BY_MODES, RIDGES
 from .refit import Refit
 from .reservoir import draw_reservoir
 from .rolling import Member, roll
@@ -42,6 +42,7 @@ _SMALL, _LARGE = 150, 300
 _SHORTEST_WARM_UP = 30
 _ONE_STEP_ROWS = 32
 _FEWEST_FOR_RESERVOIR = 600
+TRUNCATED_RIDGES: FloatArray = np.append(RIDGES[::3], BY_MODES)
 FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
 
 
@@ -80,6 +81,9 @@ class Fitted:
     best_by_family: dict[str, Candidate]
     explained: list[float]
     beyond_linear: float
+    typical_error: float
+    """The geometric mean of held-out errors of the choice, in standard deviations."""
+    linear_error: float
 
 
 def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
@@ -113,7 +117,11 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         predictor = refit.predictor(selection, search.best(kind_of(settings.ablation)))
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
     beyond = explained_beyond_linear(selection, folds[0])
-    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained, beyond)
+    errors = [
+        folds[0].typical_error(roll(f.members, folds[0].windows, folds[0].horizon, future=folds[0].future)[0])
+        for f in (selection.chosen, selection.linear)
+    ]
+    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained, beyond, *errors)
 
 
 def exact_stage(search: Search, plan: Plan) -> None:
@@ -121,10 +129,10 @@ def exact_stage(search: Search, plan: Plan) -> None:
     channels = search.fold.windows.shape[2]
     embeddings = Embeddings(search.fold.training)
     search.screen(linear_groups(channels, plan.longest), NOISES, share=0.1)
-    search.screen(truncated_groups(channels, plan.longest, embeddings), (0.0,), share=0.15)
+    search.screen(truncated_groups(channels, plan.longest, embeddings), (0.0,), share=0.15, ridges=TRUNCATED_RIDGES)
     search.settle(40)
-    search.screen(lag_polynomial_groups(channels, plan.spacing, plan.longest), NOISES, share=0.3)
-    search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.45)
+    search.screen(lag_polynomial_groups(channels, plan.spacing, plan.longest), NOISES, share=0.28)
+    search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.4)
     search.settle(80)
 
 
@@ -133,12 +141,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     channels = search.fold.windows.shape[2]
     base = search.best("polynomial") or search.best("linear")
     rows = sum(len(z) for z in search.fold.training)
-    if (
-        base is None
-        or plan.longest < _SHORTEST_WARM_UP
-        or rows < _FEWEST_FOR_RESERVOIR
-        or not search.clock.within(0.45)
-    ):
+    if base is None or plan.longest < _SHORTEST_WARM_UP or rows < _FEWEST_FOR_RESERVOIR or not search.clock.within(0.4):
         return
     generator = np.random.default_rng([settings.seed, 5])
     alone = FeatureMap(channels, lags(channels, 1))
@@ -148,7 +151,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     for kind in product(RADII, STRENGTHS, LEAKS):
         before = len(search.screened)
         search.screen(
-            reservoir_groups(channels, plan.longest, small, alone, [kind]), (noise,), share=0.6, ridges=RIDGES[5:]
+            reservoir_groups(channels, plan.longest, small, alone, [kind]), (noise,), share=0.5, ridges=RIDGES[5:]
         )
         added = search.screened[before:]
         if added:
@@ -160,7 +163,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
         search.screen(
             reservoir_groups(channels, plan.longest, large, features, chosen),
             tuple(sorted({base.noise, noise})),
-            share=0.68,
+            share=0.6,
             ridges=RIDGES[5:],
         )
     search.settle(40)
@@ -168,7 +171,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
 
 def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Sequence[FloatArray]) -> list[float]:
     base = search.best("polynomial")
-    if base is None or not search.clock.within(0.75):
+    if base is None or not search.clock.within(0.65):
         return []
     found = train_networks(
         base,
@@ -179,9 +182,9 @@ def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Seque
         spacing=plan.spacing,
         longest=plan.longest,
         seed=settings.seed,
-        go_on=lambda: search.clock.within(0.85),
+        go_on=lambda: search.clock.within(0.72),
     )
-    search.screen(found.groups, (base.noise,), share=0.95)
+    search.screen(found.groups, (base.noise,), share=0.8)
     search.settle(40)
     return found.explained
 
@@ -211,15 +214,15 @@ def explained_beyond_linear(selection: Selection, fold: Fold) -> float:
 def tuned_member(
     trajectories: Sequence[FloatArray],
     settings: Settings,
-    groups: Callable[[Plan, Sequence[FloatArray]], Iterable[tuple[Iterable[Group], Sequence[float]]]],
+    groups: Callable[[Plan, Sequence[FloatArray]], Iterable[tuple[Iterable[Group], Sequence[float], FloatArray]]],
 ) -> Member:
     """One kind of model, tuned as its rivals are: best held-out rollout, refitted on all data, no guard."""
     outputs = trajectories[0].shape[1]
     plan = plan_for(trajectories, settings)
     fold = make_folds(trajectories, outputs, plan.longest, plan.horizon)[0]
     search = Search(fold, outputs, settings.seed, Clock(settings.seconds))
-    for some, noises in groups(plan, fold.training):
-        search.screen(some, noises)
+    for some, noises, ridges in groups(plan, fold.training):
+        search.screen(some, noises, ridges=ridges)
     search.settle(60)
     best = search.candidates[0]
     solved = Learner(trajectories, outputs, settings.seed).readouts([best.features], best.noise, np.array([best.ridge]))

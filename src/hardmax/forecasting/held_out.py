@@ -1,6 +1,13 @@
-"""Which part of the data is held out, and how a rollout on it is scored.
+r"""Which part of the data is held out, and how a rollout on it is scored.
 
-Models are chosen by rollouts over the horizon of use on data they have not seen, never by their one-step error.
+Models are chosen by rollouts over the horizon of use on data they have not seen, never by their one-step error. With
+:math:`e_k` the error at step :math:`k` in standard deviations and :math:`E_k = \max_{j \le k} e_j`, the score is the
+mean over starts and steps of
+
+.. math:: \log_{10}\min(\max(E_k, 0.03), 1) + 0.1\,\log_{10}\min(\max(E_k, 10^{-13}), 1).
+
+The first term is about how long a forecast is good; the running maximum gives no credit to a model that has failed and
+comes close again by resting at the mean. The second decides between models that are good throughout.
 """
 
 from __future__ import annotations
@@ -13,7 +20,8 @@ import numpy as np
 from .protocol import FloatArray
 
 _SHARE = 0.2
-_SMALLEST, _LARGEST = 1e-13, 3.0
+_SMALLEST, _GOOD, _FAILED = 1e-13, 0.03, 1.0
+_FINE = 0.1
 
 
 @dataclass(frozen=True)
@@ -36,10 +44,16 @@ class Fold:
         return Fold(self.training, self.windows[::stride], self.truth[::stride], future)
 
     def score(self, rollouts: FloatArray, horizon: int | None = None) -> FloatArray:
-        """The mean over starts and steps of log10 of the error (in standard deviations), for each readout."""
+        """The score of each readout's rollouts ``(readouts, starts, steps, outputs)``; lower is better."""
         truth = self.truth[:, :horizon]
         error = np.sqrt(((rollouts[:, :, : truth.shape[1]] - truth) ** 2).mean(axis=-1))
-        return np.asarray(np.log10(np.clip(error, _SMALLEST, _LARGEST)).mean(axis=(1, 2)))
+        worst = np.log10(np.clip(np.maximum.accumulate(error, axis=2), _SMALLEST, _FAILED))
+        return np.asarray((np.maximum(worst, np.log10(_GOOD)) + _FINE * worst).mean(axis=(1, 2)))
+
+    def typical_error(self, rollouts: FloatArray) -> float:
+        """The geometric mean over starts and steps of the error of one readout's rollouts, in standard deviations."""
+        error = np.sqrt(((rollouts - self.truth) ** 2).mean(axis=-1))
+        return float(np.exp(np.log(np.maximum(error, 1e-16)).mean()))
 
 
 @dataclass(frozen=True)

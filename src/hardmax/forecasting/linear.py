@@ -14,9 +14,10 @@ from ..errors import InputError
 from .candidates import NOISES, Embeddings, linear_groups, truncated_groups
 from .checks import whole
 from .delays import flat_windows, lags
-from .family import Settings, tuned_member
+from .family import TRUNCATED_RIDGES, Settings, tuned_member
 from .features import FeatureMap
 from .protocol import FloatArray
+from .readout import RIDGES
 from .rolling import Member, roll
 from .series import Units
 
@@ -48,8 +49,8 @@ class TimeDelayedDMD:
             rows,
             self._settings,
             lambda plan, training: [
-                (linear_groups(channels, plan.longest), NOISES),
-                (truncated_groups(channels, plan.longest, Embeddings(training)), (0.0,)),
+                (linear_groups(channels, plan.longest), NOISES, RIDGES),
+                (truncated_groups(channels, plan.longest, Embeddings(training)), (0.0,), TRUNCATED_RIDGES),
             ],
         )
 

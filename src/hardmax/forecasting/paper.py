@@ -83,7 +83,7 @@ def _adamw(
     part = {name: torch.tensor(value, requires_grad=True) for name, value in start.weights.items()}
     readout = torch.zeros((start.size + 1, increments.shape[1]), dtype=torch.float64, requires_grad=True)
     inputs, targets = torch.from_numpy(np.ascontiguousarray(rows)), torch.from_numpy(increments)
-    optimiser = torch.optim.AdamW([*part.values(), readout], lr=_RATE, weight_decay=_DECAY)
+    optimiser = _AdamW([*part.values(), readout])
     draw = torch.Generator().manual_seed(settings.seed)
     clock = Clock(settings.seconds)
     with Ticker("training", _STEPS, progress=settings.progress) as ticker:
@@ -91,15 +91,37 @@ def _adamw(
             spent = step / _STEPS if clock.seconds is None else max(step / _STEPS, clock.spent() / clock.seconds)
             if spent >= 1:
                 break
-            for group in optimiser.param_groups:
-                group["lr"] = 1e-6 + _RATE * 0.5 * (1 + cos(pi * spent))
             chosen = torch.randint(len(inputs), (min(_BATCH, len(inputs)),), generator=draw)
             features = published_features(start, part, inputs[chosen])
             ahead = features @ readout[1:] + readout[0]
             loss = ((ahead - targets[chosen]) ** 2).mean()
-            optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            optimiser.step(1e-6 + _RATE * 0.5 * (1 + cos(pi * spent)))
             ticker.advance(note=f"loss {float(loss.detach()):.3g}" if step % 50 == 0 else "")
     weights = {name: value.detach().numpy().copy() for name, value in part.items()}
     return replace(start, weights=weights), readout.detach().numpy().copy()
+
+
+class _AdamW:
+    """AdamW as published (Loshchilov and Hutter); torch's own takes seconds to import its compiler."""
+
+    def __init__(self, weights: list[torch.Tensor]) -> None:
+        self._weights = weights
+        self._means = [torch.zeros_like(part) for part in weights]
+        self._squares = [torch.zeros_like(part) for part in weights]
+        self._steps = 0
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """One step along the gradients, which are cleared."""
+        self._steps += 1
+        first, second = 1 - 0.9**self._steps, 1 - 0.999**self._steps
+        for part, mean, square in zip(self._weights, self._means, self._squares, strict=True):
+            gradient = part.grad
+            if gradient is None:
+                continue
+            mean.lerp_(gradient, 0.1)
+            square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+            part.mul_(1 - rate * _DECAY)
+            part.addcdiv_(mean / first, (square / second).sqrt_().add_(1e-8), value=-rate)
+            part.grad = None

@@ -8,6 +8,7 @@ from typing import Self
 from .candidates import NOISES, lag_polynomial_groups
 from .family import Settings, tuned_member
 from .protocol import FloatArray
+from .readout import RIDGES
 from .rolling import roll
 from .series import Units
 
@@ -31,7 +32,7 @@ class NextGenerationReservoir:
         self._member = tuned_member(
             rows,
             self._settings,
-            lambda plan, training: [(lag_polynomial_groups(channels, plan.spacing, plan.longest), NOISES)],
+            lambda plan, training: [(lag_polynomial_groups(channels, plan.spacing, plan.longest), NOISES, RIDGES)],
         )
         self.window = self._member.features.window
         return self

@@ -15,6 +15,8 @@ import numpy as np
 from .protocol import FloatArray
 
 RIDGES: FloatArray = 10.0 ** np.array([-28.0, -24, -20, -17, -15, -13, -11, -9, -8, -7, -6, -5, -4, -3, -2])
+BY_MODES = -1.0
+"""In the place of a ridge: the readout of :func:`through_modes`."""
 _ROUNDING = 1e-15
 _GRAM_ROUNDING = 1e-14
 
@@ -44,6 +46,25 @@ def ridge_path_of_gram(products: FloatArray, size: int, outputs: int, rows: int,
     values = np.maximum(values, max(float(values[-1]), 1e-300) * _GRAM_ROUNDING)
     shrunk = 1.0 / (values + ridges[:, None] * rows)
     return np.asarray(vectors @ (shrunk[:, :, None] * seen))
+
+
+def through_modes(coordinates: Sequence[FloatArray], latest: FloatArray, channels: int, outputs: int) -> FloatArray:
+    r"""The readout on ``[1, latest sample, coordinates]`` that evolves a few coordinates of the window as a whole.
+
+    With windows :math:`w_k \approx V a_k` the operator :math:`K` of :math:`a_{k+1} = K a_k` is found by least squares
+    (as in higher-order DMD), and the next sample is the last block of :math:`V K a_k`. All samples of the window take
+    part in :math:`K`, so it suffers less from noise than a regression on the next sample alone. ``latest`` is that
+    last block of the pseudo-inverse map from coordinates to windows, ``(coordinates, channels)``.
+    """
+    before = np.concatenate([part[:-1] for part in coordinates])
+    after = np.concatenate([part[1:] for part in coordinates])
+    ones = np.ones((len(before), 1))
+    operator = np.linalg.lstsq(np.concatenate([ones, before], axis=1), after, rcond=None)[0]
+    readout = np.zeros((1 + channels + before.shape[1], outputs))
+    readout[0] = operator[0] @ latest[:, :outputs]
+    readout[1 : 1 + outputs] = -np.eye(outputs)
+    readout[1 + channels :] = operator[1:] @ latest[:, :outputs]
+    return readout
 
 
 def ridge_path(factor: FloatArray, size: int, outputs: int, rows: int, ridges: FloatArray) -> FloatArray:

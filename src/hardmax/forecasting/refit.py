@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .guard import stays_bounded
+from .guard import STEPS, stays_bounded
 from .held_out import Fold
 from .inference import Predictor
 from .protocol import FloatArray
@@ -31,6 +31,7 @@ class Refit:
         self._bounds = bounds_of(trajectories, outputs)
         self._members: dict[int, Member] = {}
         self._windows, self._future = _places(trajectories, outputs, fold)
+        self._steps = int(np.clip(2 * max(len(z) for z in trajectories), 100, STEPS))
         self._fade = Fade(*self._bounds, self._steady_linear())
 
     def member(self, candidate: Candidate) -> Member:
@@ -44,20 +45,25 @@ class Refit:
     def holds(self, finalist: Finalist) -> bool:
         """Whether long rollouts stay bounded: as fitted on the first fold, and as refitted on all data."""
         fold = self._fold
-        if not stays_bounded(finalist.members, fold.windows, *self._bounds, future=fold.future, fade=self._fade):
+        if not self._bounded(finalist.members, fold.windows, fold.future, self._fade):
             return False
         try:
             members = [self.member(source) for source in finalist.sources]
         except np.linalg.LinAlgError:
             return False
-        return stays_bounded(members, self._windows, *self._bounds, future=self._future, fade=self._fade)
+        return self._bounded(members, self._windows, self._future, self._fade)
+
+    def _bounded(
+        self, members: Sequence[Member], windows: FloatArray, future: FloatArray | None, fade: Fade | None
+    ) -> bool:
+        return stays_bounded(members, windows, *self._bounds, steps=self._steps, future=future, fade=fade)
 
     def _steady_linear(self) -> Member:
         """The best linear model that stays bounded, to fade to; the best one where none does."""
         linear = [f for f in self._ranking.best if f.is_linear]
         for finalist in linear:
             member = self.member(finalist.sources[0])
-            if stays_bounded([member], self._windows, *self._bounds, future=self._future):
+            if self._bounded([member], self._windows, self._future, None):
                 return member
         return self.member(linear[0].sources[0])
 

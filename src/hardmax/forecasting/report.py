@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .family import Fitted, kind_of
-from .selection import Finalist
 
 if TYPE_CHECKING:
     from .forecaster import TimeDelayedTransformer
@@ -27,10 +26,6 @@ class Report:
         return {"sentences": list(self.sentences), **self.numbers}
 
 
-def _score(finalist: Finalist) -> str:
-    return f"{10**finalist.score:.3g}"
-
-
 def _on_networks(model: TimeDelayedTransformer, found: Fitted) -> str:
     """Whether attention (or what stands in its place) earned its place."""
     kind = kind_of(model.ablation)
@@ -40,11 +35,11 @@ def _on_networks(model: TimeDelayedTransformer, found: Fitted) -> str:
         return f"{name} was not trained: too few windows, or too little time."
     others = [c.score for family, c in found.best_by_family.items() if family != kind]
     kept = any(source.family == kind for source in found.selection.chosen.sources)
-    gain = 10 ** (min(others) - trained.score)
-    verdict = f"{gain:.2f} times better than" if gain > 1 else f"{1 / gain:.2f} times worse than"
+    best = min(others)
+    verdict = "better than" if trained.score < best else "no better than"
     return (
-        f"{name} features are {'part of' if kept else 'not part of'} the model kept; alone, their best held-out error "
-        f"is {verdict} the best without them."
+        f"{name} features are {'part of' if kept else 'not part of'} the model kept; on their own their held-out score "
+        f"is {verdict} the best without them ({trained.score:.3f} against {best:.3f}, lower is better)."
     )
 
 
@@ -72,8 +67,8 @@ def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
         )
     else:
         sentences.append(
-            f"Kept {choice.chosen.label}: typical held-out error {_score(choice.chosen)} standard deviations over "
-            f"{found.folds[0].horizon} steps, against {_score(choice.linear)} for the best TD-DMD."
+            f"Kept {choice.chosen.label}: typical held-out error {found.typical_error:.3g} standard deviations over "
+            f"{found.folds[0].horizon} steps, against {found.linear_error:.3g} for the best TD-DMD."
         )
     sentences.append(_on_networks(model, found))
     if choice.rejected:
@@ -84,6 +79,8 @@ def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
         "kept": kept,
         "label": choice.chosen.label,
         "score": choice.chosen.score,
+        "error": found.typical_error,
+        "linear_error": found.linear_error,
         "linear_score": choice.linear.score,
         "horizon": found.folds[0].horizon,
         "folds": len(found.folds),

@@ -42,7 +42,7 @@ class Fade:
 
     def weight(self, samples: FloatArray) -> FloatArray:
         """The share of the nonlinear part for each sample."""
-        return np.clip((self.end - self.excess(samples)) / (self.end - self.begin), 0.0, 1.0)
+        return np.fmax(np.fmin((self.end - self.excess(samples)) / (self.end - self.begin), 1.0), 0.0)
 
 
 def window_of(members: Sequence[Member]) -> int:
@@ -74,22 +74,22 @@ def roll(
         tail = flat.reshape(rows, needed + steps, channels)[:, needed:, outputs:]
         tail[...] = np.tile(future[:, :steps], (copies, 1, 1))
     states = [_warm(part.features, windows, copies) for part in parts]
+
+    def increment(index: int, end: int) -> FloatArray:
+        part = parts[index]
+        found = part.features(flat[:, end - part.features.window * channels : end], states[index])
+        return np.asarray((found.reshape(copies, starts, -1) @ part.readouts).reshape(rows, outputs))
+
     with np.errstate(all="ignore"):
         for step in range(steps):
             end = (needed + step) * channels
-            increments = []
-            for index, part in enumerate(parts):
-                seen = flat[:, end - part.features.window * channels : end]
-                found = part.features(seen, states[index])
-                by_copy = found.reshape(copies, starts, -1) @ part.readouts
-                increments.append(by_copy.reshape(rows, outputs))
             latest = flat[:, end - channels : end - channels + outputs]
-            mean = sum(increments[: len(members)]) / len(members)
-            if fade is not None:
-                share = fade.weight(latest)[:, None]
-                mean = np.where(share > 0, share * mean, 0.0) + (1.0 - share) * increments[-1]
-            ahead = np.nan_to_num(latest + mean, nan=ceiling, posinf=ceiling, neginf=-ceiling)
-            flat[:, end : end + outputs] = np.clip(ahead, -ceiling, ceiling)
+            mean = sum(increment(index, end) for index in range(len(members))) / len(members)
+            if fade is not None and (share := fade.weight(latest)).min() < 1.0:
+                inside = np.where(share[:, None] > 0, share[:, None] * mean, 0.0)
+                mean = inside + (1.0 - share[:, None]) * increment(len(members), end)
+            # fmin and fmax drop NaN in favour of the other argument.
+            flat[:, end : end + outputs] = np.fmax(np.fmin(latest + mean, ceiling), -ceiling)
             for index, part in enumerate(parts):
                 state = states[index]
                 if part.features.reservoir is not None and state is not None:

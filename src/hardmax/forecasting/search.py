@@ -9,10 +9,20 @@ import numpy as np
 
 from .candidates import Group
 from .clock import Clock
+from .delays import flat_windows
 from .features import FeatureMap
 from .held_out import Fold
 from .protocol import FloatArray
-from .readout import RIDGES, gram, merge_triangles, ridge_path, ridge_path_of_gram, triangle
+from .readout import (
+    BY_MODES,
+    RIDGES,
+    gram,
+    merge_triangles,
+    ridge_path,
+    ridge_path_of_gram,
+    through_modes,
+    triangle,
+)
 from .rolling import Member, roll
 
 _ROWS = 4000
@@ -76,6 +86,16 @@ class Learner:
 
     def readouts(self, nested: Sequence[FeatureMap], noise: float, ridges: FloatArray) -> list[FloatArray]:
         """For each feature map its readouts ``(ridges, features, outputs)``; one factorisation for all."""
+        if (ridges == BY_MODES).any():
+            # Few and cheap, and of another kind than the others.
+            modes = [self._by_modes(part)[None] for part in nested]
+            rest = self.readouts(nested, noise, ridges[ridges != BY_MODES]) if (ridges != BY_MODES).any() else []
+            if not rest:
+                return [np.repeat(part, len(ridges), axis=0) for part in modes]
+            full = [np.empty((len(ridges), *part.shape[1:])) for part in modes]
+            for whole, part, other in zip(full, modes, rest, strict=True):
+                whole[ridges == BY_MODES], whole[ridges != BY_MODES] = part, other
+            return full
         rows, targets = self.design(nested[-1], noise)
         if len(rows) < 2:
             return []
@@ -87,6 +107,20 @@ class Learner:
             [triangle(rows[i : i + step], targets[i : i + step]) for i in range(0, len(rows), step)]
         )
         return [ridge_path(factor, part.size, self.outputs, len(rows), ridges) for part in nested]
+
+    def _by_modes(self, features: FeatureMap) -> FloatArray:
+        embedding = features.polynomial
+        assert embedding is not None  # noqa: S101 (asked of principal coordinates only)
+        assert embedding.matrix is not None  # noqa: S101
+        length = embedding.window
+        parts = [embedding(_all_windows(z, length)) for z in self.pieces if len(z) > length]
+        back = embedding.matrix / (embedding.matrix**2).sum(axis=0)
+        return through_modes(parts, back[-features.channels :].T, features.channels, self.outputs)
+
+
+def _all_windows(trajectory: FloatArray, length: int) -> FloatArray:
+    """Windows with and without a successor."""
+    return flat_windows(np.concatenate([trajectory, trajectory[-1:]]), length)
 
 
 class Search:

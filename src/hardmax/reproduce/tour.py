@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from . import clustering_stops as clustering
+from . import forecasting_stops as forecasting
 from . import interpolation_stops as interpolation
 from . import meanfield_stops as meanfield
 from .report import Report, Section
@@ -25,6 +26,7 @@ hardmax simulate your-points.csv                  # your own tokens, one per lin
 hardmax simulate --depth 20 --animate run.gif     # a film, layer by layer
 hardmax reproduce clustering                      # the figures of the paper and a table
 hardmax meanfield --beta 10,100 --figure w2.png   # tokens on the sphere at low temperature
+hardmax forecast data.csv --figure ahead.png      # your own series, with its past record
 
 import hardmax as hm
 limit = hm.equilibrium(tokens, hm.HardmaxLayer(alpha=0.5))
@@ -49,6 +51,7 @@ STOPS: tuple[Stop, ...] = (
     Stop("The theorem, tried on random systems", clustering.show_facts),
     Stop("A data set compiled into a transformer", interpolation.show_compilation),
     Stop("Three phases at low temperature", meanfield.show_three_phases),
+    Stop("A forecast from delay windows", forecasting.show_forecast),
 )
 
 

@@ -1,0 +1,163 @@
+"""What ``hardmax forecast`` does: a series in, a model, its past record and a forecast out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pandas as pd
+import typer
+
+from ..datasets.series import Series
+from ..datasets.series_files import read_series
+from ..errors import FileError, InputError
+from ..figures.forecasting import draw_forecast
+from ..figures.save import FORMATS, save_figure
+from ..files import write_text
+from ..forecasting.backtest import Backtest
+from ..forecasting.forecast import Forecast
+from ..forecasting.forecaster import TimeDelayedTransformer
+from ..forecasting.model_files import load_forecaster
+from ..forecasting.series import Gaps
+from ..storage.atomic import require_writable
+from .forecast_words import sentences
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command, read."""
+
+    file: Path
+    steps: int
+    columns: list[str] | None
+    time_column: str | None
+    dt: float | None
+    gaps: str
+    resample: bool
+    window: int | None
+    recipe: str
+    seconds: float | None
+    seed: int
+    starts: int
+    figure: Path | None
+    output: Path | None
+    save: Path | None
+    model: Path | None
+    as_json: bool
+
+
+def run(request: Request) -> None:
+    """Read, fit or load, judge, forecast, tell, write."""
+    _check(request)
+    series = read_series(request.file, time=request.time_column, columns=request.columns)
+    if request.model is None:
+        model = _fitted(request, series)
+        backtest = (
+            model.backtest(min(request.steps, max(2, len(series) // 8)), request.starts) if request.starts else None
+        )
+        ahead = model.forecast(request.steps)
+    else:
+        model, backtest = load_forecaster(request.model), None
+        ahead = _from_the_end(model, series, request.steps)
+    written = _write(request, model, series, ahead)
+    if request.as_json:
+        typer.echo(json.dumps(_data(model, series, backtest, ahead, written)))
+        return
+    for line in sentences(model, series, backtest, ahead):
+        typer.echo(line)
+    for path in written:
+        typer.echo(f"Wrote {path}.")
+
+
+def _check(request: Request) -> None:
+    if request.steps < 1:
+        raise InputError("--steps", request.steps, "must be at least 1", "pass for example --steps 200")
+    if request.gaps not in ("refuse", "interpolate"):
+        raise InputError("--gaps", repr(request.gaps), "must be refuse or interpolate", "pass --gaps interpolate")
+    if request.starts < 0:
+        raise InputError("--starts", request.starts, "must not be negative", "pass --starts 20, or 0 for no backtest")
+    if request.figure is not None:
+        if request.figure.suffix.lower() not in FORMATS:
+            problem = f"--figure cannot write {request.figure.suffix or 'a file without suffix'}"
+            raise FileError(request.figure, problem, f"use {', '.join(FORMATS)}")
+        require_writable(request.figure)
+    if request.output is not None:
+        if request.output.suffix.lower() != ".csv":
+            raise FileError(request.output, "--output writes CSV only", "end the name in .csv")
+        require_writable(request.output)
+    if request.model is not None and request.save is not None:
+        raise InputError("--save", str(request.save), "cannot be used with --model", "the model is kept already")
+
+
+def _fitted(request: Request, series: Series) -> TimeDelayedTransformer:
+    timed = bool(series.time_name) and request.dt is None
+    model = TimeDelayedTransformer(
+        delays=None if request.window is None else request.window - 1,
+        recipe=request.recipe,
+        seconds=request.seconds,
+        random_state=request.seed,
+    )
+    return model.fit(
+        series.values,
+        times=series.times if timed else None,
+        dt=None if timed else (request.dt or 1.0),
+        gaps=cast(Gaps, request.gaps),
+        irregular="resample" if request.resample else "refuse",
+    )
+
+
+def _from_the_end(model: TimeDelayedTransformer, series: Series, steps: int) -> Forecast:
+    """From the last samples of a series by a model that was fitted before, at the times of the series."""
+    if series.channels != model.channels_:
+        raise FileError(
+            series.source,
+            f"has {series.channels} channels and the model knows {model.channels_}",
+            "choose the columns that it was fitted to with --columns",
+        )
+    step = series.dt if series.time_name else model.dt_
+    if abs(step - model.dt_) > 1e-3 * model.dt_:
+        raise FileError(
+            series.source,
+            f"has samples {step:.6g} apart and the model was fitted to {model.dt_:.6g}",
+            "sample the series alike, or fit again",
+        )
+    ahead = model.forecast(steps, window=series.values[-model.window :])
+    times = series.times[-1] + model.dt_ * np.arange(1, steps + 1)
+    return Forecast(ahead.values, ahead.spread, times, ahead.outcome, ahead.left_range_at)
+
+
+def _write(request: Request, model: TimeDelayedTransformer, series: Series, ahead: Forecast) -> list[str]:
+    written = []
+    if request.save is not None:
+        model.save(request.save)
+        written.append(str(request.save))
+    if request.output is not None:
+        columns = {series.time_name or "time": ahead.times}
+        columns |= {name: ahead.values[:, k] for k, name in enumerate(series.names)}
+        columns |= {f"{name} spread": ahead.spread[:, k] for k, name in enumerate(series.names)}
+        write_text(request.output, pd.DataFrame(columns).to_csv(index=False))
+        written.append(str(request.output))
+    if request.figure is not None:
+        record = pd.DataFrame(series.values).interpolate(limit_direction="both").to_numpy()
+        save_figure(draw_forecast(record, ahead, dt=model.dt_, names=series.names), request.figure)
+        written.append(str(request.figure))
+    return written
+
+
+def _data(
+    model: TimeDelayedTransformer, series: Series, backtest: Backtest | None, ahead: Forecast, written: list[str]
+) -> dict[str, object]:
+    return {
+        "source": series.source,
+        "samples": len(series),
+        "channels": list(series.names),
+        "time_column": series.time_name or None,
+        "dt": model.dt_,
+        "report": model.report_.data(),
+        "backtest": None if backtest is None else backtest.data(),
+        "forecast": ahead.data(),
+        "wrote": written,
+    }

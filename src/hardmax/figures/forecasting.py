@@ -1,0 +1,157 @@
+"""Pictures of forecasts: the fan ahead of a record, phase portraits, and whether the climate is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..errors import InputError
+from ..forecasting.forecast import Forecast
+from ._stage import say
+from ._style import INK, LINE, NOBODY, PALETTE, SOFT, axes_or_new, new_figure, rule_lines, styled
+from ._view import dress
+
+RECORD, AHEAD, FAN, TRUTH = "record", "ahead", "fan", "truth"
+"""Names (gid) by which the artists can be found again."""
+_MOST_CHANNELS = 6
+_AHEAD_COLOUR, _TRUTH_COLOUR = PALETTE[0], PALETTE[4]
+
+
+def draw_forecast(
+    record: np.ndarray,
+    forecast: Forecast,
+    *,
+    dt: float,
+    names: Sequence[str] | None = None,
+    truth: np.ndarray | None = None,
+    past: int | None = None,
+    figure: Figure | None = None,
+) -> Figure:
+    """The end of a record and the forecast that goes on from it, a panel a channel, with fans of one and two spreads.
+
+    ``record`` is ``(samples, channels)`` and ends where the forecast begins; ``truth`` is what really followed, where
+    it is known; ``past`` samples are shown. A mark shows where the forecast left the range of the training data.
+    """
+    seen = np.asarray(record, dtype=np.float64)
+    seen = seen[:, None] if seen.ndim == 1 else seen
+    if forecast.values.ndim != 2 or forecast.values.shape[1] != seen.shape[1]:
+        raise InputError(
+            "forecast",
+            f"values of shape {forecast.values.shape}",
+            f"must be one forecast of {seen.shape[1]} channels",
+            "draw one start at a time, with the record it came from",
+        )
+    shown = min(seen.shape[1], _MOST_CHANNELS)
+    kept = min(len(seen), 2 * len(forecast) if past is None else past)
+    before = forecast.times[0] - dt * np.arange(kept, 0, -1)
+    called = [f"channel {k + 1}" for k in range(seen.shape[1])] if names is None else list(names)
+    with styled():
+        if figure is None:
+            figure = new_figure(9.0, 1.0 + 1.55 * shown)
+        axes = figure.subplots(shown, 1, sharex=True, squeeze=False)[:, 0]
+        for k, ax in enumerate(axes):
+            dress(ax)
+            tail, ahead, spread = seen[-kept:, k], forecast.values[:, k], forecast.spread[:, k]
+            ax.plot(before, tail, color=INK, lw=1.1, gid=RECORD, label="record")
+            # From the last known sample on, so that the line does not begin in the air.
+            times = np.concatenate([before[-1:], forecast.times])
+            middle, wide = np.concatenate([tail[-1:], ahead]), np.concatenate([[0.0], spread])
+            # Once members have parted for good the spread says no more than "anywhere in the range".
+            room = 0.1 * np.ptp(seen[:, k])
+            floor, roof = min(seen[:, k].min(), ahead.min()) - room, max(seen[:, k].max(), ahead.max()) + room
+            for width, alpha in ((2.0, 0.18), (1.0, 0.28)):
+                low, high = (np.clip(middle + side * width * wide, floor, roof) for side in (-1.0, 1.0))
+                ax.fill_between(times, low, high, color=_AHEAD_COLOUR, alpha=alpha, lw=0, gid=FAN)
+            ax.plot(times, middle, color=_AHEAD_COLOUR, lw=1.5, gid=AHEAD, label="forecast")
+            if truth is not None:
+                real = np.asarray(truth).reshape(len(truth), -1)[: len(forecast), k]
+                style = {"color": _TRUTH_COLOUR, "lw": 1.2, "ls": (0, (4, 2)), "gid": TRUTH, "label": "what followed"}
+                ax.plot(forecast.times[: len(real)], real, **style)
+            ax.axvline(before[-1], color=LINE, lw=1.0, zorder=0)
+            left = int(np.asarray(forecast.left_range_at))
+            if left > 0:
+                ax.axvline(forecast.times[left - 1], color=_TRUTH_COLOUR, lw=1.0, ls=":", zorder=0)
+            margin = 0.35 * (roof - floor or 1.0) if k == 0 else 0.02 * (roof - floor or 1.0)
+            ax.set_ylim(floor - 0.02 * (roof - floor or 1.0), roof + margin)  # room for the legend above the first
+            ax.set_ylabel(called[k])
+        axes[-1].set_xlabel("time")
+        axes[0].legend(loc="upper left", ncols=3, borderaxespad=0.2)
+        if int(np.asarray(forecast.left_range_at)) > 0:
+            say(axes[0], f"leaves the training range at step {int(np.asarray(forecast.left_range_at)):,} (dotted)")
+        if shown < seen.shape[1]:
+            say(axes[-1], f"{shown} of {seen.shape[1]} channels")
+    return figure
+
+
+def draw_phase_portrait(
+    record: np.ndarray,
+    ahead: np.ndarray,
+    *,
+    lag: int = 1,
+    names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Two channels against each other, or one against itself ``lag`` samples ago: the record in grey behind."""
+    seen, path = (np.asarray(z, dtype=np.float64).reshape(len(z), -1) for z in (record, ahead))
+    if seen.shape[1] != path.shape[1]:
+        raise InputError("ahead", f"{path.shape[1]} channels", f"must have {seen.shape[1]}", "pass the same channels")
+    called = [f"channel {k + 1}" for k in range(seen.shape[1])] if names is None else list(names)
+    alone = seen.shape[1] == 1
+    with styled():
+        ax = axes_or_new(ax, 5.2, 4.6)
+        dress(ax)
+        for z, style in (
+            (seen, {"color": NOBODY, "lw": 0.6, "alpha": 0.8, "gid": RECORD, "label": "record"}),
+            (path, {"color": _AHEAD_COLOUR, "lw": 1.0, "gid": AHEAD, "label": "forecast"}),
+        ):
+            pair = (z[:-lag, 0], z[lag:, 0]) if alone else (z[:, 0], z[:, 1])
+            ax.plot(*pair, **style)  # type: ignore[arg-type]
+        ax.plot(*((path[0, 0], path[lag, 0]) if alone else path[0, :2]), "o", ms=5, color=_AHEAD_COLOUR)
+        ax.set_xlabel(f"{called[0]}, {lag} samples ago" if alone else called[0])
+        ax.set_ylabel(called[0] if alone else called[1])
+        ax.legend(loc="upper right", borderaxespad=0.1)
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, high + 0.14 * (high - low))  # room for the legend
+    return ax
+
+
+def draw_climate(
+    record: np.ndarray, ahead: np.ndarray, *, dt: float, channel: int = 0, figure: Figure | None = None
+) -> Figure:
+    """Histogram and power spectrum of a long forecast beside those of the record, of one channel."""
+    from scipy.signal import welch
+
+    seen, path = (np.asarray(z, dtype=np.float64).reshape(len(z), -1)[:, channel] for z in (record, ahead))
+    if len(path) < 64:
+        raise InputError("ahead", f"{len(path)} steps", "is too short for a climate", "forecast at least 64 steps")
+    with styled():
+        if figure is None:
+            figure = new_figure(9.0, 3.4)
+        left, right = figure.subplots(1, 2)
+        for ax in (left, right):
+            dress(ax)
+        low, high = min(seen.min(), path.min()), max(seen.max(), path.max())
+        bins = np.linspace(low, high, 61)
+        length = min(1024, len(seen) // 2, len(path) // 2)
+        for z, colour, name, gid in ((seen, NOBODY, "record", RECORD), (path, _AHEAD_COLOUR, "forecast", AHEAD)):
+            if z is seen:
+                left.hist(z, bins=bins, density=True, color=colour, alpha=0.7, label=name, gid=gid)
+            else:
+                left.hist(z, bins=bins, density=True, histtype="step", color=colour, lw=1.6, label=name, gid=gid)
+            frequency, power = welch(z - z.mean(), fs=1 / dt, nperseg=length)
+            dark = SOFT if z is seen else colour
+            right.semilogy(frequency[1:], power[1:], color=dark, lw=1.2 if z is path else 2.4, label=name, gid=gid)
+            counts = power[1:] > 1e-7 * power[1:].max()
+            if z is seen:
+                right.set_xlim(0, frequency[1:][counts][-1])
+                right.set_ylim(1e-7 * power[1:].max(), 5 * power[1:].max())
+        left.set_xlabel("value")
+        left.set_ylabel("density")
+        right.set_xlabel("frequency, 1 / time")
+        right.set_ylabel("power")
+        right.legend()
+        rule_lines(right)
+    return figure

@@ -1,0 +1,131 @@
+"""The paper's four cases, made anew: what is learned from, where forecasts start, and what really followed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..datasets.airfoil import airfoil
+from ..datasets.lorenz import LYAPUNOV_EXPONENT, lorenz63
+from ..datasets.signals import sinusoids
+from ..datasets.spiral import spiral
+from ..forecasting.pod import fit_pod
+from ..forecasting.protocol import AbstractForecaster
+from ..forecasting.skill import error_curves, valid_times
+
+TRAINING_ANGLES, NEW_ANGLES = (0.02, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3), (0.04, 0.12, 0.22)
+TRAINING_AMPLITUDES, NEW_AMPLITUDES = (0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 1.6), (0.15, 0.4, 1.4)
+SPIRAL_MODES = 6
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastCase:
+    """Trajectories to learn from, windows to start from, and what really followed, without noise."""
+
+    name: str
+    training: list[np.ndarray]
+    windows: np.ndarray
+    truth: np.ndarray
+    dt: float
+    scale: np.ndarray
+    """What an error is measured in, for each channel."""
+    names: tuple[str, ...]
+    lyapunov_time: float | None = None
+
+    @property
+    def horizon(self) -> int:
+        """Steps compared."""
+        return int(self.truth.shape[1])
+
+    def curves(self, model: AbstractForecaster) -> np.ndarray:
+        """The errors of a fitted model, ``(starts, steps)``."""
+        return error_curves(model.roll(self.windows, self.horizon), self.truth, self.scale)
+
+    def error(self, curves: np.ndarray) -> float:
+        """The root mean square over starts and steps: the NRMSE of the rollouts."""
+        return float(np.sqrt((curves**2).mean()))
+
+    def valid_time(self, curves: np.ndarray) -> float:
+        """The mean valid prediction time, in Lyapunov times where there are any, else in units of time."""
+        return float(valid_times(curves, self.dt, unit=self.lyapunov_time or 1.0).mean())
+
+
+def sinusoid_case(*, noise: float = 0.0, quick: bool = False) -> ForecastCase:
+    """A sum of four sinusoids; with noise the windows are noisy too and the truth is clean."""
+    learned, ahead, context = 800 if quick else 2000, 150 if quick else 400, 300
+    total = learned + context + 3 * ahead
+    seen, clean = sinusoids(total, noise=noise), sinusoids(total)
+    starts = np.linspace(learned + context, total - ahead, 10).astype(int)
+    name = "sinusoids" if noise == 0 else f"sinusoids, {100 * noise:g} % noise"
+    return _from_one(name, seen.values, clean.values, learned, starts, context, ahead, seen.dt, seen.names, None)
+
+
+def lorenz_case(*, full: bool = False, quick: bool = False) -> ForecastCase:
+    """Lorenz '63 at dt = 0.02, observed in x only or fully."""
+    learned, ahead, context = 2000 if quick else 5000, 300 if quick else 600, 400
+    series = lorenz63(learned + context + 2 * ahead)
+    values = series.values if full else series.values[:, :1]
+    starts = np.linspace(learned + context, len(values) - ahead, 20).astype(int)
+    names = series.names if full else series.names[:1]
+    name = "Lorenz '63, full state" if full else "Lorenz '63, x only"
+    return _from_one(name, values, values, learned, starts, context, ahead, series.dt, names, 1 / LYAPUNOV_EXPONENT)
+
+
+def airfoil_case(*, quick: bool = False) -> ForecastCase:
+    """The typical section past flutter, released at angles it has not been seen at; pitch, plunge and lift."""
+    length, context = 300 if quick else 400, 60
+    training = [airfoil(length, initial_pitch=angle).values for angle in TRAINING_ANGLES]
+    tests = [airfoil(length, initial_pitch=angle).values for angle in NEW_ANGLES]
+    return _from_several("airfoil, new angles", training, tests, context, 2.0, ("pitch", "plunge", "lift"), False)
+
+
+def spiral_case(*, quick: bool = False) -> ForecastCase:
+    """Spirals that grow or shrink to their size from new amplitudes, in POD coefficients of the training fields."""
+    samples, grid, context, dt = 150 if quick else 250, 32 if quick else 48, 40, 0.05
+    made = {a: spiral(samples, dt, amplitude=a, grid=grid) for a in (*TRAINING_AMPLITUDES, *NEW_AMPLITUDES)}
+    pod, training = fit_pod([made[a] for a in TRAINING_AMPLITUDES], SPIRAL_MODES)
+    tests = [pod.reduce(made[a]) for a in NEW_AMPLITUDES]
+    names = tuple(f"POD mode {k + 1}" for k in range(SPIRAL_MODES))
+    return _from_several("spiral, new amplitudes", list(training), tests, context, dt, names, True)
+
+
+def _from_one(
+    name: str,
+    seen: np.ndarray,
+    clean: np.ndarray,
+    learned: int,
+    starts: np.ndarray,
+    context: int,
+    ahead: int,
+    dt: float,
+    names: tuple[str, ...],
+    lyapunov_time: float | None,
+) -> ForecastCase:
+    return ForecastCase(
+        name,
+        [seen[:learned]],
+        np.stack([seen[k - context : k] for k in starts]),
+        np.stack([clean[k : k + ahead] for k in starts]),
+        dt,
+        clean[:learned].std(axis=0),
+        names,
+        lyapunov_time,
+    )
+
+
+def _from_several(
+    name: str,
+    training: Sequence[np.ndarray],
+    tests: Sequence[np.ndarray],
+    context: int,
+    dt: float,
+    names: tuple[str, ...],
+    common: bool,
+) -> ForecastCase:
+    """Each test goes on from its first samples; ``common`` measures errors by the whole state, not by channel."""
+    spread = np.concatenate(training).std(axis=0)
+    scale = np.full_like(spread, np.sqrt((spread**2).mean())) if common else spread
+    windows, truth = np.stack([z[:context] for z in tests]), np.stack([z[context:] for z in tests])
+    return ForecastCase(name, list(training), windows, truth, dt, scale, names)

@@ -1,0 +1,105 @@
+"""Pictures of forecasts show the numbers they are given, and say what a reader must know."""
+
+import numpy as np
+import pytest
+
+import hardmax as hm
+from drawn import artists, words
+from hardmax.datasets import airfoil
+from hardmax.errors import InputError
+from hardmax.figures import (
+    draw_backtest,
+    draw_climate,
+    draw_eigenvalues,
+    draw_forecast,
+    draw_lag_attention,
+    draw_phase_portrait,
+    figure_bytes,
+)
+from hardmax.forecasting.backtest import Backtest, BacktestRow
+from hardmax.outcomes import Ending, Outcome
+
+_RECORD = np.column_stack([np.sin(0.1 * np.arange(300)), np.cos(0.1 * np.arange(300))])
+
+
+def _forecast(left=0):
+    values = np.column_stack([np.sin(0.1 * np.arange(300, 350)), np.cos(0.1 * np.arange(300, 350))])
+    spread = np.linspace(0, 0.5, 50)[:, None] * np.ones(2)
+    times = 0.1 * np.arange(300, 350)
+    return hm.Forecast(values, spread, times, Outcome(Ending.TIME_REACHED, "50 steps"), left)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return hm.TimeDelayedTransformer(seconds=1.0, random_state=0).fit(airfoil(300, initial_pitch=0.1).values, dt=2.0)
+
+
+def test_a_forecast_goes_on_from_the_record_with_its_fan():
+    ahead = _forecast()
+    figure = draw_forecast(_RECORD, ahead, dt=0.1, names=("lift", "drag"), truth=ahead.values + 0.01)
+    top, below = figure.axes
+    (line,) = artists(top, "ahead")
+    assert np.allclose(line.get_ydata(), np.concatenate([_RECORD[-1:, 0], ahead.values[:, 0]]))
+    assert np.allclose(line.get_xdata()[1:], ahead.times)
+    (record,) = artists(below, "record")
+    assert np.allclose(record.get_ydata(), _RECORD[-100:, 1])
+    assert len(artists(top, "fan")) == 2
+    assert artists(top, "truth")
+    assert "lift" in words(figure)
+    assert "training range" not in words(figure)
+    assert figure_bytes(figure)[:4] == b"\x89PNG"
+
+
+def test_the_step_that_left_the_range_is_told_and_many_channels_are_counted():
+    assert "leaves the training range at step 7" in words(draw_forecast(_RECORD, _forecast(left=7), dt=0.1))
+    many = hm.Forecast(np.zeros((5, 8)), np.ones((5, 8)), np.arange(5.0), Outcome(Ending.TIME_REACHED, ""), 0)
+    assert "6 of 8 channels" in words(draw_forecast(np.zeros((9, 8)), many, dt=1.0))
+    with pytest.raises(InputError, match="must be one forecast of 8 channels"):
+        draw_forecast(np.zeros((9, 8)), _forecast(), dt=1.0)
+
+
+def test_phase_portraits_of_one_channel_use_its_past():
+    ax = draw_phase_portrait(_RECORD, _forecast().values)
+    assert np.allclose(artists(ax, "ahead")[0].get_xydata(), _forecast().values)
+    ax = draw_phase_portrait(_RECORD[:, 0], _forecast().values[:, 0], lag=5)
+    assert np.allclose(artists(ax, "record")[0].get_ydata(), _RECORD[5:, 0])
+    assert "5 samples ago" in words(ax.figure)
+    with pytest.raises(InputError, match="ahead must have 2, got 1 channels"):
+        draw_phase_portrait(_RECORD, _RECORD[:, 0])
+
+
+def test_a_climate_needs_a_long_forecast():
+    figure = draw_climate(_RECORD, _RECORD[:200], dt=0.1, channel=1)
+    left, right = figure.axes
+    (line,) = artists(right, "ahead")
+    peak = line.get_xdata()[np.argmax(line.get_ydata())]
+    assert peak == pytest.approx(1 / (2 * np.pi), abs=0.06)
+    assert artists(left, "ahead")
+    with pytest.raises(InputError, match="too short for a climate"):
+        draw_climate(_RECORD, _RECORD[:20], dt=0.1)
+
+
+def test_eigenvalues_lie_where_the_model_has_them(model):
+    ax = draw_eigenvalues(model, window=airfoil(200, initial_pitch=0.2).values)
+    drawn = np.concatenate([np.asarray(a.get_offsets()) for a in artists(ax, "eigenvalues")])
+    values = model.eigenvalues()
+    assert len(drawn) == len(values)
+    assert np.allclose(np.sort(np.hypot(*drawn.T)), np.sort(np.abs(values)))
+    assert artists(ax, "local eigenvalues")
+
+
+def test_attention_is_drawn_as_shares(model):
+    ax = draw_lag_attention(model)
+    heights = [bar.get_height() for bar in ax.patches]
+    assert sum(heights) == pytest.approx(1.0)
+
+
+def test_a_backtest_is_curves_and_a_table():
+    rows = (BacktestRow("TD-TF", 0.1, 0.05, 3.0, 0), BacktestRow("persistence", 1.0, 0.9, 0.1, 2))
+    curves = {"TD-TF": np.array([0.0, 0.1, 0.2]), "persistence": np.array([0.5, 1.0, np.inf])}
+    figure = draw_backtest(Backtest(rows, curves, np.array([1.0, 2.0, 3.0]), 5, "linear"))
+    assert len(artists(figure.axes[0], "curve")) == 2
+    (table,) = figure.axes[1].tables
+    cells = {cell.get_text().get_text() for cell in table.get_celld().values()}
+    assert {"persistence", "2 of 5", "0.05"} <= cells
+    figure_bytes(figure)  # infinite errors are drawn too

@@ -1,0 +1,152 @@
+"""Folds, scores, the guard and the choice."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hardmax.forecasting.candidates import Embeddings, lag_polynomial_groups, linear_groups, truncated_groups
+from hardmax.forecasting.clock import Clock
+from hardmax.forecasting.delays import lags
+from hardmax.forecasting.family import Settings, fit_family, plan_for
+from hardmax.forecasting.features import FeatureMap
+from hardmax.forecasting.guard import stays_bounded
+from hardmax.forecasting.held_out import Fold, make_folds, middle_of
+from hardmax.forecasting.readout import BY_MODES, RIDGES
+from hardmax.forecasting.rolling import Member, roll
+from hardmax.forecasting.search import Candidate, Learner, Search, score_together
+from hardmax.forecasting.selection import Finalist, Ranking, rank, select
+
+_SETTINGS = Settings(None, None, 1, None, 1.0, 0, False)
+
+
+def _logistic(samples: int = 500) -> np.ndarray:
+    z = [0.4]
+    for _ in range(samples - 1):
+        z.append(3.9 * z[-1] * (1 - z[-1]))
+    path = np.array(z)[:, None]
+    return (path - path.mean()) / path.std()
+
+
+@given(st.lists(st.integers(30, 200), min_size=1, max_size=7), st.integers(1, 9), st.integers(2, 50))
+@settings(deadline=None, max_examples=40)
+def test_folds_hold_out_what_they_forecast(lengths: list[int], context: int, horizon: int) -> None:
+    marks, data = 0, []
+    for length in lengths:
+        data.append(np.arange(marks, marks + length, dtype=float)[:, None])
+        marks += length
+    for fold in make_folds(data, 1, context, horizon):
+        learned = set(np.concatenate(fold.training)[:, 0].tolist())
+        assert not learned & set(fold.truth.reshape(-1).tolist())
+        assert fold.windows.shape[1:] == (context, 1)
+        # Every truth goes on where its window ends.
+        np.testing.assert_array_equal(fold.truth[:, 0], fold.windows[:, -1] + 1)
+        inner = set(np.concatenate(middle_of(data))[:, 0].tolist())
+        if len(lengths) >= 3:
+            assert not inner & set(fold.truth.reshape(-1).tolist())
+
+
+def test_the_score_is_that_of_its_formula() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.standard_normal((3, 7, 2))
+    paths = truth + 10.0 ** rng.uniform(-15, 1, (2, 3, 7, 1)) * rng.standard_normal((2, 3, 7, 2))
+    fold = Fold([], np.zeros((3, 1, 2)), truth, None)
+    found = fold.score(paths)
+    for copy in range(2):
+        total = 0.0
+        for start in range(3):
+            worst = 0.0
+            for step in range(7):
+                worst = max(worst, float(np.sqrt(((paths[copy, start, step] - truth[start, step]) ** 2).mean())))
+                total += np.log10(min(max(worst, 0.03), 1)) + 0.1 * np.log10(min(max(worst, 1e-13), 1))
+        assert found[copy] == pytest.approx(total / 21, rel=1e-9)
+
+
+def test_scoring_together_is_scoring_one_by_one() -> None:
+    z = _logistic()
+    fold = make_folds([z], 1, 5, 20)[0]
+    features = FeatureMap(1, polynomial=lags(1, 1), degree=3)
+    readouts = Learner(fold.training, 1, 0).readouts([features], 0.0, RIDGES[:3])[0]
+    members = [Member(features, readout[None]) for readout in readouts]
+    alone = [float(fold.score(roll([m], fold.windows, fold.horizon))[0]) for m in members]
+    np.testing.assert_allclose(score_together(fold, members), alone, rtol=1e-9)
+
+
+def test_the_guard_refuses_what_leaves_the_range() -> None:
+    quiet = Member(FeatureMap(1, lags(1, 1)), np.array([[[0.0], [-0.1]]]))
+    loud = Member(FeatureMap(1, lags(1, 1)), np.array([[[0.0], [0.01]]]))
+    windows = np.ones((4, 1, 1)) * 0.9
+    bounds = (np.zeros(1), np.ones(1))
+    assert stays_bounded([quiet], windows, *bounds)
+    assert not stays_bounded([loud], windows, *bounds)
+
+
+def _candidate(score: float, growth: float) -> Candidate:
+    features = FeatureMap(1, lags(1, 1), lags(1, 1), 2)
+    return Candidate("polynomial", f"{score}", features, 0.0, 1e-9, np.array([[0.0], [growth], [0.0], [0.0]]), score)
+
+
+def test_the_whole_list_is_walked_for_a_bounded_model() -> None:
+    linear = Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 1e-9, np.zeros((2, 1)), 0.1)
+    best = tuple(Finalist((_candidate(-1.0 + 0.01 * i, 1.0),), -1.0 + 0.01 * i) for i in range(60))
+    rest = tuple(Finalist((_candidate(-0.2 + 0.01 * i, 1.0 if i < 9 else -0.5),), 0.0) for i in range(12))
+    ranking = Ranking((*best, Finalist((linear,), 0.1)), rest)
+    chosen = select(ranking, lambda f: float(f.sources[0].readout[1, 0]) < 0)
+    assert chosen.chosen is rest[9]
+    assert chosen.rejected == 70
+    assert chosen.guarded
+
+
+def test_td_dmd_is_kept_when_nothing_is_bounded() -> None:
+    linear = Finalist((Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 0.0, np.zeros((2, 1)), 0.1),), 0.1)
+    found = select(Ranking((Finalist((_candidate(-1.0, 1.0),), -1.0), linear), ()), lambda f: False)
+    assert found.chosen is linear
+    assert not found.guarded
+
+
+def test_the_choice_is_never_worse_than_td_dmd_on_what_was_held_out() -> None:
+    for z in (_logistic(), np.random.default_rng(0).standard_normal((300, 1)), np.sin(0.3 * np.arange(300))[:, None]):
+        found = fit_family([z], 1, _SETTINGS)
+        assert found.selection.chosen.score <= found.selection.linear.score + 1e-12
+
+
+def test_ranking_includes_means_of_the_best() -> None:
+    z = _logistic()
+    plan = plan_for([z], _SETTINGS)
+    folds = make_folds([z], 1, plan.longest, plan.horizon)
+    search = Search(folds[0], 1, 0, Clock(2.0))
+    search.screen(linear_groups(1, 8), (0.0, 1e-3))
+    search.screen(lag_polynomial_groups(1, 1, 8), (0.0, 1e-3))
+    search.settle(30)
+    ranking = rank(search.candidates, folds, 1, 0)
+    assert {len(f.sources) for f in ranking.best} == {1, 3, 6}
+    assert [f.score for f in ranking.best] == sorted(f.score for f in ranking.best)
+
+
+def test_windows_evolved_through_their_modes_forecast_noisy_waves() -> None:
+    rng = np.random.default_rng(1)
+    t = np.arange(900)
+    clean = (np.sin(0.31 * t) + 0.6 * np.sin(0.83 * t))[:, None]
+    noisy = clean + 0.1 * rng.standard_normal(clean.shape)
+    group = next(iter(truncated_groups(1, 400, Embeddings([noisy[:700]]))))
+    features = next(part for part in group.nested if part.size == 1 + 1 + 4)
+    modes, plain = Learner([noisy[:700]], 1, 0).readouts([features], 0.0, np.array([BY_MODES, 1e-12]))[0]
+    errors = [
+        np.sqrt(((roll([Member(features, b[None])], noisy[None, :700], 150)[0, 0] - clean[700:850]) ** 2).mean())
+        for b in (modes, plain)
+    ]
+    assert errors[0] < 0.08
+    assert errors[0] < errors[1] + 0.02
+
+
+def test_noise_on_windows_is_drawn_once_and_targets_stay_clean() -> None:
+    z = _logistic(60)
+    learner = Learner([z], 1, 3)
+    features = FeatureMap(1, lags(1, 2))
+    rows, targets = learner.design(features, 0.1)
+    again, _ = Learner([z], 1, 3).design(features, 0.1)
+    np.testing.assert_array_equal(rows, again)
+    copies = len(rows) // 58
+    assert copies == 4
+    np.testing.assert_allclose(rows[:, 2:3] + targets, np.tile(z[2:], (copies, 1)))
+    assert np.std(rows[:58, 2] - z[1:-1, 0]) == pytest.approx(0.1, rel=0.3)

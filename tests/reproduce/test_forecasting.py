@@ -1,0 +1,54 @@
+"""The four cases are made as they say, and the page has the claims beside the figures."""
+
+import numpy as np
+import pytest
+
+from hardmax.forecasting.linear import TimeDelayedDMD
+from hardmax.forecasting.rivals import Persistence
+from hardmax.reproduce import forecasting
+from hardmax.reproduce.forecasting_cases import airfoil_case, lorenz_case, sinusoid_case, spiral_case
+
+
+@pytest.mark.parametrize("make", [sinusoid_case, lorenz_case, airfoil_case, spiral_case])
+def test_windows_and_truth_join_and_are_new(make):
+    case = make(quick=True)
+    assert case.windows.shape[0] == case.truth.shape[0] >= 3
+    steps = np.abs(case.truth[:, 0] - case.windows[:, -1])
+    usual = np.abs(np.diff(case.truth, axis=1)).max()
+    assert (steps <= 2 * usual).all()
+    for start in case.truth[:, 0]:
+        assert min(np.abs(z - start).max(axis=1).min() for z in case.training) > 0
+
+
+def test_errors_are_what_they_say():
+    case = sinusoid_case(quick=True)
+    exact = case.curves(TimeDelayedDMD(32).fit(case.training, case.dt))
+    assert case.error(exact) < 1e-8
+    assert case.valid_time(exact) == pytest.approx(case.horizon * case.dt)
+    lazy = case.curves(Persistence().fit(case.training, case.dt))
+    assert 0.5 < case.error(lazy) < 3.0
+    noisy = sinusoid_case(noise=0.05, quick=True)
+    assert np.array_equal(noisy.truth, case.truth)
+    assert not np.array_equal(noisy.windows, case.windows)
+
+
+def test_the_page_has_every_case(tmp_path, monkeypatch):
+    from hardmax.forecasting.forecaster import TimeDelayedTransformer
+
+    monkeypatch.setattr(
+        forecasting,
+        "models",
+        lambda quick: {
+            "TD-DMD, tuned": TimeDelayedDMD(8),
+            forecasting.OURS: TimeDelayedTransformer(seconds=0.3, random_state=0, progress=False),
+        },
+    )
+    monkeypatch.setattr(forecasting, "PARTS", forecasting.PARTS[::2])
+    forecasting.reproduce(tmp_path, quick=True)
+    page = (tmp_path / forecasting.PAGE).read_text()
+    for part in forecasting.PARTS:
+        assert part.claim.split(";")[0].split("'")[0] in page
+    assert page.count("data:image/png") == 2
+    lines = (tmp_path / "cases.csv").read_text().splitlines()
+    assert len(lines) == 1 + 2 * len(forecasting.PARTS)
+    assert (tmp_path / "lorenz--63.pdf").is_file()
