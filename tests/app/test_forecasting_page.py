@@ -66,6 +66,7 @@ def test_the_fan_shows_what_the_library_forecasts(visit):
     assert len(visit.page._fan._truth.data["t"]) == 40
     assert "Outcome" in visit.page._outcome.object
     assert not visit.page._waiting.visible
+    assert len(visit.page.figure().axes) == 3
 
 
 def test_eigenvalues_and_attention_are_those_of_the_model(visit):
@@ -159,6 +160,7 @@ def test_gaps_are_refused_and_then_filled(tmp_path):
     opened.settle()
     assert opened.page._fit is not None
     assert "gaps='interpolate'" in opened.page.code()
+    assert len(opened.page.figure().axes) == 2
     opened.close()
 
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import panel as pn
 
 from ...errors import HardmaxError, InputError
+from ...figures.forecasting import draw_forecast
 from ...forecasting.backtest import Backtest
 from ..forecasts import (
     FEWEST,
@@ -96,7 +98,15 @@ class ForecastingPage(Page):
 
     def figure(self) -> Figure | None:
         """The forecast, as the library draws it."""
-        return None
+        if self._fit is None:
+            return None
+        data = self._fit.data
+        truth = None if data.future is None else data.future[1]
+        gaps = np.flatnonzero(~np.isfinite(data.values).all(axis=1))
+        since = int(gaps[-1]) + 1 if len(gaps) else 0
+        return draw_forecast(
+            data.values[since:], self._fit.forecast, dt=self._fit.model.dt_, names=data.series.names, truth=truth
+        )
 
     # What one sees
 
