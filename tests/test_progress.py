@@ -1,5 +1,8 @@
 """Progress goes to a function when one is given, and an error raised there ends the work."""
 
+import itertools
+
+import numpy as np
 import pytest
 
 import hardmax as hm
@@ -31,3 +34,17 @@ def test_training_tells_every_step_and_can_be_ended():
 
     with pytest.raises(StoppedError):
         hm.LeaderClassifier(epochs=4, random_state=0, progress=stop).fit(texts, labels)
+
+
+def test_a_forecaster_is_heard_often_and_can_be_ended():
+    series = np.sin(0.3 * np.arange(150))
+    told = []
+    hm.TimeDelayedTransformer(seconds=0.5, random_state=0, progress=lambda *news: told.append(news)).fit(series, dt=0.1)
+    assert len(told) > 10
+    assert all(before[1] <= after[1] for before, after in itertools.pairwise(told))
+
+    def stop(stage: str, done: float, total: float | None) -> None:
+        raise StoppedError
+
+    with pytest.raises(StoppedError):
+        hm.TimeDelayedTransformer(random_state=0, progress=stop).fit(series, dt=0.1)

@@ -60,6 +60,10 @@ class Ticker:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._done, note=self._note)
 
+    def beat(self) -> None:
+        """Say that the work goes on, between steps that can be counted; a function that is told may end it here."""
+        self.advance(0.0, self._note)
+
     def _show_if_due(self) -> None:
         if self._bar is not None or self._wanted is False or callable(self._wanted):
             return

@@ -135,8 +135,7 @@ class Fit:
 
 def fit_and_forecast(data: Data, seconds: float, steps: int, tell: Tell) -> Fit:
     """Fit within so many seconds of processor time, and go on for ``steps`` samples."""
-    progress: Any = tell
-    model = TimeDelayedTransformer(seconds=seconds, random_state=0, progress=progress)
+    model = TimeDelayedTransformer(seconds=seconds, random_state=0, progress=tell)
     gaps: Any = data.gaps
     irregular: Any = data.irregular
     model.fit(data.values, times=data.times, gaps=gaps, irregular=irregular)

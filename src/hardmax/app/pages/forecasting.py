@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import panel as pn
@@ -322,7 +322,7 @@ class ForecastingPage(Page):
             self._backtest_card.visible = True
 
         def work(job: Job) -> Backtest:
-            model.progress = cast("Any", job.tell)
+            model.progress = job.tell
             return model.backtest()
 
         self._session.start("Looking back", work, done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 
 from ...interpolation.certificate import Certificate
 
@@ -16,10 +17,10 @@ def proof(certificate: Certificate) -> str:
         ("arithmetic", certificate.arithmetic),
         ("attention", certificate.attention),
         ("sequences", f"{certificate.sequences:,} with {certificate.tokens:,} tokens"),
-        ("smallest pre-activation", f"{certificate.activation_margin:.3g}"),
-        ("smallest lead of a best score", f"{certificate.score_margin:.3g}"),
+        ("smallest pre-activation", _margin(certificate.activation_margin)),
+        ("smallest lead of a best score", _margin(certificate.score_margin)),
         ("largest float64 error", f"{certificate.float64_error:.3g}"),
-        ("time for the proof", f"{certificate.seconds:.2f} s"),
+        ("time for the proof", f"{certificate.seconds:.2g} s"),
     ]
     table = "".join(f"<tr><td class='soft'>{name}</td><td>{html.escape(value)}</td></tr>" for name, value in rows)
     troubles = [*map(str, certificate.failures[:_FAILURES_SHOWN]), *certificate.problems[:_FAILURES_SHOWN]]
@@ -30,3 +31,7 @@ def proof(certificate: Certificate) -> str:
         f"font-size:12px'>{certificate.data_hash}</code><table style='width:100%'>{table}</table>"
         f"{f'<ul>{listed}</ul>' if listed else ''}"
     )
+
+
+def _margin(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else "nothing had to be decided"
