@@ -111,6 +111,8 @@ class _Visitor(threading.Thread):
         while time.monotonic() < self._clock.end:
             try:
                 self._visit()
+            except threading.BrokenBarrierError:
+                return  # another visitor has an error to tell of
             except Exception as error:
                 self.errors.append(f"{self.slug}: {type(error).__name__}: {error}")
                 self._clock.everybody.abort()

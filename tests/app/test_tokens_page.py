@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +147,34 @@ def test_the_code_runs(tmp_path: Path) -> None:
     code = "".join(code_of(TokensState.from_query(query)) for query in queries)
     assert run_code(code, tmp_path).count("tokens in") == len(queries)
     assert (tmp_path / "tokens.png").stat().st_size > 1000
+
+
+def test_code_of_many_tokens_names_the_moved_or_a_file(tmp_path: Path) -> None:
+    many = TokensState.from_query({"start": "ball", "n": "400"}).moved(7, 1.5, 0.5)
+    assert "tokens[7] = [1.5, 0.5]" in code_of(many)
+    assert "np.array" not in code_of(many)
+    own = many.uploaded(np.random.default_rng(0).normal(size=(500, 2)))
+    assert 'read_tokens("points.csv")' in code_of(own)
+
+
+def test_uploads_become_tokens_or_a_message() -> None:
+    visit = Visit(TokensPage(), {"layer": "3"})
+    page = visit.page
+
+    def send(data: bytes) -> str:
+        page._file.filename = "points.csv"
+        page._file.contents = base64.b64encode(data).decode()
+        return visit.message
+
+    assert send(b"x,y\n1,2\n-1,0.5\n3,3\n") == "points.csv: 3 tokens."
+    assert page._state.tokens.tolist() == [[1, 2], [-1, 0.5], [3, 3]]
+    assert page._state.settings.layer == 0
+    assert "row 1, column 2 is nan" in send(b"x,y\n1,nan\n")
+    assert "must have two columns" in send(b"1,2,3\n4,5,6\n")
+    assert "must be at most 100,000 here" in send(b"1,2\n" * 100_001)
+    assert "not a number" in send(b"1,2\n=A1,3\n")
+    assert len(page._state.tokens) == 3  # the last that could be used
+    visit.close()
 
 
 def test_views_in_space_and_files() -> None:

@@ -17,6 +17,7 @@ from ..session import Session
 from ..states.tokens import CONFIGURATIONS, DEPTH, MOST_IN_ADDRESS, MOST_TOKENS, STARTS, TokensState
 from ..states.tokens_code import code_of
 from ..states.tokens_picture import ColourBook, Computed, paint
+from ..uploads import FilePicker, Upload, numbers_of
 from ..views.plane import PlaneView
 from ..views.space import SpaceView
 
@@ -88,7 +89,7 @@ class TokensPage(Page):
         )
         return split(
             [
-                controls(self._view, self._start, self._n, self._seed, title="Tokens"),
+                controls(self._view, self._start, self._n, self._seed, self._file, title="Tokens"),
                 controls(
                     self._attention,
                     self._alpha,
@@ -123,6 +124,8 @@ class TokensPage(Page):
         self._start = w.Select(label="Start from", options=STARTS, value=s.start)
         self._n = w.IntInput(label="How many (for random starts)", start=1, end=MOST_TOKENS, step=50)
         self._seed = w.IntInput(label="Seed", start=0, end=2**31 - 1)
+        self._file = FilePicker(label="Or upload a CSV: two columns, a row a token")
+        self._file.on_file((".csv", ".tsv", ".txt"), self._uploaded, self._session.fail)
         self._attention = w.RadioButtonGroup(label="Attention", options=["hardmax", "softmax"])
         self._alpha = w.FloatSlider(label="Step α", start=0.05, end=5.0, step=0.05)
         self._beta = w.FloatSlider(label="Inverse temperature β", start=0.0, end=50.0, step=0.5)
@@ -213,6 +216,12 @@ class TokensPage(Page):
         self._go(self._state.with_settings(**changes))
         if self._state.tokens.shape != before.shape and not self._state.settings.space:
             self._plane.fit(self._state.tokens)
+
+    def _uploaded(self, upload: Upload) -> None:
+        values, _ = numbers_of(upload, self._session.folder)
+        self._go(self._state.uploaded(values))
+        self._plane.fit(values)
+        self._session.say(f"{upload.name}: {len(values):,} tokens.", "good")
 
     def _typed(self) -> None:
         if not self._quiet and self._x.value is not None and self._y.value is not None:

@@ -85,8 +85,11 @@ class TokensState:
     @property
     def tokens(self) -> np.ndarray:
         """The tokens at layer 0, shape (token, coordinate)."""
-        if self.edited is not None:
-            return self.edited
+        return self.made if self.edited is None else self.edited
+
+    @property
+    def made(self) -> np.ndarray:
+        """The tokens that the settings stand for, before any was moved."""
         s = self.settings
         if s.start in CONFIGURATIONS:
             return CONFIGURATIONS[s.start].tokens
@@ -150,6 +153,16 @@ class TokensState:
         if tokens.shape[1] != 2 or len(tokens) <= 1 or not 0 <= index < len(tokens):
             return self
         return TokensState(replace(self.settings, selected=-1), np.delete(tokens, index, axis=0))
+
+    def uploaded(self, tokens: np.ndarray) -> TokensState:
+        """Tokens of the visitor's own, in the plane."""
+        if tokens.shape[1] != 2:
+            problem = f"must have two columns, one for each coordinate, not {tokens.shape[1]}"
+            raise hm.InputError("tokens", f"shape {tokens.shape}", problem, "keep the two columns to look at")
+        if len(tokens) > MOST_TOKENS:
+            remedy = "upload a part of it, or call hm.equilibrium yourself"
+            raise hm.InputError("tokens", f"{len(tokens):,}", f"must be at most {MOST_TOKENS:,} here", remedy)
+        return TokensState(replace(self.settings, space=0, layer=0, limit=0, selected=-1), tokens)
 
     # The address
 

@@ -6,6 +6,8 @@ import numpy as np
 
 from .tokens import CONFIGURATIONS, DEPTH, MOST_IN_ADDRESS, TokensState
 
+_MOST_MOVED = 50
+
 
 def _rows(array: np.ndarray) -> str:
     rows = [f"[{', '.join(f'{value:.12g}' for value in row)}]" for row in array.tolist()]
@@ -19,12 +21,27 @@ def _rows(array: np.ndarray) -> str:
     return "[\n    " + "\n    ".join(lines) + "\n]"
 
 
+def _moved(state: TokensState) -> list[int] | None:
+    """Which tokens of a large random start were moved; None where it is better to write all of them down."""
+    if state.edited is None:
+        return []
+    made = state.made
+    if state.edited.shape != made.shape or len(made) <= MOST_IN_ADDRESS:
+        return None
+    changed = np.flatnonzero((state.edited != made).any(axis=1))
+    return changed.tolist() if len(changed) <= _MOST_MOVED else None
+
+
 def code_of(state: TokensState) -> str:
     """A script that draws what is on the page."""
     s = state.settings
     lines = ["import hardmax as hm", ""]
-    if state.edited is not None:
+    moved = _moved(state)
+    if state.edited is not None and moved is None:
         lines = ["import hardmax as hm", "import numpy as np", "", f"tokens = np.array({_rows(state.edited)})"]
+        if len(state.edited) > MOST_IN_ADDRESS:
+            lines = ["import hardmax as hm", "from hardmax.storage.tables import read_tokens", ""]
+            lines.append('tokens = read_tokens("points.csv")  # your file')
     elif s.start in CONFIGURATIONS:
         lines.insert(1, "from hardmax.datasets.clustering import four_configurations")
         name = list(CONFIGURATIONS).index(s.start)
@@ -33,6 +50,7 @@ def code_of(state: TokensState) -> str:
         d = 3 if s.space else 2
         digits = ".round(3)" if s.n <= MOST_IN_ADDRESS else ""
         lines.append(f'tokens = hm.make_tokens("{s.start}", {s.n}, {d}, random_state={s.seed}){digits}')
+    lines += [f"tokens[{k}] = {state.tokens[k].tolist()}" for k in moved or ()]
     matrix = state.matrix
     if matrix is not None:
         lines.append(f"A = {[[float(f'{value:.12g}') for value in row] for row in matrix.tolist()]}")
