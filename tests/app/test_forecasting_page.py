@@ -20,6 +20,7 @@ from hardmax.app.forecasts import (
 )
 from hardmax.app.pages.forecasting import ForecastingPage
 from hardmax.app.uploads import Upload
+from hardmax.figures import figure_bytes
 from visits import Visit, run_code
 
 _SMALL = {"system": "airfoil", "samples": "160", "steps": "40", "seconds": "0.5"}
@@ -82,7 +83,7 @@ def test_eigenvalues_and_attention_are_those_of_the_model(visit):
 
 def test_another_channel_and_the_address(visit):
     visit.page._show_channel.value = 2
-    assert visit.page._fan.plot.yaxis[0].axis_label == "lift"
+    assert visit.page._fan.plot.yaxis[0].axis_label.text == "lift"
     assert np.array_equal(visit.page._fan._seen.data["y"][-1], visit.page._data.values[-1, 2])
     assert visit.page.state() == {
         "samples": "160",
@@ -129,15 +130,16 @@ def test_a_table_of_ones_own(tmp_path):
     opened = Visit(ForecastingPage(), _SMALL)
     times = 0.1 * np.arange(120)
     rows = "\n".join(f"{t:.3f},{np.sin(t):.6f}" for t in times)
-    opened.page._take(Upload("waves.csv", f"time,=height\n{rows}\n".encode()))
-    assert opened.page._data.series.names == ("=height",)
+    opened.page._take(Upload("waves.csv", f"time,=$height$\n{rows}\n".encode()))
+    assert opened.page._data.series.names == ("=$height$",)
     assert opened.page._data.future is None
     assert "system" not in opened.page.state()
     opened.page._begin()
     opened.settle()
     assert opened.page._fit.forecast.times[0] == pytest.approx(12.0)
-    assert forecast_table(opened.page._fit).splitlines()[0] == b"time,'=height,'=height spread"
+    assert forecast_table(opened.page._fit).splitlines()[0] == b"time,'=$height$,'=$height$ spread"
     assert "read_series('waves.csv')" in opened.page.code()
+    figure_bytes(opened.page.figure(), "png")
     assert "waves.csv: 120 samples" in opened.page._about.object
     opened.page._which.value = "sinusoids"
     opened.settle()

@@ -20,6 +20,7 @@ from hardmax.app.uploads import Upload
 from hardmax.app.views.contributions import staircase
 from hardmax.app.views.names import readable
 from hardmax.app.views.reading import marked_text, sum_in_words
+from hardmax.figures import figure_bytes
 from hardmax.figures.word_plane import words_in_plane
 from made_up_texts import opinions
 from visits import Visit, run_code
@@ -206,3 +207,25 @@ def test_tables_that_cannot_be_learned_from(visit):
 def test_names_that_would_lie_on_others_are_left_out():
     places = np.array([[0.0, 0.0], [0.0, 0.001], [0.0, 0.5], [np.nan, 0.0]])
     assert readable(places, ["first", "second", "third", "nowhere"], np.zeros(2), np.ones(2), (700, 300)) == [0, 2]
+
+
+def test_names_of_classes_are_no_formulas():
+    table = "text,label\n" + "a dull plot,$\\\\nothing$\na wonderful cast,<b>good</b>\n" * 3
+    opened = Visit(TextPage())
+    opened.page._take_table(Upload("t.csv", table.encode()))
+    opened.page._begin.clicks += 1
+    opened.settle()
+    opened.page._area.value_input = "a dull plot"
+    assert "$\\\\nothing$" in opened.page._verdict.object
+    assert "&lt;b&gt;good" in opened.page._verdict.object
+    figure_bytes(opened.page.figure(), "png")
+    opened.close()
+
+
+def test_a_review_comes_with_what_somebody_else_called_it(visit):
+    corpus = text_models.reviews()
+    assert visit.page._another.visible == (corpus is not None)
+    visit.page._next_review()
+    if corpus is not None:
+        assert visit.page._typed == corpus.texts[0]
+        assert ("positive" if corpus.labels[0] else "negative") in visit.message

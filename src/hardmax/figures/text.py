@@ -53,7 +53,8 @@ def draw_explanation(explanation: Explanation, ax: Axes | None = None) -> Axes:
             bold=len(own),
             colours=[colour_of(int(ranks[k])) for k in named],
         )
-        ax.set_title(explanation.sentence() if len(explanation.sentence()) < 70 else f"{explanation.prediction}")
+        title = explanation.sentence() if len(explanation.sentence()) < 70 else f"{explanation.prediction}"
+        ax.set_title(title, parse_math=False)  # names of classes are not formulas, whatever they hold
         _name_axes(ax, explanation.path.shape[2], explanation.classes, explanation.output)
         _note(ax, "star: leader  ·  dot: where a word starts, larger with its share  ·  diamond: the mean that is read")
     return ax
@@ -81,6 +82,7 @@ def _sides(ax: Axes, place: float, classes: np.ndarray) -> None:
             va="top",
             color=SOFT,
             fontsize=9,
+            parse_math=False,
         )
 
 
@@ -205,6 +207,7 @@ def _label(
                     fontweight="bold" if k < bold else "normal",
                     color=INK if k < bold else _dark(colours[k]),
                     zorder=7,
+                    parse_math=False,
                 )
                 break
 
@@ -215,7 +218,8 @@ def _dark(colour: Any) -> tuple[float, float, float]:
 
 
 def _name_axes(ax: Axes, d: int, classes: np.ndarray, shown: int) -> None:
-    ax.set_xlabel("along the decoder" if len(classes) == 2 else f"along the decoder of {classes[shown]}")
+    along = "along the decoder" if len(classes) == 2 else f"along the decoder of {classes[shown]}"
+    ax.set_xlabel(along, parse_math=False)
     if d == 1:
         ax.set_yticks([])
         ax.set_ylabel("")

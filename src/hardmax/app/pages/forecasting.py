@@ -104,9 +104,8 @@ class ForecastingPage(Page):
         truth = None if data.future is None else data.future[1]
         gaps = np.flatnonzero(~np.isfinite(data.values).all(axis=1))
         since = int(gaps[-1]) + 1 if len(gaps) else 0
-        return draw_forecast(
-            data.values[since:], self._fit.forecast, dt=self._fit.model.dt_, names=data.series.names, truth=truth
-        )
+        names = [name.replace("$", r"\$") for name in data.series.names]  # no formulas, whatever they hold
+        return draw_forecast(data.values[since:], self._fit.forecast, dt=self._fit.model.dt_, names=names, truth=truth)
 
     # What one sees
 

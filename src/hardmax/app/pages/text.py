@@ -134,12 +134,12 @@ class TextPage(Page):
             label="Example", options={**options, _OWN: ""}, value=_example_of(self._typed) or ""
         )
         self._pick.param.watch(guarded(self._picked), "value")
-        another = pn.widgets.Button(label="A review nobody trained on", visible=reviews() is not None)
-        another.on_click(guarded(lambda _: self._next_review()))
+        self._another = pn.widgets.Button(label="A review nobody trained on", visible=reviews() is not None)
+        self._another.on_click(guarded(lambda _: self._next_review()))
         self._reviewed = 0
         picker = FilePicker(label="Or a text file", most_bytes=2**20)
         picker.on_file((".txt", ".md"), self._take_file, self._session.fail)
-        return controls(self._pick, self._area, another, picker, title="Text")
+        return controls(self._pick, self._area, self._another, picker, title="Text")
 
     def _model_card(self) -> Any:
         guarded = self._session.guarded
@@ -218,9 +218,11 @@ class TextPage(Page):
 
     def _next_review(self) -> None:
         corpus = reviews()
-        if corpus is not None:
-            self._area.value = corpus.texts[self._reviewed % len(corpus.texts)][:MOST_CHARACTERS]
+        if corpus is not None and corpus.labels is not None:
+            k = self._reviewed % len(corpus.texts)
             self._reviewed += 1
+            self._area.value = corpus.texts[k][:MOST_CHARACTERS]
+            self._session.say(f"Somebody else called this review {shipped().names[int(corpus.labels[k])]}.")
 
     def _take_file(self, upload: Upload) -> None:
         self._session.hush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from bokeh.models import ColumnDataSource, Range1d, Span
+from bokeh.models import ColumnDataSource, PlainText, Range1d, Span
 
 from ...forecasting.backtest import Backtest
 from ...forecasting.forecast import Forecast
@@ -66,8 +66,9 @@ class Fan:
         last = float(ahead[-1]) if len(ahead) else float(times[-1])
         self.plot.x_range.update(start=float(times[first]), end=last)
         self._now.update(location=float(times[-1]), visible=forecast is not None)
-        self.plot.yaxis.axis_label = data.series.names[channel]
-        self.plot.xaxis.axis_label = data.series.time_name or "sample"
+        # Names are not formulas, whatever they hold.
+        self.plot.yaxis.axis_label = PlainText(text=data.series.names[channel])
+        self.plot.xaxis.axis_label = PlainText(text=data.series.time_name or "sample")
 
 
 class PhasePortrait:
@@ -97,8 +98,9 @@ class PhasePortrait:
         self._ahead.data = nothing if forecast is None else pairs(np.concatenate([before, forecast.values]))
         shown = forecast is not None and data.future is not None
         self._truth.data = pairs(np.concatenate([before, data.future[1]])) if shown and data.future else nothing
-        self.plot.xaxis.axis_label = f"{names[0]}, {lag} samples before" if alone else names[channel]
-        self.plot.yaxis.axis_label = names[0] if alone else names[other]
+        across = f"{names[0]}, {lag} samples before" if alone else names[channel]
+        self.plot.xaxis.axis_label = PlainText(text=across)
+        self.plot.yaxis.axis_label = PlainText(text=names[0] if alone else names[other])
 
 
 class ErrorCurves:

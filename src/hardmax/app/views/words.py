@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, HoverTool, LabelSet, Range1d, Span
+from bokeh.models import ColumnDataSource, HoverTool, LabelSet, PlainText, Range1d, Span
 
 from ...figures.word_plane import WordsInPlane, word_map, words_in_plane
 from ...text.explanation import Explanation
@@ -211,4 +211,5 @@ class WordMap:
         self._boundary.location = found.boundary or 0.0
         thinned = f" ({len(some):,} shown)" if len(some) < len(found.seen) else ""
         sides = " · ".join(class_name(label, names) for label in survey.classes)
-        self.plot.title.text = f"{len(found.seen):,} words{thinned}, and the {len(own)} that lead most texts ({sides})"
+        told = f"{len(found.seen):,} words{thinned}, and the {len(own)} that lead most texts ({sides})"
+        self.plot.title.text = PlainText(text=told)  # names of classes are not formulas, whatever they hold
