@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from benchmarks import forecasting
 from benchmarks._measure import growth
 from benchmarks._rivals import RIVALS, Rival, tokens
 from benchmarks._table import Check, Report
 
 from hardmax.attention.reference import dense_choice
+from hardmax.forecasting.linear import TimeDelayedDMD
+from hardmax.forecasting.rivals import Persistence
+from hardmax.reproduce.forecasting_cases import sinusoid_case
 
 
 @pytest.mark.parametrize("name", RIVALS)
@@ -48,3 +52,18 @@ def test_a_report_is_data_first() -> None:
 
 def test_growth_is_the_exponent() -> None:
     assert growth(2.0, 2000.0, 10) == pytest.approx(3.0)
+
+
+def test_forecasts_are_judged_by_their_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = sinusoid_case(quick=True)
+    for name in ("NextGenerationReservoir", "HigherOrderDMD", "Sindy", "EchoState"):
+        monkeypatch.setattr(forecasting, name, lambda seconds: Persistence())
+    monkeypatch.setattr(forecasting, "TimeDelayedDMD", lambda seconds: TimeDelayedDMD(32))
+    monkeypatch.setattr(forecasting, "TimeDelayedTransformer", lambda **_: TimeDelayedDMD(2))
+    report = Report("Forecasting", ["case", "model", "NRMSE", "valid time", "fit s", "roll s"])
+    found = forecasting._compared(case, 0.1, True, report)
+    assert len(report.rows) == 6
+    assert report.rows[1][2] < 1e-8 < report.rows[0][2]  # the long window is exact, the short one is not
+    check = forecasting._ratio("what", {"TD-TF": 3e-13, "TD-DMD": 1e-14}, "TD-DMD", 2.0, 1e-12)
+    assert check.value == 1.0  # nothing but rounding is compared
+    assert found["persistence"][0] > 0.5

@@ -72,6 +72,7 @@ PAPERS = {
 _PAPER_OF_PART = {
     **dict.fromkeys(("attention", "dynamics", "geometry", "polytopes", "text"), "clustering"),
     "interpolation": "interpolation",
+    "forecasting": "timedelayed",
     "meanfield": "meanfield",
 }
 

@@ -81,6 +81,19 @@ def test_without_time_samples_are_numbered(tmp_path):
     assert "samples are 0.5 apart" in _run(path, "--seconds", 0.5, "--dt", 0.5, "--starts", 0).output
 
 
+def test_dates_come_back_as_dates_and_constants_as_constants(tmp_path):
+    days = pd.date_range("2024-01-01", periods=200, freq="D")
+    pd.DataFrame({"date": days, "y": np.sin(0.3 * np.arange(200))}).to_csv(tmp_path / "days.csv", index=False)
+    done = _run(tmp_path / "days.csv", "--seconds", 0.5, "--steps", 3, "--starts", 0, "-o", tmp_path / "ahead.csv")
+    assert "On 2024-07-21T00:00:00: y" in done.output
+    assert pd.read_csv(tmp_path / "ahead.csv")["date"].tolist() == [f"2024-07-{d}T00:00:00" for d in (19, 20, 21)]
+    np.save(tmp_path / "flat.npy", np.full(60, 7.0))
+    still = _run(tmp_path / "flat.npy", "--steps", 4)
+    assert still.exit_code == 0, still.output
+    assert "Nothing varies" in still.output
+    assert "column 1 7 ± 0" in still.output
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -116,3 +129,26 @@ def test_help_teaches():
     text = " ".join(_run("--help").output.split())
     for word in ("valid time", "--gaps", "--resample", "hardmax forecast data.csv --steps 200", "persistence"):
         assert word in text
+
+
+def test_the_study_runs_and_sums_up_from_the_command_line(tmp_path, monkeypatch):
+    from hardmax.reproduce import study
+    from hardmax.reproduce.study_models import PERSISTENCE
+
+    begun = study.run_study
+
+    def short(folder, **asked):
+        assert asked.get("seconds", 5.0) in (1.0, 4.0)
+        begun(folder, seeds=1, settings=["first coordinate"], systems=["Chen"], models=[PERSISTENCE])
+
+    monkeypatch.setattr(study, "run_study", short)
+    words = ["reproduce", "forecasting-study", "--folder", str(tmp_path)]
+    done = CliRunner().invoke(app, [*words, "--seconds", "4"])
+    assert done.exit_code == 0, done.output
+    assert "1 of 21 systems, seeds 0, 1 cases of 1 models: 1 fits" in done.output
+    monkeypatch.setattr(study, "run_study", None)  # a summary runs nothing
+    again = CliRunner().invoke(app, [*words, "--summary"])
+    assert again.exit_code == 0, again.output
+    assert "persistence" in again.output
+    empty = CliRunner().invoke(app, ["reproduce", "forecasting-study", "--folder", str(tmp_path / "x"), "--summary"])
+    assert empty.exit_code == 2

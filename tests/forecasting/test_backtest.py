@@ -14,7 +14,7 @@ def model() -> TimeDelayedTransformer:
     z = [0.4]
     for _ in range(500):
         z.append(3.9 * z[-1] * (1 - z[-1]))
-    return TimeDelayedTransformer(random_state=0, seconds=2.0, restarts=1).fit(np.array(z), dt=0.5)
+    return TimeDelayedTransformer(random_state=0, restarts=1).fit(np.array(z), dt=0.5)
 
 
 def test_the_rivals_stand_beside_the_model(model: TimeDelayedTransformer) -> None:

@@ -31,7 +31,7 @@ def _logistic(samples: int = 400) -> np.ndarray:
 
 def test_noise_free_waves_are_forecast_to_rounding_and_the_linear_model_is_kept() -> None:
     z = _waves(500)
-    model = _fit(z[:400], dt=0.1, seconds=3)
+    model = _fit(z[:400], dt=0.1, seconds=None)
     ahead = model.forecast(100)
     assert np.abs(np.asarray(ahead) - z[400:]).max() < 1e-8
     assert ahead.values.shape == ahead.spread.shape == (100, 1)
@@ -44,7 +44,7 @@ def test_noise_free_waves_are_forecast_to_rounding_and_the_linear_model_is_kept(
 
 def test_a_chaotic_map_is_learned_where_the_linear_model_cannot() -> None:
     z = _logistic(460)
-    model = _fit(z[:400], seconds=2)
+    model = _fit(z[:400], seconds=None)
     assert np.abs(model.forecast(8).values[:, 0] - z[400:408]).max() < 1e-3
     assert model.report_.numbers["kept"] == "nonlinear"
     assert model.explained_beyond_linear_ > 0.99
@@ -97,7 +97,7 @@ def test_inputs_drive_the_forecast() -> None:
     z = np.zeros(600)
     for k in range(599):
         z[k + 1] = 0.6 * z[k] + 0.3 * u[k + 1] - 0.1 * z[k] ** 2
-    model = _fit(z[:500], u=u[:500], seconds=2)
+    model = _fit(z[:500], u=u[:500], seconds=None)
     ahead = model.forecast(100, u=u[500:])
     assert np.abs(ahead.values[:, 0] - z[500:]).max() < 1e-4
     window = slice(300 - model.window, 300)
@@ -136,7 +136,7 @@ def test_constant_channels_are_forecast_as_constant() -> None:
 def test_units_of_any_size_do_not_matter() -> None:
     z = _waves(300, 2)
     scale = np.array([1e-12, 1e9])
-    plain, scaled = _fit(z, seconds=3), _fit(z * scale, seconds=3)
+    plain, scaled = _fit(z, seconds=None), _fit(z * scale, seconds=None)
     np.testing.assert_allclose(scaled.forecast(30).values / scale, plain.forecast(30).values, atol=1e-5)
 
 

@@ -20,7 +20,7 @@ def logistic() -> TimeDelayedTransformer:
     z = [0.4]
     for _ in range(600):
         z.append(4.0 * z[-1] * (1 - z[-1]))
-    return _fit(np.array(z), delays=0, seconds=2.0)
+    return _fit(np.array(z), delays=0, seconds=None)
 
 
 def test_frequencies_and_growth_rates_are_those_of_the_signal() -> None:

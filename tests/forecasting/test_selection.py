@@ -13,7 +13,7 @@ from hardmax.forecasting.features import FeatureMap
 from hardmax.forecasting.guard import stays_bounded
 from hardmax.forecasting.held_out import Fold, make_folds, middle_of
 from hardmax.forecasting.readout import BY_MODES, RIDGES
-from hardmax.forecasting.rolling import Member, roll
+from hardmax.forecasting.rolling import Fade, Member, roll
 from hardmax.forecasting.search import Candidate, Learner, Search, score_together
 from hardmax.forecasting.selection import Finalist, Ranking, rank, select
 
@@ -76,9 +76,11 @@ def test_the_guard_refuses_what_leaves_the_range() -> None:
     quiet = Member(FeatureMap(1, lags(1, 1)), np.array([[[0.0], [-0.1]]]))
     loud = Member(FeatureMap(1, lags(1, 1)), np.array([[[0.0], [0.01]]]))
     windows = np.ones((4, 1, 1)) * 0.9
-    bounds = (np.zeros(1), np.ones(1))
-    assert stays_bounded([quiet], windows, *bounds)
-    assert not stays_bounded([loud], windows, *bounds)
+    fade = Fade(np.zeros(1), np.ones(1))
+    assert stays_bounded([quiet], windows, fade)
+    assert not stays_bounded([loud], windows, fade)
+    # Held at the edge by the fading, it is still refused: it spends its time outside.
+    assert not stays_bounded([loud], windows, Fade(np.zeros(1), np.ones(1), loud))
 
 
 def _candidate(score: float, growth: float) -> Candidate:
@@ -88,13 +90,22 @@ def _candidate(score: float, growth: float) -> Candidate:
 
 def test_the_whole_list_is_walked_for_a_bounded_model() -> None:
     linear = Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 1e-9, np.zeros((2, 1)), 0.1)
-    best = tuple(Finalist((_candidate(-1.0 + 0.01 * i, 1.0),), -1.0 + 0.01 * i) for i in range(60))
+    best = tuple(Finalist((_candidate(-0.1 + 0.001 * i, 1.0),), -0.1 + 0.001 * i) for i in range(60))
     rest = tuple(Finalist((_candidate(-0.2 + 0.01 * i, 1.0 if i < 9 else -0.5),), 0.0) for i in range(12))
     ranking = Ranking((*best, Finalist((linear,), 0.1)), rest)
     chosen = select(ranking, lambda f: float(f.sources[0].readout[1, 0]) < 0)
     assert chosen.chosen is rest[9]
     assert chosen.rejected == 70
     assert chosen.guarded
+
+
+def test_what_is_clearly_better_is_kept_unguarded() -> None:
+    linear = Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 1e-9, np.zeros((2, 1)), 0.1)
+    wild, tame = Finalist((_candidate(-1.0, 1.0),), -1.0), Finalist((_candidate(-0.7, -0.5),), -0.7)
+    ranking = Ranking((wild, tame, Finalist((linear,), 0.1)), ())
+    found = select(ranking, lambda f: f is tame)
+    assert found.chosen is wild
+    assert not found.guarded
 
 
 def test_td_dmd_is_kept_when_nothing_is_bounded() -> None:
@@ -114,7 +125,7 @@ def test_ranking_includes_means_of_the_best() -> None:
     z = _logistic()
     plan = plan_for([z], _SETTINGS)
     folds = make_folds([z], 1, plan.longest, plan.horizon)
-    search = Search(folds[0], 1, 0, Clock(2.0))
+    search = Search(folds[0], 1, 0, Clock())
     search.screen(linear_groups(1, 8), (0.0, 1e-3))
     search.screen(lag_polynomial_groups(1, 1, 8), (0.0, 1e-3))
     search.settle(30)

@@ -1,5 +1,7 @@
 """The four cases are made as they say, and the page has the claims beside the figures."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,18 @@ def test_the_page_has_every_case(tmp_path, monkeypatch):
     lines = (tmp_path / "cases.csv").read_text().splitlines()
     assert len(lines) == 1 + 2 * len(forecasting.PARTS)
     assert (tmp_path / "lorenz--63.pdf").is_file()
+
+
+def test_the_stop_of_the_tour_forecasts_what_followed(monkeypatch):
+    from hardmax.reproduce import forecasting_stops
+    from hardmax.reproduce.report import Section
+
+    monkeypatch.setattr(forecasting_stops, "_LEARNED", 1000)
+    monkeypatch.setattr(forecasting_stops, "_AHEAD", 100)
+    section = Section("A stop")
+    forecasting_stops.show_forecast(section)
+    page = section.to_html()
+    assert page.count("data:image/png;base64,") == 2
+    (good,) = set(re.findall(r"of what followed for (\d+) steps", page))
+    assert 5 < int(good) <= 100
+    assert "TD-DMD" in page

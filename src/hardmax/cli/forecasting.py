@@ -23,7 +23,7 @@ from ..forecasting.forecaster import TimeDelayedTransformer
 from ..forecasting.model_files import load_forecaster
 from ..forecasting.series import Gaps
 from ..storage.atomic import require_writable
-from .forecast_words import sentences
+from .forecast_words import dated, sentences
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ def run(request: Request) -> None:
     series = read_series(request.file, time=request.time_column, columns=request.columns)
     if request.model is None:
         model = _fitted(request, series)
-        backtest = (
-            model.backtest(min(request.steps, max(2, len(series) // 8)), request.starts) if request.starts else None
-        )
+        varies = model.report_.numbers.get("kept") != "constant"
+        horizon = min(request.steps, max(2, len(series) // 8))
+        backtest = model.backtest(horizon, request.starts) if request.starts and varies else None
         ahead = model.forecast(request.steps)
     else:
         model, backtest = load_forecaster(request.model), None
@@ -135,7 +135,7 @@ def _write(request: Request, model: TimeDelayedTransformer, series: Series, ahea
         model.save(request.save)
         written.append(str(request.save))
     if request.output is not None:
-        columns = {series.time_name or "time": ahead.times}
+        columns = {series.time_name or "time": dated(series, ahead.times) if series.began else ahead.times}
         columns |= {name: ahead.values[:, k] for k, name in enumerate(series.names)}
         columns |= {f"{name} spread": ahead.spread[:, k] for k, name in enumerate(series.names)}
         write_text(request.output, pd.DataFrame(columns).to_csv(index=False))

@@ -29,6 +29,8 @@ class Series:
     """The largest one, in the units of ``times``, where it is known."""
     time_name: str = "time"
     """The column the times came from; empty where there was none and samples are numbered."""
+    began: str = ""
+    """The date of time zero, where the times came from dates; times are then in seconds."""
 
     def __post_init__(self) -> None:
         for array in (self.values, self.times):

@@ -50,7 +50,8 @@ def series_of(
             f"has {len(values)} samples of {values.shape[1]} channels",
             "one row is one moment; transpose the table if the axes are swapped",
         )
-    return Series(values, times, tuple(map(str, wanted)), os.fspath(path), time_name=str(time_name or ""))
+    began = "" if time_name is None else _first_date(table[time_name])
+    return Series(values, times, tuple(map(str, wanted)), os.fspath(path), time_name=str(time_name or ""), began=began)
 
 
 def _without_row_numbers(table: pd.DataFrame) -> pd.DataFrame:
@@ -107,6 +108,14 @@ def _dates(column: pd.Series) -> np.ndarray | None:
         return None
     since = (stamps - stamps.iloc[0]).dt.total_seconds()
     return np.asarray(since.to_numpy(dtype=np.float64))
+
+
+def _first_date(column: pd.Series) -> str:
+    import pandas as pd
+
+    if column.dtype.kind in "iufbm":
+        return ""
+    return str(pd.to_datetime(column.iloc[:1], format="ISO8601").iloc[0].isoformat())
 
 
 def _times(column: pd.Series, path: str | os.PathLike[str]) -> np.ndarray:

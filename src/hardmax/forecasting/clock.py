@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+_AMPLE = 8.0
+
 
 class Clock:
     """Seconds of this thread's processor time since the start; None means no limit."""
@@ -18,6 +20,12 @@ class Clock:
     def spent(self) -> float:
         """How much was used."""
         return time.thread_time() - self._started
+
+    def share_of(self, count: int, least: int) -> int:
+        """How many of ``count`` things to look at closely: all of them, fewer when there is little time."""
+        if self.seconds is None:
+            return count
+        return max(least, min(count, round(count * self.seconds / _AMPLE)))
 
     def within(self, share: float = 1.0) -> bool:
         """Whether less than this share of the budget was used."""

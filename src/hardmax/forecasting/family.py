@@ -111,9 +111,9 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         ticker.advance(note="networks")
         explained = _network_stage(search, plan, settings, middle_of(trajectories))
         ticker.advance(note="selection")
-        ranking = rank(search.candidates, folds, outputs, settings.seed)
+        ranking = rank(search.candidates, folds, outputs, settings.seed, clock.share_of(40, 8))
         ticker.advance(note="guard and refit")
-        refit = Refit(trajectories, outputs, settings.seed, ranking, folds[0])
+        refit = Refit(trajectories, outputs, settings.seed, folds[0])
         selection = select(ranking, refit.holds)
         predictor = refit.predictor(selection, search.best(kind_of(settings.ablation)))
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}

@@ -15,13 +15,14 @@ FARTHEST = 1e3
 
 @dataclass(frozen=True)
 class Predictor:
-    """The chosen members, the linear model they give way to outside the training range, and models beside them.
+    """The chosen members, the best linear model, what happens outside the training range, and models beside them.
 
     ``companions`` are other good models of the same data: their disagreement, times ``spread_factor``, is the spread.
     """
 
     outputs: int
     members: tuple[Member, ...]
+    linear: Member
     fade: Fade
     companions: tuple[Member, ...] = ()
     spread_factor: float = 1.0
@@ -32,17 +33,13 @@ class Predictor:
     def everyone(self) -> list[Member]:
         """All models kept."""
         attentive = [] if self.attentive is None else [self.attentive]
-        return [*self.members, self.fade.fallback, *self.companions, *attentive]
+        fallback = [] if self.fade.fallback is None else [self.fade.fallback]
+        return [*self.members, self.linear, *fallback, *self.companions, *attentive]
 
     @property
     def window(self) -> int:
         """How many samples a forecast starts from."""
         return window_of(self.everyone)
-
-    @property
-    def linear(self) -> Member:
-        """The TD-DMD model of the same data."""
-        return self.fade.fallback
 
     def roll(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
         """Forecasts ``(starts, steps, outputs)`` in normalised units."""

@@ -149,6 +149,7 @@ def _put_predictor(predictor: Predictor, arrays: _Arrays) -> dict[str, Any]:
         "members": [put(f"member{i}", m) for i, m in enumerate(predictor.members)],
         "companions": [put(f"companion{i}", m) for i, m in enumerate(predictor.companions)],
         "linear": put("linear", predictor.linear),
+        "fallback": None if predictor.fade.fallback is None else put("fallback", predictor.fade.fallback),
         "attentive": None if predictor.attentive is None else put("attentive", predictor.attentive),
     }
 
@@ -164,14 +165,16 @@ def _get_predictor(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> Predi
     middle = require(path, arrays, "fade.middle", (outputs,))
     half_range = require(path, arrays, "fade.half_range", (outputs,))
     begin, end = (float(value) for value in field(path, recipe, "fade", list))
-    fade = Fade(middle, half_range, get("linear", field(path, recipe, "linear", dict)), begin, end)
+    fallback = None if recipe.get("fallback") is None else get("fallback", recipe["fallback"])
+    fade = Fade(middle, half_range, fallback, begin, end)
+    linear = get("linear", field(path, recipe, "linear", dict))
     members = tuple(get(f"member{i}", words) for i, words in enumerate(field(path, recipe, "members", list)))
     if not members:
         raise FileError(path, "the recipe's 'members' are none", _DAMAGED)
     companions = tuple(get(f"companion{i}", w) for i, w in enumerate(field(path, recipe, "companions", list)))
     attentive = None if recipe.get("attentive") is None else get("attentive", recipe["attentive"])
     factor = float(field(path, recipe, "spread_factor", float))
-    return Predictor(outputs, members, fade, companions, factor, attentive)
+    return Predictor(outputs, members, linear, fade, companions, factor, attentive)
 
 
 def _put_features(name: str, features: FeatureMap, arrays: _Arrays) -> dict[str, Any]:

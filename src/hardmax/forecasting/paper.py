@@ -36,7 +36,6 @@ _BATCH = 256
 _RATE = 3e-3
 _DECAY = 1e-6
 _WIDTH, _HIDDEN = 16, 48
-_NEVER = 1e9
 
 
 def published_features(network: LagNetwork, part: dict[str, torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
@@ -72,9 +71,8 @@ def fit_paper(trajectories: Sequence[FloatArray], outputs: int, settings: Settin
     )
     member = Member(features, (readout * scale)[None])
     linear = least_squares_with_inputs(trajectories, window, outputs)
-    # The published model does not fade: the linear one is there to be read and compared.
-    fade = Fade(*bounds_of(trajectories, outputs), linear, _NEVER, 2 * _NEVER)
-    return Predictor(outputs, (member,), fade)
+    # The published model does not fade; the linear one is there to be read and compared.
+    return Predictor(outputs, (member,), linear, Fade(*bounds_of(trajectories, outputs)))
 
 
 def _adamw(

@@ -6,33 +6,33 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .delays import lags
+from .features import FeatureMap
 from .guard import STEPS, stays_bounded
 from .held_out import Fold
 from .inference import Predictor
 from .protocol import FloatArray
 from .rolling import Fade, Member, roll
 from .search import Candidate, Learner
-from .selection import Finalist, Ranking, Selection
+from .selection import Finalist, Selection
 
 _COMPANIONS = 4
 _PLACES = 12
+_MUCH_NOISE = 0.1
 
 
 class Refit:
     """Readouts of candidates learned from all data, each computed once."""
 
-    def __init__(
-        self, trajectories: Sequence[FloatArray], outputs: int, seed: int, ranking: Ranking, fold: Fold
-    ) -> None:
+    def __init__(self, trajectories: Sequence[FloatArray], outputs: int, seed: int, fold: Fold) -> None:
         self._learner = Learner(trajectories, outputs, seed)
         self._outputs = outputs
-        self._ranking = ranking
         self._fold = fold
         self._bounds = bounds_of(trajectories, outputs)
         self._members: dict[int, Member] = {}
         self._windows, self._future = _places(trajectories, outputs, fold)
         self._steps = int(np.clip(2 * max(len(z) for z in trajectories), 100, STEPS))
-        self._fade = Fade(*self._bounds, self._steady_linear())
+        self._fade = Fade(*self._bounds, self._leading_back(trajectories[0].shape[1]))
 
     def member(self, candidate: Candidate) -> Member:
         """The candidate with its readout from all data."""
@@ -45,36 +45,32 @@ class Refit:
     def holds(self, finalist: Finalist) -> bool:
         """Whether long rollouts stay bounded: as fitted on the first fold, and as refitted on all data."""
         fold = self._fold
-        if not self._bounded(finalist.members, fold.windows, fold.future, self._fade):
+        fade = self._fade_for(finalist)
+        if not stays_bounded(finalist.members, fold.windows, fade, steps=self._steps, future=fold.future):
             return False
         try:
             members = [self.member(source) for source in finalist.sources]
         except np.linalg.LinAlgError:
             return False
-        return self._bounded(members, self._windows, self._future, self._fade)
+        return stays_bounded(members, self._windows, fade, steps=self._steps, future=self._future)
 
-    def _bounded(
-        self, members: Sequence[Member], windows: FloatArray, future: FloatArray | None, fade: Fade | None
-    ) -> bool:
-        return stays_bounded(members, windows, *self._bounds, steps=self._steps, future=future, fade=fade)
+    def _fade_for(self, finalist: Finalist) -> Fade:
+        return Fade(*self._bounds) if finalist.is_linear else self._fade
 
-    def _steady_linear(self) -> Member:
-        """The best linear model that stays bounded, to fade to; the best one where none does."""
-        linear = [f for f in self._ranking.best if f.is_linear]
-        for finalist in linear:
-            member = self.member(finalist.sources[0])
-            if self._bounded([member], self._windows, self._future, None):
-                return member
-        return self.member(linear[0].sources[0])
+    def _leading_back(self, channels: int) -> Member:
+        """One linear step from the latest sample, learned with much noise: it leads back from far outside."""
+        features = FeatureMap(channels, lags(channels, 1))
+        solved = self._learner.readouts([features], _MUCH_NOISE, np.array([_MUCH_NOISE**2]))
+        return Member(features, solved[0])
 
     def predictor(self, selection: Selection, attentive: Candidate | None) -> Predictor:
-        """The choice, what it fades to, its companions, and a model with attention to read."""
+        """The choice, the best linear model, what the choice fades to, its companions, and attention to read."""
         members = tuple(self.member(source) for source in selection.chosen.sources)
-        fade = Fade(*self._bounds, members[0]) if selection.chosen.is_linear else self._fade
         return Predictor(
             self._outputs,
             members,
-            fade,
+            self.member(selection.linear.sources[0]),
+            self._fade_for(selection.chosen),
             tuple(self.member(source) for source in companions_of(selection)),
             spread_factor(selection, self._fold),
             None if attentive is None else self.member(attentive),

@@ -71,10 +71,12 @@ def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
             f"{found.folds[0].horizon} steps, against {found.linear_error:.3g} for the best TD-DMD."
         )
     sentences.append(_on_networks(model, found))
-    if choice.rejected:
+    if choice.rejected and choice.guarded:
         sentences.append(f"{choice.rejected} better-scored models were rejected: their long rollouts left the range.")
     if not choice.guarded:
-        sentences.append("No bounded model did as well; long forecasts may leave the training range.")
+        sentences.append(
+            "No model whose long rollouts keep to the training range did nearly as well; long forecasts may leave it."
+        )
     numbers = {
         "kept": kept,
         "label": choice.chosen.label,

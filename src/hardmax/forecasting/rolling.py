@@ -24,17 +24,19 @@ class Member:
 
 @dataclass(frozen=True)
 class Fade:
-    """Where the training data lay: outside, the nonlinear part gives way to the linear model.
+    """Where the training data lay, and what happens outside.
 
     The excess of a sample is how far it lies from the middle of the range, in half-ranges, at its worst channel. The
-    weight of the nonlinear part is one up to ``begin`` and zero from ``end`` on.
+    weight of the nonlinear part is one up to ``begin`` and zero from ``end`` on, where ``fallback``, a linear model
+    that leads back, has taken over; no forecast is fed back from beyond ``end``. Without a fallback (a linear model, or
+    the published recipe) nothing fades: the excess is only reported.
     """
 
     middle: FloatArray
     half_range: FloatArray
-    fallback: Member
-    begin: float = 1.25
-    end: float = 2.0
+    fallback: Member | None = None
+    begin: float = 1.15
+    end: float = 1.6
 
     def excess(self, samples: FloatArray) -> FloatArray:
         """How far out each sample lies; at most one within the training range."""
@@ -43,6 +45,11 @@ class Fade:
     def weight(self, samples: FloatArray) -> FloatArray:
         """The share of the nonlinear part for each sample."""
         return np.fmax(np.fmin((self.end - self.excess(samples)) / (self.end - self.begin), 1.0), 0.0)
+
+    @property
+    def reach(self) -> tuple[FloatArray, FloatArray]:
+        """The lowest and highest values that are fed back."""
+        return self.middle - self.end * self.half_range, self.middle + self.end * self.half_range
 
 
 def window_of(members: Sequence[Member]) -> int:
@@ -63,7 +70,9 @@ def roll(
 
     A channel beyond the outputs is an input; ``future[:, i]`` holds the inputs that belong to predicted sample ``i``.
     """
-    parts = list(members) + ([fade.fallback] if fade is not None else [])
+    fading = fade if fade is not None and fade.fallback is not None else None
+    parts = list(members) + ([fading.fallback] if fading is not None and fading.fallback is not None else [])
+    low, high = (-ceiling, ceiling) if fading is None else fading.reach
     needed = window_of(parts)
     copies, _, outputs = members[0].readouts.shape
     starts, _, channels = windows.shape
@@ -85,11 +94,11 @@ def roll(
             end = (needed + step) * channels
             latest = flat[:, end - channels : end - channels + outputs]
             mean = sum(increment(index, end) for index in range(len(members))) / len(members)
-            if fade is not None and (share := fade.weight(latest)).min() < 1.0:
+            if fading is not None and (share := fading.weight(latest)).min() < 1.0:
                 inside = np.where(share[:, None] > 0, share[:, None] * mean, 0.0)
                 mean = inside + (1.0 - share[:, None]) * increment(len(members), end)
             # fmin and fmax drop NaN in favour of the other argument.
-            flat[:, end : end + outputs] = np.fmax(np.fmin(latest + mean, ceiling), -ceiling)
+            flat[:, end : end + outputs] = np.fmax(np.fmin(latest + mean, high), low)
             for index, part in enumerate(parts):
                 state = states[index]
                 if part.features.reservoir is not None and state is not None:

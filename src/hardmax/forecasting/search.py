@@ -172,6 +172,7 @@ class Search:
     def settle(self, keep: int) -> list[Candidate]:
         """Score the best screened candidates of every family at full length, and forget the rest."""
         ranked = sorted(self.screened, key=lambda c: c.score)
+        keep = self.clock.share_of(keep, 8)
         families = {c.family for c in ranked}
         chosen = ranked[:keep]
         for family in sorted(families):

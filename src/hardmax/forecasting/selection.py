@@ -12,7 +12,7 @@ from .rolling import Member, roll
 from .search import Candidate, Learner, score_together
 
 _MEMBERS = (3, 6)
-_CLEARLY_BETTER = 0.3
+_CLEARLY_BETTER = 0.2
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,11 @@ def rank(
 
 
 def select(ranking: Ranking, holds: Callable[[Finalist], bool]) -> Selection:
-    """The first of the whole list that ``holds``: whose long rollouts stay bounded."""
+    """The first of the whole list that ``holds``: whose long rollouts keep to the range of the data.
+
+    Where that one is clearly worse (by 0.2 in score) than TD-DMD, or else than the best of all, these are kept and
+    marked as not guarded.
+    """
     linear = ranking.linear
     rejected = 0
     chosen: Finalist | None = None
@@ -136,10 +140,14 @@ def select(ranking: Ranking, holds: Callable[[Finalist], bool]) -> Selection:
             chosen = finalist
             break
         rejected += 1
-    guarded = chosen is not None
+    guarded = True
+    best = ranking.best[0]
     if chosen is None or linear.score < chosen.score - _CLEARLY_BETTER:
         # Growing or drifting records leave their range by right; what TD-DMD foretells of them is then kept.
-        chosen, guarded = linear, chosen is linear
+        chosen, guarded = linear, False
+    elif best.score < chosen.score - _CLEARLY_BETTER:
+        # Safety would cost too much: fading leads this one back whenever it leaves the range.
+        chosen, guarded = best, False
     return Selection(chosen, linear, ranking.best, guarded, rejected)
 
 

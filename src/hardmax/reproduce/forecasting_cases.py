@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -89,6 +89,19 @@ def spiral_case(*, quick: bool = False) -> ForecastCase:
     tests = [pod.reduce(made[a]) for a in NEW_AMPLITUDES]
     names = tuple(f"POD mode {k + 1}" for k in range(SPIRAL_MODES))
     return _from_several("spiral, new amplitudes", list(training), tests, context, dt, names, True)
+
+
+def spiral_cycle_case(*, quick: bool = False) -> ForecastCase:
+    """A spiral that has found its size and only turns: nearly linear once reduced by POD."""
+    learned, ahead, context, dt = 300 if quick else 500, 100 if quick else 150, 60, 0.1
+    settled = 100
+    fields = spiral(settled + learned + context + ahead + 20, dt, grid=32)[settled:]
+    pod, _ = fit_pod([fields[:learned]], SPIRAL_MODES)
+    values = pod.reduce(fields)
+    starts = np.linspace(learned + context, len(values) - ahead, 5).astype(int)
+    names = tuple(f"POD mode {k + 1}" for k in range(SPIRAL_MODES))
+    case = _from_one("spiral, its cycle", values, values, learned, starts, context, ahead, dt, names, None)
+    return replace(case, scale=np.full_like(case.scale, np.sqrt((case.scale**2).mean())))
 
 
 def _from_one(

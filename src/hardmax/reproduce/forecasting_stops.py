@@ -9,16 +9,16 @@ from ..figures import draw_backtest, draw_forecast, figure_bytes
 from ..forecasting.forecaster import TimeDelayedTransformer
 from .report import Section
 
-_LEARNED, _AHEAD = 1500, 200
+_LEARNED, _AHEAD = 2500, 300
 
 
 def show_forecast(section: Section) -> None:
     """Fit, look back, look ahead."""
-    series = lorenz63(_LEARNED + _AHEAD, 0.03)
+    series = lorenz63(_LEARNED + _AHEAD)
     seen, later = series.values[:_LEARNED, :1], series.values[_LEARNED:, :1]
-    model = TimeDelayedTransformer(seconds=1.5, random_state=0, progress=False).fit(seen, dt=series.dt)
+    model = TimeDelayedTransformer(seconds=2.0, random_state=0, progress=False).fit(seen, dt=series.dt)
     ahead = model.forecast(_AHEAD)
-    record = model.backtest(150, starts=10)
+    record = model.backtest(200, starts=10)
     apart = np.abs(ahead.values - later)[:, 0] / seen.std() > 0.4
     good = int(apart.argmax()) if apart.any() else _AHEAD
     section.text(
@@ -32,7 +32,7 @@ def show_forecast(section: Section) -> None:
         figure_bytes(draw_backtest(record), dpi=130),
         "Forecasts of the last quarter by a model that has not seen it, beside the simplest rivals.",
     ).code(
-        "model = hm.TimeDelayedTransformer().fit(series, dt=0.03)\n"
+        "model = hm.TimeDelayedTransformer().fit(series, dt=0.02)\n"
         "ahead = model.forecast(200)          # values, spread, times, outcome\n"
         "print(model.backtest().text())\n\nhardmax forecast data.csv --steps 200 --figure out.png"
     )

@@ -15,7 +15,7 @@ UNIFORM, IN_PLACE = "TD-TF, uniform attention", "TD-TF, MLP in place of attentio
 DMD, NGRC, ESN = "TD-DMD", "NG-RC", "ESN (reservoirpy)"
 PERSISTENCE = "persistence"
 
-AFTER_SEARCH = 1.2
+AFTER_SEARCH = 1.5
 """Our search ends with a selection and a refit beyond its budget; rivals get that time for searching."""
 
 MODELS: dict[str, Callable[[float, int], AbstractForecaster]] = {
