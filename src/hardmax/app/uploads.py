@@ -223,7 +223,7 @@ class FilePicker(ReactiveHTML):  # type: ignore[misc]
           file.value = "";
         };
         reader.readAsDataURL(chosen);
-        """
+        """,
     }
 
     def on_file(
