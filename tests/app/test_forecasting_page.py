@@ -149,6 +149,19 @@ def test_a_table_of_ones_own(tmp_path):
     opened.close()
 
 
+def test_dates_come_back_as_dates():
+    opened = Visit(ForecastingPage(), _SMALL)
+    rows = "\n".join(f"2024-02-{1 + k // 24:02d} {k % 24:02d}:00,{np.sin(0.4 * k):.6f}" for k in range(96))
+    opened.page._take(Upload("hours.csv", f"date,level\n{rows}\n".encode()))
+    assert opened.page._fan.plot.xaxis[0].axis_label.text == "seconds since 2024-02-01T00:00:00"
+    opened.page._begin()
+    opened.settle()
+    table = forecast_table(opened.page._fit).decode().splitlines()
+    assert table[0] == "date,level,level spread"
+    assert table[1].startswith("2024-02-05T00:00:00,")
+    opened.close()
+
+
 def test_gaps_are_refused_and_then_filled(tmp_path):
     opened = Visit(ForecastingPage(), _SMALL)
     values = [f"{np.sin(0.2 * k):.6f}" for k in range(120)]

@@ -162,14 +162,16 @@ def code_of(data: Data, seconds: float, steps: int) -> str:
 
 def forecast_table(fit: Fit) -> bytes:
     """The forecast as CSV: time, then every channel with its spread."""
-    names = [for_a_sheet(name) for name in fit.data.series.names]
+    series, ahead = fit.data.series, fit.forecast
+    names = [for_a_sheet(name) for name in series.names]
+    times = series.dates(ahead.times).tolist() if series.began else [repr(float(time)) for time in ahead.times]
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["time", *(part for name in names for part in (name, f"{name} spread"))])
-    for time, values, spread in zip(fit.forecast.times, fit.forecast.values, fit.forecast.spread, strict=True):
-        writer.writerow(
-            [repr(float(time)), *(repr(float(x)) for pair in zip(values, spread, strict=True) for x in pair)]
-        )
+    writer.writerow(
+        [for_a_sheet(series.time_name or "time"), *(part for name in names for part in (name, f"{name} spread"))]
+    )
+    for time, values, spread in zip(times, ahead.values, ahead.spread, strict=True):
+        writer.writerow([time, *(repr(float(x)) for pair in zip(values, spread, strict=True) for x in pair)])
     return table.getvalue().encode()
 
 

@@ -68,7 +68,8 @@ class Fan:
         self._now.update(location=float(times[-1]), visible=forecast is not None)
         # Names are not formulas, whatever they hold.
         self.plot.yaxis.axis_label = PlainText(text=data.series.names[channel])
-        self.plot.xaxis.axis_label = PlainText(text=data.series.time_name or "sample")
+        name = f"seconds since {data.series.began}" if data.series.began else data.series.time_name or "sample"
+        self.plot.xaxis.axis_label = PlainText(text=name)
 
 
 class PhasePortrait:
