@@ -169,7 +169,8 @@ class NetworksPage(Page):
         body = split([self._data_card(), self._network_card()], self._board_card(), *self._results)
         self._read()
         if self._problem is not None:
-            self._compile()
+            # Later: a job that ends while the page is still being built has no page.
+            session.later(session.guarded(self._compile))
         return body
 
     def _data_card(self) -> Any:
