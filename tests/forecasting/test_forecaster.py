@@ -286,3 +286,10 @@ def test_a_thousand_random_fits_end_in_an_answer_or_a_clear_error() -> None:
 
 def test_the_public_door_leads_here() -> None:
     assert hm.TimeDelayedTransformer is TimeDelayedTransformer
+
+
+@pytest.mark.parametrize("delays", [0, 1, 2])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_no_model_looks_further_back_than_it_may(delays: int, channels: int) -> None:
+    z = np.random.default_rng(delays).standard_normal((60, channels)).cumsum(axis=0)
+    assert _fit(z, delays=delays, seconds=None).window <= delays + 1

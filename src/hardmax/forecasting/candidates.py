@@ -61,7 +61,7 @@ def truncated_groups(channels: int, longest: int, embeddings: Embeddings) -> Ite
     """TD-DMD on a few principal coordinates of long windows: noise is averaged out before it is fed back."""
     for length in sorted({max(2, longest // 4), max(2, longest // 2), longest}):
         ranks = [rank for rank in _RANKS if rank < length * channels]
-        if not ranks or length * channels > 1500:
+        if not ranks or length > longest or length * channels > 1500:
             continue
         # The latest sample itself is a feature too, so that its noise can be taken off again.
         latest = lags(channels, 1)
