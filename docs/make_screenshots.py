@@ -56,7 +56,7 @@ def _take(page: Page, path: Path) -> None:
     page.wait_for_timeout(1_500)
     with Image.open(io.BytesIO(page.screenshot())) as picture:
         # A small palette keeps the file small.
-        small = picture.convert("RGB").quantize(192, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        small = picture.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
         buffer = io.BytesIO()
         small.save(buffer, format="PNG", optimize=True)
     write_bytes(path, buffer.getvalue())

@@ -45,7 +45,7 @@ def test_the_sphere_in_the_dark_and_a_run_that_is_cancelled(
     expect(page.locator(".js-plotly-plot")).to_be_visible()
     page.wait_for_timeout(1000)
     shoot(page, "meanfield-sphere-dark")
-    page.goto(f"{explorer}/meanfield?d=3&n=2000&time=40")
+    page.goto(f"{explorer}/meanfield?n=2000&time=40&beta=500")
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator(".bar")).to_be_hidden()
 

@@ -62,8 +62,28 @@ def test_long_work_on_one_page_does_not_stop_another(page: Any, visitor: Any, ex
     expect(other.get_by_text("At infinite depth")).to_be_visible()
     expect(page.get_by_role("button", name="Cancel")).to_be_visible()  # the work still went on
     other.close()
-    page.get_by_role("button", name="Cancel").click()
-    expect(page.locator(".bar")).to_be_hidden()
+
+
+def test_a_style_sheet_from_the_network_is_taken_from_here(page: Any, explorer: str) -> None:
+    page.goto(explorer)
+    add = """() => {
+      const link = document.createElement("link");
+      link.rel = "stylesheet";
+      link.setAttribute("href", "https://cdn.holoviz.org/panel/1.0/dist/css/loading.css");
+      document.head.append(link);
+      return link.href;
+    }"""
+    assert page.evaluate(add) == f"{explorer}/static/extensions/panel/css/loading.css"
+
+
+def test_the_page_itself_forbids_requests_to_elsewhere(visitor: Any, explorer: str) -> None:
+    page = visitor.new_page()  # not watched: the refusal is an error on its console
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(explorer)
+    page.evaluate("fetch('https://example.org/').catch(() => null)")
+    page.close()
+    assert any("violates the following Content Security Policy" in words for words in said)
 
 
 def test_views_are_saved(page: Any, explorer: str) -> None:

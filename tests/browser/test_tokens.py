@@ -100,7 +100,7 @@ def test_a_hundred_thousand_tokens_and_the_dark(page: Any, explorer: str, shoot:
     expect(page.get_by_text("of 100,000 tokens are drawn")).to_be_visible()
     shoot(page, "tokens-many-dark")
     page.get_by_role("button", name="softmax").click()
-    expect(page.get_by_role("alert")).to_contain_text("must be at most 2,000 for softmax")
+    expect(page.locator(".message")).to_contain_text("must be at most 2,000 for softmax")
 
 
 def test_everything_can_be_reached_by_the_keyboard(page: Any, explorer: str) -> None:

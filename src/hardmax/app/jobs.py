@@ -19,7 +19,7 @@ T = TypeVar("T")
 Schedule = Callable[[Callable[[], None]], None]
 """Runs a function soon on the session's event loop; may be called from any thread."""
 
-_WORKERS = 2
+_WORKERS = 4
 _MOST_WAITING = 12
 _SECONDS_BETWEEN_REPORTS = 0.1
 _log = logging.getLogger(__name__)

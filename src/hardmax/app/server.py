@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import panel as pn
+from panel.io.resources import LOCAL_DIST
 
 from ..errors import InputError
 from .help import Help
@@ -20,7 +21,8 @@ from .shell import dress, frame, query_of
 LOCAL = ("localhost", "127.0.0.1", "::1")
 MOST_MESSAGE_BYTES = 20 * 2**20
 """The largest message that a browser may send: an upload of the largest size, in base64, and some room."""
-_UNUSED_MILLISECONDS = 15_000
+_UNUSED_MILLISECONDS = 4_000
+"""How long after the last word of its browser a visit ends, and its work with it."""
 
 
 def _entries(pages: Sequence[type[Page]], here: str) -> list[dict[str, object]]:
@@ -28,6 +30,9 @@ def _entries(pages: Sequence[type[Page]], here: str) -> list[dict[str, object]]:
 
 
 def _visit(workshop: Workshop) -> Session:
+    # Panel looks for its style sheets on this server only once a page was sent; a job may be faster, and must not be
+    # answered from a network.
+    pn.state.curdoc.template_variables["dist_url"] = LOCAL_DIST
     session = Session(workshop, pn.state.curdoc)
     pn.state.on_session_destroyed(lambda _: session.close())
     return session

@@ -23,9 +23,11 @@ _LONGEST_VALUE = 7_000
 
 # The light is the visitor's: remembered by the browser, never sent anywhere but to this server, which draws in it.
 _SWITCH_LIGHT = """
-const dark = cb_obj.active;
-document.documentElement.dataset.theme = dark ? "dark" : "light";
-try { localStorage.setItem("hardmax-theme", dark ? "dark" : "light"); } catch (e) {}
+const theme = cb_obj.active ? "dark" : "light";
+if (document.documentElement.dataset.theme !== theme) {  // pressed, not only told by page.html
+  document.documentElement.dataset.theme = theme;
+  try { localStorage.setItem("hardmax-theme", theme); } catch (e) {}
+}
 """
 _REPLACE_ADDRESS = 'window.history.replaceState(null, "", window.location.pathname + cb_obj.text);'
 _COPY_ADDRESS = """
