@@ -71,7 +71,7 @@ class MeanFieldPage(Page):
         self._words = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
         self._table = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
         self._arrange()
-        self._run()
+        session.when_ready(session.guarded(self._run))
         return split(
             [
                 controls(self._d, self._n, self._tilt, self._beta, self._time, title="Tokens and temperature"),

@@ -83,7 +83,8 @@ class TokensPage(Page):
         self._table = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
         self._plane.fit(self._state.tokens)
         self._write_widgets()
-        self._update()
+        self._put(self._pane)
+        session.when_ready(session.guarded(self._update))
         play = pn.Row(
             self._player, self._to_limit, css_classes=["tools"], sizing_mode="stretch_width", margin=(6, 0, 0, 0)
         )
