@@ -11,10 +11,10 @@ from typer.core import TyperGroup
 
 from .._version import __version__
 from ..errors import HardmaxError
-from . import data, demo, doctor, forecast, interpolate, meanfield, reproduce, sentiment, simulate, sweep
+from . import data, demo, doctor, explore, forecast, interpolate, meanfield, reproduce, sentiment, simulate, sweep
 
 # A new command is a module with a function `register(app)` and one entry here.
-_COMMANDS = (demo, simulate, sentiment, interpolate, forecast, meanfield, sweep, reproduce, data, doctor)
+_COMMANDS = (demo, simulate, sentiment, interpolate, forecast, meanfield, sweep, explore, reproduce, data, doctor)
 
 _BAD_INPUT, _INTERRUPTED, _PIPE_CLOSED = 2, 130, 141
 

@@ -102,11 +102,5 @@ def _ends(series: Series, ahead: Forecast) -> Iterator[str]:
     parts = [
         f"{name} {ahead.values[last, k]:.4g} ± {ahead.spread[last, k]:.2g}" for k, name in enumerate(series.names[:4])
     ]
-    when = f"On {dated(series, ahead.times)[last]}" if series.began else f"At time {ahead.times[last]:.6g}"
+    when = f"On {series.dates(ahead.times)[last]}" if series.began else f"At time {ahead.times[last]:.6g}"
     yield f"{when}: {'; '.join(parts)}{'; …' if series.channels > 4 else ''}."
-
-
-def dated(series: Series, times: np.ndarray) -> np.ndarray:
-    """Times in seconds as dates, for a series whose time column held dates."""
-    ahead = np.round(np.asarray(times) * 1e3).astype("timedelta64[ms]")
-    return np.datetime_as_string(np.datetime64(series.began, "ms") + ahead, unit="s")

@@ -23,7 +23,7 @@ from ..forecasting.forecaster import TimeDelayedTransformer
 from ..forecasting.model_files import load_forecaster
 from ..forecasting.series import Gaps
 from ..storage.atomic import require_writable
-from .forecast_words import dated, sentences
+from .forecast_words import sentences
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _write(request: Request, model: TimeDelayedTransformer, series: Series, ahea
         model.save(request.save)
         written.append(str(request.save))
     if request.output is not None:
-        columns = {series.time_name or "time": dated(series, ahead.times) if series.began else ahead.times}
+        columns = {series.time_name or "time": series.dates(ahead.times) if series.began else ahead.times}
         columns |= {name: ahead.values[:, k] for k, name in enumerate(series.names)}
         columns |= {f"{name} spread": ahead.spread[:, k] for k, name in enumerate(series.names)}
         write_text(request.output, pd.DataFrame(columns).to_csv(index=False))

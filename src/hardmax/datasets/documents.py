@@ -12,8 +12,8 @@ import pandas as pd
 
 from ..errors import FileError, MissingExtraError
 
-_TEXT_NAMES = ("text", "review", "document", "sentence", "content")
-_LABEL_NAMES = ("label", "sentiment", "class", "target", "category")
+TEXT_NAMES = ("text", "review", "document", "sentence", "content")
+LABEL_NAMES = ("label", "sentiment", "class", "target", "category")
 _PACKED = (".gz", ".xz", ".bz2", ".zip")
 READABLE = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
 
@@ -56,8 +56,8 @@ def read_documents(
         if isinstance(error, FileError):
             raise
         raise FileError(path, f"cannot be read as {kind} ({error})", "check the file") from error
-    texts = _column(path, table, text, _TEXT_NAMES, "text")
-    labels = _column(path, table, label, _LABEL_NAMES, "label") if labelled else None
+    texts = _column(path, table, text, TEXT_NAMES, "text")
+    labels = _column(path, table, label, LABEL_NAMES, "label") if labelled else None
     for name, column in (("text", texts), ("label", labels)):
         if column is not None and column.isna().any():
             row = int(np.flatnonzero(column.isna())[0]) + 1

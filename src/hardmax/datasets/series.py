@@ -54,6 +54,16 @@ class Series:
         names = tuple(self.names[k] for k in columns)
         return replace(self, values=self.values[:, list(columns)].copy(), names=names)
 
+    def dates(self, times: np.ndarray) -> np.ndarray:
+        """Times in seconds as dates, for a series whose time column held dates.
+
+        >>> day = Series(np.zeros((2, 1)), np.array([0.0, 60.0]), ("x",), "made up", began="2024-02-28T23:59:00")
+        >>> day.dates(np.array([60.0])).tolist()
+        ['2024-02-29T00:00:00']
+        """
+        ahead = np.round(np.asarray(times) * 1e3).astype("timedelta64[ms]")
+        return np.asarray(np.datetime_as_string(np.datetime64(self.began, "ms") + ahead, unit="s"))
+
     def every(self, stride: int) -> Series:
         """Every ``stride``-th sample: the same system, sampled more coarsely."""
         return replace(self, values=self.values[::stride].copy(), times=self.times[::stride].copy())

@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..inputs import as_count, as_positive, as_tokens, as_weights
 from ..outcomes import Ending, Outcome
 from ..polytopes import Polytope
-from ..progress import Ticker
+from ..progress import Progress, Ticker
 from ..shapes import Array, ArrayLike
 from .assumptions import Assumptions
 from .leadership import Leadership, Ties
@@ -123,7 +123,7 @@ def equilibrium(
     max_layers: int = 10_000,
     seconds: float | None = None,
     processes: Processes | None = None,
-    progress: bool | None = None,
+    progress: Progress = None,
 ) -> Equilibrium:
     """The limit of infinite depth under a hardmax layer, exactly.
 
@@ -141,7 +141,8 @@ def equilibrium(
         The processes that share the work, see :func:`hardmax.processes`; ``tokens`` and ``weights`` are then those of
         this process (``processes.share(tokens)``), and every process is given the whole result.
     progress
-        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal; or a function
+        that is told ``(stage, done, total)`` instead.
 
     >>> limit = equilibrium([[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], HardmaxLayer(alpha=0.5))
     >>> limit.leaders, limit.follows, limit.positions[1]

@@ -15,7 +15,7 @@ from ..distributed import ALONE, Processes
 from ..errors import InputError
 from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights
 from ..outcomes import Ending, Outcome
-from ..progress import Ticker
+from ..progress import Progress, Ticker
 from ..shapes import Array, ArrayLike, PerToken, Tokens
 from .flows import AbstractFlow, FlowStep, discretised
 from .integrators import AbstractIntegrator
@@ -38,7 +38,7 @@ def simulate(
     weights: ArrayLike | None = None,
     seconds: float | None = None,
     processes: Processes | None = None,
-    progress: bool | None = None,
+    progress: Progress = None,
 ) -> Trajectory:
     """Run tokens through ``depth`` layers, or along a flow for a ``time``.
 
@@ -70,7 +70,8 @@ def simulate(
         this process (``processes.share(tokens)``), and every process is given the whole run. A rule that writes to
         disk does so in the first process.
     progress
-        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal; or a function
+        that is told ``(stage, done, total)`` instead.
 
     >>> import numpy as np
     >>> run = simulate(np.array([[1.0, 0.0], [0.5, 0.1], [-1.0, 0.2]]), HardmaxLayer(alpha=1.0), depth=2)
@@ -154,7 +155,7 @@ class _Run:
         keeper: KeepRule,
         rules: tuple[StopRule, ...],
         seconds: float | None,
-        progress: bool | None,
+        progress: Progress,
         ranks: Processes,
     ) -> None:
         self._depth, self._keeper, self._rules, self._seconds = depth, keeper, rules, seconds

@@ -41,14 +41,15 @@ def draw_construction(network: ExactTransformer, figure: Figure | SubFigure | No
         axes = figure.subplots(1, 5)
         for k, (ax, moment) in enumerate(zip(axes, five_moments(network, way), strict=True)):
             shows_targets = k == 4
-            _paint(ax, moment.positions, way.owner, _targets(network) if shows_targets else None)
-            _limit(ax, *_window(moment.positions, _targets(network)[0] if shows_targets else None))
+            _paint(ax, moment.positions, way.owner, targets_of(network) if shows_targets else None)
+            _limit(ax, *window_around(moment.positions, targets_of(network)[0] if shows_targets else None))
             ax.set_title(moment.title, fontsize=10)
             ax.set_xlabel("before the first block" if moment.block == 0 else f"after block {moment.block}")
     return figure
 
 
-def _targets(network: ExactTransformer) -> tuple[np.ndarray, np.ndarray]:
+def targets_of(network: ExactTransformer) -> tuple[np.ndarray, np.ndarray]:
+    """All output points, the sequences one after the other, and the sequence of each."""
     points = np.concatenate([to_floats(y, network.dimension) for y in network.data.outputs])
     return points, np.repeat(np.arange(len(network.data)), [len(y) for y in network.data.outputs])
 
@@ -88,7 +89,7 @@ def _paint(
     return marks
 
 
-def _window(positions: np.ndarray, more: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def window_around(positions: np.ndarray, more: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper corner of what is to be seen, with air around it."""
     points = positions[:, :2] if more is None else np.concatenate([positions[:, :2], more[:, :2]])
     low, high = points.min(axis=0), points.max(axis=0)
@@ -147,8 +148,8 @@ def _stops(network: ExactTransformer) -> list[Moment]:
 
 def _frames(network: ExactTransformer, stops: list[Moment], steps: int, ticker: Ticker) -> Iterator[np.ndarray]:
     owner = journey(network).owner
-    targets = _targets(network)
-    windows = [_window(stop.positions, targets[0]) for stop in stops]
+    targets = targets_of(network)
+    windows = [window_around(stop.positions, targets[0]) for stop in stops]
     with styled():
         figure = new_figure(5.2, 4.6)
         figure.set_dpi(100)

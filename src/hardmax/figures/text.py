@@ -1,8 +1,4 @@
-"""Pictures of words: one document's words moving to their leaders, the map of all words, and who leads how often.
-
-The horizontal axis is always the direction that the decoder reads, so the boundary between the classes is a vertical
-line; the vertical axis is the direction across it in which the words differ most.
-"""
+"""Pictures of words: one document's words moving to their leaders, the map of all words, and who leads how often."""
 
 from __future__ import annotations
 
@@ -15,52 +11,22 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.ticker import MaxNLocator
 
-from ..errors import InputError
 from ..text.explanation import Explanation
 from ..text.survey import Survey
 from ._style import INK, LINE, NOBODY, PALETTE, SOFT, axes_or_new, colour_of, colours_of, styled
 from ._view import dress
+from .word_plane import word_map, words_in_plane
 
 BOUNDARY, LEADERS, TRAILS, MEAN, BARS = "boundary", "leaders", "trails", "mean", "bars"
 """Names (gid) by which the artists can be found again."""
 _FOLLOWERS_NAMED = 12
-_GOLDEN = (np.sqrt(5) - 1) / 2
 _MOST_DOTS = 20_000
-
-
-def _plane(points: np.ndarray, reading: np.ndarray) -> np.ndarray:
-    """Two orthonormal directions as columns: what the decoder reads, and the main one across it."""
-    size = np.linalg.norm(reading)
-    along = reading / size if size > 0 else np.eye(len(reading))[0]
-    if len(reading) == 1:
-        return np.array([[1.0, 0.0]])
-    across = points - np.outer(points @ along, along)
-    second = np.linalg.svd(across, full_matrices=True)[2][0]
-    second -= (second @ along) * along
-    if np.linalg.norm(second) < 1e-6:  # all words on one line: any direction across will do
-        second = np.linalg.svd(along[None])[2][-1]
-    return np.column_stack([along, second / np.linalg.norm(second)])
-
-
-def _spread(placed: np.ndarray, dimension: int) -> np.ndarray:
-    """On a line the height means nothing and only tells words apart."""
-    if dimension == 1:
-        placed = placed.copy()
-        placed[..., 1] = ((np.arange(placed.shape[-2]) * _GOLDEN) % 1.0) - 0.5
-    return placed
 
 
 def draw_explanation(explanation: Explanation, ax: Axes | None = None) -> Axes:
     """A document's words on their way to their leaders (stars), with the boundary and the mean that is classified."""
-    if not explanation.known:
-        raise InputError("explanation", "a text without a known word", "must hold words", "explain another text")
-    out, d = explanation.output, explanation.path.shape[2]
-    reading = explanation.decoder[out]
-    basis = _plane(explanation.path[0], reading)
-    path = _spread(explanation.path @ basis, d)
-    leaders = {leader.word: rank for rank, leader in enumerate(explanation.leaders)}
-    heads = explanation.follows
-    ranks = np.array([leaders[explanation.words[head]] for head in heads])
+    placed = words_in_plane(explanation)
+    path, ranks, follower = placed.path, placed.ranks, ~placed.leads
     with styled():
         ax = axes_or_new(ax, 6.8, 4.6)
         dress(ax)
@@ -69,17 +35,13 @@ def draw_explanation(explanation: Explanation, ax: Axes | None = None) -> Axes:
             LineCollection(list(path.transpose(1, 0, 2)), colors=colours, linewidths=0.7, alpha=0.35, gid=TRAILS)
         )
         sizes = 10 + 160 * explanation.shares / explanation.shares.max()
-        follower = heads != np.arange(len(heads))
         _dots(ax, path[0][follower], s=sizes[follower], c=colours[follower], alpha=0.8, linewidths=0, zorder=3)
         own = np.flatnonzero(~follower)
         _dots(
             ax, path[0][own], s=240, marker="*", c=colours[own], edgecolors=INK, linewidths=0.8, zorder=5, gid=LEADERS
         )
-        mean = (explanation.shares[:, None] * path[-1]).sum(axis=0)
-        if d == 1:
-            mean[1] = 0.0
-        _dots(ax, mean[None], s=70, marker="D", c="white", edgecolors=INK, linewidths=1.4, zorder=6, gid=MEAN)
-        _boundary(ax, explanation, float(np.linalg.norm(reading)))
+        _dots(ax, placed.mean[-1:], s=70, marker="D", c="white", edgecolors=INK, linewidths=1.4, zorder=6, gid=MEAN)
+        _boundary(ax, placed.boundary, explanation.classes)
         ax.autoscale_view()
         ax.margins(0.12)
         heavy = [k for k in np.argsort(-explanation.shares, kind="stable") if follower[k]][:_FOLLOWERS_NAMED]
@@ -91,8 +53,9 @@ def draw_explanation(explanation: Explanation, ax: Axes | None = None) -> Axes:
             bold=len(own),
             colours=[colour_of(int(ranks[k])) for k in named],
         )
-        ax.set_title(explanation.sentence() if len(explanation.sentence()) < 70 else f"{explanation.prediction}")
-        _name_axes(ax, d, explanation.classes, out)
+        title = explanation.sentence() if len(explanation.sentence()) < 70 else f"{explanation.prediction}"
+        ax.set_title(title, parse_math=False)  # names of classes are not formulas, whatever they hold
+        _name_axes(ax, explanation.path.shape[2], explanation.classes, explanation.output)
         _note(ax, "star: leader  ·  dot: where a word starts, larger with its share  ·  diamond: the mean that is read")
     return ax
 
@@ -101,12 +64,10 @@ def _dots(ax: Axes, points: np.ndarray, **style: Any) -> None:
     ax.scatter(points[:, 0], points[:, 1], **style)
 
 
-def _boundary(ax: Axes, explanation: Explanation, size: float) -> None:
-    if size == 0 or len(explanation.classes) > 2:
-        return  # among several classes the boundary depends on two logits at once
-    place = -float(explanation.bias[0]) / size
-    ax.axvline(place, color=INK, lw=1.1, ls=(0, (5, 3)), gid=BOUNDARY, zorder=1)
-    _sides(ax, place, explanation.classes)
+def _boundary(ax: Axes, place: float | None, classes: np.ndarray) -> None:
+    if place is not None:
+        ax.axvline(place, color=INK, lw=1.1, ls=(0, (5, 3)), gid=BOUNDARY, zorder=1)
+        _sides(ax, place, classes)
 
 
 def _sides(ax: Axes, place: float, classes: np.ndarray) -> None:
@@ -121,21 +82,14 @@ def _sides(ax: Axes, place: float, classes: np.ndarray) -> None:
             va="top",
             color=SOFT,
             fontsize=9,
+            parse_math=False,
         )
 
 
 def draw_word_map(survey: Survey, ax: Axes | None = None, *, top: int = 30) -> Axes:
     """Where all words start, the boundary of the decoder, and the words that lead most documents by name."""
-    d = survey.positions.shape[1]
-    reading = survey.decoder[0]
-    seen = np.flatnonzero(survey.present > 0)
-    if len(seen) == 0:
-        raise InputError("survey", "no known words", "must hold words", "survey other documents")
-    basis = _plane(survey.positions[seen], reading)
-    placed = _spread(survey.positions @ basis, d)
-    total = survey.leading.sum(axis=0)
-    leaders = np.argsort(-total, kind="stable")[:top]
-    leaders = leaders[total[leaders] > 0]
+    found = word_map(survey, top=top)
+    placed, seen, leaders, total = found.positions, found.seen, found.leaders, found.leads
     with styled():
         ax = axes_or_new(ax, 7.2, 5.2)
         dress(ax)
@@ -143,7 +97,7 @@ def draw_word_map(survey: Survey, ax: Axes | None = None, *, top: int = 30) -> A
         _dots(ax, placed[dots], s=3, c=NOBODY, alpha=0.35, linewidths=0, rasterized=True)
         if len(survey.classes) == 2:
             colour: list[Any] = [
-                PALETTE[0] if value > 0 else PALETTE[4] for value in survey.positions[leaders] @ reading
+                PALETTE[0] if value > 0 else PALETTE[4] for value in survey.positions[leaders] @ survey.decoder[0]
             ]
         else:
             colour = [colour_of(int(k)) for k in survey.leading[:, leaders].argmax(axis=0)]
@@ -158,15 +112,11 @@ def draw_word_map(survey: Survey, ax: Axes | None = None, *, top: int = 30) -> A
             zorder=4,
             gid=LEADERS,
         )
-        size = float(np.linalg.norm(reading))
-        if len(survey.classes) == 2 and size > 0:
-            place = -float(survey.bias[0]) / size
-            ax.axvline(place, color=INK, lw=1.1, ls=(0, (5, 3)), gid=BOUNDARY, zorder=1)
-            _sides(ax, place, survey.classes)
+        _boundary(ax, found.boundary, survey.classes)
         ax.margins(0.1)
         _label(ax, placed[leaders], [survey.words[k] for k in leaders], bold=0, colours=colour)
         ax.set_title(f"{len(seen):,} words, and the {len(leaders)} that lead most documents")
-        _name_axes(ax, d, survey.classes, 0)
+        _name_axes(ax, survey.positions.shape[1], survey.classes, 0)
     return ax
 
 
@@ -257,6 +207,7 @@ def _label(
                     fontweight="bold" if k < bold else "normal",
                     color=INK if k < bold else _dark(colours[k]),
                     zorder=7,
+                    parse_math=False,
                 )
                 break
 
@@ -267,7 +218,8 @@ def _dark(colour: Any) -> tuple[float, float, float]:
 
 
 def _name_axes(ax: Axes, d: int, classes: np.ndarray, shown: int) -> None:
-    ax.set_xlabel("along the decoder" if len(classes) == 2 else f"along the decoder of {classes[shown]}")
+    along = "along the decoder" if len(classes) == 2 else f"along the decoder of {classes[shown]}"
+    ax.set_xlabel(along, parse_math=False)
     if d == 1:
         ax.set_yticks([])
         ax.set_ylabel("")

@@ -24,7 +24,8 @@ from ._style import INK, SOFT, colours_of, new_figure, styled
 from ._view import dress
 from .animate import FORMATS, _eased, _lay_out, _pixels, _require_ffmpeg, _write_gif, _write_mp4
 from .save import require_suffix
-from .text import LEADERS, MEAN, _boundary, _label, _name_axes, _plane, _spread
+from .text import LEADERS, MEAN, _boundary, _label, _name_axes
+from .word_plane import words_in_plane
 
 WORDS = "words"
 """Name (gid) by which the dots of the words can be found again."""
@@ -42,22 +43,13 @@ class _Words:
     ranks: np.ndarray
     sizes: np.ndarray
     leads: np.ndarray
+    boundary: float | None
 
     @staticmethod
     def of(explanation: Explanation) -> _Words:
-        if not explanation.known:
-            raise InputError("explanation", "a text without a known word", "must hold words", "explain another text")
-        reading = explanation.decoder[explanation.output]
-        path = explanation.path @ _plane(explanation.path[0], reading)
-        rank = {leader.word: k for k, leader in enumerate(explanation.leaders)}
-        heads = explanation.follows
-        return _Words(
-            explanation,
-            _spread(path, explanation.path.shape[2]),
-            np.array([rank[explanation.words[head]] for head in heads]),
-            12 + 150 * explanation.shares / explanation.shares.max(),
-            heads == np.arange(len(heads)),
-        )
+        placed = words_in_plane(explanation)
+        sizes = 12 + 150 * explanation.shares / explanation.shares.max()
+        return _Words(explanation, placed.path, placed.ranks, sizes, placed.leads, placed.boundary)
 
     def mean(self, positions: np.ndarray) -> np.ndarray:
         """What the decoder reads: the words' mean by mass, the rest of the mass staying at the origin."""
@@ -152,7 +144,7 @@ def _paint(ax: Axes, words: _Words, positions: np.ndarray) -> tuple[PathCollecti
     dress(ax)
     colours = colours_of(words.ranks)
     follows = ~words.leads
-    _boundary(ax, words.explanation, float(np.linalg.norm(words.explanation.decoder[words.explanation.output])))
+    _boundary(ax, words.boundary, words.explanation.classes)
     dots = ax.scatter(
         positions[follows, 0],
         positions[follows, 1],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 _AMPLE = 8.0
 
@@ -13,6 +14,8 @@ class Clock:
     def __init__(self, seconds: float | None = None) -> None:
         self._started = time.thread_time()
         self.seconds = seconds
+        self.pulse: Callable[[], None] | None = None
+        """Called whenever the time is asked: where progress is told and where work that nobody waits for ends."""
 
     def spent(self) -> float:
         """How much was used."""
@@ -26,4 +29,6 @@ class Clock:
 
     def within(self, share: float = 1.0) -> bool:
         """Whether less than this share of the budget was used."""
+        if self.pulse is not None:
+            self.pulse()
         return self.seconds is None or self.spent() < share * self.seconds

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from ..progress import Ticker
+from ..progress import Progress, Ticker
 from .attention import Kind
 from .candidates import (
     LEAKS,
@@ -56,7 +56,7 @@ class Settings:
     ablation: str | None
     seconds: float | None
     seed: int
-    progress: bool | None
+    progress: Progress
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,7 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
     folds = make_folds(trajectories, outputs, plan.longest, plan.horizon)
     search = Search(folds[0], outputs, settings.seed, clock)
     with Ticker("fit", 5, progress=settings.progress) as ticker:
+        clock.pulse = ticker.beat
         exact_stage(search, plan)
         ticker.advance(note="reservoirs")
         _reservoir_stage(search, plan, settings)

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..errors import HardmaxError, InputError
+from ..progress import Progress
 from ..randomness import seeded
 from .ablation import Ablation, ablate
 from .backtest import Backtest, backtest
@@ -74,7 +75,8 @@ class TimeDelayedTransformer:
     random_state
         A whole number, a generator or None.
     progress
-        True, False, or None for a bar after two seconds on a terminal.
+        True, False, or None for a bar after two seconds on a terminal; or a function that is told
+        ``(stage, done, total)``, and whose errors end the fit.
     """
 
     name = "TD-TF"
@@ -90,7 +92,7 @@ class TimeDelayedTransformer:
         restarts: int = 3,
         seconds: float | None = None,
         random_state: int | np.random.Generator | None = None,
-        progress: bool | None = None,
+        progress: Progress = None,
     ) -> None:
         self.delays = delays
         self.recipe = recipe

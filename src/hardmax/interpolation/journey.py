@@ -71,3 +71,12 @@ def five_moments(network: ExactTransformer, way: Journey) -> list[Moment]:
         Moment(middle + 1, "half of the line sent", way.after_block[middle]),
         Moment(last + 1, "sent to the targets", way.after_block[last]),
     ]
+
+
+def every_moment(network: ExactTransformer, way: Journey) -> list[Moment]:
+    """Before the first block, and after the feed-forward and the attention of every block."""
+    moments = [Moment(0, "inputs", way.before)]
+    for k, (half, whole) in enumerate(zip(way.after_feed_forward, way.after_block, strict=True)):
+        stage = network.blocks[k].stage
+        moments += [Moment(k + 1, f"{stage}, feed-forward", half), Moment(k + 1, f"{stage}, attention", whole)]
+    return moments

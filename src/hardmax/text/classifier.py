@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 
 from ..distributed import ALONE, Processes
 from ..errors import InputError
+from ..progress import Progress
 from ..randomness import seeded
 from .checkpoints import Checkpoint, fingerprint
 from .counts import chi2, class_presence, damped, evidence
@@ -95,7 +96,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The processes that share the training, see :func:`hardmax.processes`. All must be given the same documents;
         each does its part of every batch, and all end with the same model.
     progress
-        True, False, or None to show progress on a terminal when it takes long.
+        True, False, or None to show progress on a terminal when it takes long; or a function that is told
+        ``(stage, done, total)``, and whose errors end the fit.
 
     Examples
     --------
@@ -138,7 +140,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         checkpoint: str | os.PathLike[str] | None = None,
         device: str | None = None,
         processes: Processes | None = None,
-        progress: bool | None = None,
+        progress: Progress = None,
     ) -> None:
         self.dim = dim
         self.recipe = recipe

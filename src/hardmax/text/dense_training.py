@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..progress import Ticker
+from ..progress import Progress, Ticker
 from .adam import Adam
 from .bounds import Bounds
 from .losses import losses, winners
@@ -46,7 +46,7 @@ def train_dense(
     seed: int,
     resting_mass: float = 0.0,
     patience: int | None = None,
-    progress: bool | None = None,
+    progress: Progress = None,
     resume: Callable[[dict[str, torch.Tensor]], State],
     keep: Callable[[dict[str, torch.Tensor], State], None],
 ) -> State:

@@ -8,6 +8,7 @@ import torch
 
 from ..distributed import ALONE, Processes
 from ..errors import InputError
+from ..progress import Progress
 from .dense_training import DenseRows, train_dense
 from .network import Network
 from .recipes import Recipe
@@ -25,7 +26,7 @@ def fit_network(
     device: str | None,
     seed: int,
     patience: int | None,
-    progress: bool | None,
+    progress: Progress,
     resume: Callable[[dict[str, torch.Tensor]], State],
     keep: Callable[[dict[str, torch.Tensor], State], None],
     ranks: Processes = ALONE,

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from ..distributed import ALONE, Processes
-from ..progress import Ticker
+from ..progress import Progress, Ticker
 from .counts import batch
 from .losses import losses, winners
 from .moving import Mover
@@ -56,7 +56,7 @@ def train(
     *,
     seed: int,
     patience: int | None,
-    progress: bool | None,
+    progress: Progress,
     resume: Callable[[dict[str, torch.Tensor]], State],
     keep: Callable[[dict[str, torch.Tensor], State], None],
     ranks: Processes = ALONE,

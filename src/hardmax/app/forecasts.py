@@ -1,0 +1,184 @@
+"""What the forecasting page computes, through the library: series, fits, forecasts and files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..datasets import airfoil, chaotic_series, chaotic_systems, lorenz63, read_series, sinusoids
+from ..datasets.series import Series
+from ..errors import FileError, InputError, MissingExtraError
+from ..forecasting.forecast import Forecast
+from ..forecasting.forecaster import TimeDelayedTransformer
+from ..progress import Tell
+from .archives import pack
+from .uploads import Upload, for_a_sheet, text_of, within_bounds
+
+FEWEST, MOST_SAMPLES, MOST_CHANNELS, MOST_STEPS = 60, 5_000, 12, 2_000
+UPLOAD = "upload"
+_CHAOTIC = ("Rossler", "Chua", "Halvorsen", "Thomas", "DoublePendulum")
+_TITLES = {"DoublePendulum": "Double pendulum", "Rossler": "Rössler"}
+_NOISE = 0.02
+
+_MADE: dict[str, tuple[str, Callable[[int], Series], str]] = {
+    "lorenz": ("Lorenz '63", lambda n: lorenz63(n, random_state=0), "lorenz63({n}, random_state=0)"),
+    "airfoil": ("Airfoil in flutter", airfoil, "airfoil({n})"),
+    "sinusoids": (
+        "Sinusoids with noise",
+        lambda n: sinusoids(n, noise=_NOISE, random_state=0),
+        f"sinusoids({{n}}, noise={_NOISE}, random_state=0)",
+    ),
+}
+
+
+@cache
+def systems() -> dict[str, str]:
+    """Names in an address and titles of the systems; the chaotic ones need the package dysts."""
+    found = {name: title for name, (title, _, _) in _MADE.items()}
+    try:
+        known = set(chaotic_systems())
+    except MissingExtraError:
+        return found
+    return found | {name: _TITLES.get(name, name) for name in _CHAOTIC if name in known}
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """A series to learn from, and what came after it where that is known."""
+
+    series: Series
+    samples: int
+    """How many of its samples are learned from; the rest is the future."""
+    code: str
+    gaps: str = "refuse"
+    irregular: str = "refuse"
+
+    @property
+    def values(self) -> np.ndarray:
+        """What is learned from."""
+        return self.series.values[: self.samples]
+
+    @property
+    def times(self) -> np.ndarray:
+        """When it was."""
+        return self.series.times[: self.samples]
+
+    @property
+    def future(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Times and values of what came after."""
+        if self.samples == len(self.series):
+            return None
+        return self.series.times[self.samples :], self.series.values[self.samples :]
+
+
+def make_data(system: str, samples: int, ahead: int) -> Data:
+    """Samples of a system, and as many after them as will be forecast."""
+    if system not in systems():
+        raise InputError("system", repr(system), "is not known", f"choose one of {', '.join(systems())}")
+    total = samples + ahead
+    if system in _MADE:
+        _, make, code = _MADE[system]
+        series, made = make(total), code.format(n=total)
+        source = made.partition("(")[0]
+    else:
+        series, source = chaotic_series(system, total), "chaotic_series"
+        made = f'chaotic_series("{system}", {total})'
+    lines = (
+        f"from hardmax.datasets import {source}\n\n"
+        f"series = {made}\n"
+        f"known, times = series.values[:{samples}], series.times[:{samples}]"
+    )
+    return Data(series, samples, lines)
+
+
+def read_data(upload: Upload, folder: Path, *, fill: bool, even: bool) -> Data:
+    """A series from an uploaded table: one row a moment, one column a channel, a time column if there is one."""
+    text = text_of(upload)
+    within_bounds(upload.name, text)
+    path = folder / f"series{upload.suffix}"
+    path.write_text(text, encoding="utf-8")
+    try:
+        series = read_series(path)
+    except FileError as error:
+        raise FileError(upload.name, error.problem, error.remedy) from None
+    finally:
+        path.unlink(missing_ok=True)
+    if len(series) > MOST_SAMPLES or series.channels > MOST_CHANNELS:
+        problem = f"has {len(series):,} samples of {series.channels} channels"
+        remedy = f"upload at most {MOST_SAMPLES:,} samples of {MOST_CHANNELS} channels, or use hardmax forecast for all"
+        raise FileError(upload.name, problem, remedy)
+    lines = (
+        "from hardmax.datasets import read_series\n\n"
+        f"series = read_series({upload.name!r})\n"
+        "known, times = series.values, series.times"
+    )
+    gaps, irregular = "interpolate" if fill else "refuse", "resample" if even else "refuse"
+    return Data(replace(series, source=upload.name), len(series), lines, gaps, irregular)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model and its forecast."""
+
+    data: Data
+    model: TimeDelayedTransformer
+    forecast: Forecast
+
+
+def fit_and_forecast(data: Data, seconds: float, steps: int, tell: Tell) -> Fit:
+    """Fit within so many seconds of processor time, and go on for ``steps`` samples."""
+    model = TimeDelayedTransformer(seconds=seconds, random_state=0, progress=tell)
+    gaps: Any = data.gaps
+    irregular: Any = data.irregular
+    model.fit(data.values, times=data.times, gaps=gaps, irregular=irregular)
+    return Fit(data, model, model.forecast(steps))
+
+
+def code_of(data: Data, seconds: float, steps: int) -> str:
+    """Python that fits, forecasts, looks back and reads the model."""
+    options = "".join(
+        f", {name}={value!r}"
+        for name, value in (("gaps", data.gaps), ("irregular", data.irregular))
+        if value != "refuse"
+    )
+    return (
+        f"import hardmax as hm\n{data.code}\n"
+        f"model = hm.TimeDelayedTransformer(seconds={seconds:g}, random_state=0).fit(known, times=times{options})\n"
+        "print(model.report_)           # what was kept, and why\n"
+        f"ahead = model.forecast({steps})     # ahead.values, ahead.spread, ahead.times\n"
+        "print(ahead.outcome)\n"
+        "print(model.backtest().text())\n"
+        "model.save('model')            # hm.load_forecaster('model')\n"
+    )
+
+
+def forecast_table(fit: Fit) -> bytes:
+    """The forecast as CSV: time, then every channel with its spread."""
+    series, ahead = fit.data.series, fit.forecast
+    names = [for_a_sheet(name) for name in series.names]
+    times = series.dates(ahead.times).tolist() if series.began else [repr(float(time)) for time in ahead.times]
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(
+        [for_a_sheet(series.time_name or "time"), *(part for name in names for part in (name, f"{name} spread"))]
+    )
+    for time, values, spread in zip(times, ahead.values, ahead.spread, strict=True):
+        writer.writerow([time, *(repr(float(x)) for pair in zip(values, spread, strict=True) for x in pair)])
+    return table.getvalue().encode()
+
+
+def model_archive(fit: Fit, folder: Path) -> bytes:
+    """The files of the model as a ZIP archive."""
+    place = fit.model.save(folder / "model")
+    try:
+        return pack({path.name: path.read_bytes() for path in sorted(place.iterdir())})
+    finally:
+        shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,155 @@
+"""Work that takes longer than a moment: in threads, with progress, cancelled on request, one at a time a session.
+
+The event loop only learns of progress and results. Functions of the library take ``progress=job.tell``: they then
+report through the job, and end at their next tick when it is cancelled.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ..errors import HardmaxError
+
+T = TypeVar("T")
+Schedule = Callable[[Callable[[], None]], None]
+"""Runs a function soon on the session's event loop; may be called from any thread."""
+
+_WORKERS = 4
+_MOST_WAITING = 12
+_SECONDS_BETWEEN_REPORTS = 0.1
+_log = logging.getLogger(__name__)
+
+
+class BusyError(HardmaxError):
+    """Too much work is waiting already."""
+
+
+class Cancelled(BaseException):
+    """Ends the work of a job that nobody waits for; no error, so that no ``except Exception`` keeps it."""
+
+
+class Workshop:
+    """The threads that all sessions share, and how many jobs may wait for one."""
+
+    def __init__(self, workers: int = _WORKERS, waiting: int = _MOST_WAITING) -> None:
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="hardmax-job")
+        self._room = threading.BoundedSemaphore(workers + waiting)
+        self._waiting = waiting
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Run ``work`` when a thread is free; refuse when too much is waiting."""
+        if not self._room.acquire(blocking=False):
+            raise BusyError(f"{self._waiting} other jobs are waiting for a free processor: try again in a moment")
+
+        def run() -> None:
+            try:
+                work()
+            finally:
+                self._room.release()
+
+        self._pool.submit(run)
+
+    def close(self) -> None:
+        """Take no more work."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Job:
+    """One piece of work in the background. The work is called with it and may report how far it is."""
+
+    def __init__(self, name: str, notify: Callable[[Job], None]) -> None:
+        self.name = name
+        self.fraction: float | None = None
+        """How much is done, from 0 to 1; None while that is unknown."""
+        self.note = ""
+        self._notify = notify
+        self._stop = threading.Event()
+        self._reported = 0.0
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody waits for the result any more."""
+        return self._stop.is_set()
+
+    def cancel(self) -> None:
+        """End the work at its next report."""
+        self._stop.set()
+
+    def report(self, fraction: float | None, note: str = "") -> None:
+        """Say how far the work is; ends it here when it was cancelled."""
+        if self.cancelled:
+            raise Cancelled
+        self.fraction = None if fraction is None else min(1.0, max(0.0, fraction))
+        self.note = note
+        now = time.monotonic()
+        if now - self._reported >= _SECONDS_BETWEEN_REPORTS:
+            self._reported = now
+            self._notify(self)
+
+    def tell(self, stage: str, done: float, total: float | None) -> None:
+        """Report as the functions of the library do: pass ``progress=job.tell``."""
+        self.report(done / total if total else None, stage)
+
+
+class Jobs:
+    """The jobs of one session: a new one takes the place of the old."""
+
+    def __init__(self, workshop: Workshop, schedule: Schedule, shown: Callable[[Job | None], None]) -> None:
+        self._workshop, self._schedule, self._shown = workshop, schedule, shown
+        self._current: Job | None = None
+
+    @property
+    def current(self) -> Job | None:
+        """The job that runs or waits, if there is one."""
+        return self._current
+
+    def start(
+        self,
+        name: str,
+        work: Callable[[Job], T],
+        then: Callable[[T], None],
+        failed: Callable[[BaseException], None],
+    ) -> Job:
+        """Do ``work`` in the background; ``then`` takes the result and ``failed`` the error, on the event loop."""
+        self.cancel()
+        job = Job(name, self._tell)
+
+        def run() -> None:
+            try:
+                job.report(None)
+                result = work(job)
+            except Cancelled:
+                return
+            except BaseException as error:
+                self._schedule(lambda error=error: self._finish(job, failed, error))  # type: ignore[misc]
+                if not isinstance(error, HardmaxError):
+                    _log.exception("the job %r failed", name)
+                return
+            self._schedule(lambda: self._finish(job, then, result))
+
+        self._workshop.submit(run)
+        self._current = job
+        self._shown(job)
+        return job
+
+    def cancel(self) -> None:
+        """Forget the current job; its thread is free again at its next report."""
+        if self._current is not None:
+            self._current.cancel()
+            self._current = None
+            self._shown(None)
+
+    def _tell(self, job: Job) -> None:
+        self._schedule(lambda: self._shown(job) if job is self._current else None)
+
+    def _finish(self, job: Job, take: Callable[[Any], None], value: Any) -> None:
+        if job is not self._current:
+            return
+        self._current = None
+        self._shown(None)
+        take(value)

@@ -1,0 +1,151 @@
+"""One palette, one typeface, light and dark: what pages draw in, and how pictures follow when the light changes."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from bokeh.models import CustomJS
+from bokeh.plotting import figure as bokeh_figure
+from panel.theme.base import Design, Inherit
+from panel.viewable import Viewable
+
+from ..figures._style import PALETTE as PALETTE
+from ..figures._style import colour_of
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', 'DejaVu Sans', sans-serif"
+STATIC = Path(__file__).parent / "static"
+ROUNDS = 3 * len(PALETTE)
+"""Colours repeat after this many leaders."""
+
+
+@dataclass(frozen=True)
+class Light:
+    """The greys of one light; the palette of :mod:`hardmax.figures` stays the same in both."""
+
+    ink: str
+    soft: str
+    line: str
+    shade: str
+    card: str
+    nobody: str
+
+
+DAY = Light(ink="#1d2730", soft="#5b6873", line="#c9d0d6", shade="#e6ebef", card="#ffffff", nobody="#a9b1b8")
+NIGHT = Light(ink="#e8edf1", soft="#a3b0bb", line="#3a4651", shade="#2a353f", card="#1a2229", nobody="#6d7984")
+
+
+@cache
+def static(name: str) -> str:
+    """One of the files that the explorer brings along."""
+    return (STATIC / name).read_text(encoding="utf-8")
+
+
+def hexadecimal(colour: tuple[float, float, float]) -> str:
+    """A colour as browsers write it."""
+    return "#" + "".join(f"{round(255 * part):02x}" for part in colour)
+
+
+@cache
+def leader_colours() -> tuple[str, ...]:
+    """The colours of leaders by rank, one round of all shades."""
+    return tuple(hexadecimal(colour_of(rank)) for rank in range(ROUNDS))
+
+
+def rank_colours(ranks: np.ndarray, light: Light = DAY) -> list[str]:
+    """One colour per rank; negative ranks are the grey of nobody."""
+    table = [*leader_colours(), light.nobody]
+    return [table[k] for k in np.where(ranks < 0, ROUNDS, ranks % ROUNDS).tolist()]
+
+
+class House(Design):  # type: ignore[misc]
+    """The look of all widgets: the system's typeface and the explorer's variables, in both lights."""
+
+    modifiers: ClassVar[dict[Any, Any]] = {Viewable: {"stylesheets": [Inherit, static("widgets.css")]}}
+
+
+_SAME_SCALE = """
+const {x_range, y_range, inner_width, inner_height} = plot;
+if (inner_width > 0 && inner_height > 0) {
+  const reach = 0.5 * (y_range.end - y_range.start) * inner_width / inner_height;
+  x_range.setv({start: -reach, end: reach});
+}
+"""
+
+
+def keep_round(plot: Any) -> None:
+    """Let a circle look like one, however wide the window is: the first axis, around zero, follows the second."""
+    alike = CustomJS(args={"plot": plot}, code=_SAME_SCALE)
+    plot.js_on_change("inner_width", alike)
+    plot.js_on_change("inner_height", alike)
+    plot.y_range.js_on_change("end", alike)
+
+
+class Lighting:
+    """Pictures that follow when the light changes."""
+
+    def __init__(self) -> None:
+        self.light = DAY
+        self._plots: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._others: list[Any] = []
+
+    def figure(self, **options: Any) -> Any:
+        """A Bokeh figure in the house style, without toolbar; options as for :func:`bokeh.plotting.figure`."""
+        options = {
+            "sizing_mode": "stretch_width",
+            "height": 420,
+            "toolbar_location": None,
+            "tools": "",
+            "output_backend": "canvas",
+            **options,
+        }
+        plot = bokeh_figure(**options)
+        plot.min_border = 8
+        plot.outline_line_color = None
+        plot.background_fill_color = None
+        plot.border_fill_color = None
+        plot.title.text_font_size = "13px"
+        plot.title.text_font_style = "normal"
+        for axis in plot.axis:
+            axis.axis_label_text_font_style = "normal"
+            axis.axis_label_text_font_size = "12px"
+            axis.major_label_text_font_size = "11px"
+            axis.minor_tick_line_color = None
+        self._plots.add(plot)
+        self._paint(plot)
+        return plot
+
+    def follow(self, repaint: Any) -> None:
+        """Call ``repaint(light)`` now and whenever the light changes."""
+        self._others.append(repaint)
+        repaint(self.light)
+
+    def switch(self, dark: bool) -> None:
+        """Let there be light, or not."""
+        self.light = NIGHT if dark else DAY
+        for plot in list(self._plots):
+            self._paint(plot)
+        for repaint in self._others:
+            repaint(self.light)
+
+    def _paint(self, plot: Any) -> None:
+        light = self.light
+        plot.title.text_font = FONT
+        plot.title.text_color = light.ink
+        for axis in plot.axis:
+            axis.axis_label_text_font = axis.major_label_text_font = FONT
+            axis.axis_label_text_color = axis.major_label_text_color = light.soft
+            axis.axis_line_color = axis.major_tick_line_color = light.line
+        for grid in plot.grid:
+            grid.grid_line_color = light.shade
+        for legend in plot.legend:
+            legend.label_text_font = FONT
+            legend.label_text_font_size = "11px"
+            legend.label_text_color = light.ink
+            legend.background_fill_color = light.card
+            legend.background_fill_alpha = 0.8
+            legend.border_line_color = None

@@ -1,0 +1,51 @@
+"""What a page of the explorer is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from panel.viewable import Viewable
+
+    from .session import Session
+
+
+class Page(ABC):
+    """One capability to look at; every visitor gets an object of their own.
+
+    ``build`` is called once, after ``restore`` has been given the query of the address. Whenever what is shown
+    changes, the page calls ``session.changed()``: the address and the Python code follow.
+    """
+
+    slug: ClassVar[str]
+    """The last part of the address, in lower case."""
+    title: ClassVar[str]
+    text: ClassVar[str]
+    """One paragraph on what one sees, in plain words."""
+    paper: ClassVar[str]
+    """The arXiv number of the paper behind the page."""
+    functions: ClassVar[tuple[str, ...]]
+    """The public names that the page shows; each links to its documentation."""
+
+    @abstractmethod
+    def build(self, session: Session) -> Viewable:
+        """The body of the page."""
+
+    @abstractmethod
+    def code(self) -> str:
+        """Python that reproduces the current view."""
+
+    @abstractmethod
+    def state(self) -> dict[str, str]:
+        """What the address must keep, as short strings; what has its default value may be left out."""
+
+    @abstractmethod
+    def restore(self, state: Mapping[str, str]) -> None:
+        """Take up a state from an address, which anybody may have written: ignore or bound what makes no sense."""
+
+    @abstractmethod
+    def figure(self) -> Figure | None:
+        """The current view as a figure to export, drawn by the library; None while there is nothing to draw."""

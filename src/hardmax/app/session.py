@@ -1,0 +1,176 @@
+"""What a page can ask of the visit that it serves: messages, jobs, pictures in the right light, a folder."""
+
+from __future__ import annotations
+
+import html
+import logging
+import tempfile
+import threading
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import panel as pn
+
+from ..errors import HardmaxError
+from .jobs import Job, Jobs, Workshop
+from .look import Lighting
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+_UNEXPECTED = "Something went wrong that should not have; the details are in the terminal. The page goes on."
+_LONGEST_MESSAGE = 600
+_QUIET_MILLISECONDS = 250
+
+
+class Session:
+    """One visit to one page; ``document`` is None outside of a server, and everything then happens at once."""
+
+    def __init__(self, workshop: Workshop, document: Any = None) -> None:
+        self._document = document
+        self._closed = False
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._on_change: Callable[[], None] | None = None
+        self._change_waits = False
+        self._lock = threading.Lock()
+        self.lighting = Lighting()
+        self.jobs = Jobs(workshop, self.later, self._show_job)
+        self.messages = pn.pane.HTML("", css_classes=["messages"], sizing_mode="stretch_width", visible=False)
+        self._bar = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
+        self._cancel = pn.widgets.Button(label="Cancel", width=90, color="light", margin=0)
+        self._cancel.on_click(lambda _: self.jobs.cancel())
+        self.progress = pn.Row(
+            self._bar, self._cancel, css_classes=["job"], visible=False, sizing_mode="stretch_width", margin=0
+        )
+
+    # Pictures
+
+    def figure(self, **options: Any) -> Any:
+        """A Bokeh figure in the house style that follows the light."""
+        return self.lighting.figure(**options)
+
+    # Messages
+
+    def say(self, text: str, kind: str = "note") -> None:
+        """Show a message above the page; ``kind`` is note, good or error. It is shown as text, never as HTML."""
+        shown = text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
+        role = "alert" if kind == "error" else "status"
+        self.messages.object = f'<div class="message {html.escape(kind)}" role="{role}">{html.escape(shown)}</div>'
+        self.messages.visible = True
+
+    def hush(self) -> None:
+        """Take the message away."""
+        self.messages.visible = False
+        self.messages.object = ""
+
+    def fail(self, error: BaseException) -> None:
+        """Show an error: ours in its own words, any other as a surprise whose traceback goes to the log."""
+        if isinstance(error, HardmaxError):
+            self.say(str(error), "error")
+        elif isinstance(error, MemoryError):
+            self.say("There is not enough memory for this: try something smaller.", "error")
+        else:
+            _log.error("unexpected error on a page", exc_info=error)
+            self.say(_UNEXPECTED, "error")
+
+    def guarded(self, callback: Callable[..., T]) -> Callable[..., T | None]:
+        """The same callback, whose errors become a message on the page.
+
+        An event (a call with arguments) that comes while the document is not locked waits until it is: two events at
+        the same moment, such as leaving a field by pressing a button, may come so, and pictures must not change then.
+        """
+
+        @wraps(callback)
+        def call(*args: Any, **kwargs: Any) -> T | None:
+            if args and self._unlocked():
+                self.later(lambda: cast("None", call(*args, **kwargs)))
+                return None
+            try:
+                return callback(*args, **kwargs)
+            except Exception as error:
+                self.fail(error)
+                return None
+
+        return call
+
+    def _unlocked(self) -> bool:
+        context = getattr(self._document, "session_context", None)
+        visit = getattr(context, "session", None)
+        # Bokeh has no public word for it; this is what it asks itself before it refuses a change.
+        return visit is not None and getattr(visit, "_pending_writes", ()) is None
+
+    # Jobs
+
+    def start(self, name: str, work: Callable[[Job], T], then: Callable[[T], None]) -> None:
+        """Do ``work(job)`` in the background, with a progress bar and a button to cancel; then ``then(result)``.
+
+        ``then`` runs on the event loop. Errors of both become messages. A job that runs already is cancelled.
+        """
+        self.hush()
+        try:
+            self.jobs.start(name, work, self.guarded(then), self.fail)
+        except HardmaxError as error:
+            self.fail(error)
+
+    def _show_job(self, job: Job | None) -> None:
+        self.progress.visible = job is not None
+        if job is None:
+            return
+        share = "" if job.fraction is None else f' value="{job.fraction:.3f}"'
+        name, note = html.escape(job.name), html.escape(job.note)
+        self._bar.object = (
+            f'<div class="bar"><progress max="1" aria-label="{name}"{share}></progress>'
+            f"<span>{name}{' · ' + note if note else ''}</span></div>"
+        )
+
+    def later(self, callback: Callable[[], None]) -> None:
+        """Run something soon on the event loop; from any thread."""
+        if self._closed:
+            return
+        if self._document is None:
+            callback()
+        else:
+            self._document.add_next_tick_callback(callback)
+
+    # The address and the code
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Call this a moment after the page said that it changed; for the shell."""
+        self._on_change = callback
+
+    def changed(self) -> None:
+        """What is shown has changed: the address and the code follow, once things are quiet for a moment."""
+        if self._on_change is None or self._closed:
+            return
+        if self._document is None:
+            self._on_change()
+            return
+        with self._lock:
+            if self._change_waits:
+                return
+            self._change_waits = True
+        self._document.add_timeout_callback(self._publish, _QUIET_MILLISECONDS)
+
+    def _publish(self) -> None:
+        with self._lock:
+            self._change_waits = False
+        if self._on_change is not None and not self._closed:
+            self.guarded(self._on_change)()
+
+    # The end
+
+    @property
+    def folder(self) -> Path:
+        """A folder for this visit alone, removed with it."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="hardmax-")
+        return Path(self._folder.name)
+
+    def close(self) -> None:
+        """End the visit: nobody waits for its job, and its folder is removed."""
+        self._closed = True
+        self.jobs.cancel()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None

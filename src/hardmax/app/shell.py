@@ -1,0 +1,159 @@
+"""The frame that all pages share: head, introduction, tools, messages, progress, and then the page itself."""
+
+from __future__ import annotations
+
+import html
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import panel as pn
+from bokeh.models import CustomJS, Div
+
+from ..errors import HardmaxError
+from ..figures.save import figure_bytes
+from .look import House, static
+from .page import Page
+from .session import Session
+
+_FORMATS = ("png", "svg", "html")
+_LONGEST_ADDRESS = 7_000
+_LONGEST_VALUE = 7_000
+
+# The light is the visitor's: remembered by the browser, never sent anywhere but to this server, which draws in it.
+_SWITCH_LIGHT = """
+const theme = cb_obj.active ? "dark" : "light";
+if (document.documentElement.dataset.theme !== theme) {  // pressed, not only told by page.html
+  document.documentElement.dataset.theme = theme;
+  try { localStorage.setItem("hardmax-theme", theme); } catch (e) {}
+}
+"""
+_REPLACE_ADDRESS = 'window.history.replaceState(null, "", window.location.pathname + cb_obj.text);'
+_COPY_ADDRESS = """
+navigator.clipboard.writeText(window.location.href);
+const before = button.label; button.label = "Copied"; setTimeout(() => { button.label = before; }, 1500);
+"""
+
+
+def query_of(arguments: Mapping[str, Sequence[bytes]]) -> dict[str, str]:
+    """The query of an address as text: the first value of each name, the unreadable and the endless left out."""
+    read: dict[str, str] = {}
+    for name, values in arguments.items():
+        if values and len(values[0]) <= _LONGEST_VALUE:
+            try:
+                read[name] = values[0].decode("utf-8")
+            except UnicodeDecodeError:
+                continue
+    return read
+
+
+def address_of(state: Mapping[str, str]) -> str:
+    """The query that keeps a state; the empty one where it would be too long for an address."""
+    query = urlencode(state)
+    return f"?{query}" if query and len(query) <= _LONGEST_ADDRESS else "?"
+
+
+def _code_box(text: str) -> str:
+    return f'<pre class="code" tabindex="0">{html.escape(text)}</pre>'
+
+
+class Tools:
+    """The row of buttons on every page: the code, the address, and the view as a file."""
+
+    def __init__(self, page: Page, session: Session) -> None:
+        self._page, self._session = page, session
+        self._box = pn.pane.HTML("", visible=False, sizing_mode="stretch_width", margin=0)
+        self.show_code = pn.widgets.Toggle(label="Show the Python code", width=200, margin=0)
+        self.show_code.param.watch(session.guarded(lambda _: self.refresh()), "value")
+        copy = pn.widgets.Button(label="Copy link", width=100, margin=0)
+        copy.js_on_click(args={"button": copy}, code=_COPY_ADDRESS)
+        self._address = Div(text="", visible=False)
+        self._address.js_on_change("text", CustomJS(code=_REPLACE_ADDRESS))
+        files = [self._download(kind) for kind in _FORMATS]
+        self.row = pn.Column(
+            pn.Row(self.show_code, copy, *files, css_classes=["tools"], margin=(4, 0)),
+            self._box,
+            pn.pane.Bokeh(self._address, width=0, height=0, margin=0),
+            sizing_mode="stretch_width",
+            margin=0,
+        )
+
+    def refresh(self) -> None:
+        """Bring the address and, when it is open, the code up to date."""
+        self._address.text = address_of(self._page.state())
+        self._box.visible = bool(self.show_code.value)
+        if self.show_code.value:
+            self._box.object = _code_box(self._page.code())
+
+    def _download(self, kind: str) -> Any:
+        return pn.widgets.FileDownload(
+            callback=self._session.guarded(lambda: self._file(kind)),
+            filename=f"hardmax-{self._page.slug}.{kind}",
+            label=kind.upper(),
+            embed=False,
+            width=76,
+            margin=0,
+            icon=None,
+            description=f"Save this view as {kind.upper()}",
+        )
+
+    def _file(self, kind: str) -> io.BytesIO:
+        figure = self._page.figure()
+        if figure is None:
+            raise HardmaxError("there is nothing to save yet: make a picture first")
+        return io.BytesIO(figure_bytes(figure, kind))
+
+
+def _light_switch(session: Session) -> Any:
+    switch = pn.widgets.Toggle(label="Dark", width=70, margin=0, tags=["light-switch"])  # page.html looks for the tag
+    switch.jscallback(value=_SWITCH_LIGHT)
+    switch.param.watch(lambda event: session.lighting.switch(bool(event.new)), "value")
+    return switch
+
+
+def frame(
+    main: Any,
+    session: Session,
+    *,
+    entries: Sequence[Mapping[str, object]],
+    heading: str,
+    text: str,
+    paper: str = "",
+    functions: Sequence[str] = (),
+) -> Any:
+    """A whole page: the template with everything in it."""
+    template = pn.Template(static("page.html"), design=House)
+    template.add_variable("page_css", static("page.css"))
+    for name, value in {
+        "entries": list(entries),
+        "home": "./",
+        "heading": heading,
+        "text": text,
+        "paper": paper,
+        "functions": list(functions),
+    }.items():
+        template.add_variable(name, value)
+    template.add_panel("light", _light_switch(session))
+    template.add_panel("main", main)
+    template.title = f"{heading} · hardmax explorer"
+    return template
+
+
+def dress(page: Page, session: Session, entries: Sequence[Mapping[str, object]]) -> Any:
+    """A page in its frame; an error while it is built becomes a message."""
+    tools = Tools(page, session)
+    body = session.guarded(page.build)(session)
+    session.on_change(tools.refresh)
+    main = pn.Column(
+        tools.row, session.messages, session.progress, *([] if body is None else [body]), sizing_mode="stretch_width"
+    )
+    return frame(
+        main,
+        session,
+        entries=entries,
+        heading=page.title,
+        text=page.text,
+        paper=page.paper,
+        functions=page.functions,
+    )

@@ -1,0 +1,249 @@
+"""Files from visitors: bounded in size and kind, read as data, and refused in words.
+
+The browser checks the size before it sends anything; here everything is checked again, because a browser can be made
+to send what it likes. Contents stay in memory; what needs a file gets one in the session's folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import param
+from panel.reactive import ReactiveHTML
+
+from ..errors import FileError
+from ..storage.text_tables import read_text
+
+MOST_BYTES = 5 * 2**20
+"""The largest upload."""
+MOST_COLUMNS = 500
+MOST_ROWS = 200_000
+_TABLES = (".csv", ".tsv", ".txt")
+_ENOUGH_TO_JUDGE = 1_000
+# What files begin with that are no text, whatever they are called.
+_MAGIC = {
+    b"PK\x03\x04": "a ZIP archive (or an office document)",
+    b"PK\x05\x06": "a ZIP archive",
+    b"\x1f\x8b": "a gzip archive",
+    b"BZh": "a bzip2 archive",
+    b"\xfd7zXZ": "an xz archive",
+    b"\x28\xb5\x2f\xfd": "a zstd archive",
+    b"7z\xbc\xaf": "a 7-Zip archive",
+    b"Rar!": "a RAR archive",
+    b"%PDF": "a PDF",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"\x93NUMPY": "a NumPy file",
+    b"PAR1": "a Parquet file",
+    b"\x7fELF": "a program",
+    b"MZ": "a program",
+    b"\x80\x04\x95": "a pickle, which is code and not data",
+}
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file as it came."""
+
+    name: str
+    data: bytes
+
+    @property
+    def suffix(self) -> str:
+        """The end of its name, in lower case."""
+        return Path(self.name).suffix.lower()
+
+
+def checked(name: str, data: bytes, accept: tuple[str, ...], most_bytes: int = MOST_BYTES) -> Upload:
+    """An upload whose name and size are allowed."""
+    shown = _short(Path(name).name or "the upload")
+    if Path(shown).suffix.lower() not in accept:
+        raise FileError(shown, "is not a file of a kind that is read here", f"upload one of {', '.join(accept)}")
+    if len(data) > most_bytes:
+        problem = f"has {len(data) / 2**20:.1f} MB and at most {most_bytes / 2**20:.0f} MB are read here"
+        raise FileError(shown, problem, "upload a part of it, or use the library for all of it")
+    if not data:
+        raise FileError(shown, "is empty", "upload a file with something in it")
+    return Upload(shown, data)
+
+
+def text_of(upload: Upload) -> str:
+    """The contents as text in UTF-8; archives, programs and pictures are refused whatever their name."""
+    for start, kind in _MAGIC.items():
+        if upload.data.startswith(start):
+            raise FileError(upload.name, f"is {kind} and not text", "upload the text itself, in UTF-8")
+    try:
+        text = upload.data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"is not text in UTF-8 (byte {error.start} is 0x{upload.data[error.start]:02x})"
+        raise FileError(upload.name, problem, "save it as text in UTF-8") from None
+    if "\0" in text:
+        raise FileError(upload.name, "holds zero bytes, so it is no text", "upload the text itself, in UTF-8")
+    return text
+
+
+def numbers_of(upload: Upload, folder: Path) -> tuple[np.ndarray, list[str]]:
+    """A table of finite numbers, shape (row, column), and the names of its columns (x1, x2 … without a header)."""
+    text = text_of(upload)
+    header = within_bounds(upload.name, text)
+    path = folder / ("table" + (upload.suffix if upload.suffix in _TABLES else ".csv"))
+    path.write_bytes(text.encode("utf-8"))
+    try:
+        values = read_text(path)
+    except FileError as error:
+        raise FileError(upload.name, error.problem, error.remedy) from None
+    finally:
+        path.unlink(missing_ok=True)
+    if not np.isfinite(values).all():
+        row, column = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
+        problem = f"row {row + 1}, column {column + 1} is {values[row, column]}, not a finite number"
+        raise FileError(upload.name, problem, "remove or fill in that row")
+    named = len(header) == values.shape[1] and not any(_is_number(field) for field in header)
+    return values, header if named else [f"x{k + 1}" for k in range(values.shape[1])]
+
+
+def rows_of(upload: Upload) -> pandas.DataFrame:
+    """A table with a header whose cells stay text: nothing is computed, whatever a cell begins with."""
+    text = text_of(upload)
+    header = within_bounds(upload.name, text)
+    if len(set(header)) != len(header):
+        raise FileError(upload.name, "names two columns alike", "give every column a name of its own")
+    try:
+        return pandas.read_csv(
+            io.StringIO(text), sep=_separator(text), dtype=str, keep_default_na=False, engine="c", on_bad_lines="error"
+        )
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, ValueError) as error:
+        problem = f"is no table ({str(error).splitlines()[0][:120]})"
+        raise FileError(upload.name, problem, "save it as CSV with one header line") from None
+
+
+def json_of(upload: Upload) -> Any:
+    """The contents as JSON, no deeper than makes sense."""
+    text = text_of(upload)
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        problem = f"is no JSON that can be read here ({str(error)[:120]})"
+        raise FileError(upload.name, problem, "check it with python -m json.tool") from None
+
+
+def for_a_sheet(cell: str) -> str:
+    """A cell of text that no spreadsheet will take for a formula when we write it back to a CSV."""
+    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not _is_number(cell) else cell
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a finite number")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 60 else name[:30] + "…" + name[-25:]
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _separator(text: str) -> str:
+    line = _first_line(text)
+    return next((mark for mark in (";", "\t", ",") if mark in line), ",")
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in io.StringIO(text) if line.strip()), "")
+
+
+def within_bounds(name: str, text: str) -> list[str]:
+    """The fields of the first line; a table too wide or too long is refused before it is read."""
+    first = _first_line(text)
+    mark = _separator(text)
+    columns = first.count(mark) + 1
+    if columns > MOST_COLUMNS:
+        problem = f"has {columns:,} columns and at most {MOST_COLUMNS} are read here"
+        raise FileError(name, problem, "keep the columns that matter")
+    rows = text.count("\n") + 1
+    if rows > MOST_ROWS:
+        problem = f"has {rows:,} lines and at most {MOST_ROWS:,} are read here"
+        raise FileError(name, problem, "upload a part of it, or use the library for all of it")
+    try:
+        return [field.strip() for field in next(csv.reader([first.rstrip("\r\n")], delimiter=mark), [])]
+    except csv.Error as error:
+        raise FileError(name, f"has a first line that is no line of a table ({error})", "save it as CSV") from None
+
+
+class FilePicker(ReactiveHTML):  # type: ignore[misc]
+    """A button that sends one small file; the browser itself refuses a large one."""
+
+    label = param.String(default="Upload a file")
+    accept = param.String(default=".csv")
+    most_bytes = param.Integer(default=MOST_BYTES)
+    filename = param.String(default="")
+    contents = param.String(default="")
+    """Base64, emptied as soon as it was taken."""
+
+    _template = """
+    <div class="upload">
+      <label for="file">${label}</label>
+      <input id="file" type="file" accept="${accept}" onchange="${script('pick')}"></input>
+      <span id="words" class="problem" role="alert"></span>
+    </div>
+    """
+    _scripts = {  # noqa: RUF012 - the name and kind that Panel reads
+        # Panel renames ids, so a label's "for" would point nowhere.
+        "render": "file.setAttribute('aria-label', data.label);",
+        "pick": """
+        const chosen = file.files[0];
+        if (!chosen) { return; }
+        if (chosen.size > data.most_bytes) {
+          const size = (chosen.size / 1048576).toFixed(1), most = (data.most_bytes / 1048576).toFixed(0);
+          words.textContent = chosen.name + " has " + size + " MB and at most " + most + " MB are read here.";
+          file.value = "";
+          return;
+        }
+        const reader = new FileReader();
+        reader.onload = () => {
+          words.textContent = "";
+          data.filename = chosen.name;
+          const text = String(reader.result);
+          data.contents = text.slice(text.indexOf(",") + 1) || "=";
+          file.value = "";
+        };
+        reader.readAsDataURL(chosen);
+        """,
+    }
+
+    def on_file(
+        self, accept: tuple[str, ...], take: Callable[[Upload], None], refuse: Callable[[Exception], None]
+    ) -> None:
+        """Call ``take`` with every file that passes the checks, ``refuse`` with the error of one that does not."""
+        self.accept = ",".join(accept)
+
+        def arrived(event: Any) -> None:
+            if not event.new:
+                return
+            name, sent = self.filename, event.new
+            self.contents = ""
+            try:
+                most = 4 * (self.most_bytes // 3 + 2)
+                data = b"" if sent == "=" else base64.b64decode(sent[: most + 4], validate=True)
+                take(checked(name, data, accept, self.most_bytes))
+            except binascii.Error:
+                refuse(FileError(_short(name), "did not arrive whole", "upload it again"))
+            except Exception as error:
+                refuse(error)
+
+        self.param.watch(arrived, "contents")

@@ -1,0 +1,119 @@
+"""An explanation to read on the page: the verdict, the text with its words marked, the leaders, the sum."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import Any
+
+from ...text.explanation import Explanation
+from ...text.rendering import word_weights
+
+_FOLLOWERS_SHOWN = 6
+_LEADERS_SHOWN = 12
+_BLUE, _VERMILION = "0,114,178", "213,94,0"
+
+Names = Mapping[Any, str]
+"""What classes are called on the page, where their own names are bare numbers."""
+
+
+def class_name(label: Any, names: Names) -> str:
+    """The name of a class in words."""
+    return names.get(label, str(label))
+
+
+def verdict(explanation: Explanation, names: Names) -> str:
+    """The class in large letters, its probability, and every class with a bar."""
+    rows = []
+    for label, chance in zip(explanation.classes, explanation.probabilities, strict=True):
+        name = html.escape(class_name(label, names))
+        rows.append(
+            f"<tr><td>{name}</td><td style='width:60%'><div style='height:9px;border-radius:5px;"
+            f"background:var(--hm-accent);width:{100 * chance:.1f}%;min-width:2px'></div></td>"
+            f"<td style='text-align:right'>{chance:.1%}</td></tr>"
+        )
+    name = html.escape(class_name(explanation.prediction, names))
+    chance = float(explanation.probabilities.max())
+    head = (
+        f"<p style='font-size:26px;font-weight:650;line-height:1.2;margin:0 0 6px'>{name} "
+        f"<span class='soft' style='font-weight:400'>{chance:.0%}</span></p>"
+    )
+    note = "" if explanation.known else "<p class='soft'>No word of this text is known, so this is the prior alone.</p>"
+    return f"{head}{note}<table style='width:100%'>{''.join(rows)}</table>"
+
+
+def marked_text(explanation: Explanation) -> str:
+    """The text; words that push towards a class are shaded in its colour, leaders are underlined."""
+    text = explanation.text or ""
+    weights = word_weights(explanation)
+    strongest = max((abs(weight) for _, _, weight, _ in weights), default=0.0) or 1.0
+    pieces, last = [], 0
+    for start, end, weight, leads in weights:
+        pieces.append(html.escape(text[last:start]))
+        word, last = html.escape(text[start:end]), end
+        if weight == 0 and not leads:
+            pieces.append(word)
+            continue
+        shade = f"rgba({_BLUE if weight > 0 else _VERMILION},{0.10 + 0.5 * abs(weight) / strongest:.2f})"
+        style = f"background:{shade};color:inherit;border-radius:4px;padding:1px 2px"
+        if leads:
+            style += (
+                ";font-weight:700;text-decoration:underline;text-decoration-thickness:2px;text-underline-offset:3px"
+            )
+        kind = "leader" if leads else "follower"
+        pieces.append(f"<mark class='{kind}' style='{style}' title='{weight:+.3f}'>{word}</mark>")
+    pieces.append(html.escape(text[last:]))
+    return f"<div class='marked' style='line-height:2;white-space:pre-wrap;font-size:15px'>{''.join(pieces)}</div>"
+
+
+def key_to_marks(explanation: Explanation, names: Names) -> str:
+    """What the colours of the marked text mean."""
+    if len(explanation.classes) == 2:
+        towards, away = (html.escape(class_name(explanation.classes[k], names)) for k in (1, 0))
+    else:
+        towards = html.escape(class_name(explanation.prediction, names))
+        away = "other classes"
+    swatch = "<span style='background:rgba({},0.45);border-radius:4px;padding:1px 7px'>{}</span>"
+    return (
+        f"<p class='soft' style='font-size:13px'>{swatch.format(_BLUE, 'towards ' + towards)} "
+        f"{swatch.format(_VERMILION, 'towards ' + away)} · <b style='text-decoration:underline'>leader</b> · "
+        "every shaded word follows one</p>"
+    )
+
+
+def leader_list(explanation: Explanation) -> str:
+    """Each leader with its share of the text and its heaviest followers."""
+    rows = []
+    for leader in explanation.leaders[:_LEADERS_SHOWN]:
+        named = ", ".join(html.escape(explanation.words[k]) for k in leader.followers[:_FOLLOWERS_SHOWN])
+        more = len(leader.followers) - _FOLLOWERS_SHOWN
+        tail = f" and {more} more" if more > 0 else ""
+        rows.append(
+            f"<tr><td><b>★ {html.escape(leader.word)}</b></td><td>{leader.share:.0%}</td>"
+            f"<td>{leader.emerged_at}</td><td class='soft'>{named + tail if named else 'nobody'}</td></tr>"
+        )
+    hidden = len(explanation.leaders) - _LEADERS_SHOWN
+    rest = f"<p class='soft'>and {hidden} smaller leaders</p>" if hidden > 0 else ""
+    head = "<tr><th>leader</th><th>gathers</th><th>since layer</th><th>followed by</th></tr>"
+    return f"<table style='width:100%'><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>{rest}"
+
+
+def sum_in_words(explanation: Explanation, names: Names) -> str:
+    """The contributions as a sum that the reader can check, with what it means."""
+    out = explanation.output
+    shown = explanation.leaders[:4]
+    rest = [float(leader.contribution[out]) for leader in explanation.leaders[4:]]
+    terms = [f"{_signed(leader.contribution[out])} <i>{html.escape(leader.word)}</i>" for leader in shown]
+    if rest:
+        terms.append(f"{_signed(sum(rest))} <i>{len(rest)} more</i>")
+    terms.append(f"{_signed(explanation.bias[out])} <i>bias</i>")
+    chance = float(explanation.probabilities[1 if len(explanation.classes) == 2 else int(explanation.logits.argmax())])
+    label = explanation.classes[1] if len(explanation.classes) == 2 else explanation.prediction
+    return (
+        f"<p class='sum'>{' '.join(terms)} = <b>{_signed(explanation.logits[out])}</b>, "
+        f"so {html.escape(class_name(label, names))} has probability {chance:.1%}</p>"
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")

@@ -1,0 +1,143 @@
+"""Time series and forecasts: the fan in time, the phase portrait, and errors beside those of simple rivals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from bokeh.models import ColumnDataSource, PlainText, Range1d, Span
+
+from ...forecasting.backtest import Backtest
+from ...forecasting.forecast import Forecast
+from ..forecasts import Data
+from ..look import FONT, PALETTE, Light
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+AHEAD, TRUTH = PALETTE[0], PALETTE[4]
+_SHOWN_BEFORE = 1.2
+"""So much of the past is shown, in lengths of the forecast."""
+_MODELS = {"TD-TF": PALETTE[0], "persistence": "#8a96a0", "TD-DMD": PALETTE[4], "NG-RC": PALETTE[2]}
+_DASHES = {"TD-TF": "solid", "persistence": "dotted", "TD-DMD": "dashed", "NG-RC": "dotdash"}
+
+
+class Fan:
+    """One channel in time: what was seen, the forecast with its spread, and what really came."""
+
+    def __init__(self, session: Session) -> None:
+        self._seen, self._ahead, self._truth = (ColumnDataSource({"t": [], "y": []}) for _ in range(3))
+        self._band = ColumnDataSource({"t": [], "low": [], "high": []})
+        self.plot = session.figure(height=320, x_range=Range1d(0, 1), x_axis_label="time")
+        self.plot.varea(x="t", y1="low", y2="high", source=self._band, color=AHEAD, alpha=0.22)
+        seen = self.plot.line("t", "y", source=self._seen, line_width=1.6)
+        self.plot.line("t", "y", source=self._ahead, color=AHEAD, line_width=3)
+        self.plot.line("t", "y", source=self._truth, color=TRUTH, line_width=1.6, line_dash=[5, 5])
+        self._now = Span(dimension="height", line_width=1, line_dash="dotted", visible=False)
+        self.plot.add_layout(self._now)
+
+        def repaint(light: Light) -> None:
+            seen.glyph.line_color, self._now.line_color = light.ink, light.soft
+
+        session.lighting.follow(repaint)
+
+    def show(self, data: Data, forecast: Forecast | None, channel: int) -> None:
+        """Draw one channel, with the forecast where there is one."""
+        times, values = data.times, data.values[:, channel]
+        ends = data.future[0] if data.future is not None else times
+        ahead = np.empty(0) if forecast is None else forecast.times
+        length = max(len(ahead), len(ends) if data.future is not None else 0, 100)
+        first = 0 if forecast is None else max(0, len(times) - int(_SHOWN_BEFORE * length))
+        self._seen.data = {"t": times[first:], "y": values[first:]}
+        known = forecast is not None and data.future is not None
+        self._truth.data = (
+            {"t": data.future[0], "y": data.future[1][:, channel]} if known and data.future else {"t": [], "y": []}
+        )
+        if forecast is None:
+            self._ahead.data, self._band.data = {"t": [], "y": []}, {"t": [], "low": [], "high": []}
+        else:
+            middle, spread = forecast.values[:, channel], forecast.spread[:, channel]
+            # From the last sample on, so that the line does not begin in the air.
+            self._ahead.data = {"t": np.append(times[-1:], ahead), "y": np.append(values[-1:], middle)}
+            # A spread that outgrows the data says "unknown"; drawn in full it would flatten everything else.
+            reach = 3 * float(np.nanmax(np.abs(values - np.nanmean(values))))
+            wide = np.minimum(spread, reach or 1.0)
+            self._band.data = {"t": ahead, "low": middle - wide, "high": middle + wide}
+        last = float(ahead[-1]) if len(ahead) else float(times[-1])
+        self.plot.x_range.update(start=float(times[first]), end=last)
+        self._now.update(location=float(times[-1]), visible=forecast is not None)
+        # Names are not formulas, whatever they hold.
+        self.plot.yaxis.axis_label = PlainText(text=data.series.names[channel])
+        name = f"seconds since {data.series.began}" if data.series.began else data.series.time_name or "sample"
+        self.plot.xaxis.axis_label = PlainText(text=name)
+
+
+class PhasePortrait:
+    """Two channels against each other; one channel alone against itself a little earlier."""
+
+    def __init__(self, session: Session) -> None:
+        self._seen, self._ahead, self._truth = (ColumnDataSource({"x": [], "y": []}) for _ in range(3))
+        self.plot = session.figure(height=340)
+        seen = self.plot.line("x", "y", source=self._seen, line_width=1, alpha=0.7)
+        self.plot.line("x", "y", source=self._ahead, color=AHEAD, line_width=2.2)
+        self.plot.line("x", "y", source=self._truth, color=TRUTH, line_width=1.2, line_dash=[5, 5])
+        session.lighting.follow(lambda light: setattr(seen.glyph, "line_color", light.nobody))
+
+    def show(self, data: Data, forecast: Forecast | None, channel: int, lag: int) -> None:
+        """Draw the channel against the next one, or against itself ``lag`` samples earlier."""
+        names, alone = data.series.names, data.series.channels == 1
+        other = (channel + 1) % data.series.channels
+
+        def pairs(values: np.ndarray) -> dict[str, np.ndarray]:
+            if alone:
+                return {"x": values[:-lag, 0], "y": values[lag:, 0]}
+            return {"x": values[:, channel], "y": values[:, other]}
+
+        nothing: dict[str, np.ndarray] = {"x": np.empty(0), "y": np.empty(0)}
+        before = data.values[-lag:] if alone else data.values[-1:]
+        self._seen.data = pairs(data.values)
+        self._ahead.data = nothing if forecast is None else pairs(np.concatenate([before, forecast.values]))
+        shown = forecast is not None and data.future is not None
+        self._truth.data = pairs(np.concatenate([before, data.future[1]])) if shown and data.future else nothing
+        across = f"{names[0]}, {lag} samples before" if alone else names[channel]
+        self.plot.xaxis.axis_label = PlainText(text=across)
+        self.plot.yaxis.axis_label = PlainText(text=names[0] if alone else names[other])
+
+
+class ErrorCurves:
+    """The error of each model at every step, in standard deviations, on a logarithmic scale."""
+
+    def __init__(self, session: Session) -> None:
+        self._sources = {name: ColumnDataSource({"t": [], "error": []}) for name in _MODELS}
+        self.plot = session.figure(
+            height=280,
+            y_axis_type="log",
+            y_range=Range1d(0.1, 10),
+            x_axis_label="time ahead",
+            y_axis_label="error, standard deviations",
+        )
+        for name, colour in _MODELS.items():
+            self.plot.line(
+                "t", "error", source=self._sources[name], color=colour, line_width=2, line_dash=_DASHES[name],
+                legend_label=name,
+            )  # fmt: skip
+        legend = self.plot.legend[0]
+        legend.update(location="bottom_right", orientation="horizontal", border_line_color=None)
+        legend.update(label_text_font=FONT, label_text_font_size="11px", background_fill_alpha=0.8)
+
+        def repaint(light: Light) -> None:
+            legend.update(label_text_color=light.ink, background_fill_color=light.card)
+
+        session.lighting.follow(repaint)
+
+    def show(self, found: Backtest) -> None:
+        """Draw another backtest."""
+        drawn = []
+        for name, source in self._sources.items():
+            curve = found.curves.get(name, np.empty(0))
+            # Zero has no place on a logarithmic scale, and infinity none anywhere.
+            kept = np.isfinite(curve) & (curve > 0)
+            source.data = {"t": found.times[: len(curve)][kept], "error": curve[kept]}
+            drawn.append(curve[kept])
+        every = np.concatenate([*drawn, [0.1]])
+        self.plot.y_range.update(start=0.5 * float(every.min()), end=3 * float(every.max()))

@@ -1,0 +1,230 @@
+"""The forecasting page without a browser: series, fits, files and what is refused."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+import hardmax as hm
+from hardmax.app.archives import unpack
+from hardmax.app.forecasts import (
+    MOST_CHANNELS,
+    code_of,
+    fit_and_forecast,
+    forecast_table,
+    make_data,
+    model_archive,
+    read_data,
+    systems,
+)
+from hardmax.app.pages.forecasting import ForecastingPage
+from hardmax.app.uploads import Upload
+from hardmax.figures import figure_bytes
+from visits import Visit, run_code
+
+_SMALL = {"system": "airfoil", "samples": "160", "steps": "40", "seconds": "0.5"}
+
+
+def _quiet(stage: str, done: float, total: float | None) -> None:
+    """Nobody listens."""
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A small fit."""
+    return fit_and_forecast(make_data("airfoil", 160, 40), 0.5, 40, _quiet)
+
+
+@pytest.fixture(scope="module")
+def visit():
+    """A visit with a small fit done."""
+    opened = Visit(ForecastingPage(), _SMALL)
+    opened.page._begin()
+    opened.settle()
+    yield opened
+    opened.close()
+
+
+def test_every_system_has_a_known_future():
+    for name in list(systems())[:3]:
+        data = make_data(name, 80, 20)
+        assert len(data.values) == 80
+        assert data.future is not None
+        assert len(data.future[1]) == 20
+        assert data.future[0][0] == pytest.approx(data.times[-1] + data.series.dt)
+
+
+def test_an_unknown_system_is_refused():
+    with pytest.raises(hm.InputError, match="is not known"):
+        make_data("moon", 80, 20)
+
+
+def test_the_fan_shows_what_the_library_forecasts(visit):
+    shown = visit.page._fan._ahead.data
+    assert np.array_equal(shown["t"][1:], visit.page._fit.forecast.times)
+    assert np.array_equal(shown["y"][1:], visit.page._fit.forecast.values[:, 0])
+    assert len(visit.page._fan._truth.data["t"]) == 40
+    assert "Outcome" in visit.page._outcome.object
+    assert not visit.page._waiting.visible
+    assert len(visit.page.figure().axes) == 3
+
+
+def test_eigenvalues_and_attention_are_those_of_the_model(visit):
+    found = visit.page._fit.model.eigenvalues()
+    dots = visit.page._circle._source.data
+    assert np.array_equal(dots["x"] + 1j * dots["y"], found)
+    assert "unit circle" in visit.page._spectrum_words.object
+    if visit.page._lag_pane.visible:
+        assert visit.page._lags._source.data["share"].sum() == pytest.approx(1.0)
+    else:
+        assert "was not trained" in visit.page._attention_words.object
+
+
+def test_another_channel_and_the_address(visit):
+    visit.page._show_channel.value = 2
+    assert visit.page._fan.plot.yaxis[0].axis_label.text == "lift"
+    assert np.array_equal(visit.page._fan._seen.data["y"][-1], visit.page._data.values[-1, 2])
+    assert visit.page.state() == {
+        "samples": "160",
+        "steps": "40",
+        "seconds": "0.5",
+        "system": "airfoil",
+        "channel": "2",
+    }
+    visit.page._show_channel.value = 0
+
+
+def test_the_backtest_stands_beside_the_baselines(visit):
+    visit.page._backtest()
+    visit.settle()
+    assert visit.page._backtest_card.visible
+    for model in ("TD-TF", "persistence", "TD-DMD"):
+        assert f"<b>{model}</b>" in visit.page._table.object
+    for name, source in visit.page._errors._sources.items():
+        assert (len(source.data["t"]) > 0) == (f"<b>{name}</b>" in visit.page._table.object)
+
+
+def test_files_can_be_read_again(fitted, tmp_path):
+    rows = list(csv.reader(io.StringIO(forecast_table(fitted).decode())))
+    assert rows[0] == ["time", "pitch", "pitch spread", "plunge", "plunge spread", "lift", "lift spread"]
+    numbers = np.array(rows[1:], dtype=float)
+    assert np.array_equal(numbers[:, 0], fitted.forecast.times)
+    assert np.array_equal(numbers[:, 1::2], fitted.forecast.values)
+    files = unpack(Upload("model.zip", model_archive(fitted, tmp_path)), (".safetensors", ".json"))
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    again = hm.load_forecaster(tmp_path)
+    assert np.array_equal(again.forecast(40).values, fitted.forecast.values)
+
+
+def test_the_code_gives_the_same_forecast(fitted, tmp_path):
+    code = code_of(fitted.data, 0.5, 40) + "print('shape', ahead.values.shape)\n"
+    printed = run_code(code, tmp_path)
+    assert "shape (40, 3)" in printed
+    assert "persistence" in printed
+    assert (tmp_path / "model" / "model.safetensors").is_file()
+
+
+def test_a_table_of_ones_own(tmp_path):
+    opened = Visit(ForecastingPage(), _SMALL)
+    times = 0.1 * np.arange(120)
+    rows = "\n".join(f"{t:.3f},{np.sin(t):.6f}" for t in times)
+    opened.page._take(Upload("waves.csv", f"time,=$height$\n{rows}\n".encode()))
+    assert opened.page._data.series.names == ("=$height$",)
+    assert opened.page._data.future is None
+    assert "system" not in opened.page.state()
+    opened.page._begin()
+    opened.settle()
+    assert opened.page._fit.forecast.times[0] == pytest.approx(12.0)
+    assert forecast_table(opened.page._fit).splitlines()[0] == b"time,'=$height$,'=$height$ spread"
+    assert "read_series('waves.csv')" in opened.page.code()
+    figure_bytes(opened.page.figure(), "png")
+    assert "waves.csv: 120 samples" in opened.page._about.object
+    opened.page._which.value = "sinusoids"
+    opened.settle()
+    assert opened.page._data.future is not None
+    opened.page._which.value = "upload"
+    assert opened.page._data.series.source == "waves.csv"
+    opened.close()
+
+
+def test_dates_come_back_as_dates():
+    opened = Visit(ForecastingPage(), _SMALL)
+    rows = "\n".join(f"2024-02-{1 + k // 24:02d} {k % 24:02d}:00,{np.sin(0.4 * k):.6f}" for k in range(96))
+    opened.page._take(Upload("hours.csv", f"date,level\n{rows}\n".encode()))
+    assert opened.page._fan.plot.xaxis[0].axis_label.text == "seconds since 2024-02-01T00:00:00"
+    opened.page._begin()
+    opened.settle()
+    table = forecast_table(opened.page._fit).decode().splitlines()
+    assert table[0] == "date,level,level spread"
+    assert table[1].startswith("2024-02-05T00:00:00,")
+    opened.close()
+
+
+def test_gaps_are_refused_and_then_filled(tmp_path):
+    opened = Visit(ForecastingPage(), _SMALL)
+    values = [f"{np.sin(0.2 * k):.6f}" for k in range(120)]
+    values[50] = ""
+    opened.page._take(Upload("gaps.csv", ("y,z\n" + "\n".join(f"{v},{k % 7}" for k, v in enumerate(values))).encode()))
+    opened.page._begin()
+    opened.settle()
+    assert "interpolate" in opened.message
+    opened.page._fill.value = True
+    opened.page._begin()
+    opened.settle()
+    assert opened.page._fit is not None
+    assert "gaps='interpolate'" in opened.page.code()
+    assert len(opened.page.figure().axes) == 2
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (",".join(map(str, range(10**6))).encode(), "1,000,000 columns"),
+        (b"PK\x03\x04" + bytes(500), "is a ZIP archive"),
+        (b"\xff\xfe\x00", "is not text in UTF-8"),
+        (b"a,b\nx,y\n", "series.csv"),
+        (b"", "is empty"),
+        (("a," * MOST_CHANNELS + "a\n" + ("1," * MOST_CHANNELS + "2\n") * 90).encode(), "channels"),
+        (b"y\n" + b"1\n" * 6000, "6,000 samples"),
+    ],
+)
+def test_hostile_tables_give_a_message(tmp_path, data, words):
+    with pytest.raises(hm.HardmaxError) as caught:
+        read_data(Upload("series.csv", data), tmp_path, fill=False, even=False)
+    assert words in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_series_that_do_not_move_are_told_so(tmp_path):
+    opened = Visit(ForecastingPage(), _SMALL)
+    opened.page._take(Upload("flat.csv", b"y\n" + b"1\n" * 100))
+    opened.page._begin()
+    opened.settle()
+    assert opened.page._fit is not None
+    assert "Nothing varies" in opened.page._report.object
+    assert "no dynamics" in opened.page._spectrum_words.object
+    opened.close()
+
+
+def test_a_fit_can_be_cancelled():
+    opened = Visit(ForecastingPage(), _SMALL)
+    opened.page._begin()
+    opened.session.jobs.cancel()
+    opened.settle()
+    assert opened.page._fit is None
+    assert opened.page._waiting.visible
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    "state", [{"seconds": "nan"}, {"seconds": "x"}, {"samples": "9" * 99}, {"steps": "-4", "channel": "77"}]
+)
+def test_an_address_that_makes_no_sense_does_no_harm(state):
+    page = ForecastingPage()
+    page.restore(state)
+    assert 0.5 <= page._seconds <= 20
+    assert page._samples <= 5000
+    assert page._steps == 200

@@ -1,0 +1,42 @@
+"""Events that come while the document is not locked wait; downloads, which change nothing, do not."""
+
+from hardmax.app.jobs import Workshop
+from hardmax.app.session import Session
+from visits import Loop
+
+
+class Locked:
+    """What Bokeh keeps for a visit: a list of writes while the document is locked, else None."""
+
+    def __init__(self) -> None:
+        self._pending_writes: list[object] | None = None
+
+
+class Document(Loop):
+    """A document with a lock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session = Locked()
+        self.session_context = self
+
+
+def test_an_event_waits_for_the_lock():
+    document = Document()
+    workshop = Workshop(workers=1)
+    session = Session(workshop, document)
+    happened = []
+    session.guarded(happened.append)("early")
+    assert happened == []
+    document.session._pending_writes = []
+    document.waiting.get(timeout=5)()
+    assert happened == ["early"]
+    session.guarded(happened.append)("in time")
+    assert happened == ["early", "in time"]
+    workshop.close()
+
+
+def test_a_download_is_answered_at_once():
+    workshop = Workshop(workers=1)
+    assert Session(workshop, Document()).guarded(lambda: b"file")() == b"file"
+    workshop.close()

@@ -1,0 +1,208 @@
+"""The page of exact networks without a browser: lines, board, proofs and files."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hardmax as hm
+from hardmax.app.archives import pack, unpack
+from hardmax.app.pages.networks import NetworksPage
+from hardmax.app.sequences import EXAMPLES, read_lines, write_lines
+from hardmax.app.uploads import Upload
+from hardmax.app.views.blocks import count_rows
+from hardmax.app.views.board import on_grid
+from hardmax.interpolation.problems import Problem
+from visits import Visit, run_code
+
+_NUMBER = st.one_of(
+    st.integers(-99, 99).map(str),
+    st.fractions(max_denominator=99).map(str),
+    st.decimals(-9, 9, places=3).map(str),
+)
+_POINT = st.lists(_NUMBER, min_size=2, max_size=3)
+
+
+@pytest.fixture
+def visit():
+    """A visit to the page, with its first example compiled."""
+    opened = Visit(NetworksPage())
+    yield opened
+    opened.close()
+
+
+class Tapped:
+    """What a tap on the board says."""
+
+    def __init__(self, x: float, y: float) -> None:
+        self.x, self.y = x, y
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(st.tuples(st.lists(_POINT, min_size=1, max_size=4), st.lists(_POINT, min_size=1, max_size=3)), min_size=1)
+)
+def test_lines_are_read_as_they_are_written(pairs):
+    problem = Problem([list(tokens) for tokens, _ in pairs], [list(targets) for _, targets in pairs], None)
+    assert read_lines(write_lines(problem)) == problem
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("", "must describe a sequence"),
+        ("(0, 0)", "line 1 must have one arrow"),
+        ("(0, 0) ->", "line 1 must name a target"),
+        ("\n(0, 0) (1 -> (1, 2)", "line 2 must be points in brackets"),
+        ("(0, ) -> (1, 2)", "line 1 must be points"),
+        ("(0, 0) -> (1, 2)\n(1, 1) -> cat", "line 2 must be like the lines before"),
+        ("(0, 0) -> (1, 2) -> (2, 2)", "one arrow"),
+        ("x" * 300_000, "too many to type"),
+    ],
+)
+def test_lines_that_cannot_be_read_are_named(lines, words):
+    with pytest.raises(hm.InputError, match=words):
+        read_lines(lines)
+
+
+def test_drawn_points_lie_on_quarters():
+    assert [on_grid(x) for x in (0.13, -0.13, 1.01, -2.3, 0.6, 0.0)] == ["0.25", "-0.25", "1", "-2.25", "0.5", "0"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_is_proved(example):
+    opened = Visit(NetworksPage(), {"example": example})
+    assert opened.page._done.certificate.proved
+    assert "✓ Proved" in opened.page._proof.object
+    assert opened.page._done.certificate.data_hash in opened.page._proof.object
+    rows = {name: blocks for name, blocks, _ in count_rows(opened.page._done.network.counts, softmax=False)}
+    data = opened.page._done.network.data
+    assert rows["published: 2M + 2N + 1"] == 2 * data.targets + 2 * len(data) + 1
+    opened.close()
+
+
+def test_the_player_ends_at_the_targets(visit):
+    page = visit.page
+    page._player.value = page._plane.last
+    tokens = page._plane._tokens.data
+    reached = {(round(x, 9), round(y, 9)) for x, y in zip(tokens["x"], tokens["y"], strict=True)}
+    targets = page._plane._targets.data
+    assert reached == {(x, y) for x, y in zip(targets["x"].tolist(), targets["y"].tolist(), strict=True)}
+    assert f"block {len(page._done.network.blocks)} of" in page._moment_words.object
+    assert page.state()["moment"] == str(page._plane.last)
+
+
+def test_the_board_adds_moves_and_erases(visit):
+    page, board = visit.page, visit.page._board
+    page._area.value = "(0, 0) -> (1, 1)"
+    board._tapped(Tapped(0.52, -1.02))
+    assert page._lines == "(0, 0) (0.5, -1) -> (1, 1)"
+    board.sequence = 1
+    board._tapped(Tapped(2, 2))
+    assert "must name a target" in page._hint.object
+    board.mode = "target"
+    board._tapped(Tapped(-1, 2))
+    assert page._lines == "(0, 0) (0.5, -1) -> (1, 1)\n(2, 2) -> (-1, 2)"
+    moved = {**board._tokens.data, "x": [0.0, 1.52, 2.0]}
+    board._tokens.data = moved
+    assert page._lines == "(0, 0) (1.5, -1) -> (1, 1)\n(2, 2) -> (-1, 2)"
+    board.mode = "erase"
+    for place in ((2, 2), (-1, 2), (9, 9)):
+        board._tapped(Tapped(*place))
+    assert page._lines == "(0, 0) (1.5, -1) -> (1, 1)"
+    assert page._area.value == page._lines
+
+
+def test_exact_numbers_stay_exact_when_other_points_are_moved(visit):
+    page, board = visit.page, visit.page._board
+    page._area.value = "(1/3, 0) (1, 1) -> (2/7, 1)"
+    board._tokens.data = {**board._tokens.data, "y": [0.0, 2.0]}
+    assert page._lines == "(1/3, 0) (1, 2) -> (2/7, 1)"
+
+
+def test_the_download_is_proved_again_and_a_forgery_is_found(visit):
+    data = visit.page._archive().getvalue()
+    files = unpack(Upload("network.zip", data), (".json", ".safetensors"))
+    assert set(files) == {"network.json", "network.safetensors", "certificate.json"}
+    assert json.loads(files["certificate.json"])["proved"] is True
+    visit.page._check(Upload("network.zip", data))
+    visit.settle()
+    assert visit.message.startswith("PROVED")
+    record = json.loads(files["network.json"])
+    record["blocks"][-1]["b"][0] = "7/3"
+    visit.page._check(Upload("forged.zip", pack({**files, "network.json": json.dumps(record).encode()})))
+    visit.settle()
+    assert visit.message.startswith("NOT PROVED")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("data.json", b"{", "data.json: is not JSON"),
+        ("data.json", b"[" * 100_000, "data.json: is not JSON"),
+        ("data.json", b'{"inputs": [[[NaN, 0]]], "outputs": [[[0, 0]]]}', "must be a finite number"),
+        ("data.json", b'{"inputs": 3, "labels": []}', "field inputs must be a list"),
+        ("data.csv", b"a,b\n1,2\n", "has no column sequence"),
+        ("data.csv", b"sequence,token,x,label\n1,1,=1+1,cat\n", "must be a finite number"),
+        ("data.csv", ",".join(map(str, range(10**6))).encode(), "1,000,000 columns"),
+        ("data.csv", b"PK\x03\x04" + b"\0" * 99, "is a ZIP archive"),
+    ],
+)
+def test_hostile_data_give_a_message_and_the_page_lives_on(visit, name, data, words):
+    visit.session.guarded(visit.page._take_file)(Upload(name, data))
+    if "finite" in words:  # a number is read when it is compiled
+        visit.session.guarded(visit.page._compile)()
+        visit.settle()
+    assert words in visit.message
+    visit.page._area.value = "(0, 0) -> (1, 1)"
+    visit.page._compile()
+    visit.settle()
+    assert visit.page._done.certificate.proved
+    assert len(visit.page._done.network.data) == 1
+
+
+def test_uploaded_labels_become_lines(visit):
+    rows = "sequence,token,x,y,label\nA,1,0,0,cat\nA,2,1,1/2,cat\nB,1,0,1,dog\n"
+    visit.page._take_file(Upload("data.csv", rows.encode()))
+    assert visit.page._lines == "(0, 0) (1, 1/2) -> cat\n(0, 1) -> dog"
+    visit.page._compile()
+    visit.settle()
+    assert visit.page._done.network.predict([[[0, 1]]]) == ["dog"]
+
+
+def test_impossible_wishes_are_refused_in_the_words_of_the_library(visit):
+    for lines, words in [
+        ("(0, 0) -> (1, 1) (2, 2)", "must not have more points than its input has tokens"),
+        ("(0, 0) -> (1, 1)\n(0, 0) -> (2, 2)", "must be pairwise different as sets"),
+        ("(0) -> (1)", "must have at least two coordinates"),
+        ("(0, nan) -> (1, 1)", "must be a finite number"),
+    ]:
+        visit.page._area.value = lines
+        visit.session.guarded(visit.page._compile)()
+        visit.settle()
+        assert words in visit.message
+
+
+def test_choices_reach_the_network_and_the_code_compiles_it_again(visit, tmp_path):
+    visit.page._how.value, visit.page._wide.value, visit.page._heat.value = "conditioned", 6, "1/10"
+    visit.page._compile()
+    visit.settle()
+    assert "width=6" in visit.page.code()
+    printed = run_code(visit.page.code(), tmp_path)
+    assert visit.page._done.certificate.data_hash in printed
+    assert "softmax at temperature 1/10" in printed
+    assert (tmp_path / "net" / "network.json").is_file()
+    assert visit.page.state()["temperature"] == "1/10"
+
+
+@pytest.mark.parametrize(
+    "state", [{"lines": "((((" * 900}, {"width": "99999999999"}, {"construction": "x"}, {"moment": "9" * 99}]
+)
+def test_an_address_that_makes_no_sense_does_no_harm(state):
+    opened = Visit(NetworksPage(), state)
+    opened.page._area.value = "(0, 0) -> (1, 1)"
+    opened.page._compile()
+    opened.settle()
+    assert opened.page._done.certificate.proved
+    opened.close()

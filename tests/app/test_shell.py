@@ -1,0 +1,188 @@
+"""The frame of all pages: addresses, messages, files, the end of a visit, and what it says about itself."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import hardmax
+from hardmax.app.help import help_page
+from hardmax.app.home import build_home
+from hardmax.app.jobs import Workshop
+from hardmax.app.look import DAY, NIGHT, STATIC
+from hardmax.app.pages import load_page, slugs
+from hardmax.app.pages.tokens import TokensPage
+from hardmax.app.session import Session
+from hardmax.app.shell import Tools, address_of, query_of
+from hardmax.cli.app import app
+from hardmax.errors import HardmaxError, InputError
+from visits import Visit
+
+
+def test_every_page_says_what_it_is() -> None:
+    for slug in slugs():
+        page = load_page(slug)
+        assert page.slug == slug
+        assert len(page.text) > 100
+        assert re.fullmatch(r"\d{4}\.\d{5}", page.paper)
+        for name in page.functions:
+            assert name in hardmax.__all__
+            assert f"hardmax.{name}" in help_page(name)
+    with pytest.raises(InputError, match="--pages is not a page, got 'nothing': choose among tokens"):
+        load_page("nothing")
+
+
+def test_the_first_page_links_to_all_pages() -> None:
+    pages = [load_page(slug) for slug in slugs()]
+    words = build_home(pages).object
+    assert all(f'href="./{page.slug}"' in words and html.escape(page.title) in words for page in pages)
+
+
+def test_queries_are_read_and_written_within_bounds() -> None:
+    assert query_of({"a": [b"1", b"2"], "b": [b"\xff"], "c": [b"x" * 10_000], "d": []}) == {"a": "1"}
+    assert address_of({"a": "1 2", "b": "é"}) == "?a=1+2&b=%C3%A9"
+    assert address_of({"a": "x" * 10_000}) == "?"
+    assert address_of({}) == "?"
+
+
+def test_messages_are_text() -> None:
+    session = Session(Workshop(workers=1))
+    session.say("<script>alert(1)</script>" + "x" * 5000, "error")
+    assert "<script>" not in session.messages.object
+    assert 'role="alert"' in session.messages.object
+    assert len(session.messages.object) < 1000
+    session.hush()
+    assert session.messages.visible is False
+
+
+def test_errors_become_messages_and_surprises_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    session = Session(Workshop(workers=1))
+
+    def ours() -> None:
+        raise HardmaxError("use another <value>")
+
+    def surprise() -> None:
+        raise ZeroDivisionError("secret path")
+
+    session.guarded(ours)()
+    assert "use another &lt;value&gt;" in session.messages.object
+    assert caplog.records == []
+    session.guarded(surprise)()
+    assert "secret" not in session.messages.object
+    assert "secret path" in caplog.text
+
+
+def test_the_folder_of_a_visit_goes_with_it() -> None:
+    session = Session(Workshop(workers=1))
+    folder = session.folder
+    (folder / "upload.csv").write_text("1,2")
+    assert session.folder == folder
+    session.close()
+    assert not folder.exists()
+    session.close()
+
+
+def test_tools_show_the_code_and_save_the_view() -> None:
+    visit = Visit(TokensPage(), {"n": "5"})
+    tools = Tools(visit.page, visit.session)
+    tools.refresh()
+    assert tools._box.visible is False
+    tools.show_code.value = True
+    assert "hm.HardmaxLayer(0.5)" in tools._box.object
+    assert tools._file("png").read(4) == b"\x89PNG"
+    assert b"<svg" in tools._file("svg").read(1000)
+    assert b"<!doctype html>" in tools._file("html").read(100)
+    visit.page._computed = None
+    with pytest.raises(HardmaxError, match="nothing to save yet"):
+        tools._file("png")
+    visit.close()
+
+
+def test_pictures_follow_the_light() -> None:
+    session = Session(Workshop(workers=1))
+    plot = session.figure(title="a")
+    seen = []
+    session.lighting.follow(seen.append)
+    session.lighting.switch(True)
+    assert plot.title.text_color == NIGHT.ink
+    assert plot.xaxis[0].major_label_text_color == NIGHT.soft
+    session.lighting.switch(False)
+    assert plot.title.text_color == DAY.ink
+    assert seen == [DAY, NIGHT, DAY]
+
+
+@pytest.mark.parametrize("light", [DAY, NIGHT])
+def test_words_can_be_read_in_both_lights(light: object) -> None:
+    """The contrast that the accessibility guidelines ask for, 4.5 to 1."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for ink in (light.ink, light.soft):
+        bright, dark = sorted((luminance(ink), luminance(light.card)), reverse=True)
+        assert (bright + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_nothing_that_is_shipped_points_outside() -> None:
+    for file in Path(STATIC).iterdir():
+        outside = set(re.findall(r"https?://[\w.-]+", file.read_text(encoding="utf-8")))
+        assert outside <= {"https://arxiv.org"}, file  # a link, followed by a person
+        assert "@import" not in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--address", "0.0.0.0"], "add --public if everybody"),  # noqa: S104 - refused
+        (["--port", "99999"], "--port must lie in 0 … 65535"),
+        (["--port", "x"], "--port must be a whole number"),
+        (["--pages", "nothing"], "--pages is not a page"),
+    ],
+)
+def test_the_command_refuses_in_words(arguments: list[str], words: str) -> None:
+    result = CliRunner().invoke(app, ["explore", "--no-browser", *arguments])
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+def test_the_command_says_what_public_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fake:
+        port = 1234
+        workshop = Workshop(workers=1)
+
+        def run_until_shutdown(self) -> None:
+            return
+
+    asked: dict[str, object] = {}
+
+    def make(wanted: object, **options: object) -> Fake:
+        asked.update(options, wanted=wanted)
+        return Fake()
+
+    monkeypatch.setattr("hardmax.app.server.make_server", make)
+    arguments = ["explore", "--address", "0.0.0.0", "--public", "--no-browser", "--pages", "tokens, meanfield"]  # noqa: S104
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    assert "everybody who can reach this machine can use the explorer" in result.output
+    assert "http://localhost:1234/" in result.output
+    assert asked["wanted"] == ["tokens", "meanfield"]
+    assert asked["open_browser"] is False
+    quiet = CliRunner().invoke(app, ["explore", "--no-browser"])
+    assert "everybody" not in quiet.output
+
+
+def test_without_the_extra_the_command_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    for name in [name for name in sys.modules if name.split(".")[0] == "panel" or name.startswith("hardmax.app")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "panel", None)
+    result = CliRunner().invoke(app, ["explore", "--no-browser"])
+    assert result.exit_code == 2
+    assert "pip install 'hardmax[app]'" in result.output

@@ -1,0 +1,231 @@
+"""The text page without a browser: what it says, what it keeps, and what it refuses."""
+
+import html
+import itertools
+import json
+import math
+import re
+
+import numpy as np
+import pandas
+import pytest
+from safetensors.numpy import save as save_tensors
+
+import hardmax as hm
+from hardmax.app import text_models
+from hardmax.app.archives import pack
+from hardmax.app.pages.text import MOST_CHARACTERS, TextPage
+from hardmax.app.text_examples import EXAMPLES
+from hardmax.app.uploads import Upload
+from hardmax.app.views.contributions import staircase
+from hardmax.app.views.names import readable
+from hardmax.app.views.reading import marked_text, sum_in_words
+from hardmax.figures import figure_bytes
+from hardmax.figures.word_plane import words_in_plane
+from made_up_texts import opinions
+from visits import Visit, run_code
+
+
+@pytest.fixture
+def visit():
+    """A visit to the page."""
+    opened = Visit(TextPage())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small model of one's own, and the file it was saved to."""
+    texts = ["a dull plot", "a wonderful cast", "dull again", "wonderful songs"] * 5
+    model = hm.LeaderClassifier(epochs=3, random_state=0).fit(texts, ["bad", "good"] * 10)
+    path = tmp_path_factory.mktemp("models") / "own.safetensors"
+    model.save(path)
+    return model, path.read_bytes()
+
+
+def test_the_staircase_climbs_to_the_logit():
+    for _, text in EXAMPLES.values():
+        why = text_models.shipped().model.explain(text)
+        rows = staircase(why)
+        assert rows[0][1] == 0.0
+        for before, after in itertools.pairwise(rows[:-1]):
+            assert after[1] == before[2]
+        assert rows[-2][2] == pytest.approx(rows[-1][2], abs=1e-9)
+        assert rows[-1][2] == float(why.logits[0])
+
+
+def test_the_sum_in_words_is_right_to_two_digits():
+    why = text_models.shipped().model.explain(EXAMPLES["cast"][1])
+    words = sum_in_words(why, {1: "positive"})
+    plain = re.sub(r"<[^>]+>", "", words).replace("−", "-")
+    left, right = plain.split(" = ")
+    terms = [float(term) for term in re.findall(r"[+-]\d+\.\d\d", left)]
+    assert math.isclose(sum(terms), float(re.match(r"[+-]\d+\.\d\d", right)[0]), abs_tol=0.006 * (len(terms) + 1))
+    assert f"{why.probabilities[1]:.1%}" in words
+
+
+def test_marked_text_shows_every_letter_and_nothing_of_the_visitors_html():
+    text = 'a wonderful <script>alert("x")</script> cast & a dull plot'
+    words = marked_text(text_models.shipped().model.explain(text))
+    assert "<script>" not in words
+    assert "class='leader'" in words
+    assert html.unescape(re.sub(r"<[^>]+>", "", words)) == text
+
+
+def test_typing_changes_the_answer_the_address_and_the_code(visit):
+    visit.page._area.value_input = "a terrible waste of time"
+    assert "negative" in visit.page._verdict.object
+    assert visit.page.state() == {"text": "a terrible waste of time"}
+    assert visit.page.figure() is not None
+
+
+def test_the_code_on_the_page_gives_the_same_sum(visit, tmp_path):
+    visit.page._area.value_input = "a 'dull' plot,\na wonderful cast"
+    printed = run_code(visit.page.code(), tmp_path)
+    assert f"{visit.page._explanation.logits[0]:+.4f}" in printed
+    assert (tmp_path / "words.png").is_file()
+
+
+def test_nothing_typed_teaches_and_unknown_words_are_said(visit):
+    visit.page._area.value_input = "  "
+    assert visit.page._empty.visible
+    assert not visit.page._plane_box.visible
+    assert visit.page.figure() is None
+    visit.page._area.value_input = "xqzt wvrpl"
+    assert not visit.page._empty.visible
+    assert "prior alone" in visit.page._verdict.object
+    visit.page._area.value_input = "a dull plot"
+    assert visit.page._plane_box.visible
+
+
+def test_an_address_brings_back_the_text_and_the_layer():
+    opened = Visit(TextPage(), {"text": "a dull plot, a wonderful cast", "layer": "3"})
+    assert opened.page._player.value == 3
+    assert opened.page.state() == {"text": "a dull plot, a wonderful cast", "layer": "3"}
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    "state", [{"layer": "x"}, {"layer": "9" * 4000}, {"example": "nothing"}, {"text": "a" * 10**6}]
+)
+def test_an_address_that_makes_no_sense_does_no_harm(state):
+    opened = Visit(TextPage(), state)
+    assert len(opened.page._typed) <= MOST_CHARACTERS
+    assert opened.message == ""
+    opened.close()
+
+
+def test_the_words_stand_where_the_library_puts_them(visit):
+    placed = words_in_plane(visit.page._explanation)
+    visit.page._player.value = 5
+    words = visit.page._plane._words.data
+    assert np.array_equal(np.column_stack([words["x"], words["y"]]), placed.path[5])
+
+
+def test_a_model_of_ones_own_as_a_file_and_in_an_archive(visit, small):
+    model, data = small
+    for upload in (Upload("own.safetensors", data), Upload("own.zip", pack({"folder/own.safetensors": data}))):
+        visit.page._load(upload)
+        visit.page._area.value_input = "a wonderful plot"
+        assert visit.page._explanation.logits == pytest.approx(model.explain("a wonderful plot").logits)
+        assert "good" in visit.page._verdict.object
+        assert text_models.model_bytes(visit.page._using, visit.session.folder) == data
+    visit.page._back.clicks += 1
+    assert visit.page._using is text_models.shipped()
+
+
+def test_bad_models_are_refused_in_words(visit, small):
+    _, data = small
+    for name, sent, words in [
+        ("model.safetensors", b"\x00" * 100, "is not a file of ours"),
+        ("model.zip", b"PK\x03\x04 nothing", "is no ZIP archive"),
+        ("model.zip", pack({"readme.txt": b"hello"}), "holds no file that ends in .safetensors"),
+        ("model.zip", pack({"a.safetensors": data, "b.safetensors": data}), "holds 2 models"),
+        ("bomb.zip", pack({"model.safetensors": b"\0" * (50 * 2**20)}), "unpacks to more than 40 MB"),
+    ]:
+        visit.session.guarded(visit.page._load)(Upload(name, sent))
+        assert words in visit.message
+    assert visit.page._using is text_models.shipped()
+
+
+def test_a_model_that_may_take_for_ever_is_refused(small, tmp_path):
+    _, data = small
+    header_length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + header_length])
+    recipe = json.loads(header["__metadata__"]["hardmax"])
+    recipe["tokeniser"]["pattern"] = "(?:a+)+b"
+    header["__metadata__"]["hardmax"] = json.dumps(recipe)
+    changed = json.dumps(header).encode()
+    forged = len(changed).to_bytes(8, "little") + changed + data[8 + header_length :]
+    with pytest.raises(hm.FileError, match="may take for ever"):
+        text_models.load_model(Upload("evil.safetensors", forged), tmp_path)
+
+
+def test_other_tensors_are_no_model(tmp_path):
+    with pytest.raises(hm.FileError, match=r"other\.safetensors: is not a file of ours"):
+        text_models.load_model(Upload("other.safetensors", save_tensors({"a": np.zeros(3)})), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _table(rows: int) -> bytes:
+    texts, labels = opinions(rows)
+    return pandas.DataFrame({"id": range(rows), "review": texts, "label": labels}).to_csv(index=False).encode()
+
+
+def test_training_on_a_table(visit):
+    visit.page._take_table(Upload("letters.csv", _table(60)))
+    assert visit.page._text_column.value == "review"
+    assert visit.page._label_column.value == "label"
+    visit.page._begin.clicks += 1
+    visit.settle()
+    assert "kept apart the accuracy is" in visit.message
+    assert visit.page._using.title == "trained on letters.csv"
+    assert "read_documents('letters.csv'" in visit.page.code()
+
+
+def test_training_can_be_cancelled(visit):
+    visit.page._take_table(Upload("letters.csv", _table(60)))
+    visit.page._begin.clicks += 1
+    visit.session.jobs.cancel()
+    visit.settle()
+    assert visit.page._using is text_models.shipped()
+
+
+def test_tables_that_cannot_be_learned_from(visit):
+    for rows, words in [
+        ("text,label\na,1\nb,2\n", "holds 2 texts"),
+        ("text,label\n" + "a,1\n" * 9, "has 1 different labels"),
+        ("text,label\n" + "".join(f"a,{k}\n" for k in range(99)), "has 99 different labels"),
+    ]:
+        visit.page._take_table(Upload("t.csv", rows.encode()))
+        visit.page._begin.clicks += 1
+        visit.settle()
+        assert words in visit.message
+
+
+def test_names_that_would_lie_on_others_are_left_out():
+    places = np.array([[0.0, 0.0], [0.0, 0.001], [0.0, 0.5], [np.nan, 0.0]])
+    assert readable(places, ["first", "second", "third", "nowhere"], np.zeros(2), np.ones(2), (700, 300)) == [0, 2]
+
+
+def test_names_of_classes_are_no_formulas():
+    table = "text,label\n" + "a dull plot,$\\\\nothing$\na wonderful cast,<b>good</b>\n" * 3
+    opened = Visit(TextPage())
+    opened.page._take_table(Upload("t.csv", table.encode()))
+    opened.page._begin.clicks += 1
+    opened.settle()
+    opened.page._area.value_input = "a dull plot"
+    assert "$\\\\nothing$" in opened.page._verdict.object
+    assert "&lt;b&gt;good" in opened.page._verdict.object
+    figure_bytes(opened.page.figure(), "png")
+    opened.close()
+
+
+def test_a_review_comes_with_what_somebody_else_called_it(visit):
+    corpus = text_models.reviews()
+    assert visit.page._another.visible == (corpus is not None)
+    visit.page._next_review()
+    if corpus is not None:
+        assert visit.page._typed == corpus.texts[0]
+        assert ("positive" if corpus.labels[0] else "negative") in visit.message

@@ -1,0 +1,188 @@
+"""The Tokens page without a browser: states, addresses, code, and that it only shows what the library says."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hardmax as hm
+from hardmax.app.pages.tokens import TokensPage
+from hardmax.app.states.tokens import MOST_IN_ADDRESS, STARTS, TokensState
+from hardmax.app.states.tokens_code import code_of
+from hardmax.app.states.tokens_picture import MOST_SHOWN, ColourBook, Computed, paint
+from visits import Visit, run_code
+
+
+@pytest.mark.parametrize("start", STARTS.values())
+@pytest.mark.parametrize("query", [{}, {"alpha": "2", "a": "2", "angle": "30"}, {"limit": "1"}, {"layer": "3"}])
+def test_the_picture_is_what_the_library_says(start: str, query: dict[str, str]) -> None:
+    state = TokensState.from_query({"start": start, "n": "80", **query})
+    picture = paint(Computed.of(state), state, ColourBook())
+    layer = hm.HardmaxLayer(state.settings.alpha, state.matrix)
+    limit = hm.equilibrium(state.tokens, layer)
+    if state.settings.limit:
+        assert np.array_equal(picture.positions, limit.positions)
+        assert np.flatnonzero(picture.leads).tolist() == limit.leaders.tolist()
+    else:
+        run = hm.simulate(state.tokens, layer, depth=state.settings.layer)
+        assert np.array_equal(picture.positions, run.final)
+        seen = hm.attention_at(run, -1).leads
+        assert np.flatnonzero(picture.leads).tolist() == np.flatnonzero(seen).tolist()
+    # Tokens share a colour exactly if they end with the same leader.
+    same = picture.rank[:, None] == picture.rank
+    assert np.array_equal(same, limit.follows[:, None] == limit.follows)
+
+
+def test_the_matrix_has_the_ellipse_that_is_drawn() -> None:
+    state = TokensState.from_query({"a": "2", "b": "0.5", "angle": "30"})
+    A = state.matrix
+    assert A is not None
+    turn = np.radians(30)
+    for length, direction in ((2.0, [np.cos(turn), np.sin(turn)]), (0.5, [-np.sin(turn), np.cos(turn)])):
+        end = length * np.array(direction)
+        assert end @ A @ end == pytest.approx(1.0)
+
+
+def test_half_space_names_those_who_are_listened_to() -> None:
+    state = TokensState.from_query({"selected": "23"})
+    half = paint(Computed.of(state), state, ColourBook()).half_space
+    assert half is not None
+    assert half.names.tolist() == hm.choose(state.tokens, state.hardmax)[23].tolist()
+    assert half.normal.tolist() == state.tokens[23].tolist()
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.dictionaries(
+        st.sampled_from([*TokensState().settings.__dict__, "tokens", "theme"]),
+        st.one_of(st.text(max_size=12), st.floats().map(str), st.integers(-5, 500).map(str)),
+    )
+)
+def test_any_address_gives_a_state_that_comes_back(query: dict[str, str]) -> None:
+    state = TokensState.from_query(query)
+    again = TokensState.from_query(state.to_query())
+    assert again.settings == state.settings
+    assert np.array_equal(again.tokens, state.tokens)
+
+
+def test_tokens_moved_by_hand_come_back_from_the_address() -> None:
+    state = TokensState().moved(3, 1.23456, -2.0).added(0.5, 0.25).without(0)
+    again = TokensState.from_query(state.to_query())
+    assert again.tokens.tolist() == state.tokens.tolist()
+    assert [1.235, -2.0] in again.tokens.tolist()
+    many = TokensState.from_query({"start": "gaussian", "n": "5000"}).moved(0, 1.0, 1.0)
+    assert len(many.tokens) > MOST_IN_ADDRESS
+    assert "tokens" not in many.to_query()
+
+
+def test_nonsense_moves_nothing() -> None:
+    state = TokensState()
+    assert state.moved(999, 0.0, 0.0) is state
+    assert state.moved(0, float("nan"), 0.0) is state
+    assert state.without(-1) is state
+    assert abs(state.moved(0, 1e300, 0.0).tokens).max() <= 1000
+    one = TokensState.from_query({"tokens": "1,2"})
+    assert one.without(0) is one
+
+
+def test_colours_stay_with_leaders() -> None:
+    book = ColourBook()
+    assert book.ranks(np.array([4, 7, 9])) == {4: 0, 7: 1, 9: 2}
+    assert book.ranks(np.array([7, 8, 9])) == {7: 1, 8: 0, 9: 2}
+
+
+def test_many_tokens_are_thinned_aloud_and_no_leader_is_lost() -> None:
+    visit = Visit(TokensPage(), {"start": "gaussian", "n": "30000"})
+    page = visit.page
+    state = page._state
+    picture = paint(page._computed, state, ColourBook())
+    assert MOST_SHOWN <= len(picture.index) < MOST_SHOWN + 100
+    assert set(page._computed.limit.leaders.tolist()) <= set(picture.index.tolist())
+    assert "of 30,000 tokens are drawn" in page._words.object
+    visit.close()
+
+
+def test_a_drag_is_live_and_settles_at_the_drop() -> None:
+    visit = Visit(TokensPage())
+    page = visit.page
+    table = page._table.object
+    page._plane.wire.data = {"kind": ["move"], "what": [23], "x": [3.4], "y": [2.4], "serial": [1]}
+    assert page._plane.tokens.data["shape"][23] == "star"
+    assert page._plane._answer.data == {"serial": [1]}
+    assert page._table.object == table
+    page._plane.wire.data = {"kind": ["drop"], "what": [23], "x": [3.4], "y": [2.4], "serial": [2]}
+    assert "<td>23</td>" in page._table.object
+    assert page._selected.value == 23
+    page._plane.wire.data = {"kind": ["move"], "what": [-1], "x": [0.0], "y": [2.0], "serial": [3]}
+    assert (page._state.settings.a, abs(page._state.settings.angle)) == (2.0, 90.0)
+    visit.close()
+
+
+def test_softmax_and_its_bounds_are_messages() -> None:
+    visit = Visit(TokensPage(), {"start": "gaussian", "n": "3000"})
+    visit.page._attention.value = "softmax"
+    visit.settle()
+    assert "must be at most 2,000 for softmax" in visit.message
+    visit.page._n.value = 50
+    visit.settle()
+    assert "nobody leads" in visit.page._words.object
+    run = hm.simulate(visit.page._state.tokens, hm.SoftmaxLayer(0.5, beta=5.0), depth=2)
+    visit.page._player.value = 2
+    assert np.array_equal(visit.page._plane.tokens.data["x"], run.final[:, 0])
+    visit.close()
+
+
+def test_the_code_runs(tmp_path: Path) -> None:
+    queries: list[dict[str, str]] = [
+        {"selected": "2", "a": "2"},
+        {"start": "grid", "n": "40", "limit": "1"},
+        {"start": "ball", "space": "1", "n": "60", "attention": "softmax", "c": "2"},
+        {"tokens": "1,2_-1,0.5_0.5,0.25", "layer": "2"},
+    ]
+    code = "".join(code_of(TokensState.from_query(query)) for query in queries)
+    assert run_code(code, tmp_path).count("tokens in") == len(queries)
+    assert (tmp_path / "tokens.png").stat().st_size > 1000
+
+
+def test_code_of_many_tokens_names_the_moved_or_a_file(tmp_path: Path) -> None:
+    many = TokensState.from_query({"start": "ball", "n": "400"}).moved(7, 1.5, 0.5)
+    assert "tokens[7] = [1.5, 0.5]" in code_of(many)
+    assert "np.array" not in code_of(many)
+    own = many.uploaded(np.random.default_rng(0).normal(size=(500, 2)))
+    assert 'read_tokens("points.csv")' in code_of(own)
+
+
+def test_uploads_become_tokens_or_a_message() -> None:
+    visit = Visit(TokensPage(), {"layer": "3"})
+    page = visit.page
+
+    def send(data: bytes) -> str:
+        page._file.filename = "points.csv"
+        page._file.contents = base64.b64encode(data).decode()
+        return visit.message
+
+    assert send(b"x,y\n1,2\n-1,0.5\n3,3\n") == "points.csv: 3 tokens."
+    assert page._state.tokens.tolist() == [[1, 2], [-1, 0.5], [3, 3]]
+    assert page._state.settings.layer == 0
+    assert "row 1, column 2 is nan" in send(b"x,y\n1,nan\n")
+    assert "must have two columns" in send(b"1,2,3\n4,5,6\n")
+    assert "must be at most 100,000 here" in send(b"1,2\n" * 100_001)
+    assert "not a number" in send(b"1,2\n=A1,3\n")
+    assert len(page._state.tokens) == 3  # the last that could be used
+    visit.close()
+
+
+def test_views_in_space_and_files() -> None:
+    visit = Visit(TokensPage(), {"space": "1", "n": "60"})
+    parts = {part.name for part in visit.page._space.pane.object.data}
+    assert parts == {"hull", "trails", "tokens", "leaders"}
+    assert visit.page.figure() is not None
+    visit.session.lighting.switch(True)
+    visit.page._view.value = 0
+    assert visit.page.figure() is not None
+    visit.close()

@@ -1,0 +1,72 @@
+"""Forecasting, as a person does it: upload a table, fit, look back, download."""
+
+import math
+import re
+
+from playwright.sync_api import Page, expect
+
+
+def _choose(page: Page, name: str, data: bytes) -> None:
+    page.get_by_label("Or upload a CSV").set_input_files({"name": name, "mimeType": "text/csv", "buffer": data})
+
+
+def _waves(samples: int) -> bytes:
+    rows = (f"{0.1 * k:.2f},{math.sin(0.1 * k):.6f},{math.cos(0.1 * k):.6f}" for k in range(samples))
+    return ("time,height,speed\n" + "\n".join(rows)).encode()
+
+
+def test_upload_a_csv_and_get_a_forecast(explorer, page, shoot):
+    page.goto(f"{explorer}/forecasting?system=sinusoids&samples=100&steps=60&seconds=0.5")
+    expect(page.locator(".empty")).to_contain_text("No forecast yet")
+    _choose(page, "waves.csv", _waves(150))
+    expect(page.locator(".message.good")).to_contain_text("waves.csv is read")
+    page.get_by_role("button", name="Fit and forecast").click()
+    expect(page.get_by_text("Eigenvalues of the linear path")).to_be_visible()
+    expect(page.get_by_text("Outcome: ")).to_contain_text("60 steps")
+    with page.expect_download() as waiting:
+        page.get_by_text("Download the forecast").click()
+    rows = waiting.value.path().read_text().splitlines()
+    assert rows[0] == "time,height,height spread,speed,speed spread"
+    time, height = map(float, rows[1].split(",")[:2])
+    assert abs(height - math.sin(time)) < 0.05
+    with page.expect_download() as waiting:
+        page.get_by_text("Download the model").click()
+    assert waiting.value.path().read_bytes().startswith(b"PK")
+    shoot(page, "forecasting-upload")
+
+
+def test_a_system_with_its_backtest(explorer, page, shoot):
+    page.goto(f"{explorer}/forecasting?system=airfoil&samples=150&steps=60&seconds=0.5")
+    page.get_by_role("button", name="Fit and forecast").click()
+    expect(page.get_by_text("what really came")).to_be_visible()
+    page.get_by_role("button", name="lift").click()
+    expect(page).to_have_url(re.compile("channel=2"))
+    page.get_by_role("button", name="Backtest against the baselines").click()
+    expect(page.locator("table")).to_contain_text("persistence")
+    shoot(page, "forecasting")
+
+
+def test_cancel_a_fit_then_hostile_tables_and_the_page_lives_on(explorer, page):
+    page.goto(f"{explorer}/forecasting?system=lorenz&samples=1500&seconds=20")
+    expect(page.get_by_text("1,500 samples")).to_be_visible()
+    page.get_by_role("button", name="Fit and forecast").click()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("progress")).to_be_hidden()
+    expect(page.locator(".empty")).to_contain_text("No forecast yet")
+    page.get_by_label("System").select_option(label="Airfoil in flutter")
+    expect(page.get_by_text("typical section")).to_be_visible()
+    words = page.locator(".message.error")
+    _choose(page, "wide.csv", b",".join(b"7" for _ in range(10**6)))
+    expect(words).to_contain_text("1,000,000 columns")
+    _choose(page, "bomb.csv", b"PK\x03\x04" + bytes(1000))
+    expect(words).to_contain_text("is a ZIP archive")
+    _choose(page, "formula.csv", b"y\n" + b"=1+1\n" * 99)
+    expect(words).to_contain_text("formula.csv")
+    _choose(page, "nan.csv", b"y,z\n" + b"1,2\n,3\n" * 99)
+    expect(page.locator(".message.good")).to_contain_text("nan.csv is read")
+    page.get_by_role("button", name="Fit and forecast").click()
+    expect(words).to_contain_text("interpolate")
+    _choose(page, "waves.csv", _waves(120))
+    expect(page.locator(".message.good")).to_contain_text("waves.csv is read")
+    page.get_by_role("button", name="Fit and forecast").click()
+    expect(page.get_by_text("Outcome: ")).to_contain_text("200 steps")

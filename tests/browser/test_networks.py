@@ -1,0 +1,82 @@
+"""Exact networks, as a person does it: draw, compile, watch, download, check."""
+
+import io
+import json
+import re
+import zipfile
+
+from playwright.sync_api import Page, expect
+
+
+def _choose(page: Page, label: str, name: str, data: bytes, kind: str = "application/json") -> None:
+    page.get_by_label(label).set_input_files({"name": name, "mimeType": kind, "buffer": data})
+
+
+def _open(page: Page, address: str) -> None:
+    page.goto(address)
+    expect(page.get_by_text("✓ Proved")).to_be_visible()
+
+
+def test_draw_compile_and_download_a_network(explorer, page, shoot):
+    _open(page, f"{explorer}/networks")
+    lines = page.get_by_label("One sequence a line")
+    before = lines.input_value()
+    board = page.locator(".bk-Figure").first
+    box = board.bounding_box()
+    board.click(position={"x": 0.52 * box["width"], "y": 0.42 * box["height"]})
+    expect(lines).not_to_have_value(before)
+    assert lines.input_value().splitlines()[0].count("(") == before.splitlines()[0].count("(") + 1
+    first = page.locator(".hash").inner_text()
+    page.get_by_role("button", name="Compile").click()
+    expect(page.locator(".hash")).not_to_have_text(first)
+    expect(page.get_by_text("✓ Proved")).to_be_visible()
+    expect(page.get_by_text("of the published bound")).to_be_visible()
+    with page.expect_download() as waiting:
+        page.get_by_text("Download the network").click()
+    data = waiting.value.path().read_bytes()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert sorted(archive.namelist()) == ["certificate.json", "network.json", "network.safetensors"]
+        assert json.loads(archive.read("certificate.json"))["data_hash"] == page.locator(".hash").inner_text()
+    _choose(page, "Or check a network", "network.zip", data, "application/zip")
+    expect(page.locator(".message.good")).to_contain_text("PROVED in exact rationals")
+    shoot(page, "networks-checked")
+
+
+def test_watch_the_tokens_go_through_the_blocks(explorer, page, shoot):
+    _open(page, f"{explorer}/networks?example=inside&construction=fewest")
+    expect(page.get_by_text("The fewest blocks")).to_be_visible()
+    slider = page.locator("input[type=range]").first
+    slider.focus()
+    slider.press("End")
+    expect(page.get_by_text(re.compile(r"block (\d+) of \1: "))).to_be_visible()
+    expect(page).to_have_url(re.compile("moment="))
+    shoot(page, "networks")
+
+
+def test_upload_labels_then_hostile_files_and_the_page_lives_on(explorer, page, shoot):
+    _open(page, f"{explorer}/networks")
+    rows = b"sequence,token,x,y,label\nA,1,0,0,cat\nA,2,1,1/2,cat\nB,1,0,1,dog\n"
+    _choose(page, "Or upload them", "pets.csv", rows, "text/csv")
+    expect(page.locator(".message.good")).to_contain_text("2 sequences, 3 tokens, 2 classes")
+    page.get_by_label("Softmax temperature").fill("1/10")
+    page.get_by_role("button", name="Compile").click()
+    expect(page.get_by_text("softmax at temperature 1/10")).to_be_visible()
+    page.get_by_label("One sequence a line").fill("")
+    page.get_by_role("button", name="Compile").click()
+    expect(page.locator(".message.error")).to_contain_text("must describe a sequence")
+    shoot(page, "networks-empty")
+    words = page.locator(".message.error")
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("network.json", bytes(60 * 2**20))
+    _choose(page, "Or check a network", "bomb.zip", bomb.getvalue(), "application/zip")
+    expect(words).to_contain_text("unpacks to more than 40 MB")
+    _choose(page, "Or upload them", "deep.json", b"[" * 10**5)
+    expect(words).to_contain_text("is not JSON")
+    _choose(page, "Or upload them", "nan.json", b'{"inputs": [[[NaN, 0]]], "outputs": [[[0, 0]]]}')
+    expect(page.locator(".message.good")).to_be_visible()
+    page.get_by_role("button", name="Compile").click()
+    expect(words).to_contain_text("must be a finite number")
+    page.get_by_label("One sequence a line").fill("(0, 0) -> (1, 1)")
+    page.get_by_role("button", name="Compile").click()
+    expect(page.get_by_text("1 with 1 tokens")).to_be_visible()

@@ -1,0 +1,82 @@
+"""Leaders in text, as a person does it: type, read, step through the layers, bring a model, train one."""
+
+import csv
+import io
+import re
+
+from playwright.sync_api import Page, expect
+
+from made_up_texts import opinions
+
+
+def _choose(page: Page, label: str, name: str, data: bytes, kind: str = "text/csv") -> None:
+    page.get_by_label(label).set_input_files({"name": name, "mimeType": kind, "buffer": data})
+
+
+def test_type_a_text_and_see_the_words(explorer, page, shoot):
+    page.goto(f"{explorer}/text")
+    area = page.get_by_label("Your text")
+    expect(page.get_by_text("What each leader contributes")).to_be_visible()
+    shoot(page, "text")
+    area.fill("")
+    area.press_sequentially("two dull hours, a terrible waste")
+    expect(page.locator(".verdict")).to_contain_text("negative")
+    expect(page.locator("mark.leader").first).to_be_visible()
+    assert "dull" in page.locator(".marked").inner_text()
+    expect(page.locator(".sum")).to_contain_text("so positive has probability")
+    expect(page).to_have_url(re.compile(r"text=two\+dull\+hours%2C\+a\+terrible\+waste"))
+    page.reload()
+    expect(page.get_by_label("Your text")).to_have_value("two dull hours, a terrible waste")
+
+
+def test_the_player_moves_the_words_the_code_can_be_read_and_nothing_teaches(explorer, page, shoot):
+    page.goto(f"{explorer}/text?example=quiet")
+    expect(page.get_by_text("Words move towards their leaders")).to_be_visible()
+    page.get_by_role("button", name="Show the Python code").click()
+    expect(page.locator("pre.code")).to_contain_text("model.explain(")
+    slider = page.locator("input[type=range]").first
+    slider.focus()
+    for _ in range(4):
+        slider.press("ArrowRight")
+    expect(page).to_have_url(re.compile("layer=4"))
+    shoot(page, "text-layer-4")
+    page.get_by_label("Your text").fill("")
+    expect(page.locator(".empty")).to_contain_text("Type a text")
+    shoot(page, "text-empty")
+
+
+def test_train_on_a_table_and_download_the_model(explorer, page, shoot):
+    page.goto(f"{explorer}/text?text=a wonderful scene and a dull plot")
+    texts, labels = opinions(60)
+    table = io.StringIO()
+    csv.writer(table).writerows([["text", "label"], *zip(texts, labels, strict=True)])
+    expect(page.get_by_text("The map of words")).to_be_visible()
+    _choose(page, "Train one: a CSV with texts and labels", "letters.csv", table.getvalue().encode())
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(page.locator(".message.good")).to_contain_text("kept apart the accuracy is")
+    shoot(page, "text-trained")
+    with page.expect_download() as waiting:
+        page.get_by_text("Download the model").click()
+    model = waiting.value.path().read_bytes()
+    page.get_by_role("button", name="Back to the shipped model").click()
+    expect(page.get_by_text("film reviews (shipped)")).to_be_visible()
+    _choose(page, "Load a model", "mine.safetensors", model, "application/octet-stream")
+    expect(page.locator(".message.good")).to_contain_text("mine.safetensors is loaded")
+
+
+def test_hostile_files_give_a_message_and_the_page_lives_on(explorer, page):
+    page.goto(f"{explorer}/text")
+    expect(page.get_by_text("The map of words")).to_be_visible()
+    table, model = "Train one: a CSV with texts and labels", "Load a model"
+    words = page.locator(".message.error")
+    _choose(page, table, "wide.csv", b",".join(b"x" for _ in range(10**6)))
+    expect(words).to_contain_text("1,000,000 columns")
+    _choose(page, table, "bomb.csv", b"PK\x03\x04" + bytes(1000))
+    expect(words).to_contain_text("is a ZIP archive")
+    _choose(page, model, "model.safetensors", b"\x80\x04\x95 no", "application/octet-stream")
+    expect(words).to_contain_text("is not a file of ours")
+    _choose(page, "Or a text file", "long.txt", b"dull " * 3 * 10**5)
+    expect(page.locator(".problem", has_text="long.txt")).to_contain_text("MB are read here")
+    page.get_by_label("Your text").fill("<img src=x onerror=alert(1)> a wonderful film")
+    expect(page.locator(".verdict")).to_contain_text("positive")
+    expect(page.locator(".marked")).to_contain_text("<img src=x")

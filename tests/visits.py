@@ -1,0 +1,71 @@
+"""A visit to a page of the explorer without a browser: callbacks wait until the test lets them run."""
+
+from __future__ import annotations
+
+import queue
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hardmax.app.jobs import Workshop
+from hardmax.app.page import Page
+from hardmax.app.session import Session
+
+
+class Loop:
+    """What the session needs of a document: a place for callbacks, filled from any thread."""
+
+    def __init__(self) -> None:
+        self.waiting: queue.Queue[Callable[[], None]] = queue.Queue()
+
+    def add_next_tick_callback(self, callback: Callable[[], None]) -> None:
+        self.waiting.put(callback)
+
+    def add_timeout_callback(self, callback: Callable[[], None], _milliseconds: int) -> None:
+        self.waiting.put(callback)
+
+
+class Visit:
+    """A page that was opened at an address."""
+
+    def __init__(self, page: Page, state: dict[str, str] | None = None) -> None:
+        self.page, self.loop = page, Loop()
+        self.workshop = Workshop(workers=1)
+        self.session = Session(self.workshop, self.loop)
+        page.restore(state or {})
+        self.body: Any = page.build(self.session)
+        self.settle()
+
+    def settle(self, seconds: float = 60.0) -> None:
+        """Run callbacks until no job is left."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                self.loop.waiting.get(timeout=0.05)()
+            except queue.Empty:
+                if self.session.jobs.current is None:
+                    return
+        raise TimeoutError("the job never ended")
+
+    @property
+    def message(self) -> str:
+        """The words that are shown above the page."""
+        return re.sub(r"<[^>]+>", "", self.session.messages.object)
+
+    def close(self) -> None:
+        """End the visit."""
+        self.session.close()
+        self.workshop.close()
+
+
+def run_code(code: str, folder: Path) -> str:
+    """What the code on a page prints, run as a visitor would run it."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
