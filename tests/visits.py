@@ -25,6 +25,9 @@ class Loop:
     def add_next_tick_callback(self, callback: Callable[[], None]) -> None:
         self.waiting.put(callback)
 
+    def on_event(self, _name: str, callback: Callable[[object], None]) -> None:
+        self.waiting.put(lambda: callback(None))
+
     def add_timeout_callback(self, callback: Callable[[], None], _milliseconds: int) -> None:
         self.waiting.put(callback)
 

@@ -84,7 +84,7 @@ def test_every_example_is_proved(example):
 
 def test_the_player_ends_at_the_targets(visit):
     page = visit.page
-    page._player.value = page._plane.last
+    page._steps_shown.player.value = page._plane.last
     tokens = page._plane._tokens.data
     reached = {(round(x, 9), round(y, 9)) for x, y in zip(tokens["x"], tokens["y"], strict=True)}
     targets = page._plane._targets.data

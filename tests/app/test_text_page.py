@@ -101,7 +101,7 @@ def test_nothing_typed_teaches_and_unknown_words_are_said(visit):
 
 def test_an_address_brings_back_the_text_and_the_layer():
     opened = Visit(TextPage(), {"text": "a dull plot, a wonderful cast", "layer": "3"})
-    assert opened.page._player.value == 3
+    assert opened.page._steps_shown.player.value == 3
     assert opened.page.state() == {"text": "a dull plot, a wonderful cast", "layer": "3"}
     opened.close()
 
@@ -118,7 +118,7 @@ def test_an_address_that_makes_no_sense_does_no_harm(state):
 
 def test_the_words_stand_where_the_library_puts_them(visit):
     placed = words_in_plane(visit.page._explanation)
-    visit.page._player.value = 5
+    visit.page._steps_shown.player.value = 5
     words = visit.page._plane._words.data
     assert np.array_equal(np.column_stack([words["x"], words["y"]]), placed.path[5])
 

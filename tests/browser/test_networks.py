@@ -46,6 +46,7 @@ def test_watch_the_tokens_go_through_the_blocks(explorer, page, shoot):
     _open(page, f"{explorer}/networks?example=inside&construction=fewest")
     expect(page.get_by_text("The fewest blocks")).to_be_visible()
     slider = page.locator("input[type=range]").first
+    expect(slider).to_have_attribute("max", "4")  # two blocks have four halves
     slider.focus()
     slider.press("End")
     expect(page.get_by_text(re.compile(r"block (\d+) of \1: "))).to_be_visible()

@@ -133,6 +133,13 @@ class Session:
         else:
             self._document.add_next_tick_callback(callback)
 
+    def when_ready(self, callback: Callable[[], None]) -> None:
+        """Run something as soon as the browser shows the page: what changes while it is drawn may be lost."""
+        if self._document is None:
+            callback()
+        else:
+            self._document.on_event("document_ready", lambda _: callback())
+
     # The address and the code
 
     def on_change(self, callback: Callable[[], None]) -> None:

@@ -115,7 +115,7 @@ class ForecastingPage(Page):
         self._fan, self._portrait, self._errors = Fan(session), PhasePortrait(session), ErrorCurves(session)
         self._circle, self._lags = UnitCircle(session), LagBars(session)
         body = split([self._data_card(), self._fit_card()], *self._cards())
-        session.later(session.guarded(self._make))  # a job that ends while the page is still being built has no page
+        session.when_ready(session.guarded(self._make))
         return body
 
     def _data_card(self) -> Any:

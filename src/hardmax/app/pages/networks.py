@@ -26,7 +26,7 @@ from ..sequences import EXAMPLES, MOST_CHARACTERS, read_lines, write_lines
 from ..uploads import FilePicker, Upload
 from ..views.blocks import BlockPlane, CountBars
 from ..views.board import Board
-from ..views.panes import player, plot_pane, wide_html
+from ..views.panes import Steps, plot_pane, wide_html
 from ..views.proof import proof
 
 if TYPE_CHECKING:
@@ -169,8 +169,7 @@ class NetworksPage(Page):
         body = split([self._data_card(), self._network_card()], self._board_card(), *self._results)
         self._read()
         if self._problem is not None:
-            # Later: a job that ends while the page is still being built has no page.
-            session.later(session.guarded(self._compile))
+            session.when_ready(session.guarded(self._compile))
         return body
 
     def _data_card(self) -> Any:
@@ -234,7 +233,7 @@ class NetworksPage(Page):
         )
 
     def _result_cards(self) -> list[Any]:
-        self._player = player("Moment", self._session.guarded(self._moved))
+        self._steps_shown = Steps("Moment", self._session.guarded(self._moved))
         self._moment_words, self._count_words, self._proof = note(""), note(""), wide_html()
         self._waiting = empty(
             "Nothing compiled yet",
@@ -244,7 +243,7 @@ class NetworksPage(Page):
         self._blocks_card = card(
             self._moment_words,
             plot_pane(self._plane.plot),
-            self._player,
+            self._steps_shown.box,
             title="Tokens on their way through the blocks",
         )
         self._proof_cards = beside(
@@ -367,7 +366,7 @@ class NetworksPage(Page):
         self._download.disabled = False
         self._plane.show(network, compiled.way)
         self._moment = min(self._moment, self._plane.last)
-        self._player.param.update(end=self._plane.last, value=self._moment)
+        self._steps_shown.show(self._plane.last, self._moment)
         self._moment_words.object = noted(self._plane.show_moment(self._moment))
         self._bars.show(counts, softmax=network.attention == "softmax")
         self._count_words.object = noted(

@@ -28,7 +28,7 @@ from ..text_models import (
 )
 from ..uploads import FilePicker, Upload, rows_of, text_of
 from ..views.contributions import Staircase
-from ..views.panes import player, plot_pane, wide_html
+from ..views.panes import Steps, plot_pane, wide_html
 from ..views.reading import key_to_marks, leader_list, marked_text, sum_in_words, verdict
 from ..views.words import WordMap, WordPlane
 
@@ -191,14 +191,14 @@ class TextPage(Page):
         return [self._empty, self._answer, self._reasons]
 
     def _plane_card(self) -> Any:
-        self._player = player("Layer", self._session.guarded(self._moved))
+        self._steps_shown = Steps("Layer", self._session.guarded(self._moved))
         self._plane_box = card(
             note(
                 "★ leader · ● follower, larger with its share of the text · ◆ the mean that is read · "
                 "dashed: the boundary between the classes"
             ),
             plot_pane(self._plane.plot),
-            self._player,
+            self._steps_shown.box,
             title="Words move towards their leaders",
         )
         return self._plane_box
@@ -258,7 +258,7 @@ class TextPage(Page):
             layers = len(why.path) - 1
             self._layer = min(self._layer, layers)
             self._plane.show(why, self._layer)
-            self._player.param.update(end=layers, value=self._layer)
+            self._steps_shown.show(layers, self._layer)
         self._session.changed()
 
     def _moved(self, event: Any) -> None:

@@ -18,20 +18,39 @@ def plot_pane(plot: Any) -> Any:
     return pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=0)
 
 
-def player(name: str, moved: Callable[[Any], Any], interval: int = 600) -> Any:
+class Steps:
     """Buttons and a slider to go through layers or blocks; ``moved`` gets the event of every step."""
-    found = pn.widgets.Player(
-        label=name,
-        start=0,
-        end=1,
-        value=0,
-        interval=interval,
-        loop_policy="once",
-        show_value=True,
-        show_loop_controls=False,
-        sizing_mode="stretch_width",
-        margin=(4, 0),
-        visible_buttons=["first", "previous", "play", "pause", "next", "last"],
-    )
-    found.param.watch(moved, "value")
-    return found
+
+    def __init__(self, name: str, moved: Callable[[Any], Any]) -> None:
+        self._name, self._moved = name, moved
+        self.box = pn.Column(sizing_mode="stretch_width", margin=0)
+        self._make(1, 0)
+
+    @property
+    def player(self) -> Any:
+        """The widget as it is now."""
+        return self.box[0]
+
+    def show(self, last: int, now: int) -> None:
+        """Go from 0 to ``last``, and stand at ``now``."""
+        if last == self.player.end:
+            self.player.value = now
+        else:  # the browser's slider does not follow when its end alone changes, so it gets a new one
+            self._make(last, now)
+
+    def _make(self, last: int, now: int) -> None:
+        made = pn.widgets.Player(
+            label=self._name,
+            start=0,
+            end=last,
+            value=now,
+            interval=600,
+            loop_policy="once",
+            show_value=True,
+            show_loop_controls=False,
+            sizing_mode="stretch_width",
+            margin=(4, 0),
+            visible_buttons=["first", "previous", "play", "pause", "next", "last"],
+        )
+        made.param.watch(self._moved, "value")
+        self.box[:] = [made]
