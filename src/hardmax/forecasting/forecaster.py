@@ -49,7 +49,7 @@ class TimeDelayedTransformer:
 
     In normalised units, with features :math:`\phi` of the last samples,
 
-    .. math:: z_{k+1} = z_k + B\,[1;\ z_k, \dots, z_{k-p};\ \phi(z_k, \dots, z_{k-p})].
+    .. math:: z_{k+1} = z_k + B\,[1;\ z_k, \ldots, z_{k-p};\ \phi(z_k, \ldots, z_{k-p})].
 
     The default recipe searches a family that contains time-delayed DMD (lags only), next-generation reservoirs
     (polynomials), the echo state network, and attention with a feed-forward layer whose inner weights are trained by
