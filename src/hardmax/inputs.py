@@ -111,6 +111,26 @@ def as_square(argument: str, value: ArrayLike, dimension: int | None = None) -> 
     return tensor.to(torch.float64)
 
 
+def as_score_matrix(name: str, matrix: ArrayLike | None, Q: ArrayLike | None, K: ArrayLike | None) -> Square | None:
+    """The matrix of scores as given, or K^T Q; None stands for the identity."""
+    if Q is None and K is None:
+        return None if matrix is None else as_square(name, matrix)
+    if matrix is not None:
+        raise InputError(name, f"{name} and Q, K", "must not be given together with Q and K", f"pass {name} or Q and K")
+    if Q is None or K is None:
+        missing, given = ("Q", "K") if Q is None else ("K", "Q")
+        raise InputError(missing, None, f"must come together with {given}", f"pass both Q and K, or {name} = K^T Q")
+    query, key = as_tensor("Q", Q)[0].to(torch.float64), as_tensor("K", K)[0].to(torch.float64)
+    if query.ndim != 2 or query.shape != key.shape:
+        raise InputError(
+            "Q, K",
+            f"shapes {tuple(query.shape)} and {tuple(key.shape)}",
+            "must be matrices of the same shape (head, coordinate)",
+            "scores are <Q z_i, K z_j>",
+        )
+    return as_square("K^T Q", key.T @ query)
+
+
 def as_weights(value: ArrayLike | None, tokens: int, device: torch.device) -> PerToken:
     """Read one positive weight per token, in float64; equal weights when none are given."""
     if value is None:

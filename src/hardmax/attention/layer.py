@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 
 from ..errors import InputError
-from ..inputs import as_number, as_positive, as_square, as_tensor, as_tokens, as_weights
+from ..inputs import as_number, as_positive, as_score_matrix, as_square, as_tensor, as_tokens, as_weights
 from ..shapes import Array, ArrayLike, Matrix, PerToken, Points, Square, Tokens, Values
 from .choice import Choice, apply, default_tolerance
 from .distinct import distinct
@@ -55,24 +55,7 @@ def _matrices(
     A: ArrayLike | None, Q: ArrayLike | None, K: ArrayLike | None, V: ArrayLike | None
 ) -> tuple[Square | None, Square | None]:
     """The score matrix (``A``, or ``K^T Q``) and the value matrix; None stands for the identity."""
-    if (Q is None) != (K is None):
-        given, other = ("Q", "K") if K is None else ("K", "Q")
-        raise InputError(other, None, f"must come together with {given}", "pass both Q and K, or A = K^T Q")
-    if Q is not None and K is not None:
-        if A is not None:
-            raise InputError("A", "A and Q, K", "must not be given together with Q and K", "pass A or Q and K")
-        query, key = as_tensor("Q", Q)[0].to(torch.float64), as_tensor("K", K)[0].to(torch.float64)
-        if query.ndim != 2 or query.shape != key.shape:
-            raise InputError(
-                "Q, K",
-                f"shapes {tuple(query.shape)} and {tuple(key.shape)}",
-                "must be matrices of the same shape (head, coordinate)",
-                "scores are <Q z_i, K z_j>",
-            )
-        A = key.T @ query
-    score = None if A is None else as_square("A", A)
-    value = None if V is None else as_square("V", V)
-    return score, value
+    return as_score_matrix("A", A, Q, K), None if V is None else as_square("V", V)
 
 
 def _checked_dimension(name: str, matrix: Square | None, tokens: Tokens) -> Square:

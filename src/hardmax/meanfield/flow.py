@@ -26,33 +26,13 @@ from ..attention.layer import heard_mean
 from ..attention.search import attended
 from ..dynamics.flows import AbstractFlow
 from ..errors import InputError
-from ..inputs import as_number, as_square, as_tensor, as_tokens, as_weights
+from ..inputs import as_number, as_score_matrix, as_square, as_tokens, as_weights
 from ..shapes import Array, ArrayLike, PerToken, Queries, Square, Tokens
 from .evaluation import METHODS, Evaluation, Method
 from .occupancy import ENOUGH, FewTokensWarning, occupancy_of
 from .stability import decay_at_zero_temperature, decay_of_attention
 
 _PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
-
-
-def score_matrix(B: ArrayLike | None, Q: ArrayLike | None, K: ArrayLike | None) -> Square | None:
-    """B as given, or K^T Q; None stands for the identity."""
-    if Q is None and K is None:
-        return None if B is None else as_square("B", B)
-    if B is not None:
-        raise InputError("B", "B and Q, K", "must not be given together with Q and K", "pass B or Q and K")
-    if Q is None or K is None:
-        missing, given = ("Q", "K") if Q is None else ("K", "Q")
-        raise InputError(missing, None, f"must come together with {given}", "pass both Q and K, or B = K^T Q")
-    query, key = as_tensor("Q", Q)[0].to(torch.float64), as_tensor("K", K)[0].to(torch.float64)
-    if query.ndim != 2 or query.shape != key.shape:
-        raise InputError(
-            "Q, K",
-            f"shapes {tuple(query.shape)} and {tuple(key.shape)}",
-            "must be matrices of the same shape (head, coordinate)",
-            "logits are <Q x_i, K x_j>",
-        )
-    return as_square("K^T Q", key.T @ query)
 
 
 def sized(name: str, matrix: Square | None, dimension: int) -> Square:
@@ -216,7 +196,7 @@ class SphereFlow(_OnSphere):
         ):
             if value not in known:
                 raise InputError(argument, repr(value), "is not known", f"pass one of {', '.join(known)}")
-        object.__setattr__(self, "B", score_matrix(B, Q, K))
+        object.__setattr__(self, "B", as_score_matrix("B", B, Q, K))
         object.__setattr__(self, "V", None if V is None else as_square("V", V))
         object.__setattr__(self, "beta", float(beta))
         object.__setattr__(self, "normalise", bool(normalise))
@@ -291,7 +271,7 @@ class SphereHardmaxFlow(_OnSphere):
         if tolerance is None:
             tolerance = default_tolerance(torch.float64)
         remedy = "pass for example tolerance=1e-12"
-        object.__setattr__(self, "B", score_matrix(B, Q, K))
+        object.__setattr__(self, "B", as_score_matrix("B", B, Q, K))
         object.__setattr__(self, "V", None if V is None else as_square("V", V))
         object.__setattr__(self, "normalise", bool(normalise))
         accept = as_number("tolerance", tolerance, lambda x: 0 <= x < 0.1, "must lie in [0, 0.1)", remedy)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..inputs import Kind, as_tokens, as_weights
+from ..inputs import Kind, as_score_matrix, as_tokens, as_weights
 from ..shapes import Array, ArrayLike
-from .flow import normalised, score_matrix, sized
+from .flow import normalised, sized
 from .spectrum import Leading, NoLimit, NoLimitError, leading_part
 
 _IN_KERNEL = 1e-12
@@ -70,8 +70,8 @@ def low_temperature_limit(
     tensor, kind = as_tokens(tokens)
     points = normalised(tensor.to(torch.float64).cpu())
     d = points.shape[1]
-    score = sized("B", score_matrix(B, None, None), d).cpu().numpy()
-    value = sized("V", None if V is None else score_matrix(V, None, None), d).cpu().numpy()
+    score = sized("B", as_score_matrix("B", B, None, None), d).cpu().numpy()
+    value = sized("V", as_score_matrix("V", V, None, None), d).cpu().numpy()
     mass = None if weights is None else kind.give_back(as_weights(weights, len(points), points.device))
     leading = leading_part(score, value)
     positions = _limits(points.numpy(), leading)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..inputs import as_number, as_tokens
+from ..inputs import as_number, as_score_matrix, as_tokens
 from ..shapes import ArrayLike, Square, Tokens
 
 ENOUGH = 10.0
@@ -73,10 +73,10 @@ def kernel_occupancy(tokens: ArrayLike, B: ArrayLike | None = None, *, beta: flo
     >>> round(found.smallest, 4), found.enough
     (0.0798, 251)
     """
-    from .flow import normalised, score_matrix, sized
+    from .flow import normalised, sized
 
     tensor, _ = as_tokens(tokens)
     points = normalised(tensor.to(torch.float64))
     number = as_number("beta", beta, lambda x: x > 0, "must be positive and finite", "pass for example beta=100.0")
-    matrix = sized("B", score_matrix(B, None, None), points.shape[1]).to(points.device)
+    matrix = sized("B", as_score_matrix("B", B, None, None), points.shape[1]).to(points.device)
     return occupancy_of(points, matrix, number)
