@@ -41,7 +41,7 @@ def test_a_system_with_its_backtest(explorer, page, shoot):
     expect(page.get_by_text("what really came")).to_be_visible()
     page.get_by_role("button", name="lift").click()
     expect(page).to_have_url(re.compile("channel=2"))
-    page.get_by_role("button", name="Backtest against the baselines").click()
+    page.get_by_role("button", name="Backtest and baselines").click()
     expect(page.locator("table")).to_contain_text("persistence")
     shoot(page, "forecasting")
 

@@ -147,7 +147,7 @@ class ForecastingPage(Page):
             widget.param.watch(guarded(lambda _: self._changed_fit()), "value")
         begin = pn.widgets.Button(label="Fit and forecast", color="primary")
         begin.on_click(guarded(lambda _: self._begin()))
-        self._look_back = pn.widgets.Button(label="Backtest against the baselines", disabled=True)
+        self._look_back = pn.widgets.Button(label="Backtest and baselines", disabled=True)
         self._look_back.on_click(guarded(lambda _: self._backtest()))
         self._model_file = self._download("model.zip", "Download the model", model_archive)
         self._table_file = self._download("forecast.csv", "Download the forecast", lambda fit, _: forecast_table(fit))
