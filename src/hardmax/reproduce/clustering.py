@@ -19,11 +19,11 @@ from ..figures import (
     draw_panels,
     figure_bytes,
     new_figure,
-    save_figure,
 )
 from ..figures.tokens import CONVENTIONS
-from ..files import make_folder, write_text
+from ..files import make_folder
 from .report import Report
+from .results import write_results
 from .systems import (
     DIMENSIONS,
     SEED,
@@ -84,13 +84,7 @@ def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: 
     }
     tables = {"facts": facts_table(trials), "layers-until-decided": layers_table(trials)}
     report = _page(figures, tables, trials)
-    for name, figure in figures.items():
-        save_figure(figure, folder / f"{name}.png")
-        save_figure(figure, folder / f"{name}.pdf")
-    for name, table in tables.items():
-        write_text(folder / f"{name}.csv", table.to_csv())
-        write_text(folder / f"{name}.json", table.to_json())
-        write_text(folder / f"{name}.md", f"{table.to_markdown()}\n\n{table.note}\n")
+    write_results(folder, figures, tables)
     report.write(folder / PAGE)
     return report
 

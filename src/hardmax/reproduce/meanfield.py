@@ -15,10 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..dynamics.simulate import simulate
-from ..figures import figure_bytes, new_figure, save_figure
+from ..figures import figure_bytes, new_figure
 from ..figures.meanfield import draw_distances, draw_durations, draw_phase_diagram, draw_scaling
 from ..figures.sphere import draw_angles, draw_sphere
-from ..files import make_folder, write_text
+from ..files import make_folder
 from ..meanfield.exact import zero_temperature_solution
 from ..meanfield.flow import SphereFlow
 from ..meanfield.limit import low_temperature_limit
@@ -27,6 +27,7 @@ from ..meanfield.phases import Phases, phases
 from ..meanfield.transport import wasserstein
 from ..progress import Ticker
 from .report import Report
+from .results import write_results
 from .tables import Table
 
 PAGE = "meanfield.html"
@@ -89,13 +90,7 @@ def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: 
     }
     tables = {"phases": _phases_table(found), "sphere": sphere_table, "scaling-in-beta": _scaling(scaling, errors)}
     report = _page(figures, tables)
-    for name, figure in figures.items():
-        save_figure(figure, folder / f"{name}.png")
-        save_figure(figure, folder / f"{name}.pdf")
-    for name, table in tables.items():
-        write_text(folder / f"{name}.csv", table.to_csv())
-        write_text(folder / f"{name}.json", table.to_json())
-        write_text(folder / f"{name}.md", f"{table.to_markdown()}\n\n{table.note}\n")
+    write_results(folder, figures, tables)
     report.write(folder / PAGE)
     return report
 

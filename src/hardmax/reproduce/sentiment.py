@@ -15,17 +15,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..figures import figure_bytes, new_figure, save_figure
+from ..figures import figure_bytes, new_figure
 from ..figures.text import draw_leader_histogram, draw_word_map
 from ..figures.text_layers import animate_explanation, draw_layers
 from ..figures.text_results import draw_accuracy_by_dimension, draw_accuracy_by_epoch, draw_softmax_and_hardmax
-from ..files import make_folder, write_text
+from ..files import make_folder
 from ..progress import Ticker
 from ..text.classifier import LeaderClassifier
 from ..text.explanation import Explanation
 from ..text.survey import Survey, survey
 from ..text.texts import NoKnownWordWarning
 from .report import Report
+from .results import write_results
 from .sentiment_models import PUBLISHED, Reviews, Trained, default_model, published_model
 from .tables import Table
 
@@ -83,13 +84,7 @@ def reproduce(
         film = folder / f"{name}.gif"
         films[name] = animate_explanation(explanation, film, fps=4 if quick else 16, progress=progress)
     report = _page(figures, tables, films, told, reviews, epochs)
-    for name, figure in figures.items():
-        save_figure(figure, folder / f"{name}.png")
-        save_figure(figure, folder / f"{name}.pdf")
-    for name, table in tables.items():
-        write_text(folder / f"{name}.csv", table.to_csv())
-        write_text(folder / f"{name}.json", table.to_json())
-        write_text(folder / f"{name}.md", f"{table.to_markdown()}\n\n{table.note}\n")
+    write_results(folder, figures, tables)
     report.write(folder / PAGE)
     return report
 

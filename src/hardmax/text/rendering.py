@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +55,21 @@ def page(explanation: Explanation) -> str:
 
 
 def _marked(explanation: Explanation) -> str:
+    def marked(word: str, weight: float, strength: float, leads: bool) -> str:
+        red, green, blue = _FOR if weight > 0 else _AGAINST
+        style = f"background:rgba({red},{green},{blue},{0.08 + 0.5 * strength:.2f});border-radius:3px"
+        style += ";font-weight:bold;text-decoration:underline" if leads else ""
+        return f'<span style="{style}" title="{weight:+.4f}">{word}</span>'
+
+    return marked_words(explanation, marked)
+
+
+def marked_words(explanation: Explanation, mark: Callable[[str, float, float, bool], str]) -> str:
+    """The text as HTML; words that push towards a class or lead are given to ``mark``.
+
+    It is told the word, already safe as HTML, its weight, the weight's size as a share of the strongest, and whether it
+    leads.
+    """
     text = explanation.text or ""
     weights = word_weights(explanation)
     strongest = max((abs(weight) for _, _, weight, _ in weights), default=0.0) or 1.0
@@ -61,13 +77,7 @@ def _marked(explanation: Explanation) -> str:
     for start, end, weight, leads in weights:
         pieces.append(html.escape(text[last:start]))
         word, last = html.escape(text[start:end]), end
-        if weight == 0 and not leads:
-            pieces.append(word)
-            continue
-        red, green, blue = _FOR if weight > 0 else _AGAINST
-        style = f"background:rgba({red},{green},{blue},{0.08 + 0.5 * abs(weight) / strongest:.2f});border-radius:3px"
-        style += ";font-weight:bold;text-decoration:underline" if leads else ""
-        pieces.append(f'<span style="{style}" title="{weight:+.4f}">{word}</span>')
+        pieces.append(word if weight == 0 and not leads else mark(word, weight, abs(weight) / strongest, leads))
     pieces.append(html.escape(text[last:]))
     return "".join(pieces)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...text.explanation import Explanation
-from ...text.rendering import word_weights
+from ...text.rendering import marked_words
 
 _FOLLOWERS_SHOWN = 6
 _LEADERS_SHOWN = 12
@@ -44,26 +44,19 @@ def verdict(explanation: Explanation, names: Names) -> str:
 
 def marked_text(explanation: Explanation) -> str:
     """The text; words that push towards a class are shaded in its colour, leaders are underlined."""
-    text = explanation.text or ""
-    weights = word_weights(explanation)
-    strongest = max((abs(weight) for _, _, weight, _ in weights), default=0.0) or 1.0
-    pieces, last = [], 0
-    for start, end, weight, leads in weights:
-        pieces.append(html.escape(text[last:start]))
-        word, last = html.escape(text[start:end]), end
-        if weight == 0 and not leads:
-            pieces.append(word)
-            continue
-        shade = f"rgba({_BLUE if weight > 0 else _VERMILION},{0.10 + 0.5 * abs(weight) / strongest:.2f})"
+
+    def marked(word: str, weight: float, strength: float, leads: bool) -> str:
+        shade = f"rgba({_BLUE if weight > 0 else _VERMILION},{0.10 + 0.5 * strength:.2f})"
         style = f"background:{shade};color:inherit;border-radius:4px;padding:1px 2px"
         if leads:
             style += (
                 ";font-weight:700;text-decoration:underline;text-decoration-thickness:2px;text-underline-offset:3px"
             )
         kind = "leader" if leads else "follower"
-        pieces.append(f"<mark class='{kind}' style='{style}' title='{weight:+.3f}'>{word}</mark>")
-    pieces.append(html.escape(text[last:]))
-    return f"<div class='marked' style='line-height:2;white-space:pre-wrap;font-size:15px'>{''.join(pieces)}</div>"
+        return f"<mark class='{kind}' style='{style}' title='{weight:+.3f}'>{word}</mark>"
+
+    words = marked_words(explanation, marked)
+    return f"<div class='marked' style='line-height:2;white-space:pre-wrap;font-size:15px'>{words}</div>"
 
 
 def key_to_marks(explanation: Explanation, names: Names) -> str:

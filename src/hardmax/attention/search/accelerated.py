@@ -133,11 +133,10 @@ def _portions(screen: _Screen, rows: Indices | None, parts: list[Found], maxima_
     left: list[Indices] = []
     count, start = screen.asked if rows is None else len(rows), 0
     while start < count:
-        fit = screen.rows_that_fit(maxima_at_once)
         if start and rows is None:
             # The rows so far tell how many of the blocks are worth keeping largest scores for.
-            fit = screen.hold_what_was_needed(maxima_at_once)
-        part = slice(start, min(start + fit, count))
+            screen.hold_what_was_needed()
+        part = slice(start, min(start + screen.rows_that_fit(maxima_at_once), count))
         some: Indices | slice = part if rows is None else rows[part]
         try:
             found, unfinished = screen.decide(some)
@@ -265,6 +264,7 @@ class _Screen:
         self._points, self._missing, self._low, _ = self._rounded(
             arranged.y, self.blocks * self._tiles.block, query=False
         )
+        self._reached: torch.Tensor | None = None
         self._bounds = None if arranged.lengths is None else self._longest_behind(arranged.lengths)
         self._z = arranged.z.contiguous()
 
@@ -277,11 +277,10 @@ class _Screen:
         """How many rows can be decided at a time with so many largest scores."""
         return max(1, maxima // self.smallest) * self._tiles.rows
 
-    def hold_what_was_needed(self, maxima: int) -> int:
-        """Hold twice as many blocks as the rows before reached; return how many rows fit then."""
-        if self._bounds is not None and self.held == self.blocks:
-            self.held = min(self.blocks, 2 * int(self.reached.max()))
-        return self.rows_that_fit(maxima)
+    def hold_what_was_needed(self) -> None:
+        """From now on hold twice as many blocks as the rows before reached."""
+        if self._bounds is not None and self._reached is not None and self.held == self.blocks:
+            self.held = min(self.blocks, 2 * int(self._reached.max()))
 
     def decide(self, some: Indices | slice) -> tuple[Found, Indices]:
         """The best points of some rows, and the rows that had too many blocks to be looked at."""
@@ -292,7 +291,7 @@ class _Screen:
         count, d = q.shape
         padded = -(-count // tiles.rows) * tiles.rows
         halves, missing, low, scale = self._rounded(given.p[some], padded, query=True)
-        screened = self._screened(halves, padded)
+        screened = _Screened(halves, self._points, self._width, tiles, self.held, padded)
         if self._bounds is None:  # the margins are computed while the screen runs
             screened.screen(self.blocks)
             error, needed = self._margins(missing, low, some, padded)
@@ -320,7 +319,7 @@ class _Screen:
         near.masked_fill_(zero, 1)
         if screened.short is not None:
             near.masked_fill_(screened.short.repeat_interleave(tiles.rows)[:count], 0)
-        self.reached = screened.ends
+        self._reached = screened.ends
         rows = torch.arange(self.asked, device=device)[some] if isinstance(some, slice) else some
         several = (near != 1).nonzero()[:, 0]
         found = Found(rows, self._named(first), best, several, several)
@@ -331,9 +330,6 @@ class _Screen:
         tied, members = self._members(chosen, maxima, screened.ends, where, known, options)
         done = near > 0
         return Found(rows[done], found.first[done], best[done], rows[tied], members), rows[~done]
-
-    def _screened(self, halves: torch.Tensor, padded: int) -> _Screened:
-        return _Screened(halves, self._points, self._width, self._tiles, self.held, padded)
 
     def _margins(
         self, missing: torch.Tensor, low: torch.Tensor, some: Indices | slice, padded: int
