@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from hardmax.attention import softmax_rows
+from hardmax.attention import kernels, softmax_rows
 from hardmax.attention.choice import Ballot, default_tolerance, score
 from hardmax.attention.kernels import pair_scores, usable
-from hardmax.attention.search import accelerated, attended
-from hardmax.attention.search.accelerated import Tiles, best_points
+from hardmax.attention.search import accelerated, attended, auto
+from hardmax.attention.search.accelerated import Tiles, best_points, decide_by_kernels
 from hardmax.attention.search.margins import tie_margin
 from hardmax.errors import InputError
+from hardmax.meanfield import evaluation
 
 pytest.importorskip("triton")
 
@@ -124,6 +125,41 @@ def test_softmax_means(d: int, beta: float, monkeypatch: pytest.MonkeyPatch) -> 
         expected = torch.softmax(logits, dim=1) @ points.double()
         found = softmax_rows.softmax_means(queries, points, mass)
         np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=0, atol=2e-6 * max(1.0, beta / 10))
+
+
+def test_the_search_takes_the_kernels_where_they_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = tokens_of("lattice", 24, 3)
+    plain = attended(points, points, tolerance=TOLERANCE)
+    taken = []
+
+    def decide(*given: object) -> None:
+        taken.append(len(given))
+        decide_by_kernels(*given)
+
+    monkeypatch.setattr(kernels, "usable", lambda device: True)
+    monkeypatch.setattr(auto, "decide_by_kernels", decide)
+    found = attended(points, points, tolerance=TOLERANCE)
+    assert taken
+    for field in ("first", "best", "everyone", "tied", "offsets", "members"):
+        assert torch.equal(getattr(found, field), getattr(plain, field)), field
+
+
+def test_attention_on_the_sphere_takes_the_kernels_where_they_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = tokens_of("sphere", 40, 3)
+    mass = torch.linspace(0.5, 1.0, 40, dtype=torch.float64)
+    plain = evaluation._in_torch(8.0 * keys, keys, mass, torch.float64)
+    taken = []
+
+    def means(*given: object) -> torch.Tensor:
+        taken.append(len(given))
+        return softmax_means(*given)
+
+    softmax_means = softmax_rows.softmax_means
+    monkeypatch.setattr(kernels, "usable", lambda device: True)
+    monkeypatch.setattr(softmax_rows, "softmax_means", means)
+    found = evaluation._in_torch(8.0 * keys, keys, mass, torch.float32)
+    assert taken
+    np.testing.assert_allclose(found.numpy(), plain.numpy(), rtol=0, atol=2e-6)
 
 
 def test_kernels_are_for_gpus_only() -> None:
