@@ -9,7 +9,7 @@ from hardmax.files import make_folder
 from hardmax.reproduce import study
 from hardmax.reproduce.study_cases import COARSE, CONTEXT, DEVELOPED_ON, FIRST, FULL, NOISY, make_case, study_systems
 from hardmax.reproduce.study_models import DMD, ESN, MODELS, NGRC, OURS, PERSISTENCE, UNIFORM
-from hardmax.reproduce.study_summary import read_study, summary_tables, write_summary
+from hardmax.reproduce.study_summary import draw_results, read_study, summary_tables, write_summary
 from hardmax.sweeps import read_sweep, sweep
 
 
@@ -113,8 +113,12 @@ def test_a_summary_compares_complete_cases_only(tmp_path):
     assert tables["Failed rows"].rows[0] == (1, "RuntimeError: it did not fit")
     assert [t.title for t in write_summary(tmp_path)] == list(tables)
     assert (tmp_path / "study.html").read_text().count("<table") == len(tables)
+    picture = draw_results(read_study(tmp_path))
+    assert [ax.get_title(loc="left") for ax in picture.axes] == [FIRST]  # the only setting with a complete case
+    assert picture.axes[0].get_yticklabels()[-1].get_text() == OURS
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == len(read_sweep(tmp_path / "rows")) + 1
     assert "First coordinate" in (tmp_path / "summary.md").read_text()
+    assert (tmp_path / "study.svg").read_text().startswith("<?xml")
 
 
 def test_nothing_to_summarise_is_said(tmp_path):

@@ -6,6 +6,7 @@ from .attention import draw_attention_geometry as draw_attention_geometry
 from .forecast_reading import draw_backtest as draw_backtest
 from .forecast_reading import draw_eigenvalues as draw_eigenvalues
 from .forecast_reading import draw_lag_attention as draw_lag_attention
+from .forecast_study import draw_study as draw_study
 from .forecasting import draw_climate as draw_climate
 from .forecasting import draw_forecast as draw_forecast
 from .forecasting import draw_phase_portrait as draw_phase_portrait

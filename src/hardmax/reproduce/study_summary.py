@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import FileError
+from ..figures import figure_bytes, save_figure
+from ..figures.forecast_study import draw_study
 from ..files import make_folder, write_text
 from ..forecasting.skill import compare, confidence, mean_ranks
 from ..sweeps import read_sweep
@@ -24,8 +26,9 @@ from .tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-ROWS, PAGE, WORDS, CSV = "rows", "study.html", "summary.md", "rows.csv"
+ROWS, PAGE, WORDS, CSV, PICTURE = "rows", "study.html", "summary.md", "rows.csv", "study.svg"
 """Where the rows of a study lie in its folder, and what a summary writes there."""
 _SAME = 1e-9
 _LEAD = (
@@ -43,11 +46,19 @@ def read_study(folder: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def write_summary(folder: str | os.PathLike[str]) -> list[Table]:
-    """Write the rows as CSV and the tables as a page and as text, from whatever is finished."""
+    """Write the rows as CSV, the tables as a page and as text, and the picture, from whatever is finished."""
     target = make_folder(folder)
     rows = read_study(target)
     tables = summary_tables(rows)
     page = Report("Forecasting chaotic systems", lead=_LEAD)
+    picture = draw_results(rows)
+    if picture is not None:
+        save_figure(picture, target / PICTURE)
+        page.section("How long each is right").picture(
+            figure_bytes(picture, "png"),
+            "A dot is a system, the bar the mean over systems, the number behind a line the mean rank.",
+            alt="Valid prediction times of every model in every setting",
+        )
     for table in tables:
         page.section(table.title).table(table)
     page.write(target / PAGE)
@@ -76,6 +87,26 @@ def summary_tables(rows: pd.DataFrame) -> list[Table]:
     return tables
 
 
+def draw_results(rows: pd.DataFrame) -> Figure | None:
+    """The valid prediction times of the cases that all models of a setting have finished; none, no picture."""
+    done = rows[rows["outcome"] == "finished"]
+    times: dict[str, dict[str, np.ndarray]] = {}
+    ranks: dict[str, dict[str, float]] = {}
+    for setting in SETTINGS:
+        part = done[done["setting"] == setting]
+        models = _present(part)
+        by_system = _complete(part, models).groupby(level="system").mean()
+        if len(by_system):
+            times[setting] = {model: by_system[model].to_numpy() for model in models}
+            ranks[setting] = dict(zip(models, _ranks(by_system), strict=True))
+    return draw_study(times, ranks, ours=OURS) if times else None
+
+
+def _ranks(by_system: pd.DataFrame) -> list[float]:
+    """Mean ranks of the models; times that differ by rounding alone are tied."""
+    return [float(rank) for rank in mean_ranks(by_system.to_numpy().round(9))]
+
+
 def _complete(part: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
     """Mean valid times, one row a case that every model has finished, one column a model."""
     wide = part.pivot_table(index=["system", "seed"], columns="model", values="valid_time", aggfunc="mean")
@@ -95,7 +126,7 @@ def _setting_table(setting: str, part: pd.DataFrame) -> Table:
     models = _present(part)
     wide = _complete(part, models)
     by_system = wide.groupby(level="system").mean()
-    ranks = mean_ranks(by_system.to_numpy().round(9)) if len(by_system) else np.full(len(models), np.nan)
+    ranks = _ranks(by_system) if len(by_system) else [np.nan] * len(models)
     rows = []
     cases = set(wide.index)
     for k, model in enumerate(models):
