@@ -109,7 +109,8 @@ def test_a_summary_compares_complete_cases_only(tmp_path):
     assert "6 of 21 systems, seeds 0, 6 cases of 5 models: 30 fits" in first.note
     against = {row[1]: row for row in tables["Ours against each rival"].rows}
     assert against[NGRC][2:8] == (6, 6, 0, 0, "0.031", "0.031")
-    assert against[UNIFORM][2:6] == (1, 0, 0, 1)
+    assert UNIFORM not in against
+    assert tables["Attention against what could stand in its place"].rows[0][1:6] == (UNIFORM, 1, 0, 0, 1)
     assert tables["Failed rows"].rows[0] == (1, "RuntimeError: it did not fit")
     assert [t.title for t in write_summary(tmp_path)] == list(tables)
     assert (tmp_path / "study.html").read_text().count("<table") == len(tables)

@@ -76,9 +76,10 @@ def summary_tables(rows: pd.DataFrame) -> list[Table]:
         part = done[done["setting"] == setting]
         if len(part):
             tables.append(_setting_table(setting, part))
-    tables.append(_comparisons("Ours against each rival", done, OURS, [m for m in MODELS if m != OURS]))
-    inside = [m for m in (UNIFORM, IN_PLACE) if m in set(done["model"])]
-    if inside:
+    inside = (UNIFORM, IN_PLACE)
+    rivals = [m for m in MODELS if m != OURS and m not in inside]
+    tables.append(_comparisons("Ours against each rival", done, OURS, rivals))
+    if set(inside) & set(done["model"]):
         tables.append(_comparisons("Attention against what could stand in its place", done, OURS, inside))
     failed = int((rows["outcome"] == "failed").sum())
     if failed:
