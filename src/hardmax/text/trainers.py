@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -10,11 +11,12 @@ from ..distributed import ALONE, Processes
 from ..errors import InputError
 from ..progress import Progress
 from .dense_training import DenseRows, train_dense
+from .device_training import DeviceTrainer
 from .network import Network
 from .recipes import Recipe
 from .softened import Shelf
 from .states import State
-from .training import Rows, number_of_epochs, train
+from .training import Rows, RowsTrainer, Trainer, number_of_epochs, train
 
 
 def fit_network(
@@ -32,20 +34,8 @@ def fit_network(
     ranks: Processes = ALONE,
 ) -> State:
     """Train the network in place; several processes share the work on sparse rows."""
-    if device is None and recipe.temperature == 0:
-        return train(
-            network,
-            rows,
-            held_out,
-            recipe,
-            seed=seed,
-            patience=patience,
-            progress=progress,
-            resume=resume,
-            keep=keep,
-            ranks=ranks,
-        )
-    if ranks.count > 1:
+    epochs = number_of_epochs(recipe, len(rows.labels), len(network.bias))
+    if ranks.count > 1 and (device is not None or recipe.temperature > 0):
         raise InputError(
             "processes",
             ranks.count,
@@ -53,22 +43,41 @@ def fit_network(
             "leave out device and temperature, or train in one process",
         )
     place = usable_device(device or "cpu")
-    parameters = {name: part.detach().to(place, copy=True) for name, part in network.parameters().items()}
-    state = train_dense(
-        parameters,
-        _on_device(rows, place),
-        None if held_out is None else _on_device(held_out, place),
-        recipe,
-        epochs=number_of_epochs(recipe, len(rows.labels), len(network.bias)),
-        seed=seed,
-        resting_mass=network.resting_mass,
-        patience=patience,
-        progress=progress,
-        resume=resume,
-        keep=keep,
-    )
-    for name, part in network.parameters().items():
-        part.copy_(parameters[name])
+    if recipe.temperature == 0:
+        trainer: Trainer
+        if device is None:
+            trainer = RowsTrainer(network, rows, held_out, recipe, seed=seed, ranks=ranks)
+        else:
+            trainer = DeviceTrainer(network, rows, held_out, recipe, seed=seed, device=place)
+        state = train(
+            trainer,
+            epochs=epochs,
+            steps=math.ceil(len(rows.labels) / recipe.batch_size),
+            held_out=0 if held_out is None else len(held_out.labels),
+            patience=patience,
+            progress=progress,
+            resume=resume,
+            keep=keep,
+        )
+        parameters = trainer.parameters
+    else:
+        parameters = {name: part.detach().to(place, copy=True) for name, part in network.parameters().items()}
+        state = train_dense(
+            parameters,
+            _on_device(rows, place),
+            None if held_out is None else _on_device(held_out, place),
+            recipe,
+            epochs=epochs,
+            seed=seed,
+            resting_mass=network.resting_mass,
+            patience=patience,
+            progress=progress,
+            resume=resume,
+            keep=keep,
+        )
+    own = network.parameters()
+    for name, part in parameters.items():
+        own[name].requires_grad_(False).copy_(part)
     return state
 
 
