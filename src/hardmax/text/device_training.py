@@ -1,8 +1,8 @@
 """Training as hardmax on sparse rows on a device, without waiting for it at any step.
 
-The model, the batches and the words dropped are those of :class:`~hardmax.text.training.RowsTrainer`: orders and draws come
-from the same generator on the CPU, so both ways do the same steps up to rounding. The documents stay on the device;
-what travels is a number for every word that may be dropped.
+The model, the batches and the words dropped are those of :class:`~hardmax.text.training.RowsTrainer`: orders and draws
+come from the same generator on the CPU, so both ways do the same steps up to rounding. The documents stay on the
+device; what travels is a number for every word that may be dropped.
 """
 
 from __future__ import annotations
@@ -130,9 +130,7 @@ class DeviceTrainer(Trainer):
         words = int(self._rows.sizes[some].sum()) // math.ceil(len(some) / recipe.batch_size)
         # Rounded up to one of eight sizes between a power of two and the next.
         multiple = max(64, 1 << max(words.bit_length() - 4, 0))
-        fresh = laid(
-            self._rows, some, recipe.batch_size, draws, self._rates_there, steps=steps, multiple=multiple
-        )
+        fresh = laid(self._rows, some, recipe.batch_size, draws, self._rates_there, steps=steps, multiple=multiple)
         rates = [rate_at(first + k, self._last, recipe.learning_rate, recipe.decay) for k in range(steps)]
         paces = Paces.of(rates, first, self._all["embedding"])
         kind = tuple(fresh.columns.shape)
@@ -148,7 +146,7 @@ class DeviceTrainer(Trainer):
     def _step(self, documents: Laid, paces: Paces) -> None:
         """One step, with everything about it found on the device."""
         pile, pace = documents.pile(self._now), paces.at(self._now)
-        labels, weights = documents.labels.index_select(0, self._now)[0], documents.weights.index_select(0, self._now)[0]
+        labels, weights = (part.index_select(0, self._now)[0] for part in (documents.labels, documents.weights))
         count = documents.documents.index_select(0, self._now)
         start = self._all["embedding"].index_select(0, pile.columns).requires_grad_(True)
         logits, follows = logits_and_follows(self._all, pile, start, self._shape)

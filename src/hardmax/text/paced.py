@@ -1,7 +1,7 @@
 r"""Adam on a device that never waits: all numbers of a step lie there before it begins.
 
-The rule is that of :mod:`~hardmax.text.adam`. There the numbers of a step (its rate, its count and what follows from it)
-are Python's; here they are tensors, so that a step can be recorded once and played again.
+The rule is that of :mod:`~hardmax.text.adam`. There the numbers of a step (its rate, its count and what follows from
+it) are Python's; here they are tensors, so that a step can be recorded once and played again.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from .adam import BETA_1, BETA_2, EPSILON, root
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -51,7 +52,8 @@ class Paces:
 
     def at(self, now: torch.Tensor) -> Pace:
         """The step of this number, a tensor of one entry."""
-        return Pace(*self.numbers.index_select(0, now)[0].unbind(), step=self.steps.index_select(0, now))
+        rate, scale, warm = self.numbers.index_select(0, now)[0].unbind()
+        return Pace(rate, scale, warm, self.steps.index_select(0, now))
 
 
 class PacedAdam:

@@ -20,13 +20,13 @@ class Replays:
     """
 
     def __init__(self, device: torch.device, *, wanted: bool = True) -> None:
-        self._records = wanted and usable(device)
+        self.records = wanted and usable(device)
         self._done: dict[Hashable, int] = defaultdict(int)
         self._recorded: dict[Hashable, torch.cuda.CUDAGraph] = {}
 
     def run(self, kind: Hashable, step: Callable[[], None]) -> None:
         """Do one step; those of the same ``kind`` must be the same function of the same tensors."""
-        if not self._records:
+        if not self.records:
             step()
         elif self._done[kind] < _EAGER_STEPS:
             # The first steps load libraries and compile kernels, which cannot be recorded.
@@ -42,7 +42,7 @@ class Replays:
     @staticmethod
     def _aside(step: Callable[[], None]) -> None:
         """On a stream of its own, as a recording will be made."""
-        main, own = torch.cuda.current_stream(), torch.cuda.Stream()
+        main, own = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         own.wait_stream(main)
         with torch.cuda.stream(own):
             step()

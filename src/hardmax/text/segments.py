@@ -1,7 +1,7 @@
 r"""Hardmax layers on documents that lie word after word on a device, with gradients: no padding, no masks.
 
-The same model as :mod:`~hardmax.text.following`, written for a device that should never wait: all layers run, and a word
-that follows a leader goes on following it, so nobody has to ask how many words are still undecided.
+The same model as :mod:`~hardmax.text.following`, written for a device that should never wait: all layers run, and a
+word that follows a leader goes on following it, so nobody has to ask how many words are still undecided.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _by_pairs(queries: torch.Tensor, points: torch.Tensor, pile: Pile, before: t
     choice = places if before is None else before
     asking = pile.begin < pile.end if before is None else before[before] != before
     sizes = pile.end - pile.begin
-    for first in pile.begin[asking & (sizes > _LARGE)].unique().tolist():
+    for first in sorted(set(pile.begin[asking & (sizes > _LARGE)].tolist())):
         own = slice(first, int(pile.end[first]))
         words = asking[own].nonzero()[:, 0] + first
         found = attended(queries[words].double(), points[own].double(), tolerance=0.0).first

@@ -1,22 +1,25 @@
-"""Which way a model is trained: as hardmax on sparse rows, or on documents side by side on a device."""
+"""Which way a model is trained and asked: on sparse rows, here or on a device, or with documents side by side."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
+import numpy as np
 import torch
+from scipy import sparse
 
 from ..distributed import ALONE, Processes
 from ..errors import InputError
 from ..progress import Progress
 from .dense_training import DenseRows, train_dense
-from .device_training import DeviceTrainer
+from .device_training import DeviceTrainer, answers_on
 from .network import Network
 from .recipes import Recipe
 from .softened import Shelf
 from .states import State
-from .training import Rows, RowsTrainer, Trainer, number_of_epochs, train
+from .training import Rows, RowsTrainer, Trainer, logits_and_leaders, number_of_epochs, train
 
 
 def fit_network(
@@ -34,51 +37,66 @@ def fit_network(
     ranks: Processes = ALONE,
 ) -> State:
     """Train the network in place; several processes share the work on sparse rows."""
-    epochs = number_of_epochs(recipe, len(rows.labels), len(network.bias))
     if ranks.count > 1 and (device is not None or recipe.temperature > 0):
         raise InputError(
             "processes",
             ranks.count,
-            "can share only the training as hardmax on sparse rows",
+            "can share only the training as hardmax on sparse rows on the CPU",
             "leave out device and temperature, or train in one process",
         )
     place = usable_device(device or "cpu")
-    if recipe.temperature == 0:
-        trainer: Trainer
-        if device is None:
-            trainer = RowsTrainer(network, rows, held_out, recipe, seed=seed, ranks=ranks)
+    epochs = number_of_epochs(recipe, len(rows.labels), len(network.bias))
+    with _current(place):
+        if recipe.temperature > 0:
+            parameters = {name: part.detach().to(place, copy=True) for name, part in network.parameters().items()}
+            state = train_dense(
+                parameters,
+                _on_device(rows, place),
+                None if held_out is None else _on_device(held_out, place),
+                recipe,
+                epochs=epochs,
+                seed=seed,
+                resting_mass=network.resting_mass,
+                patience=patience,
+                progress=progress,
+                resume=resume,
+                keep=keep,
+            )
         else:
-            trainer = DeviceTrainer(network, rows, held_out, recipe, seed=seed, device=place)
-        state = train(
-            trainer,
-            epochs=epochs,
-            steps=math.ceil(len(rows.labels) / recipe.batch_size),
-            held_out=0 if held_out is None else len(held_out.labels),
-            patience=patience,
-            progress=progress,
-            resume=resume,
-            keep=keep,
-        )
-        parameters = trainer.parameters
-    else:
-        parameters = {name: part.detach().to(place, copy=True) for name, part in network.parameters().items()}
-        state = train_dense(
-            parameters,
-            _on_device(rows, place),
-            None if held_out is None else _on_device(held_out, place),
-            recipe,
-            epochs=epochs,
-            seed=seed,
-            resting_mass=network.resting_mass,
-            patience=patience,
-            progress=progress,
-            resume=resume,
-            keep=keep,
-        )
+            trainer: Trainer
+            if device is None:
+                trainer = RowsTrainer(network, rows, held_out, recipe, seed=seed, ranks=ranks)
+            else:
+                trainer = DeviceTrainer(network, rows, held_out, recipe, seed=seed, device=place)
+            state = train(
+                trainer,
+                epochs=epochs,
+                steps=math.ceil(len(rows.labels) / recipe.batch_size),
+                held_out=0 if held_out is None else len(held_out.labels),
+                patience=patience,
+                progress=progress,
+                resume=resume,
+                keep=keep,
+            )
+            parameters = trainer.parameters
     own = network.parameters()
     for name, part in parameters.items():
         own[name].requires_grad_(False).copy_(part)
     return state
+
+
+def answers(network: Network, table: sparse.csr_matrix, device: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Logits of all documents, and how many leaders each has."""
+    if device is None:
+        return logits_and_leaders(network, table)
+    place = usable_device(device)
+    with _current(place):
+        return answers_on(place, network, table)
+
+
+def _current(device: str) -> AbstractContextManager[object]:
+    """Where kernels and recordings go: to the current GPU, which need not be the one asked for."""
+    return torch.cuda.device(device) if device.startswith("cuda") else nullcontext()
 
 
 def usable_device(name: str) -> str:

@@ -115,7 +115,10 @@ def train(
 
 
 class RowsTrainer(Trainer):
-    """On sparse rows, on the CPU. Of several processes, which all have the same rows, each does its share of a batch."""
+    """On sparse rows, on the CPU.
+
+    Of several processes, which all have the same rows, each does its share of every batch.
+    """
 
     def __init__(
         self,
@@ -190,7 +193,8 @@ def noted(mean: dict[str, float]) -> str:
 
 def rates_of(sizes: np.ndarray, dropout: float) -> np.ndarray:
     """With which probability each word of a document goes: ``dropout``, but a document keeps about thirty words."""
-    return np.minimum(dropout, np.maximum(0, 1 - _WORDS_KEPT / np.maximum(sizes, 1))).astype(np.float32)
+    rates: np.ndarray = np.minimum(dropout, np.maximum(0, 1 - _WORDS_KEPT / np.maximum(sizes, 1))).astype(np.float32)
+    return rates
 
 
 def _survivors(part: sparse.csr_matrix, dropout: float, rng: np.random.Generator) -> np.ndarray | None:
