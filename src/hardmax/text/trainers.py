@@ -37,14 +37,14 @@ def fit_network(
     ranks: Processes = ALONE,
 ) -> State:
     """Train the network in place; several processes share the work on sparse rows."""
-    if ranks.count > 1 and (device is not None or recipe.temperature > 0):
+    place = usable_device(device or "cpu")
+    if ranks.count > 1 and (_elsewhere(device) or recipe.temperature > 0):
         raise InputError(
             "processes",
             ranks.count,
             "can share only the training as hardmax on sparse rows on the CPU",
             "leave out device and temperature, or train in one process",
         )
-    place = usable_device(device or "cpu")
     epochs = number_of_epochs(recipe, len(rows.labels), len(network.bias))
     with _current(place):
         if recipe.temperature > 0:
@@ -64,10 +64,10 @@ def fit_network(
             )
         else:
             trainer: Trainer
-            if device is None:
-                trainer = RowsTrainer(network, rows, held_out, recipe, seed=seed, ranks=ranks)
-            else:
+            if _elsewhere(device):
                 trainer = DeviceTrainer(network, rows, held_out, recipe, seed=seed, device=place)
+            else:
+                trainer = RowsTrainer(network, rows, held_out, recipe, seed=seed, ranks=ranks)
             state = train(
                 trainer,
                 epochs=epochs,
@@ -87,11 +87,16 @@ def fit_network(
 
 def answers(network: Network, table: sparse.csr_matrix, device: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Logits of all documents, and how many leaders each has."""
-    if device is None:
+    place = usable_device(device or "cpu")
+    if not _elsewhere(device):
         return logits_and_leaders(network, table)
-    place = usable_device(device)
     with _current(place):
         return answers_on(place, network, table)
+
+
+def _elsewhere(device: str | None) -> bool:
+    """Whether the work is done elsewhere than on the CPU, which has a way of its own."""
+    return device is not None and torch.device(device).type != "cpu"
 
 
 def _current(device: str) -> AbstractContextManager[object]:
