@@ -93,7 +93,10 @@ class RowAdam:
     @staticmethod
     def moments_for(table: torch.Tensor) -> dict[str, torch.Tensor]:
         """The mean square of each entry's gradients, and the step at which each row had its last."""
-        return {"rows.square": torch.zeros_like(table), "rows.last": torch.zeros(len(table), dtype=torch.int32)}
+        return {
+            "rows.square": torch.zeros_like(table),
+            "rows.last": torch.zeros(len(table), dtype=torch.int32, device=table.device),
+        }
 
     @torch.no_grad()
     def step(

@@ -84,7 +84,7 @@ def settled(
             with torch.no_grad():
                 choice = torch.where(counts[:, None, :] > 0, words @ columns, _NEVER).argmax(dim=2)
             followed = words.gather(1, choice[:, :, None].expand_as(words))
-        words = (words + alpha * followed) / (1 + alpha)
+        words = torch.lerp(words, followed, alpha / (1 + alpha))
     return words
 
 
