@@ -284,6 +284,16 @@ def test_a_device_that_is_not_there() -> None:
             fitted.set_params(device="cuda").predict(TEXTS)
 
 
+@pytest.mark.usefixtures("cpu_as_a_device")
+def test_a_device_short_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(DeviceRows, "of", full)
+    with pytest.raises(InputError, match="device has too little memory.*GB.*got 'cpu'.*leave it out"):
+        LeaderClassifier(device="cpu").fit(TEXTS, LABELS)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 @pytest.mark.parametrize("texts", ["opinions", "topics"])
 @pytest.mark.parametrize("options", [{}, {"learn_matrix": True}, {"recipe": "paper", "temperature": 0.0}], ids=str)

@@ -84,7 +84,7 @@ class DeviceTrainer(Trainer):
         order = rng.permutation(len(self._rows.sizes))
         # So many steps at once that their words fit; a power of two, so that few shapes occur.
         words = np.add.reduceat(self._rows.sizes[order], np.arange(0, len(order), size)).max()
-        steps = max(1, 1 << (int(min(_STEPS_AT_ONCE, _WORDS_AT_ONCE // words)).bit_length() - 1))
+        steps = 1 << (int(np.clip(_WORDS_AT_ONCE // words, 1, _STEPS_AT_ONCE)).bit_length() - 1)
         self._total.zero_()
         seen, mean = 0, {}
         for some, draws in self._drawn(order, size, steps, rng):

@@ -8,10 +8,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from ..errors import InputError
 from .segments import Pile
-
-_GIGABYTE = 1e9
 
 
 @dataclass(frozen=True)
@@ -31,23 +28,14 @@ class DeviceRows:
     ) -> DeviceRows:
         """The documents of a table that holds what counts weigh, with the numbers of their classes."""
         starts = table.indptr.astype(np.int64)
-        try:
-            return DeviceRows(
-                torch.from_numpy(starts).to(device),
-                torch.from_numpy(table.indices.astype(np.int32, copy=False)).to(device),
-                torch.from_numpy(table.data).to(device, dtype),
-                torch.from_numpy(labels).to(device),
-                torch.from_numpy(weights).to(device, dtype),
-                np.diff(starts),
-            )
-        except torch.OutOfMemoryError as error:
-            size = table.nnz * (4 + dtype.itemsize) / _GIGABYTE
-            raise InputError(
-                "device",
-                repr(str(device)),
-                f"has no room for these documents, which take {size:.1f} GB",
-                "leave it out to train on the CPU, or pass fewer words (max_words, min_df)",
-            ) from error
+        return DeviceRows(
+            torch.from_numpy(starts).to(device),
+            torch.from_numpy(table.indices.astype(np.int32, copy=False)).to(device),
+            torch.from_numpy(table.data).to(device, dtype),
+            torch.from_numpy(labels).to(device),
+            torch.from_numpy(weights).to(device, dtype),
+            np.diff(starts),
+        )
 
     def pile(self, first: int, stop: int) -> Pile:
         """The documents from one to another, as they lie."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 import torch
@@ -46,7 +46,7 @@ def fit_network(
             "leave out device and temperature, or train in one process",
         )
     epochs = number_of_epochs(recipe, len(rows.labels), len(network.bias))
-    with _current(place):
+    with _current(place), _room_on(place, rows.table):
         if recipe.temperature > 0:
             parameters = {name: part.detach().to(place, copy=True) for name, part in network.parameters().items()}
             state = train_dense(
@@ -90,7 +90,7 @@ def answers(network: Network, table: sparse.csr_matrix, device: str | None) -> t
     place = usable_device(device or "cpu")
     if not _elsewhere(device):
         return logits_and_leaders(network, table)
-    with _current(place):
+    with _current(place), _room_on(place, table):
         return answers_on(place, network, table)
 
 
@@ -102,6 +102,21 @@ def _elsewhere(device: str | None) -> bool:
 def _current(device: str) -> AbstractContextManager[object]:
     """Where kernels and recordings go: to the current GPU, which need not be the one asked for."""
     return torch.cuda.device(device) if device.startswith("cuda") else nullcontext()
+
+
+@contextmanager
+def _room_on(device: str, table: sparse.csr_matrix) -> Iterator[None]:
+    """A device that is short of memory is refused with the size of what it should have held."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        size = table.nnz * (table.indices.itemsize + table.data.itemsize) / 1e9
+        raise InputError(
+            "device",
+            repr(device),
+            f"has too little memory for these documents, which take {size:.2g} GB, and what is computed from them",
+            "leave it out to work on the CPU, or pass a smaller batch_size, fewer words (max_words) or fewer documents",
+        ) from error
 
 
 def usable_device(name: str) -> str:
