@@ -9,10 +9,10 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.gpu import limits, search, softmax
+from benchmarks.gpu import limits, search, softmax, training
 from hardmax.files import write_text
 
-_ALL = {"search": search, "softmax": softmax, "limits": limits}
+_ALL = {"search": search, "softmax": softmax, "limits": limits, "training": training}
 
 
 def main() -> None:

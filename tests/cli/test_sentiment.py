@@ -107,3 +107,12 @@ def test_data_from_a_local_archive(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "cannot be read as the IMDb archive" in done.stderr
     assert not (tmp_path / "imdb.csv").exists()
+
+
+def test_training_on_a_device(letters: Path, tmp_path: Path) -> None:
+    own = ("sentiment", "train", letters, "--text", "body", "--label", "mood", "--epochs", "1")
+    assert _run(*own, "--device", "cpu", "-o", tmp_path / "model.safetensors").exit_code == 0
+    refused = _run(*own, "--device", "abacus", "-o", tmp_path / "other.safetensors")
+    assert refused.exit_code != 0
+    assert "abacus" in refused.stderr
+    assert not (tmp_path / "other.safetensors").exists()

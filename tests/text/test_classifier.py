@@ -167,7 +167,7 @@ def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     whole = LeaderClassifier(random_state=0, epochs=5).fit(TEXTS, LABELS)
     from hardmax.text import training
 
-    usual, calls = training._epoch, []
+    usual, calls = training.RowsTrainer.epoch, []
 
     def interrupted(*args: Any) -> dict[str, float]:
         calls.append(1)
@@ -175,7 +175,7 @@ def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
             raise KeyboardInterrupt
         return usual(*args)
 
-    monkeypatch.setattr(training, "_epoch", interrupted)
+    monkeypatch.setattr(training.RowsTrainer, "epoch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         LeaderClassifier(**settings).fit(TEXTS, LABELS)
     resumed = LeaderClassifier(**settings).fit(TEXTS, LABELS)

@@ -57,6 +57,9 @@ def train(
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Go on from here after an interruption.")
     ] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where to train, for example cuda; the CPU without it.")
+    ] = None,
 ) -> None:
     """Train a model and say how good it is on rows it has not seen.
 
@@ -85,6 +88,7 @@ def train(
             "epochs": read_whole("--epochs", epochs, 3),
             "random_state": read_whole("--seed", seed, 0),
             "checkpoint": checkpoint,
+            "device": device,
         },
     )
 

@@ -59,7 +59,9 @@ def reproduce(
         for dim in dims:
             theirs.append(published_model(reviews, dim, kept, epochs=epochs, device=device, progress=False))
             ticker.advance(1, f"published, d = {dim}")
-        as_hardmax = published_model(reviews, dims[0], kept, epochs=epochs, temperature=0.0, progress=False)
+        as_hardmax = published_model(
+            reviews, dims[0], kept, epochs=epochs, device=device, temperature=0.0, progress=False
+        )
         ticker.advance(1, f"published, d = {dims[0]}, trained as hardmax")
         for dim in dims:
             ours.append(default_model(reviews, dim, progress=False))

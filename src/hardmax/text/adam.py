@@ -16,7 +16,25 @@ import torch
 
 from ..distributed import ALONE, Processes
 
-_BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+_LEAST_RATE = 0.02
+
+
+def rate_at(step: int, last: int, rate: float, decay: bool) -> float:
+    """The step size: falling to nearly nothing at the ``last`` step, or ``rate`` all the time."""
+    return rate * (max(_LEAST_RATE, 1 - step / last) if decay else 1.0)
+
+
+def root(square: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """The root of every entry, written into ``out``.
+
+    By NumPy where it can be: most words of a large vocabulary have had no gradient yet, and torch takes five times as
+    long for the root of 0.
+    """
+    if square.device.type == "cpu":
+        np.sqrt(square.numpy(), out=out.numpy())
+        return out
+    return torch.sqrt(square, out=out)
 
 
 class Adam:
@@ -46,7 +64,7 @@ class Adam:
     def step(self, rate: float) -> None:
         """Move every parameter by its gradient, and forget the gradient."""
         self._steps += 1
-        scale = (1 - _BETA_2**self._steps) ** 0.5
+        scale = (1 - BETA_2**self._steps) ** 0.5
         for name, parameter in self._parameters.items():
             gradient = parameter.grad
             if gradient is None:
@@ -55,16 +73,11 @@ class Adam:
                 gradient = torch.zeros_like(parameter)  # another process may have one
             self._ranks.add(gradient)
             mean, square = self._moments[f"mean.{name}"], self._moments[f"square.{name}"]
-            mean.lerp_(gradient, 1 - _BETA_1)
-            square.mul_(_BETA_2).addcmul_(gradient, gradient, value=1 - _BETA_2)
-            # The gradient is of no use any more, so its memory takes the denominator. By NumPy, because most words
-            # of a large vocabulary have had no gradient yet, and torch takes five times as long for the root of 0.
-            if square.device.type == "cpu":
-                np.sqrt(square.numpy(), out=gradient.numpy())
-            else:
-                torch.sqrt(square, out=gradient)
-            gradient.add_(_EPSILON * scale)
-            parameter.addcdiv_(mean, gradient, value=-rate * scale / (1 - _BETA_1**self._steps))
+            mean.lerp_(gradient, 1 - BETA_1)
+            square.mul_(BETA_2).addcmul_(gradient, gradient, value=1 - BETA_2)
+            # The gradient is of no use any more, so its memory takes the denominator.
+            root(square, gradient).add_(EPSILON * scale)
+            parameter.addcdiv_(mean, gradient, value=-rate * scale / (1 - BETA_1**self._steps))
             parameter.grad = None
 
 
@@ -80,7 +93,10 @@ class RowAdam:
     @staticmethod
     def moments_for(table: torch.Tensor) -> dict[str, torch.Tensor]:
         """The mean square of each entry's gradients, and the step at which each row had its last."""
-        return {"rows.square": torch.zeros_like(table), "rows.last": torch.zeros(len(table), dtype=torch.int32)}
+        return {
+            "rows.square": torch.zeros_like(table),
+            "rows.last": torch.zeros(len(table), dtype=torch.int32, device=table.device),
+        }
 
     @torch.no_grad()
     def step(
@@ -97,10 +113,10 @@ class RowAdam:
         self._steps += 1
         total = self._gradient.index_add_(0, rows, gradient).index_select(0, rows)
         since = (self._steps - self._last.index_select(0, rows)).to(self._square.dtype)
-        square = self._square.index_select(0, rows).mul_((_BETA_2**since)[:, None])
-        square.addcmul_(total, total, value=1 - _BETA_2)
-        scale = (1 - _BETA_2**self._steps) ** 0.5
-        size = square.sqrt().add_(_EPSILON * scale)
+        square = self._square.index_select(0, rows).mul_((BETA_2**since)[:, None])
+        square.addcmul_(total, total, value=1 - BETA_2)
+        scale = (1 - BETA_2**self._steps) ** 0.5
+        size = square.sqrt().add_(EPSILON * scale)
         moved = self._table.index_select(0, rows).addcdiv_(total, size, value=-rate * scale)
         if within is not None:
             moved = within(moved)

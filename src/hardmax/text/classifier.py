@@ -32,8 +32,8 @@ from .network import Network, start_from_evidence
 from .recipes import Recipe, recipe_with, words_with
 from .states import State
 from .texts import as_rows, as_texts, kept_aside, labels_for, warn_of_unknown
-from .trainers import fit_network
-from .training import Rows, logits_and_leaders, temperature_of
+from .trainers import answers, fit_network
+from .training import Rows, temperature_of
 from .vocabulary import Vocabulary
 from .words import Tokeniser
 
@@ -90,8 +90,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint
         A file that holds the training after every epoch; a fit that was interrupted goes on from there.
     device
-        Where to train, for example ``"cuda"``: documents side by side in dense arrays, meant for ``recipe="paper"``.
-        Without it: on sparse rows. Answers are always given on the CPU.
+        Where to train and to answer, for example ``"cuda"``; the CPU when left out. Batches and dropped words are the
+        same everywhere, so models differ by rounding. Texts are read and explained on the CPU.
     processes
         The processes that share the training, see :func:`hardmax.processes`. All must be given the same documents;
         each does its part of every batch, and all end with the same model.
@@ -311,7 +311,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = done.epoch
         self.temperature_ = 1.0
         if held_out is not None:
-            logits, _ = logits_and_leaders(network, held_out.table)
+            logits, _ = answers(network, held_out.table, self.device)
             self.temperature_ = temperature_of(logits, held_out.labels, held_out.weights)
             # From here on the logit is the logarithm of calibrated odds, and explanations add up to it.
             network.decoder /= self.temperature_
@@ -400,7 +400,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._weighed(self.vocabulary_.count(texts, self.tokeniser_).astype(np.float64), recipe)
 
     def _logits(self, table: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
-        logits, leaders = logits_and_leaders(self.network_, table)
+        logits, leaders = answers(self.network_, table, self.device)
         logits[np.diff(table.indptr) == 0] = self._prior_logits()
         return logits, leaders
 

@@ -8,21 +8,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 
 from ..progress import Progress, Ticker
-from .adam import Adam
+from .adam import Adam, rate_at
 from .bounds import Bounds
 from .losses import losses, winners
+from .paced import PacedAdam, Paces
 from .recipes import Recipe
+from .replays import Replays
 from .softened import Shelf, SideBySide, logits_of
 from .states import State
 
 _JUDGED_AT_ONCE = 512
-_NOTE_EVERY = 50
-_LEAST_RATE = 0.02
+_STEPS_AT_ONCE = 64
+# Documents are laid out with a multiple of so many places, so that few shapes occur.
+_PLACES, _FEW_PLACES = 32, 256
 _WORDS_KEPT = 30
 _COMPARED_EVERY = 10
 
@@ -61,19 +65,14 @@ def train_dense(
         for name, part in parameters.items()
         if name != "raw_alpha" or recipe.learn_alpha
     }
-    one_axis = len(parameters["decoder"]) == 1
-    home = parameters["embedding"].detach().clone()
-    bounds = Bounds(home, recipe.cone if one_axis else math.inf, recipe.tether if one_axis else math.inf)
     moments = Adam.moments_for(learned)
     state = resume({**{name: p.data for name, p in learned.items()}, **moments})
     steps = math.ceil(len(rows.labels) / recipe.batch_size)
-    adam = Adam(learned, moments, state.epoch * steps)
+    course = _Course(parameters, learned, moments, rows, recipe, resting_mass, epochs * steps)
     with Ticker("training", epochs * steps, progress=progress) as ticker:
         ticker.advance(state.epoch * steps)
         while state.epoch < epochs and (patience is None or held_out is None or state.waited < patience):
-            rng = np.random.default_rng([seed, state.epoch])
-            span = (state.epoch * steps, epochs * steps)
-            record = _epoch(parameters, rows, recipe, resting_mass, adam, bounds, rng, span, ticker)
+            record = course.epoch(np.random.default_rng([seed, state.epoch]), state.epoch * steps, ticker)
             state.epoch += 1
             score = float(state.epoch)  # without rows kept aside the last epoch is the best
             if held_out is not None:
@@ -95,42 +94,83 @@ def train_dense(
     return state
 
 
-def _epoch(
-    parameters: dict[str, torch.Tensor],
-    rows: DenseRows,
-    recipe: Recipe,
-    resting_mass: float,
-    adam: Adam,
-    bounds: Bounds,
-    rng: np.random.Generator,
-    span: tuple[int, int],
-    ticker: Ticker,
-) -> dict[str, float]:
-    order = rng.permutation(len(rows.labels))
-    device = rows.labels.device
-    chance = torch.Generator(device=device).manual_seed(int(rng.integers(2**62)))
-    total = torch.zeros(2, device=device)
-    step, last = span
-    seen, note = 0, ""
-    for begin in range(0, len(order), recipe.batch_size):
-        some = order[begin : begin + recipe.batch_size]
-        place = torch.from_numpy(some).to(device)
-        documents = _thinned(rows.documents.take(some), recipe.dropout, chance)
-        logits = _logits(parameters, documents, recipe, recipe.temperature, resting_mass)
-        labels, weights = rows.labels[place], rows.weights[place]
-        loss = (losses(logits, labels) * weights).mean()
-        loss.backward()  # type: ignore[no-untyped-call]
-        adam.step(recipe.learning_rate * (max(_LEAST_RATE, 1 - step / last) if recipe.decay else 1.0))
-        _settle(parameters, bounds)
-        step, seen = step + 1, seen + len(some)
-        # Numbers stay on the device: asking for them would wait for it at every step.
-        total += torch.stack([loss.detach() * len(some), (winners(logits.detach()) == labels).sum()])
-        if begin // recipe.batch_size % _NOTE_EVERY == 0:
-            loss_now, right_now = (total / seen).tolist()
-            note = f"loss {loss_now:.3f}, accuracy {right_now:.3f}"
-        ticker.advance(1, note)
-    loss_now, right_now = (total / seen).tolist()
-    return {"loss": loss_now, "accuracy": right_now}
+class _Course:
+    """The steps of a training; what a step needs to know lies on the device before it, some steps at a time."""
+
+    def __init__(
+        self,
+        parameters: dict[str, torch.Tensor],
+        learned: dict[str, torch.Tensor],
+        moments: dict[str, torch.Tensor],
+        rows: DenseRows,
+        recipe: Recipe,
+        resting_mass: float,
+        last: int,
+    ) -> None:
+        self._parameters, self._learned, self._rows, self._recipe = parameters, learned, rows, recipe
+        self._resting_mass, self._last = resting_mass, last
+        self._adam = PacedAdam(learned, moments)
+        one_axis = len(parameters["decoder"]) == 1
+        self._bounds = Bounds(
+            parameters["embedding"].detach().clone(),
+            recipe.cone if one_axis else math.inf,
+            recipe.tether if one_axis else math.inf,
+        )
+        device = rows.labels.device
+        self._order = torch.zeros(_STEPS_AT_ONCE, recipe.batch_size, dtype=torch.int64, device=device)
+        self._documents = torch.zeros(_STEPS_AT_ONCE, dtype=torch.int64, device=device)
+        self._paces = Paces.of([0.0] * _STEPS_AT_ONCE, 0, parameters["embedding"])
+        self._now = torch.zeros(1, dtype=torch.int64, device=device)
+        self._total = torch.zeros(2, device=device)
+        self._chance = torch.Generator(device=device)
+        # What is drawn on the device differs from one time to the next, and a recording would draw the same again.
+        self._replays = Replays(device, wanted=recipe.dropout == 0)
+
+    def epoch(self, rng: np.random.Generator, first: int, ticker: Ticker) -> dict[str, float]:
+        """Go through all documents once, after so many steps."""
+        size, recipe = self._recipe.batch_size, self._recipe
+        order = rng.permutation(len(self._rows.labels))
+        self._chance.manual_seed(int(rng.integers(2**62)))
+        self._total.zero_()
+        mean: dict[str, float] = {}
+        for begin in range(0, len(order), _STEPS_AT_ONCE * size):
+            some = order[begin : begin + _STEPS_AT_ONCE * size]
+            steps = math.ceil(len(some) / size)
+            filled = np.zeros(self._order.shape, dtype=np.int64)
+            filled.flat[: len(some)] = some
+            self._order.copy_(torch.from_numpy(filled))
+            self._documents.copy_(torch.from_numpy(np.clip(len(some) - size * np.arange(_STEPS_AT_ONCE), 0, size)))
+            rates = [rate_at(first + k, self._last, recipe.learning_rate, recipe.decay) for k in range(_STEPS_AT_ONCE)]
+            self._paces.copy_(Paces.of(rates, first, self._parameters["embedding"]))
+            self._now.zero_()
+            for step in range(steps):
+                longest = self._rows.documents.longest(some[step * size : (step + 1) * size])
+                places = -(-longest // _PLACES) * _PLACES
+                if self._replays.records and places <= _FEW_PLACES:
+                    self._replays.run(places, partial(self._step, places))
+                else:  # long documents keep the device busy enough, and every recording holds memory
+                    self._step(longest)
+            first += steps
+            # Asked for only now: doing so would wait for the device at every step.
+            loss, right = (self._total / min(begin + len(some), len(order))).tolist()
+            mean = {"loss": loss, "accuracy": right}
+            ticker.advance(steps, f"loss {loss:.3f}, accuracy {right:.3f}")
+        return mean
+
+    def _step(self, places: int) -> None:
+        """One step, with everything about it found on the device."""
+        chosen, count = self._order.index_select(0, self._now)[0], self._documents.index_select(0, self._now)
+        real = torch.arange(len(chosen), device=chosen.device) < count
+        documents = _thinned(self._rows.documents.lay(chosen, places), self._recipe.dropout, self._chance)
+        logits = _logits(self._parameters, documents, self._recipe, self._recipe.temperature, self._resting_mass)
+        labels, weights = self._rows.labels[chosen], self._rows.weights[chosen] * real
+        loss = (losses(logits, labels) * weights).sum() / count[0]
+        gradients = torch.autograd.grad(loss, list(self._learned.values()))
+        self._adam.step(dict(zip(self._learned, gradients, strict=True)), self._paces.at(self._now))
+        _settle(self._parameters, self._bounds)
+        right = ((winners(logits.detach()) == labels) & real).sum()
+        self._total += torch.stack([loss.detach() * count[0], right])
+        self._now += 1
 
 
 @torch.no_grad()

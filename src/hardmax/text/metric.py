@@ -26,12 +26,18 @@ def stand_in(start: torch.Tensor, factor: torch.Tensor, documents: Batch, path: 
     number = np.diff(first)[documents.document]
     word = np.repeat(np.arange(len(documents.columns)), number)
     within = np.arange(len(word)) - np.repeat(np.cumsum(number) - number, number)
-    place = torch.from_numpy(leaders[np.repeat(first[:-1][documents.document], number) + within])
-    asking = torch.from_numpy(word)
+    place = leaders[np.repeat(first[:-1][documents.document], number) + within]
+    return with_gradient_in(factor, start, torch.from_numpy(word), torch.from_numpy(place))
+
+
+def with_gradient_in(
+    factor: torch.Tensor, start: torch.Tensor, asking: torch.Tensor, place: torch.Tensor
+) -> torch.Tensor:
+    """The same, given the place of each word that asks and beside it that of a leader whom it may follow."""
     points = start.detach()
     seen = points @ factor
     scores = (seen[asking] * seen[place]).sum(dim=1)
-    top = torch.full((len(points),), -torch.inf, dtype=scores.dtype).scatter_reduce(0, asking, scores.detach(), "amax")
+    top = scores.new_full((len(points),), -torch.inf).scatter_reduce(0, asking, scores.detach(), "amax")
     powers = (scores - top[asking]).exp()
     total = torch.zeros_like(top).index_add(0, asking, powers)
     mean = torch.zeros_like(points).index_add(0, asking, (powers / total[asking])[:, None] * points[place])

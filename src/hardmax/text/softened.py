@@ -52,13 +52,20 @@ class Shelf:
             np.diff(starts),
         )
 
+    def longest(self, rows: np.ndarray) -> int:
+        """How many distinct words the longest of these documents has; at least one."""
+        return max(int(self.sizes[rows].max(initial=1)), 1)
+
     def take(self, rows: np.ndarray) -> SideBySide:
         """Lay some of the documents side by side."""
-        places = torch.arange(max(int(self.sizes[rows].max(initial=1)), 1), device=self.columns.device)
-        chosen = torch.from_numpy(rows).to(self.columns.device)
+        return self.lay(torch.from_numpy(rows).to(self.columns.device), self.longest(rows))
+
+    def lay(self, chosen: torch.Tensor, places: int) -> SideBySide:
+        """The same for rows known on the device, with so many places for the words of each."""
+        place = torch.arange(places, device=self.columns.device)
         first = self.starts[chosen][:, None]
-        inside = places < self.starts[chosen + 1][:, None] - first
-        found = torch.where(inside, first + places, len(self.columns) - 1)
+        inside = place < self.starts[chosen + 1][:, None] - first
+        found = torch.where(inside, first + place, len(self.columns) - 1)
         return SideBySide(self.columns[found], self.counts[found])
 
 
@@ -77,7 +84,7 @@ def settled(
             with torch.no_grad():
                 choice = torch.where(counts[:, None, :] > 0, words @ columns, _NEVER).argmax(dim=2)
             followed = words.gather(1, choice[:, :, None].expand_as(words))
-        words = (words + alpha * followed) / (1 + alpha)
+        words = torch.lerp(words, followed, alpha / (1 + alpha))
     return words
 
 

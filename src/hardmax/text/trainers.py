@@ -1,20 +1,25 @@
-"""Which way a model is trained: as hardmax on sparse rows, or on documents side by side on a device."""
+"""Which way a model is trained and asked: on sparse rows, here or on a device, or with documents side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+import numpy as np
 import torch
+from scipy import sparse
 
 from ..distributed import ALONE, Processes
 from ..errors import InputError
 from ..progress import Progress
 from .dense_training import DenseRows, train_dense
+from .device_training import DeviceTrainer, answers_on
 from .network import Network
 from .recipes import Recipe
 from .softened import Shelf
 from .states import State
-from .training import Rows, number_of_epochs, train
+from .training import Rows, RowsTrainer, Trainer, logits_and_leaders, number_of_epochs, train
 
 
 def fit_network(
@@ -32,44 +37,86 @@ def fit_network(
     ranks: Processes = ALONE,
 ) -> State:
     """Train the network in place; several processes share the work on sparse rows."""
-    if device is None and recipe.temperature == 0:
-        return train(
-            network,
-            rows,
-            held_out,
-            recipe,
-            seed=seed,
-            patience=patience,
-            progress=progress,
-            resume=resume,
-            keep=keep,
-            ranks=ranks,
-        )
-    if ranks.count > 1:
+    place = usable_device(device or "cpu")
+    if ranks.count > 1 and (_elsewhere(device) or recipe.temperature > 0):
         raise InputError(
             "processes",
             ranks.count,
-            "can share only the training as hardmax on sparse rows",
+            "can share only the training as hardmax on sparse rows on the CPU",
             "leave out device and temperature, or train in one process",
         )
-    place = usable_device(device or "cpu")
-    parameters = {name: part.detach().to(place, copy=True) for name, part in network.parameters().items()}
-    state = train_dense(
-        parameters,
-        _on_device(rows, place),
-        None if held_out is None else _on_device(held_out, place),
-        recipe,
-        epochs=number_of_epochs(recipe, len(rows.labels), len(network.bias)),
-        seed=seed,
-        resting_mass=network.resting_mass,
-        patience=patience,
-        progress=progress,
-        resume=resume,
-        keep=keep,
-    )
-    for name, part in network.parameters().items():
-        part.copy_(parameters[name])
+    epochs = number_of_epochs(recipe, len(rows.labels), len(network.bias))
+    with _current(place), _room_on(place, rows.table):
+        if recipe.temperature > 0:
+            parameters = {name: part.detach().to(place, copy=True) for name, part in network.parameters().items()}
+            state = train_dense(
+                parameters,
+                _on_device(rows, place),
+                None if held_out is None else _on_device(held_out, place),
+                recipe,
+                epochs=epochs,
+                seed=seed,
+                resting_mass=network.resting_mass,
+                patience=patience,
+                progress=progress,
+                resume=resume,
+                keep=keep,
+            )
+        else:
+            trainer: Trainer
+            if _elsewhere(device):
+                trainer = DeviceTrainer(network, rows, held_out, recipe, seed=seed, device=place)
+            else:
+                trainer = RowsTrainer(network, rows, held_out, recipe, seed=seed, ranks=ranks)
+            state = train(
+                trainer,
+                epochs=epochs,
+                steps=math.ceil(len(rows.labels) / recipe.batch_size),
+                held_out=0 if held_out is None else len(held_out.labels),
+                patience=patience,
+                progress=progress,
+                resume=resume,
+                keep=keep,
+            )
+            parameters = trainer.parameters
+    own = network.parameters()
+    for name, part in parameters.items():
+        own[name].requires_grad_(False).copy_(part)
     return state
+
+
+def answers(network: Network, table: sparse.csr_matrix, device: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Logits of all documents, and how many leaders each has."""
+    place = usable_device(device or "cpu")
+    if not _elsewhere(device):
+        return logits_and_leaders(network, table)
+    with _current(place), _room_on(place, table):
+        return answers_on(place, network, table)
+
+
+def _elsewhere(device: str | None) -> bool:
+    """Whether the work is done elsewhere than on the CPU, which has a way of its own."""
+    return device is not None and torch.device(device).type != "cpu"
+
+
+def _current(device: str) -> AbstractContextManager[object]:
+    """Where kernels and recordings go: to the current GPU, which need not be the one asked for."""
+    return torch.cuda.device(device) if device.startswith("cuda") else nullcontext()
+
+
+@contextmanager
+def _room_on(device: str, table: sparse.csr_matrix) -> Iterator[None]:
+    """A device that is short of memory is refused with the size of what it should have held."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        size = table.nnz * (table.indices.itemsize + table.data.itemsize) / 1e9
+        raise InputError(
+            "device",
+            repr(device),
+            f"has too little memory for these documents, which take {size:.2g} GB, and what is computed from them",
+            "leave it out to work on the CPU, or pass a smaller batch_size, fewer words (max_words) or fewer documents",
+        ) from error
 
 
 def usable_device(name: str) -> str:
