@@ -105,7 +105,15 @@ class ForecastingPage(Page):
         gaps = np.flatnonzero(~np.isfinite(data.values).all(axis=1))
         since = int(gaps[-1]) + 1 if len(gaps) else 0
         names = [name.replace("$", r"\$") for name in data.series.names]  # no formulas, whatever they hold
-        return draw_forecast(data.values[since:], self._fit.forecast, dt=self._fit.model.dt_, names=names, truth=truth)
+        return draw_forecast(
+            data.values[since:],
+            self._fit.forecast,
+            dt=self._fit.model.dt_,
+            names=names,
+            truth=truth,
+            times=data.times[since:],
+            dates=data.series.dates if data.series.began else None,
+        )
 
     # What one sees
 
