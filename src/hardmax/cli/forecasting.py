@@ -15,13 +15,12 @@ from ..datasets.series import Series
 from ..errors import FileError, InputError
 from ..figures.forecasting import draw_forecast
 from ..figures.save import FORMATS, save_figure
-from ..files import write_text
+from ..files import require_writable, write_text
 from ..forecasting.backtest import Backtest
 from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer
 from ..forecasting.model_files import load_forecaster
 from ..forecasting.series import Gaps
-from ..storage.atomic import require_writable
 from .forecast_data import Columns, Measured, even_series, in_options, read_measured
 from .forecast_words import sentences
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FileError, MissingExtraError
-from .atomic import PathLike, atomic_path
+from ..files import PathLike, replacing
 from .contents import Contents
 
 # What netCDF writes into the place of an axis that has no values of its own.
@@ -19,7 +19,7 @@ def write_netcdf(path: PathLike, contents: Contents) -> None:
     h5netcdf = _import_h5netcdf()
     # "v110" lifts the limit of 64 kB on an attribute: the recipe of a deep network is longer.
     newer = ("v110", "v110")
-    with atomic_path(path) as temporary, h5netcdf.File(temporary, "w", libver=newer) as file:
+    with replacing(path) as temporary, h5netcdf.File(temporary, "w", libver=newer) as file:
         for axes, values in contents.arrays.values():
             for axis, size in zip(axes, values.shape, strict=True):
                 if axis not in file.dimensions:

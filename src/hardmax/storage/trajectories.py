@@ -15,8 +15,8 @@ from ..attention.layer import HardmaxLayer
 from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..errors import FileError, InputError
+from ..files import PathLike
 from . import parts
-from .atomic import PathLike
 from .contents import Contents, Reader
 from .netcdf_files import read_netcdf, write_netcdf
 from .recipes import get_layer, put_layer
