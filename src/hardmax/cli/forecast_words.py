@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..datasets.calendar import MONTH
+from ..datasets.dates import MONTH
 from ..datasets.series import Series
 from ..errors import HardmaxError
 from ..forecasting.backtest import Backtest

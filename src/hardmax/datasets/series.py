@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..randomness import seeded
-from .calendar import MONTH, Months
+from .dates import MONTH, Months
 
 
 @dataclass(frozen=True, eq=False)

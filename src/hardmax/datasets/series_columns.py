@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import FileError
-from .calendar import MONTH, Months, months_of, stamps_of
+from .dates import MONTH, Months, months_of, stamps_of
 from .series import Series
 
 if TYPE_CHECKING:
