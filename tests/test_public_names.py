@@ -55,3 +55,11 @@ def test_import_is_light() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "hardmax" in loaded
     assert _HEAVY.isdisjoint(loaded)
+
+
+def test_nothing_below_the_figures_names_them():
+    folder = Path(hm.__file__).parent
+    below = ("attention", "dynamics", "geometry", "text", "interpolation", "forecasting", "meanfield")
+    for name in below:
+        for file in (folder / name).rglob("*.py"):
+            assert "hardmax.figures" not in file.read_text(encoding="utf-8"), file

@@ -41,6 +41,9 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
                 raise InputError(argument, f"dtype {value.dtype}", "must hold real numbers", "convert it to float64")
             value = value.to(torch.float64)
         return value, Kind(False, value.dtype, value.device)
+    if hasattr(value, "points") and hasattr(value, "weights"):  # a law: its weights must not be lost on the way
+        kind = f"a {type(value).__name__}"
+        raise InputError(argument, kind, "must be an array", "pass its .points, and its .weights as weights=")
     try:
         array = np.asarray(value)
         if array.dtype == object:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.app.pages.meanfield import MeanFieldPage
-from hardmax.app.states.meanfield import STEP, Followed, MeanFieldState, follow
+from hardmax.app.states.meanfield import MOST_TOKENS, STEP, Followed, MeanFieldState, follow
 from visits import Visit, run_code
 
 SMALL = {"n": "60", "time": "6", "beta": "20"}
@@ -58,6 +58,27 @@ def test_the_page_follows_and_marks() -> None:
     later = page._seen.found.escape_time
     assert later is None or early is None or later > early
     assert page.figure() is not None
+    visit.close()
+
+
+def test_a_heavy_run_on_the_sphere_is_cancelled_and_frees_its_thread() -> None:
+    visit = Visit(MeanFieldPage(), SMALL)
+    page = visit.page
+    page._changed("d", 3)  # on the sphere, with as many tokens and as long as the page allows: minutes of work
+    page._state = page._state.changed(n=MOST_TOKENS, time=40.0)
+    page._run()
+    heavy = visit.session.jobs.current
+    while heavy.fraction is None and not heavy.note:  # until it works, and not only waits
+        visit.loop.waiting.get(timeout=60)()
+    visit.session.jobs.cancel()
+    assert heavy.cancelled
+    # There is one thread: a small run can only end when the heavy one is gone.
+    page._state = MeanFieldState.from_query(SMALL)
+    page._arrange()
+    page._run()
+    visit.settle()
+    assert page._seen.finished
+    assert page._seen.state == page._state
     visit.close()
 
 

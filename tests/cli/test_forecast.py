@@ -152,3 +152,78 @@ def test_the_study_runs_and_sums_up_from_the_command_line(tmp_path, monkeypatch)
     assert "persistence" in again.output
     empty = CliRunner().invoke(app, ["reproduce", "forecasting-study", "--folder", str(tmp_path / "x"), "--summary"])
     assert empty.exit_code == 2
+
+
+def _plant(folder, samples=200):
+    u = np.sign(np.sin(0.037 * np.arange(samples)))
+    z = np.zeros(samples)
+    for k in range(1, samples):
+        z[k] = 0.95 * z[k - 1] + 0.1 * u[k]
+    table = pd.DataFrame({"t": 0.5 * np.arange(samples), "valve": u, "level": z})
+    table[:-20].to_csv(folder / "plant.csv", index=False)
+    table[["t", "valve"]][-20:].to_csv(folder / "plan.csv", index=False)
+    return table
+
+
+def test_inputs_from_outside_and_a_kept_model_that_knows_its_columns(tmp_path):
+    table = _plant(tmp_path)
+    plant, plan, kept = tmp_path / "plant.csv", tmp_path / "plan.csv", tmp_path / "kept"
+    words = ("--ahead", plan, "--steps", 20, "--json")
+    done = _run(plant, "--inputs", "valve", *words, "--seconds", 0.5, "--starts", 0, "--save", kept)
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["channels"] == ["level"]
+    assert np.allclose(np.ravel(told["forecast"]["values"]), table["level"][-20:], atol=1e-9)
+    # The columns of a later file may stand in another order: the kept model finds its own.
+    table[["level", "t", "valve"]][:-20].to_csv(plant, index=False)
+    again = _run(plant, "--model", kept, *words)
+    assert again.exit_code == 0, again.output
+    assert np.allclose(json.loads(again.stdout)["forecast"]["values"], told["forecast"]["values"])
+    (kept / "columns.json").write_text("[]")
+    assert "does not name columns" in _run(plant, "--model", kept, *words).output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--inputs", "valve"], "--inputs must be known for the steps ahead, got valve: pass a file with 200 rows"),
+        (["--ahead", "plan.csv"], "--ahead holds inputs to come"),
+        (["--inputs", "tap", "--ahead", "plan.csv"], "has no column 'tap' for --inputs: choose among valve, level"),
+        (["--inputs", "valve", "--ahead", "plan.csv"], "has the inputs of 20 steps: give 200 rows, or pass --steps 20"),
+        (["--inputs", "valve,level", "--ahead", "plan.csv"], "leave no channel to forecast"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused(tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    _plant(tmp_path)
+    done = _run("plant.csv", *words)
+    assert done.exit_code == 2
+    assert message in " ".join(done.output.split())
+
+
+def test_remedies_are_options_and_a_kept_model_takes_rough_data(tmp_path):
+    values = np.sin(0.3 * np.arange(200))
+    rough = tmp_path / "rough.csv"
+    pd.DataFrame({"t": np.arange(200.0), "x": values}).to_csv(tmp_path / "smooth.csv", index=False)
+    pd.DataFrame({"t": np.arange(200.0), "x": np.where(np.arange(200) == 198, np.nan, values)}).to_csv(
+        rough, index=False
+    )
+    refused = _run(rough, "--seconds", 0.5)
+    assert "pass --gaps interpolate to fill them linearly\n" in refused.output
+    pd.DataFrame({"t": np.arange(200.0) ** 1.1, "x": values}).to_csv(tmp_path / "uneven.csv", index=False)
+    assert "pass --resample to interpolate" in _run(tmp_path / "uneven.csv").output
+    kept = tmp_path / "kept"
+    assert _run(tmp_path / "smooth.csv", "--seconds", 0.5, "--starts", 0, "--save", kept).exit_code == 0
+    assert "--gaps interpolate" in _run(rough, "--model", kept).output
+    assert _run(rough, "--model", kept, "--gaps", "interpolate").exit_code == 0
+
+
+def test_time_from_dates_is_told_in_units_of_the_clock(tmp_path):
+    months = pd.date_range("2001-01-01", periods=100, freq="MS")
+    pd.DataFrame({"when": months, "y": np.sin(0.3 * np.arange(100))}).to_csv(tmp_path / "months.csv", index=False)
+    figure = tmp_path / "months.svg"
+    done = _run(tmp_path / "months.csv", "--seconds", 0.5, "--steps", 6, "--figure", figure)
+    assert "time from column 'when', one month apart" in done.output
+    assert "periods 20.94 (months)" in done.output
+    assert "On 2009-10-01T00:00:00: y" in done.output
+    assert "<!-- 2009 -->" in figure.read_text()  # the axis has years, not seconds

@@ -166,3 +166,30 @@ def test_no_network_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(reviews.urllib.request, "urlopen", refuse)
     with pytest.raises(FileError, match="run it again to go on, or pass a local archive"):
         reviews.download_imdb(tmp_path, progress=False)
+
+
+def test_a_file_that_stands_class_by_class_is_judged_on_every_class() -> None:
+    labels = np.repeat(["a", "b", "c"], [50, 20, 10])
+    texts = [f"text {k}" for k in range(80)]
+    training, test = reviews.train_and_test(Documents(texts, labels, "here"), 0.2)
+    assert training.labels is not None
+    assert test.labels is not None
+    assert {c: int((test.labels == c).sum()) for c in "abc"} == {"a": 10, "b": 4, "c": 2}
+    assert sorted([*training.texts, *test.texts]) == sorted(texts)
+    assert "stands class by class" in test.source
+    mixed = np.array(["a", "b"] * 40)
+    assert reviews.train_and_test(Documents(texts, mixed, "here"), 0.2)[1].texts == texts[64:]
+
+
+def test_texts_seen_in_training_are_counted() -> None:
+    test = reviews.train_and_test(Documents(["x", "y", "z", "x"], np.array([0, 1, 0, 1]), "here"), 0.5)[1]
+    assert test.source == "here, 1 of the last rows (1 more stand among the others, word for word)"
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_other_separators_and_capitals(tmp_path, mark) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"Text{mark}Label\nschön, gut{mark}1\nschlecht, viel, zu viel{mark}0\n", encoding="utf-8")
+    found = read_documents(path)
+    assert found.texts == ["schön, gut", "schlecht, viel, zu viel"]
+    assert found.labels.tolist() == [1, 0]

@@ -126,3 +126,79 @@ def test_missing_files_and_columns(tmp_path):
     np.save(tmp_path / "cube.npy", np.zeros((2, 2, 2)))
     with pytest.raises(FileError, match=r"the array has shape \(2, 2, 2\), not \(samples, channels\)"):
         read_series(tmp_path / "cube.npy")
+
+
+@pytest.mark.parametrize(
+    ("content", "names", "values"),
+    [
+        (b"time;x\n0.5;1.25\n1.5;2.5\n", ("x",), [[1.25], [2.5]]),
+        ("Zeit;Höhe\n0,5;1,25\n1,5;2,5\n".encode("cp1252"), ("Höhe",), [[1.25], [2.5]]),
+        ("time,x\n0,1.5\n1,2.5\n".encode("utf-16"), ("x",), [[1.5], [2.5]]),
+        (b"time\tx\n0,5\t1,25\n1,5\t12,345\n", ("x",), [[1.25], [12.345]]),
+        (b'time,x\n0,"0,125"\n1,"2,5"\n', ("x",), [[0.125], [2.5]]),
+        (b"time;x\n0;1.234.567,5\n1;999,25\n", ("x",), [[1234567.5], [999.25]]),
+        (b"time|x\n0|1.5\n1|2\n", ("x",), [[1.5], [2]]),
+        (b"time,x,\n0,1,\n1,2,\n", ("x",), [[1], [2]]),
+        (b"year,x\n1900,1\n1901,4\n", ("x",), [[1], [4]]),
+        (
+            b"year,day,x\n1900,1,1\n1900,2,4\n1900,1,4\n",
+            ("year", "day", "x"),
+            [[1900, 1, 1], [1900, 2, 4], [1900, 1, 4]],
+        ),
+    ],
+    ids=["points", "code page", "UTF-16", "tabs", "quoted", "thousands", "bars", "bar at the end", "years", "no time"],
+)
+def test_text_as_spreadsheets_and_instruments_write_it(tmp_path, content, names, values):
+    path = tmp_path / "data.csv"
+    path.write_bytes(content)
+    series = read_series(path)
+    assert series.names == names
+    assert np.array_equal(series.values, values)
+
+
+def test_a_thousand_is_not_taken_for_one_and_a_bit(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text('time,x\n0,"12,345"\n1,"1,500"\n')
+    with pytest.raises(FileError, match="column 'x' holds '12,345' at row 1, not a number"):
+        read_series(path)
+
+
+def test_lines_of_units_are_named_as_such(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("time,x\n[s],[m]\n0,1\n1,2\n")
+    with pytest.raises(FileError, match=r"holds '\[m\]' at row 1, not a number: put # before lines that are no data"):
+        read_series(path)
+
+
+@pytest.mark.parametrize(
+    ("cells", "began", "step"),
+    [
+        (["31.12.2023 23:00", "01.01.2024 00:00", "01.01.2024 01:00"], "2023-12-31T23:00:00", 3600),
+        (["12/31/2023", "01/01/2024", "01/02/2024"], "2023-12-31T00:00:00", 86400),
+        (["03/04/2024", "04/04/2024", "05/04/2024"], "2024-04-03T00:00:00", 86400),
+        (
+            ["2024-03-31T01:30:00+01:00", "2024-03-31T03:30:00+02:00", "2024-03-31T04:30+02:00"],
+            "2024-03-31T00:30:00",
+            3600,
+        ),
+    ],
+    ids=["day first", "month first", "either", "summer time"],
+)
+def test_dates_as_people_write_them(tmp_path, cells, began, step):
+    path = tmp_path / "data.csv"
+    path.write_text("when;x\n" + "".join(f"{cell};{k}\n" for k, cell in enumerate(cells)))
+    series = read_series(path)
+    assert (series.began, series.dt, series.time_name) == (began, step, "when")
+    assert series.dates(series.times)[0] == began
+
+
+@pytest.mark.parametrize(
+    ("first", "rule"), [("2023-11-01", "MS"), ("2023-11-30", "ME"), ("2020-02-29", "QE"), ("2020-01-01", "YS")]
+)
+def test_months_quarters_and_years_are_even(tmp_path, first, rule):
+    stamps = pd.date_range(first, periods=9, freq=rule)
+    pd.DataFrame({"date": stamps[:6], "x": np.arange(6.0)}).to_csv(tmp_path / "data.csv", index=False)
+    series = read_series(tmp_path / "data.csv")
+    assert np.allclose(np.diff(series.times), series.dt)
+    ahead = series.times[-1] + series.dt * np.arange(1, 4)
+    assert series.dates(ahead).tolist() == [stamp.isoformat() for stamp in stamps[6:]]

@@ -5,7 +5,7 @@ import os
 import pytest
 from matplotlib.figure import Figure
 
-from hardmax.errors import FileError
+from hardmax.errors import FileError, InputError
 from hardmax.figures import save_figure
 
 
@@ -58,3 +58,11 @@ def test_failure_keeps_the_old_picture(tmp_path):
         save_figure(broken, path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["a.png"]
+
+
+def test_axes_are_saved_with_their_figure_and_other_things_refused(tmp_path):
+    ax = Figure().subplots()
+    assert save_figure(ax, tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(InputError, match="figure must be a Figure or Axes, got a NoneType"):
+        save_figure(None, tmp_path / "b.png")
+    assert not (tmp_path / "b.png").exists()

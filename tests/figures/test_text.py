@@ -62,3 +62,10 @@ def test_nothing_to_draw() -> None:
     model = LeaderClassifier(random_state=0, epochs=2).fit(TEXTS, LABELS)
     with pytest.raises(InputError, match="without a known word"):
         model.explain("дом").draw()
+
+
+def test_the_map_of_many_classes_says_which_colour_is_which():
+    texts = ["good film"] * 8 + ["bad film"] * 8 + ["where is it"] * 8
+    model = LeaderClassifier(random_state=0, epochs=5).fit(texts, ["praise"] * 8 + ["blame"] * 8 + ["$ask$"] * 8)
+    ax = pictures.draw_word_map(survey(model, texts))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [r"\$ask\$", "blame", "praise"]

@@ -166,3 +166,19 @@ def test_tensors_of_either_precision_do() -> None:
     law = low_temperature_limit(tokens, B_A, V_A)
     assert isinstance(law.positions, torch.Tensor)
     assert rates(law).pointwise == pytest.approx(0.5)
+
+
+def test_what_is_no_run_or_no_limit_or_no_array_is_refused() -> None:
+    flow = SphereFlow(B=np.eye(3), V=np.eye(3), beta=2.0)
+    with pytest.raises(InputError, match="run must follow a SphereFlow, got None"):
+        phases(None)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="limit must be a LowTemperatureLimit, got a SphereFlow"):
+        rates(flow)  # type: ignore[arg-type]
+    with pytest.raises(
+        InputError, match=r"tokens must be an array, got a Measure: pass its \.points, and its \.weights"
+    ):
+        simulate(sphere_sample(9, 3, random_state=0), flow, time=1.0)  # type: ignore[arg-type]
+
+
+def test_a_distance_prints_as_a_distance() -> None:
+    assert str(wasserstein([[0.0, 1.0]], [[1.0, 1.0]])).startswith("W2 = 1 (method ")

@@ -15,13 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardmax as hm
+from hardmax.errors import FileError, InputError
 from hardmax.storage.contents import FORMAT
-from hardmax.storage.trajectories import (
-    load_equilibrium,
-    load_trajectory,
-    save_equilibrium,
-    save_trajectory,
-)
 from storage.runs import assert_equal, make_runs
 
 _RUNS = make_runs()
@@ -44,18 +39,6 @@ def test_the_newer_file_replaces_the_older(tmp_path: Path, suffix: str) -> None:
         hm.save(_RUNS[name], path)
         assert_equal(hm.load(path), _RUNS[name])
     assert os.listdir(tmp_path) == [path.name]
-
-
-def test_each_kind_has_its_own_functions(tmp_path: Path) -> None:
-    run, limit = _RUNS["hardmax"], _RUNS["limit"]
-    assert isinstance(run, hm.Trajectory)
-    assert isinstance(limit, hm.Equilibrium)
-    save_trajectory(run, tmp_path / "run.nc")
-    save_equilibrium(limit, tmp_path / "limit.nc")
-    assert_equal(load_trajectory(tmp_path / "run.nc"), run)
-    assert_equal(load_equilibrium(tmp_path / "limit.nc"), limit)
-    with pytest.raises(hm.FileError, match=r"limit\.nc: the field 'content' says Equilibrium, not Trajectory"):
-        load_trajectory(tmp_path / "limit.nc")
 
 
 @pytest.mark.parametrize("engine", ["zarr", "h5netcdf"])
@@ -179,6 +162,7 @@ def test_a_changed_number_is_noticed(tmp_path: Path) -> None:
     piece = tmp_path / "run.zarr/tokens/c/2/0/0"
     _flip(piece, len(piece.read_bytes()) // 2)
     hm.save(_RUNS["hardmax"], tmp_path / "run.nc")
+    os.truncate(tmp_path / "run.nc", (tmp_path / "run.nc").stat().st_size - 47)  # a file that another tool changed
     with h5py.File(tmp_path / "run.nc") as file:
         chunk = file["tokens"].id.get_chunk_info(0)
     _flip(tmp_path / "run.nc", chunk.byte_offset + chunk.size // 2)
@@ -287,3 +271,35 @@ def test_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(hm.MissingExtraError, match=rf"needs the package {package}: pip install 'hardmax\[store\]'"):
         hm.save(_RUNS["limit"], tmp_path / f"run.{suffix}")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_netcdf_file_with_any_wrong_byte_is_refused_before_hdf5_sees_it(tmp_path, monkeypatch):
+    """A wrong byte in the tables of HDF5 can make that library turn in circles; the checksum is read before."""
+    path = tmp_path / "run.nc"
+    hm.save(hm.simulate(np.array([[2.0, 0.0], [0.5, 0.1]]), hm.HardmaxLayer(alpha=0.5), depth=3), path)
+    whole = path.read_bytes()
+    with xarray.open_dataset(path, engine="h5netcdf") as others:  # other tools do not mind the seal
+        assert others["tokens"].shape == (4, 2, 2)
+    for place in range(0, len(whole) - 47, 97):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with monkeypatch.context() as patch:
+            patch.setattr(h5py, "File", None)  # must not be reached
+            with pytest.raises(FileError, match="its bytes are not those that were written"):
+                hm.load(path)
+    path.write_bytes(whole[:-1])  # without its seal it is an ordinary file, and whole
+    assert len(hm.load(path)) == 4
+
+
+def test_a_netcdf_file_that_another_tool_changed_is_read(tmp_path):
+    path = tmp_path / "run.nc"
+    hm.save(hm.simulate(np.array([[2.0, 0.0], [0.5, 0.1]]), hm.HardmaxLayer(alpha=0.5), depth=3), path)
+    with h5py.File(path, "a") as file:
+        file.attrs["comment"] = "seen by Ada"
+    assert len(hm.load(path)) == 4
+
+
+def test_what_is_no_run_is_told_where_it_belongs(tmp_path):
+    with pytest.raises(InputError, match="models and networks have a method save of their own"):
+        hm.save(object(), tmp_path / "a.nc")
+    with pytest.raises(FileError, match=r"LeaderClassifier\.load, load_forecaster and ExactTransformer\.load"):
+        hm.load(tmp_path / "model.safetensors")

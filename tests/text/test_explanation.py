@@ -103,10 +103,18 @@ def test_the_words_marked_carry_the_whole_logit(model: LeaderClassifier) -> None
 def test_terminal_rendering(model: LeaderClassifier) -> None:
     told = model.explain(TEXTS[0])
     lines = str(told).splitlines()
-    assert len(lines) == len(told.leaders) + 3
+    assert len(lines) == len(told.leaders) + 4
     assert lines[-1].split() == ["logit", f"{told.logits[0]:+.4f}"]
 
 
 def test_one_document_at_a_time(model: LeaderClassifier) -> None:
     with pytest.raises(InputError, match="one document"):
         model.explain(np.array(TEXTS[:2]))
+
+
+def test_colours_and_numbers_are_explained(model: LeaderClassifier) -> None:
+    """With two classes all numbers are about the second, whichever was chosen."""
+    for text in (" ".join(GOOD[:3]), " ".join(BAD[:3])):
+        told = model.explain(text)
+        assert "positive numbers speak for 1, orange" in told.to_html()
+        assert str(told).splitlines()[1].split() == ["leader", "gives", "share", "heaviest", "followers"]

@@ -29,6 +29,8 @@ class Page(ABC):
     """The arXiv number of the paper behind the page."""
     functions: ClassVar[tuple[str, ...]]
     """The public names that the page shows; each links to its documentation."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Libraries that its browser must load beside Bokeh, by Panel's names."""
 
     @abstractmethod
     def build(self, session: Session) -> Viewable:

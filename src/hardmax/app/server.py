@@ -25,11 +25,16 @@ _UNUSED_MILLISECONDS = 4_000
 """How long after the last word of its browser a visit ends, and its work with it."""
 
 
+def _load(*libraries: str) -> None:
+    pn.extension(*libraries, design=None, notifications=False, inline=False)
+
+
 def _entries(pages: Sequence[type[Page]], here: str) -> list[dict[str, object]]:
     return [{"address": f"./{page.slug}", "title": page.title, "here": page.slug == here} for page in pages]
 
 
-def _visit(workshop: Workshop) -> Session:
+def _visit(workshop: Workshop, needs: Sequence[str] = ()) -> Session:
+    _load(*needs)  # said within a visit, it holds for that visit alone
     # Panel looks for its style sheets on this server only once a page was sent; a job may be faster, and must not be
     # answered from a network.
     pn.state.curdoc.template_variables["dist_url"] = LOCAL_DIST
@@ -47,7 +52,7 @@ def applications(pages: Sequence[type[Page]], workshop: Workshop) -> dict[str, C
 
     def answering(kind: type[Page]) -> Callable[[], Any]:
         def visit() -> Any:
-            session = _visit(workshop)
+            session = _visit(workshop, kind.needs)
             page = kind()
             session.guarded(page.restore)(query_of(pn.state.session_args))
             return dress(page, session, _entries(pages, kind.slug))
@@ -67,8 +72,9 @@ def make_server(
 ) -> Any:
     """A server that is listening but not yet running; its ``port`` says where. Port 0 takes a free one."""
     os.environ["BOKEH_RESOURCES"] = "server"
-    pn.extension("plotly", design=None, notifications=False, inline=False)
     pages = [load_page(slug) for slug in (wanted or slugs())]
+    # What any page needs is known to the server; a page is sent its own.
+    _load(*{name for page in pages for name in page.needs})
     workshop = Workshop()
     try:
         server = pn.io.server.get_server(

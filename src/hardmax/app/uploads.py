@@ -26,6 +26,8 @@ from ..storage.text_tables import read_text
 
 MOST_BYTES = 5 * 2**20
 """The largest upload."""
+STAYS = "What you upload stays with this visit: the address of the page does not hold it."
+"""To be said beside a picker whose file is not kept in the address."""
 MOST_COLUMNS = 500
 MOST_ROWS = 200_000
 _TABLES = (".csv", ".tsv", ".txt")

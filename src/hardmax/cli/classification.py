@@ -16,8 +16,7 @@ from ..datasets.documents import read_documents
 from ..datasets.reviews import movie_reviews, train_and_test
 from ..distributed import processes
 from ..errors import InputError
-from ..files import write_text
-from ..storage.atomic import require_writable
+from ..files import require_writable, write_text
 from ..text.classifier import LeaderClassifier
 from ..text.quality import quality
 from ..text.shipped import shipped_model

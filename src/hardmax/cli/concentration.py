@@ -15,13 +15,12 @@ from ..distributed import Processes, processes
 from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
 from ..errors import FileError, InputError
-from ..files import write_text
+from ..files import require_writable, write_text
 from ..meanfield.flow import SphereFlow
 from ..meanfield.limit import low_temperature_limit
 from ..meanfield.measures import Measure, circle_quantiles, fibonacci_sphere, sphere_sample
 from ..meanfield.occupancy import FewTokensWarning
 from ..meanfield.phases import Phases, phases
-from ..storage.atomic import require_writable
 from ..storage.tables import read_matrix, read_tokens
 
 _DEFAULT_B, _DEFAULT_V = "diag:4,1", "diag:1,2"

@@ -32,9 +32,8 @@ def demo(
     import time
 
     from ..errors import FileError
-    from ..files import make_folder
+    from ..files import make_folder, require_writable
     from ..reproduce.tour import take_tour
-    from ..storage.atomic import require_writable
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise FileError(output, "is no name for a page", "end it in .html")

@@ -139,7 +139,7 @@ def _try_a_run() -> str:
 
 def _is_writable(folder: Path) -> bool:
     from ..errors import FileError
-    from ..storage.atomic import require_writable
+    from ..files import require_writable
 
     try:
         require_writable(folder / "hardmax.txt")

@@ -26,6 +26,13 @@ def forecast(
     columns: Annotated[
         str | None, typer.Option(metavar="A,B", help="Channels to use; all but the time when left out.")
     ] = None,
+    inputs: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns that act from outside and are known ahead; forecast the others."),
+    ] = None,
+    ahead: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The inputs of the steps to come, one row a step.")
+    ] = None,
     time_column: Annotated[
         str | None, typer.Option(metavar="NAME", help="The time column, or none; found by itself when left out.")
     ] = None,
@@ -39,7 +46,7 @@ def forecast(
         str, typer.Option(metavar="NAME", help="family, or paper for the published model and its training.")
     ] = "family",
     seconds: Annotated[
-        str | None, typer.Option(metavar="S", help="Processor seconds for the search; about 10 when left out.")
+        str | None, typer.Option(metavar="S", help="Processor seconds for the search, which else runs to its end.")
     ] = None,
     seed: Annotated[str, typer.Option(metavar="S", help="Seed of all that is random.")] = "0",
     starts: Annotated[
@@ -71,6 +78,10 @@ def forecast(
     [cyan]hardmax forecast data.csv --steps 200 --figure out.png --save model/[/cyan]
     [dim]# two channels of many, with empty cells and uneven times[/dim]
     [cyan]hardmax forecast data.csv --columns lift,drag --gaps interpolate --resample[/cyan]
+    [dim]# a valve that one sets, and how it will be set[/dim]
+    [cyan]hardmax forecast plant.csv --inputs valve --ahead plan.csv --steps 50[/cyan]
+    [dim]# a long record: stop searching in time[/dim]
+    [cyan]hardmax forecast long.csv --seconds 20[/cyan]
     [dim]# the kept model from the end of newer data[/dim]
     [cyan]hardmax forecast newer.csv --model model/ --output ahead.csv[/cyan]
     """
@@ -80,7 +91,9 @@ def forecast(
         Request(
             file=file,
             steps=read_whole("--steps", steps, 200) or 0,
-            columns=None if columns is None else [name.strip() for name in columns.split(",")],
+            columns=_names(columns),
+            inputs=_names(inputs),
+            ahead=ahead,
             time_column=time_column,
             dt=read_number("--dt", dt, 0.1),
             gaps=gaps,
@@ -97,3 +110,7 @@ def forecast(
             as_json=as_json,
         )
     )
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",")]

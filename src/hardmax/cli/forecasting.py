@@ -12,17 +12,16 @@ import pandas as pd
 import typer
 
 from ..datasets.series import Series
-from ..datasets.series_files import read_series
 from ..errors import FileError, InputError
 from ..figures.forecasting import draw_forecast
 from ..figures.save import FORMATS, save_figure
-from ..files import write_text
+from ..files import require_writable, write_text
 from ..forecasting.backtest import Backtest
 from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer
 from ..forecasting.model_files import load_forecaster
 from ..forecasting.series import Gaps
-from ..storage.atomic import require_writable
+from .forecast_data import Columns, Measured, even_series, in_options, read_measured
 from .forecast_words import sentences
 
 
@@ -33,6 +32,8 @@ class Request:
     file: Path
     steps: int
     columns: list[str] | None
+    inputs: list[str] | None
+    ahead: Path | None
     time_column: str | None
     dt: float | None
     gaps: str
@@ -52,21 +53,31 @@ class Request:
 def run(request: Request) -> None:
     """Read, fit or load, judge, forecast, tell, write."""
     _check(request)
-    series = read_series(request.file, time=request.time_column, columns=request.columns)
+    measured = read_measured(
+        request.file,
+        _columns(request),
+        time=request.time_column,
+        gaps=request.gaps,
+        resample=request.resample,
+        ahead=request.ahead,
+        steps=request.steps,
+    )
+    series = measured.series
     if request.model is None:
-        model = _fitted(request, series)
+        with in_options():
+            model = _fitted(request, measured)
         varies = model.report_.numbers.get("kept") != "constant"
         horizon = min(request.steps, max(2, len(series) // 8))
         backtest = model.backtest(horizon, request.starts) if request.starts and varies else None
-        ahead = model.forecast(request.steps)
+        ahead = model.forecast(request.steps, u=measured.ahead)
     else:
         model, backtest = load_forecaster(request.model), None
-        ahead = _from_the_end(model, series, request.steps)
-    written = _write(request, model, series, ahead)
+        ahead = _from_the_end(request, model, measured)
+    written = _write(request, model, measured, ahead)
     if request.as_json:
         typer.echo(json.dumps(_data(model, series, backtest, ahead, written)))
         return
-    for line in sentences(model, series, backtest, ahead):
+    for line in sentences(model, measured, backtest, ahead):
         typer.echo(line)
     for path in written:
         typer.echo(f"Wrote {path}.")
@@ -92,7 +103,18 @@ def _check(request: Request) -> None:
         raise InputError("--save", str(request.save), "cannot be used with --model", "the model is kept already")
 
 
-def _fitted(request: Request, series: Series) -> TimeDelayedTransformer:
+def _columns(request: Request) -> Columns:
+    kept = None if request.model is None else Columns.kept(request.model)
+    if kept is None:
+        return Columns(request.columns, request.inputs or [])
+    return Columns(
+        kept.channels if request.columns is None else request.columns,
+        kept.inputs if request.inputs is None else request.inputs,
+    )
+
+
+def _fitted(request: Request, measured: Measured) -> TimeDelayedTransformer:
+    series = measured.series
     timed = bool(series.time_name) and request.dt is None
     model = TimeDelayedTransformer(
         delays=None if request.window is None else request.window - 1,
@@ -104,19 +126,24 @@ def _fitted(request: Request, series: Series) -> TimeDelayedTransformer:
         series.values,
         times=series.times if timed else None,
         dt=None if timed else (request.dt or 1.0),
+        u=measured.inputs,
         gaps=cast(Gaps, request.gaps),
         irregular="resample" if request.resample else "refuse",
     )
 
 
-def _from_the_end(model: TimeDelayedTransformer, series: Series, steps: int) -> Forecast:
+def _from_the_end(request: Request, model: TimeDelayedTransformer, measured: Measured) -> Forecast:
     """From the last samples of a series by a model that was fitted before, at the times of the series."""
+    series, steps = even_series(measured, request.gaps, request.resample), request.steps
     if series.channels != model.channels_:
         raise FileError(
             series.source,
             f"has {series.channels} channels and the model knows {model.channels_}",
             "choose the columns that it was fitted to with --columns",
         )
+    if model.forcing_ is not None and measured.inputs is None:
+        problem = f"has channels only and the model was fitted with {model.forcing_.width} inputs"
+        raise FileError(series.source, problem, "name them with --inputs, and pass those to come with --ahead")
     step = series.dt if series.time_name else model.dt_
     if abs(step - model.dt_) > 1e-3 * model.dt_:
         raise FileError(
@@ -124,15 +151,19 @@ def _from_the_end(model: TimeDelayedTransformer, series: Series, steps: int) -> 
             f"has samples {step:.6g} apart and the model was fitted to {model.dt_:.6g}",
             "sample the series alike, or fit again",
         )
-    ahead = model.forecast(steps, window=series.values[-model.window :])
+    u = None
+    if measured.inputs is not None and measured.ahead is not None:
+        u = np.concatenate([measured.inputs[-model.window :], measured.ahead])
+    ahead = model.forecast(steps, window=series.values[-model.window :], u=u)
     times = series.times[-1] + model.dt_ * np.arange(1, steps + 1)
     return Forecast(ahead.values, ahead.spread, times, ahead.outcome, ahead.left_range_at)
 
 
-def _write(request: Request, model: TimeDelayedTransformer, series: Series, ahead: Forecast) -> list[str]:
-    written = []
+def _write(request: Request, model: TimeDelayedTransformer, measured: Measured, ahead: Forecast) -> list[str]:
+    written, series = [], measured.series
     if request.save is not None:
-        model.save(request.save)
+        folder = model.save(request.save)
+        Columns(list(series.names), list(measured.input_names)).keep(folder)
         written.append(str(request.save))
     if request.output is not None:
         columns = {series.time_name or "time": series.dates(ahead.times) if series.began else ahead.times}
@@ -142,7 +173,16 @@ def _write(request: Request, model: TimeDelayedTransformer, series: Series, ahea
         written.append(str(request.output))
     if request.figure is not None:
         record = pd.DataFrame(series.values).interpolate(limit_direction="both").to_numpy()
-        save_figure(draw_forecast(record, ahead, dt=model.dt_, names=series.names), request.figure)
+        timed = bool(series.time_name) and request.dt is None
+        figure = draw_forecast(
+            record,
+            ahead,
+            dt=model.dt_,
+            names=series.names,
+            times=series.times if timed else None,
+            dates=series.dates if series.began else None,
+        )
+        save_figure(figure, request.figure)
         written.append(str(request.figure))
     return written
 

@@ -13,7 +13,7 @@ from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
 from ..errors import FileError
-from ..storage.atomic import require_writable
+from ..files import require_writable
 from ..storage.tables import READABLE, write_tokens
 from ..storage.trajectories import SAVEABLE, save
 from ..storage.zarr_files import MARKER

@@ -51,7 +51,9 @@ def read_documents(
             return Documents([line for line in lines if line.strip()], None, file.name)
         table = _table(file, kind, encoding)
     except UnicodeError as error:
-        raise FileError(path, f"is not {encoding} text ({error})", "name its encoding, for example latin-1") from error
+        raise FileError(
+            path, f"is not {encoding} text ({error})", "name its encoding (--encoding), for example latin-1"
+        ) from error
     except (ValueError, OSError, pd.errors.ParserError) as error:
         if isinstance(error, FileError):
             raise
@@ -84,9 +86,14 @@ def _table(file: Path, kind: str, encoding: str) -> pd.DataFrame:
                 raise FileError(file, f"line {number} is not an object", 'write for example {"text": …, "label": …}')
             rows.append(row)
         return pd.DataFrame(rows)
-    return pd.read_csv(
-        file, sep="\t" if kind == ".tsv" else ",", encoding=encoding, keep_default_na=False, na_values=[""]
-    )
+    sep = "\t" if kind == ".tsv" else _separator(file, encoding)
+    return pd.read_csv(file, sep=sep, encoding=encoding, keep_default_na=False, na_values=[""])
+
+
+def _separator(file: Path, encoding: str) -> str:
+    """The comma, or what spreadsheets of half of Europe write in its place; the line of names tells."""
+    names = pd.read_csv(file, nrows=0, encoding=encoding).columns
+    return next((mark for mark in (";", "\t") if len(names) == 1 and mark in str(names[0])), ",")
 
 
 def _column(path: object, table: pd.DataFrame, wanted: str | None, usual: tuple[str, ...], what: str) -> pd.Series:
@@ -95,7 +102,8 @@ def _column(path: object, table: pd.DataFrame, wanted: str | None, usual: tuple[
         if wanted not in table.columns:
             raise FileError(path, f"has no column {wanted!r} (it has {have})", f"pass --{what} with one of them")
         return table[wanted]
+    found = {str(name).strip().lower(): name for name in reversed(table.columns.tolist())}
     for name in usual:
-        if name in table.columns:
-            return table[name]
+        if name in found:
+            return table[found[name]]
     raise FileError(path, f"has no column of a usual name for the {what} (it has {have})", f"pass --{what} COLUMN")

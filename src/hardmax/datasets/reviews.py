@@ -44,16 +44,48 @@ def movie_reviews() -> Documents:
 
 
 def train_and_test(documents: Documents, share: float = TEST_SHARE) -> tuple[Documents, Documents]:
-    """The first rows to learn from, the last ``share`` of them to judge by; texts seen in training are left out."""
+    """The first rows to learn from, the last ``share`` of them to judge by; texts seen in training are left out.
+
+    Where the rows stand class by class, the last of them would be of one class that is hardly learned from: then
+    rows to judge by are taken from all over the file instead, ``share`` of each class.
+    """
     assert documents.labels is not None  # noqa: S101 (only labelled documents get here)
-    count = len(documents.texts) - int(share * len(documents.texts))
-    seen = set(documents.texts[:count])
-    fresh = [k for k in range(count, len(documents.texts)) if documents.texts[k] not in seen]
-    first, last = f"{documents.source}, first {count:,} rows", f"{documents.source}, {len(fresh):,} of the last rows"
-    return (
-        Documents(documents.texts[:count], documents.labels[:count], first),
-        Documents([documents.texts[k] for k in fresh], documents.labels[fresh], last),
+    total = len(documents.texts)
+    aside = np.arange(total - int(share * total), total)
+    first, last = "first {:,} rows", "{:,} of the last rows"
+    if share > 0 and _in_blocks(documents.labels):
+        aside = _spread(documents.labels, share)
+        first, last = "{:,} rows", "{:,} rows from all over the file, which stands class by class"
+    learned = np.setdiff1d(np.arange(total), aside)
+    seen = {documents.texts[k] for k in learned}
+    fresh = [int(k) for k in aside if documents.texts[k] not in seen]
+    again = len(aside) - len(fresh)
+    known = f" ({again:,} more stand among the others, word for word)" if again else ""
+    parts = ((learned, first.format(len(learned))), (np.array(fresh, dtype=int), last.format(len(fresh)) + known))
+    training, test = (
+        Documents([documents.texts[k] for k in rows], documents.labels[rows], f"{documents.source}, {told}")
+        for rows, told in parts
     )
+    return training, test
+
+
+def _in_blocks(labels: np.ndarray) -> bool:
+    """Whether every class stands in one piece, with more than one document a class."""
+    names = labels.astype(str)
+    kinds = len(np.unique(names))
+    changes = int((names[1:] != names[:-1]).sum())
+    return kinds > 1 and changes == kinds - 1 and len(names) > 2 * kinds
+
+
+def _spread(labels: np.ndarray, share: float) -> np.ndarray:
+    """Places of ``share`` of each class, evenly spaced; the first document of a class is always learned from."""
+    names = labels.astype(str)
+    places = []
+    for name in np.unique(names):
+        own = np.flatnonzero(names == name)
+        count = int(share * len(own))
+        places.append(own[len(own) - 1 - np.floor(np.arange(count) / share).astype(int)] if count else own[:0])
+    return np.sort(np.concatenate(places))
 
 
 def download_imdb(folder: str | os.PathLike[str], *, progress: bool | None = None) -> Path:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..randomness import seeded
+from .dates import MONTH, Months
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,8 @@ class Series:
     """The column the times came from; empty where there was none and samples are numbered."""
     began: str = ""
     """The date of time zero, where the times came from dates; times are then in seconds."""
+    months: Months | None = None
+    """Where dates are whole months apart; a month then counts as a twelfth of a mean year."""
 
     def __post_init__(self) -> None:
         for array in (self.values, self.times):
@@ -61,6 +64,9 @@ class Series:
         >>> day.dates(np.array([60.0])).tolist()
         ['2024-02-29T00:00:00']
         """
+        if self.months is not None:
+            steps = np.round(np.asarray(times) / (MONTH * self.months.apart)).astype(np.int64)
+            return np.asarray(np.datetime_as_string(self.months.after(self.began, steps), unit="s"))
         ahead = np.round(np.asarray(times) * 1e3).astype("timedelta64[ms]")
         return np.asarray(np.datetime_as_string(np.datetime64(self.began, "ms") + ahead, unit="s"))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import FileError
+from .dates import MONTH, Months, months_of, stamps_of
 from .series import Series
 
 if TYPE_CHECKING:
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 
 NO_TIME = "none"
 """What to pass as the time column to say that there is none."""
-_TIME_WORDS = frozenset({"t", "time", "times", "date", "datetime", "timestamp", "seconds", "sec", "zeit", "temps"})
+_TIME_WORDS = frozenset(
+    {"t", "time", "times", "date", "datetime", "timestamp", "seconds", "sec", "zeit", "datum", "temps"}
+)
+_COUNTED = frozenset({"year", "jahr", "année", "annee", "month", "day", "hour", "minute", "second"})
+"""Names of columns that are time where they grow from row to row, and part of a date where they begin again."""
 _EVEN = 1e-6
 
 
@@ -41,7 +46,9 @@ def series_of(
     if np.isinf(values).any():
         row, column = (int(k) for k in np.argwhere(np.isinf(values))[0])
         raise FileError(path, f"row {row + 1} of column {wanted[column]!r} is infinite", "remove or correct it")
-    times = np.arange(len(values), dtype=np.float64) if time_name is None else _times(table[time_name], path)
+    times, began, months = np.arange(len(values), dtype=np.float64), "", None
+    if time_name is not None:
+        times, began, months = _times(table[time_name], path)
     if len(values) < 2:
         raise FileError(path, f"holds {len(values)} samples", "a series needs at least two")
     if values.shape[1] > len(values):
@@ -50,8 +57,15 @@ def series_of(
             f"has {len(values)} samples of {values.shape[1]} channels",
             "one row is one moment; transpose the table if the axes are swapped",
         )
-    began = "" if time_name is None else _first_date(table[time_name])
-    return Series(values, times, tuple(map(str, wanted)), os.fspath(path), time_name=str(time_name or ""), began=began)
+    return Series(
+        values,
+        times,
+        tuple(map(str, wanted)),
+        os.fspath(path),
+        time_name=str(time_name or ""),
+        began=began,
+        months=months,
+    )
 
 
 def _without_row_numbers(table: pd.DataFrame) -> pd.DataFrame:
@@ -84,7 +98,10 @@ def _time_column(
         if table[name].dtype.kind in "Mm" or re.split(r"[\s_\[(]", str(name).strip().lower())[0] in _TIME_WORDS:
             return str(name)
     for name in free:
-        if table[name].dtype.kind not in "iufb" and _dates(table[name]) is not None:
+        if stamps_of(table[name]) is not None:
+            return str(name)
+    for name in free:
+        if str(name).strip().lower() in _COUNTED and len(free) > 1 and _is_growing(table[name]):
             return str(name)
     if not named and len(table.columns) > 1 and table.columns[0] in free and _is_even(table[table.columns[0]]):
         return str(table.columns[0])
@@ -98,44 +115,39 @@ def _is_even(column: pd.Series) -> bool:
     return len(steps) > 1 and bool(steps.min() > 0 and np.ptp(steps) <= _EVEN * steps.mean())
 
 
-def _dates(column: pd.Series) -> np.ndarray | None:
-    """Seconds since the first entry, where the column holds dates."""
-    import pandas as pd
-
-    try:
-        stamps = pd.to_datetime(column, format="ISO8601")
-    except (ValueError, TypeError):
-        return None
-    since = (stamps - stamps.iloc[0]).dt.total_seconds()
-    return np.asarray(since.to_numpy(dtype=np.float64))
+def _is_growing(column: pd.Series) -> bool:
+    return (
+        column.dtype.kind in "iuf" and len(column) > 1 and bool((np.diff(column.to_numpy(dtype=np.float64)) > 0).all())
+    )
 
 
-def _first_date(column: pd.Series) -> str:
-    import pandas as pd
-
-    if column.dtype.kind in "iufbm":
-        return ""
-    return str(pd.to_datetime(column.iloc[:1], format="ISO8601").iloc[0].isoformat())
-
-
-def _times(column: pd.Series, path: str | os.PathLike[str]) -> np.ndarray:
-    kind = column.dtype.kind
-    found = _dates(column) if kind == "M" or kind not in "iufbm" else None
-    if kind == "m":
-        found = column.dt.total_seconds().to_numpy(dtype=np.float64)
-    times = _numbers(column, path) if found is None else found
+def _times(column: pd.Series, path: str | os.PathLike[str]) -> tuple[np.ndarray, str, Months | None]:
+    """Times, and where they came from dates (then in seconds) the first date and the months between two."""
+    stamps = stamps_of(column)
+    began, months = "", None
+    if stamps is not None:
+        months = months_of(stamps)
+        began = stamps.iloc[0].isoformat() if stamps.notna().iloc[0] else ""
+        times = (stamps - stamps.iloc[0]).dt.total_seconds().to_numpy(dtype=np.float64)
+        if months is not None:
+            times = MONTH * months.apart * np.arange(len(stamps), dtype=np.float64)
+    elif column.dtype.kind == "m":
+        times = column.dt.total_seconds().to_numpy(dtype=np.float64)
+    else:
+        times = _numbers(column, path)
     if np.isnan(times).any():
-        row = int(np.flatnonzero(np.isnan(times))[0])
+        row = 0 if stamps is not None and not began else int(np.flatnonzero(np.isnan(times))[0])
         raise FileError(path, f"row {row + 1} of the time column {column.name!r} is empty", "give every row its time")
     steps = np.diff(times)
     if len(steps) and steps.min() <= 0:
         row = int(np.flatnonzero(steps <= 0)[0])
         raise FileError(
             path,
-            f"time does not go on at row {row + 2} of column {column.name!r} ({times[row]:g}, then {times[row + 1]:g})",
+            f"time does not go on at row {row + 2} of column {column.name!r} ({column.iloc[row]}, then "
+            f"{column.iloc[row + 1]})",
             f"sort the rows, or say time column {NO_TIME!r} if this column is no time",
         )
-    return times
+    return times, began, months
 
 
 def _numbers(column: pd.Series, path: str | os.PathLike[str]) -> np.ndarray:
@@ -147,9 +159,8 @@ def _numbers(column: pd.Series, path: str | os.PathLike[str]) -> np.ndarray:
     wrong = np.flatnonzero(np.isnan(read) & column.notna().to_numpy())
     if len(wrong):
         shown = repr(column.iloc[int(wrong[0])])
-        raise FileError(
-            path,
-            f"column {column.name!r} holds {shown} at row {wrong[0] + 1}, not a number",
-            "correct it, or choose the columns to use",
-        )
+        remedy = "correct it, or choose the columns to use"
+        if len(wrong) < len(column) and wrong[-1] == len(wrong) - 1:  # the first rows alone: units, or a heading
+            remedy = "put # before lines that are no data, or choose the columns to use"
+        raise FileError(path, f"column {column.name!r} holds {shown} at row {wrong[0] + 1}, not a number", remedy)
     return read

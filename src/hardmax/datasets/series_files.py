@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from ..errors import FileError, MissingExtraError
 from .series import Series
 from .series_columns import series_of
+from .series_text import numbered, read_text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,12 +31,13 @@ def read_series(
     Parameters
     ----------
     path
-        CSV or other text (separated by commas, semicolons, tabs or blanks, with or without a header), NPY, NetCDF or
-        Parquet.
+        CSV or other text (separated by commas, semicolons, tabs, bars or blanks, decimal points or commas, with or
+        without a header, in UTF-8, UTF-16 or Windows-1252), NPY, NetCDF or Parquet.
     time
         The time column, or ``"none"``. Left out, it is the column named like a time (``t``, ``time``, ``date``,
-        ``time [s]`` …) or holding dates; in a file without names, a first column that grows evenly. Dates become
-        seconds since the first.
+        ``time [s]`` …) or holding dates; in a file without names, a first column that grows evenly. Dates (ISO,
+        ``31.12.2024 23:59``, ``31/12/2024`` or ``12/31/2024``) become seconds since the first; dates a month, a
+        quarter or a year apart count as evenly spaced.
     columns
         The channels to keep; all but the time when left out.
     """
@@ -57,7 +58,7 @@ def read_series(
         if suffix == ".nc"
         else _read_parquet
         if suffix in (".parquet", ".pq")
-        else _read_text
+        else read_text_table
     )
     try:
         table, named = reader(target)
@@ -68,53 +69,6 @@ def read_series(
     if table.shape[0] == 0 or table.shape[1] == 0:
         raise FileError(path, "is empty", "save at least two rows of one number")
     return series_of(table, target, named=named, time=time, columns=columns)
-
-
-def _read_text(path: Path) -> Table:
-    import pandas as pd
-
-    raw = path.read_bytes()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        problem = f"is not text in UTF-8 (byte {error.start} is 0x{raw[error.start]:02x})"
-        raise FileError(path, problem, "save it as CSV in UTF-8, or as .npy") from error
-    first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), None)
-    if first is None:
-        raise FileError(path, "is empty", "save at least two rows of one number")
-    mark = next((mark for mark in (";", "\t", ",") if mark in first), None)
-    fields = first.split() if mark is None else next(csv.reader([first], delimiter=mark))
-    named = not any(_is_number(field, mark) for field in fields)
-    try:
-        table = pd.read_csv(
-            path,
-            sep=r"\s+" if mark is None else mark,
-            header=0 if named else None,
-            decimal="," if mark == ";" else ".",
-            comment="#",
-            encoding="utf-8-sig",
-            skipinitialspace=True,
-        )
-    except (ValueError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise FileError(path, f"is not a table ({str(error).strip()})", "give every line as many cells") from error
-    if not isinstance(table.index, pd.RangeIndex):
-        raise FileError(
-            path, "has lines with more cells than the header has names", "give every column one name, or none a name"
-        )
-    table.columns = [str(name).strip() for name in table.columns] if named else _numbered(table.shape[1])
-    return table, named
-
-
-def _is_number(field: str, mark: str | None) -> bool:
-    try:
-        float(field.strip().replace(",", ".") if mark == ";" else field)
-    except ValueError:
-        return False
-    return "_" not in field
-
-
-def _numbered(count: int) -> list[str]:
-    return [f"column {k + 1}" for k in range(count)]
 
 
 def _read_npy(path: Path) -> Table:
@@ -136,7 +90,7 @@ def _read_npy(path: Path) -> Table:
     if values.dtype.kind not in "iuf":
         raise FileError(path, f"holds {values.dtype}, not real numbers", "save it as float64")
     table = values[:, None] if values.ndim == 1 else values
-    return pd.DataFrame(np.asarray(table, dtype=np.float64), columns=_numbered(table.shape[1])), False
+    return pd.DataFrame(np.asarray(table, dtype=np.float64), columns=numbered(table.shape[1])), False
 
 
 def _read_parquet(path: Path) -> Table:

@@ -21,6 +21,7 @@ from ..outcomes import Ending, Outcome
 from ..polytopes import Polytope
 from ..progress import Progress, Ticker
 from ..shapes import Array, ArrayLike
+from ..threads import threads_for
 from .assumptions import Assumptions
 from .leadership import Leadership, Ties
 from .sharded import SplitStarted, start_split
@@ -167,23 +168,24 @@ def equilibrium(
     layer = layer.for_dtype(kind.dtype)
     ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, max_layers=max_layers, seconds=limit)
     began = time.monotonic()
-    started = start_split(ranks, tensor.to(torch.float64), mass, layer)
-    process = started.process
-    with Ticker("layers until decided", progress=progress if ranks.first else False) as ticker:
-        while not process.done and not started.settled and process.layer < max_layers:
-            if limit is not None and ranks.largest(time.monotonic() - began) > limit:
-                break
-            process.move()
-            ticker.advance(note=f"{len(process.active)} undecided")
-    return Equilibrium(
-        positions=kind.give_back(started.limit()),
-        leadership=started.leadership(kind),
-        layers=process.layer,
-        outcome=_outcome(started, max_layers),
-        assumptions=started.assumptions,
-        layer=layer,
-        weights=None if weights is None else kind.give_back(ranks.gather(mass)),
-    )
+    with threads_for(tensor):
+        started = start_split(ranks, tensor.to(torch.float64), mass, layer)
+        process = started.process
+        with Ticker("layers until decided", progress=progress if ranks.first else False) as ticker:
+            while not process.done and not started.settled and process.layer < max_layers:
+                if limit is not None and ranks.largest(time.monotonic() - began) > limit:
+                    break
+                process.move()
+                ticker.advance(note=f"{len(process.active)} undecided")
+        return Equilibrium(
+            positions=kind.give_back(started.limit()),
+            leadership=started.leadership(kind),
+            layers=process.layer,
+            outcome=_outcome(started, max_layers),
+            assumptions=started.assumptions,
+            layer=layer,
+            weights=None if weights is None else kind.give_back(ranks.gather(mass)),
+        )
 
 
 def _counted(number: int, noun: str) -> str:

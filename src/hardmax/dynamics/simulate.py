@@ -17,6 +17,7 @@ from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights
 from ..outcomes import Ending, Outcome
 from ..progress import Progress, Ticker
 from ..shapes import Array, ArrayLike, PerToken, Tokens
+from ..threads import threads_for
 from .flows import AbstractFlow, FlowStep, discretised
 from .integrators import AbstractIntegrator
 from .rules import InMemory, Keep, KeepRule, Moment, StopRule, finishing, keeping
@@ -105,10 +106,11 @@ def simulate(
     if not decides:
         tensor, mass = ranks.gather(tensor), ranks.gather(mass)
     if isinstance(layer, FlowStep):
-        tensor = layer.admit(tensor, mass, kind.dtype)
+        with threads_for(tensor):
+            tensor = layer.admit(tensor, mass, kind.dtype)
     run = _Run(depth, keeper, rules, limit, progress if ranks.first else False, ranks)
     started = None
-    with finishing(keeper) as finish:
+    with threads_for(tensor), finishing(keeper) as finish:
         if isinstance(layer, HardmaxLayer) and decides:
             started = start_split(ranks, tensor, mass, layer)
             outcome = run.follow(started)

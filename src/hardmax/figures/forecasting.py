@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
 from ..errors import InputError
@@ -28,12 +29,16 @@ def draw_forecast(
     names: Sequence[str] | None = None,
     truth: np.ndarray | None = None,
     past: int | None = None,
+    times: np.ndarray | None = None,
+    dates: Callable[[np.ndarray], np.ndarray] | None = None,
     figure: Figure | None = None,
 ) -> Figure:
     """The end of a record and the forecast that goes on from it, a panel a channel, with fans of one and two spreads.
 
     ``record`` is ``(samples, channels)`` and ends where the forecast begins; ``truth`` is what really followed, where
-    it is known; ``past`` samples are shown. A mark shows where the forecast left the range of the training data.
+    it is known; ``past`` samples are shown. ``times`` are those of the record, ``dt`` apart up to the forecast when
+    left out; ``dates`` makes dates of times, as :meth:`hardmax.datasets.Series.dates` does. A mark shows where the
+    forecast left the range of the training data.
     """
     seen = np.asarray(record, dtype=np.float64)
     seen = seen[:, None] if seen.ndim == 1 else seen
@@ -46,7 +51,10 @@ def draw_forecast(
         )
     shown = min(seen.shape[1], _MOST_CHANNELS)
     kept = min(len(seen), 2 * len(forecast) if past is None else past)
-    before = forecast.times[0] - dt * np.arange(kept, 0, -1)
+    before = forecast.times[0] - dt * np.arange(kept, 0, -1) if times is None else np.asarray(times)[-kept:]
+    after = forecast.times
+    if dates is not None:
+        before, after = (np.asarray(dates(part), dtype="datetime64[ms]") for part in (before, after))
     called = [f"channel {k + 1}" for k in range(seen.shape[1])] if names is None else list(names)
     with styled():
         if figure is None:
@@ -57,27 +65,32 @@ def draw_forecast(
             tail, ahead, spread = seen[-kept:, k], forecast.values[:, k], forecast.spread[:, k]
             ax.plot(before, tail, color=INK, lw=1.1, gid=RECORD, label="record")
             # From the last known sample on, so that the line does not begin in the air.
-            times = np.concatenate([before[-1:], forecast.times])
+            span = np.concatenate([before[-1:], after])
             middle, wide = np.concatenate([tail[-1:], ahead]), np.concatenate([[0.0], spread])
             # Once members have parted for good the spread says no more than "anywhere in the range".
             room = 0.1 * np.ptp(seen[:, k])
             floor, roof = min(seen[:, k].min(), ahead.min()) - room, max(seen[:, k].max(), ahead.max()) + room
             for width, alpha in ((2.0, 0.18), (1.0, 0.28)):
                 low, high = (np.clip(middle + side * width * wide, floor, roof) for side in (-1.0, 1.0))
-                ax.fill_between(times, low, high, color=_AHEAD_COLOUR, alpha=alpha, lw=0, gid=FAN)
-            ax.plot(times, middle, color=_AHEAD_COLOUR, lw=1.5, gid=AHEAD, label="forecast")
+                ax.fill_between(span, low, high, color=_AHEAD_COLOUR, alpha=alpha, lw=0, gid=FAN)
+            ax.plot(span, middle, color=_AHEAD_COLOUR, lw=1.5, gid=AHEAD, label="forecast")
             if truth is not None:
                 real = np.asarray(truth).reshape(len(truth), -1)[: len(forecast), k]
                 style = {"color": _TRUTH_COLOUR, "lw": 1.2, "ls": (0, (4, 2)), "gid": TRUTH, "label": "what followed"}
-                ax.plot(forecast.times[: len(real)], real, **style)
+                ax.plot(after[: len(real)], real, **style)
             ax.axvline(before[-1], color=LINE, lw=1.0, zorder=0)
             left = int(np.asarray(forecast.left_range_at))
             if left > 0:
-                ax.axvline(forecast.times[left - 1], color=_TRUTH_COLOUR, lw=1.0, ls=":", zorder=0)
+                ax.axvline(after[left - 1], color=_TRUTH_COLOUR, lw=1.0, ls=":", zorder=0)
             margin = 0.35 * (roof - floor or 1.0) if k == 0 else 0.02 * (roof - floor or 1.0)
             ax.set_ylim(floor - 0.02 * (roof - floor or 1.0), roof + margin)  # room for the legend above the first
             ax.set_ylabel(called[k])
-        axes[-1].set_xlabel("time")
+        if dates is None:
+            axes[-1].set_xlabel("time")
+        else:
+            locator = AutoDateLocator()  # type: ignore[no-untyped-call]
+            axes[-1].xaxis.set_major_locator(locator)
+            axes[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
         axes[0].legend(loc="upper left", ncols=3, borderaxespad=0.2)
         if int(np.asarray(forecast.left_range_at)) > 0:
             say(axes[0], f"leaves the training range at step {int(np.asarray(forecast.left_range_at)):,} (dotted)")

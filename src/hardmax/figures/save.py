@@ -7,9 +7,10 @@ import io
 import os
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..errors import FileError
+from ..errors import FileError, InputError
 from ..files import replacing
 from ._style import styled
 
@@ -17,8 +18,8 @@ FORMATS = (".png", ".pdf", ".svg", ".html")
 _DPI = 200
 
 
-def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = _DPI) -> Path:
-    """Write ``figure`` to ``path`` as PNG, PDF, SVG or an HTML page, by the suffix.
+def save_figure(figure: Figure | Axes, path: str | os.PathLike[str], *, dpi: int = _DPI) -> Path:
+    """Write ``figure``, or the figure that axes belong to, to ``path`` as PNG, PDF, SVG or an HTML page, by the suffix.
 
     The file appears when it is complete; an error leaves whatever was there before.
     """
@@ -38,15 +39,20 @@ def require_suffix(path: Path, known: tuple[str, ...]) -> str:
     return suffix
 
 
-def figure_bytes(figure: Figure, kind: str = "png", *, dpi: int = _DPI) -> bytes:
+def figure_bytes(figure: Figure | Axes, kind: str = "png", *, dpi: int = _DPI) -> bytes:
     """The encoded picture: ``kind`` is "png", "pdf", "svg" or "html"."""
+    whole = figure.get_figure(root=True) if isinstance(figure, Axes) else figure
+    if not isinstance(whole, Figure):
+        raise InputError(
+            "figure", f"a {type(whole).__name__}", "must be a Figure or Axes", "pass what draw(…) gave back"
+        )
     buffer = io.BytesIO()
     kept = "png" if kind == "html" else kind
     # Without dates the same drawing gives the same bytes.
     undated: dict[str, dict[str, object]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     with styled():
-        figure.draw_without_rendering()  # axes of equal scales find their place only at the second layout
-        figure.savefig(buffer, format=kept, dpi=dpi, metadata=undated.get(kept))
+        whole.draw_without_rendering()  # axes of equal scales find their place only at the second layout
+        whole.savefig(buffer, format=kept, dpi=dpi, metadata=undated.get(kept))
     data = buffer.getvalue()
     return _page(data) if kind == "html" else data
 

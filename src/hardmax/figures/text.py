@@ -113,11 +113,21 @@ def draw_word_map(survey: Survey, ax: Axes | None = None, *, top: int = 30) -> A
             gid=LEADERS,
         )
         _boundary(ax, found.boundary, survey.classes)
-        ax.margins(0.1)
+        ax.margins(0.14, 0.1)
+        if len(survey.classes) > 2:
+            _class_key(ax, survey.classes)
         _label(ax, placed[leaders], [survey.words[k] for k in leaders], bold=0, colours=colour)
         ax.set_title(f"{len(seen):,} words, and the {len(leaders)} that lead most documents")
         _name_axes(ax, survey.positions.shape[1], survey.classes, 0)
     return ax
+
+
+def _class_key(ax: Axes, classes: np.ndarray) -> None:
+    """Which colour leads documents of which class, for as many classes as there are colours."""
+    for k, label in enumerate(classes[: len(PALETTE)]):
+        ax.scatter([], [], marker="*", s=60, color=colour_of(k), label=str(label).replace("$", r"\$"))
+    more = f", of {len(classes):,}" if len(classes) > len(PALETTE) else ""
+    ax.legend(title=f"leads most documents of{more}", loc="lower right", fontsize=8, title_fontsize=8, alignment="left")
 
 
 def draw_leader_histogram(survey: Survey, ax: Axes | None = None, *, top: int = 25) -> Axes:
@@ -187,19 +197,22 @@ def _label(
         return
     figure.draw_without_rendering()  # the layout decides where the points are
     points = ax.transData.transform(places) * 72 / figure.dpi
+    edge = ax.bbox.x0 * 72 / figure.dpi  # names do not lie on the numbers of the axis
     # The marks themselves are in the way too.
     boxes = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
     for k, (x, y) in enumerate(points):
         width, height = 5.0 * len(names[k]) + 4, 10.0
         for side, rise in ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1)):
             left = x + 6 if side > 0 else x - 6 - width
+            if left < edge:
+                continue
             box = (left, y - height / 2 + rise * height, left + width, y + height / 2 + rise * height)
             if not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in boxes):
                 boxes.append(box)
                 ax.annotate(
                     names[k],
                     places[k],
-                    xytext=(7 * side, rise * height),
+                    xytext=((10 if k < bold else 7) * side, rise * height),  # the marks of leaders are larger
                     textcoords="offset points",
                     ha="left" if side > 0 else "right",
                     va="center",

@@ -43,15 +43,16 @@ class Backtest:
         """The row of one model."""
         return next(row for row in self.rows if row.model == model)
 
-    def text(self) -> str:
-        """The table, in plain characters."""
+    def text(self, unit: str = "units of time", size: float = 1.0) -> str:
+        """The table, in plain characters; times are counted in a ``unit`` of the given ``size``."""
         head = f"{'model':<14}{'mean error':>12}{'median':>10}{'valid time':>12}{'diverged':>10}"
         lines = [
-            f"{row.model:<14}{row.error:>12.3g}{row.median_error:>10.3g}{row.valid_time:>12.4g}{row.diverged:>10d}"
+            f"{row.model:<14}{row.error:>12.3g}{row.median_error:>10.3g}"
+            f"{row.valid_time / size:>12.4g}{row.diverged:>10d}"
             for row in self.rows
         ]
         about = (
-            f"{self.starts} starts, {len(self.times)} steps ({self.times[-1]:.4g} time units); errors in standard "
+            f"{self.starts} starts, {len(self.times)} steps ({self.times[-1] / size:.4g} {unit}); errors in standard "
             f"deviations; valid while below {THRESHOLD}."
         )
         return "\n".join([about, head, *lines])

@@ -44,11 +44,10 @@ class Lyapunov:
 
 def flow_of(run: Trajectory) -> SphereFlow:
     """The flow on the sphere that a run followed."""
-    if not isinstance(run.layer, FlowStep) or not isinstance(run.layer.flow, SphereFlow) or run.times is None:
-        raise InputError(
-            "run", str(run.layer), "must follow a SphereFlow", "pass simulate(tokens, SphereFlow(…), time=…)"
-        )
-    return run.layer.flow
+    layer = run.layer if isinstance(run, Trajectory) else run
+    if not isinstance(layer, FlowStep) or not isinstance(layer.flow, SphereFlow) or run.times is None:
+        raise InputError("run", str(layer), "must follow a SphereFlow", "pass simulate(tokens, SphereFlow(…), time=…)")
+    return layer.flow
 
 
 def states_of(run: Trajectory) -> torch.Tensor:

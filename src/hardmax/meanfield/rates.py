@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import InputError
 from ..geometry.reading import plain
 from .limit import LowTemperatureLimit
 
@@ -57,6 +58,9 @@ def rates(limit: LowTemperatureLimit) -> Rates:
     >>> found.slowest, found.wasserstein, found.escape
     (0.5, 0.5, 1.0)
     """
+    if not isinstance(limit, LowTemperatureLimit):
+        remedy = "pass low_temperature_limit(tokens, B, V)"  # type: ignore[unreachable]
+        raise InputError("limit", f"a {type(limit).__name__}", "must be a LowTemperatureLimit", remedy)
     leading, B = limit.leading, limit.B
     lengths = np.linalg.norm(plain(limit.positions).astype(np.float64) @ B.T, axis=1)
     b_1 = float(np.linalg.norm(B @ leading.basis, 2))

@@ -68,6 +68,9 @@ class Transport:
     def __float__(self) -> float:
         return self.distance
 
+    def __str__(self) -> str:
+        return f"{'W2' if self.exact else 'sliced W2'} = {self.distance:.6g} (method {self.method})"
+
 
 def wasserstein(
     first: ArrayLike,

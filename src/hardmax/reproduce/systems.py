@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from ..attention.layer import HardmaxLayer
 from ..datasets import make_matrix, make_tokens
@@ -15,6 +13,7 @@ from ..dynamics.equilibrium import equilibrium
 from ..geometry.findings import Finding
 from ..geometry.theorem import check_theorem
 from ..progress import Ticker
+from ..threads import one_thread
 from .tables import Table
 
 TOKENS = (5, 20, 60, 200)
@@ -67,23 +66,12 @@ def try_systems(each: int, checked: int, progress: bool | None = None) -> list[T
     """Run ``each`` systems for every n and d, and hold the theorem against the first ``checked`` of them."""
     trials = []
     cells = [(n, d) for n in TOKENS for d in DIMENSIONS]
-    with _one_thread(), Ticker("random systems", each * len(cells), progress=progress) as ticker:
+    with one_thread(), Ticker("random systems", each * len(cells), progress=progress) as ticker:
         for n, d in cells:
             for number in range(each):
                 trials.append(_try(n, d, number, check=number < checked))
                 ticker.advance(note=f"n = {n}, d = {d}")
     return trials
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Systems this small run six times faster on one thread than shared among several."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _try(n: int, d: int, number: int, check: bool) -> Trial:

@@ -12,8 +12,8 @@ import torch
 
 from .._version import __version__
 from ..errors import FileError, HardmaxError
+from ..files import PathLike
 from ..shapes import Array
-from .atomic import PathLike
 
 FORMAT = 1
 """The number of the layout written now; files of every lower number stay readable."""

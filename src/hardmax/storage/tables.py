@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import FileError, MissingExtraError
+from ..files import PathLike, replacing
 from ..inputs import as_tokens
 from ..shapes import ArrayLike
-from .atomic import PathLike, atomic_path
 from .text_tables import read_text
 
 _NPY_MAGIC = b"\x93NUMPY"
@@ -57,7 +57,7 @@ def write_tokens(tokens: ArrayLike, path: PathLike) -> None:
     values = as_tokens(tokens)[0].detach().cpu().numpy()
     suffix = _suffix(path, "written")
     names = [f"x{k + 1}" for k in range(values.shape[1])]
-    with atomic_path(path) as temporary:
+    with replacing(path) as temporary:
         if suffix == ".npy":
             np.save(temporary, values)
         elif suffix in _PARQUET:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import FileError
-from .atomic import PathLike
+from ..files import PathLike
 
 _REMEDY = "save one line of numbers per token"
 

@@ -15,9 +15,9 @@ import torch
 from ..dynamics.flows import FlowStep
 from ..dynamics.trajectory import Trajectory
 from ..errors import FileError
+from ..files import PathLike, replacing
 from ..inputs import as_count
 from ..shapes import Tokens
-from .atomic import PathLike, atomic_path
 from .contents import Contents
 from .trajectories import put_story
 from .zarr_files import MARKER, import_zarr, is_zip, put_array, zip_folder
@@ -109,9 +109,9 @@ def _unfinished_store(path: PathLike) -> Iterator[Any]:
     """A zarr group beside ``path`` that takes its place when the block succeeds."""
     zarr = import_zarr()
     if not is_zip(path):
-        with atomic_path(path, folder_with=MARKER) as temporary:
+        with replacing(path, folder_with=MARKER) as temporary:
             yield zarr.open_group(temporary, mode="w", zarr_format=3)
         return
-    with atomic_path(path) as packed, tempfile.TemporaryDirectory(dir=packed.parent, prefix=".") as folder:
+    with replacing(path) as packed, tempfile.TemporaryDirectory(dir=packed.parent, prefix=".") as folder:
         yield zarr.open_group(folder, mode="w", zarr_format=3)
         zip_folder(Path(folder), packed)

@@ -7,7 +7,6 @@ and the layer itself, rebuilt from its recipe. The files open in xarray too, wit
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -15,8 +14,8 @@ from ..attention.layer import HardmaxLayer
 from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..errors import FileError, InputError
+from ..files import PathLike
 from . import parts
-from .atomic import PathLike
 from .contents import Contents, Reader
 from .netcdf_files import read_netcdf, write_netcdf
 from .recipes import get_layer, put_layer
@@ -27,8 +26,6 @@ _NETCDF = (".nc", ".nc4", ".h5")
 SAVEABLE = (*_ZARR, *_NETCDF)
 """The suffixes of files that hold a whole run."""
 
-_Value = TypeVar("_Value", Trajectory, Equilibrium)
-
 
 def save(value: Trajectory | Equilibrium, path: PathLike) -> None:
     """Save a run or a limit: ``.zarr`` (a folder), ``.zip`` (zarr in one file) or ``.nc`` (netCDF).
@@ -38,7 +35,8 @@ def save(value: Trajectory | Equilibrium, path: PathLike) -> None:
     suffix = saveable_suffix(path, "saved")
     if not isinstance(value, (Trajectory, Equilibrium)):
         kind = f"a {type(value).__name__}"  # type: ignore[unreachable]
-        raise InputError("value", kind, "must be a Trajectory or an Equilibrium", "save what simulate gave back")
+        remedy = "save what simulate or equilibrium gave back; models and networks have a method save of their own"
+        raise InputError("value", kind, "must be a Trajectory or an Equilibrium", remedy)
     contents = _trajectory_contents(value) if isinstance(value, Trajectory) else _equilibrium_contents(value)
     write = write_zarr if suffix in _ZARR else write_netcdf
     write(path, contents)
@@ -59,32 +57,17 @@ def load(path: PathLike) -> Trajectory | Equilibrium:
     raise reader.bad("content", f"is {content!r}, not 'trajectory' or 'equilibrium'")
 
 
-def save_trajectory(run: Trajectory, path: PathLike) -> None:
-    """Save a run (see :func:`save`)."""
-    save(run, path)
-
-
-def load_trajectory(path: PathLike) -> Trajectory:
-    """A run from a file; a file of something else is refused."""
-    return _only(Trajectory, load(path), path)
-
-
-def save_equilibrium(limit: Equilibrium, path: PathLike) -> None:
-    """Save a limit of infinite depth (see :func:`save`)."""
-    save(limit, path)
-
-
-def load_equilibrium(path: PathLike) -> Equilibrium:
-    """A limit of infinite depth from a file; a file of something else is refused."""
-    return _only(Equilibrium, load(path), path)
-
-
 def saveable_suffix(path: PathLike, verb: str) -> str:
     """The suffix of a file that can hold a run, refused when it cannot."""
     suffix = Path(path).suffix.lower()
     if suffix not in SAVEABLE:
         problem = f"runs cannot be {verb} as {suffix or 'a file without suffix'}"
-        raise FileError(path, problem, f"use {', '.join(SAVEABLE)}")
+        others = (
+            "; models and networks are loaded by LeaderClassifier.load, load_forecaster and ExactTransformer.load"
+            if verb == "loaded"
+            else ""
+        )
+        raise FileError(path, problem, f"use {', '.join(SAVEABLE)}{others}")
     return suffix
 
 
@@ -98,13 +81,6 @@ def put_story(contents: Contents, run: Trajectory) -> None:
         contents.put("time", ("layer",), run.times)
     if run.leadership is not None:
         parts.put_leadership(contents, run.leadership)
-
-
-def _only(kind: type[_Value], value: Trajectory | Equilibrium, path: PathLike) -> _Value:
-    if not isinstance(value, kind):
-        problem = f"the field 'content' says {type(value).__name__}, not {kind.__name__}"
-        raise FileError(path, problem, "hardmax.load(path) loads either")
-    return value
 
 
 def _trajectory_contents(run: Trajectory) -> Contents:

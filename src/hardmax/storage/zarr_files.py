@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FileError, MissingExtraError
-from .atomic import PathLike, atomic_path
+from ..files import PathLike, replacing
 from .contents import Contents
 
 MARKER = "zarr.json"
@@ -24,11 +24,11 @@ _HALF = "it is damaged or half-written; save the run again"
 def write_zarr(path: PathLike, contents: Contents) -> None:
     """Write a zarr store, whole or not at all."""
     if not is_zip(path):
-        with atomic_path(path, folder_with=MARKER) as temporary:
+        with replacing(path, folder_with=MARKER) as temporary:
             _fill(temporary, contents)
         return
     with (
-        atomic_path(path) as temporary,
+        replacing(path) as temporary,
         tempfile.TemporaryDirectory(dir=temporary.parent, prefix=".") as folder,
     ):
         _fill(Path(folder), contents)

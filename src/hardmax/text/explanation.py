@@ -11,7 +11,6 @@ what each leader says, times all that it has gathered, and what its followers st
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import torch
 from scipy import sparse
 from scipy.special import expit, softmax
 
+from ..pictures import picture
 from .counts import batch
 from .following import layers
 from .network import Network
@@ -190,8 +190,7 @@ class Explanation:
 
     def draw(self, ax: Any = None) -> Any:
         """The words moving to their leaders, with the boundary between the classes."""
-        # Pictures stand above this module, so they are found by name when one is asked for.
-        return import_module("hardmax.figures.text").draw_explanation(self, ax)
+        return picture(self, ax)
 
 
 def _heads(follows: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from .explanation import Explanation
+    from .explanation import Explanation, Leader
 
 _FOLLOWERS_SHOWN = 8
 _FOR, _AGAINST = (0, 114, 178), (213, 94, 0)
@@ -50,7 +50,7 @@ def page(explanation: Explanation) -> str:
     if explanation.text is not None:
         parts.append(f'<p style="line-height:1.9;white-space:pre-wrap">{_marked(explanation)}</p>')
     if explanation.known:
-        parts.append(_leader_table(explanation))
+        parts += [_key(explanation), _leader_table(explanation)]
     return '<div class="hardmax-explanation" style="font-family:sans-serif">' + "\n".join(parts) + "</div>"
 
 
@@ -82,20 +82,44 @@ def marked_words(explanation: Explanation, mark: Callable[[str, float, float, bo
     return "".join(pieces)
 
 
+def _key(explanation: Explanation) -> str:
+    """What the colours and signs mean: they are about one class, which the sentence above need not have chosen."""
+    spoken_for = html.escape(str(explanation.classes[1 if len(explanation.classes) == 2 else explanation.output]))
+    return (
+        f'<p style="font-size:small">Blue words and positive numbers speak for {spoken_for}, orange words and negative '
+        "numbers against it; underlined words lead.</p>"
+    )
+
+
 def _leader_table(explanation: Explanation) -> str:
     out = explanation.output
     rows = []
     for leader in explanation.leaders:
-        named = ", ".join(html.escape(explanation.words[k]) for k in leader.followers[:_FOLLOWERS_SHOWN])
-        more = len(leader.followers) - _FOLLOWERS_SHOWN
-        rows.append(
-            f"<tr><td><strong>{html.escape(leader.word)}</strong></td><td>{leader.share:.1%}</td>"
-            f"<td>{leader.contribution[out]:+.4f}</td><td>{named}{f' and {more} more' if more > 0 else ''}</td></tr>"
+        cells = (html.escape(leader.word), f"{leader.share:.1%}", f"{leader.contribution[out]:+.4f}")
+        rows.append((f"<strong>{cells[0]}</strong>", *cells[1:], html.escape(_followers(explanation, leader))))
+    rows.append(("bias", "", f"{explanation.bias[out]:+.4f}", ""))
+    rows.append(("logit", "", f"<strong>{explanation.logits[out]:+.4f}</strong>", ""))
+    head = _row("th", ("leader", "share of mass", "contribution", "heaviest followers"))
+    body = "".join(_row("td", cells) for cells in rows)
+    return f'<table style="border-collapse:collapse"><thead>{head}</thead><tbody>{body}</tbody></table>'
+
+
+def _row(tag: str, cells: tuple[str, ...]) -> str:
+    sides = ("left", "right", "right", "left")
+    return (
+        "<tr>"
+        + "".join(
+            f'<{tag} style="text-align:{side};padding:2px 12px 2px 0">{cell}</{tag}>'
+            for side, cell in zip(sides, cells, strict=True)
         )
-    rows.append(f"<tr><td>bias</td><td></td><td>{explanation.bias[out]:+.4f}</td><td></td></tr>")
-    rows.append(f"<tr><td>logit</td><td></td><td><strong>{explanation.logits[out]:+.4f}</strong></td><td></td></tr>")
-    head = "<tr><th>leader</th><th>share of mass</th><th>contribution</th><th>heaviest followers</th></tr>"
-    return f'<table style="text-align:left"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
+        + "</tr>"
+    )
+
+
+def _followers(explanation: Explanation, leader: Leader) -> str:
+    named = ", ".join(explanation.words[k] for k in leader.followers[:_FOLLOWERS_SHOWN])
+    more = len(leader.followers) - _FOLLOWERS_SHOWN
+    return named + (f" and {more} more" if more > 0 else "")
 
 
 def plain(explanation: Explanation) -> str:
@@ -104,11 +128,11 @@ def plain(explanation: Explanation) -> str:
     if not explanation.known:
         return lines[0]
     out = explanation.output
-    width = max(5, *(len(leader.word) for leader in explanation.leaders))
+    width = max(6, *(len(leader.word) for leader in explanation.leaders))
+    lines.append(f"  {'leader':<{width}}  {'gives':>9}  {'share':>6}  heaviest followers")
     for leader in explanation.leaders:
-        named = ", ".join(explanation.words[k] for k in leader.followers[:_FOLLOWERS_SHOWN])
-        more = len(leader.followers) - _FOLLOWERS_SHOWN
-        tail = f"  <- {named}{f' and {more} more' if more > 0 else ''}" if named else ""
+        named = _followers(explanation, leader)
+        tail = f"  <- {named}" if named else ""
         lines.append(f"  {leader.word:<{width}}  {leader.contribution[out]:+9.4f}  {leader.share:6.1%}{tail}")
     lines.append(f"  {'bias':<{width}}  {explanation.bias[out]:+9.4f}")
     lines.append(f"  {'logit':<{width}}  {explanation.logits[out]:+9.4f}")

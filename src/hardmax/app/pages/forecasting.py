@@ -30,7 +30,7 @@ from ..forecasts import (
 )
 from ..layout import beside, card, controls, empty, note, noted, split
 from ..page import Page
-from ..uploads import FilePicker, Upload
+from ..uploads import STAYS, FilePicker, Upload
 from ..views.model import LagBars, UnitCircle, backtest_table
 from ..views.panes import plot_pane, wide_html
 from ..views.series import ErrorCurves, Fan, PhasePortrait
@@ -105,7 +105,15 @@ class ForecastingPage(Page):
         gaps = np.flatnonzero(~np.isfinite(data.values).all(axis=1))
         since = int(gaps[-1]) + 1 if len(gaps) else 0
         names = [name.replace("$", r"\$") for name in data.series.names]  # no formulas, whatever they hold
-        return draw_forecast(data.values[since:], self._fit.forecast, dt=self._fit.model.dt_, names=names, truth=truth)
+        return draw_forecast(
+            data.values[since:],
+            self._fit.forecast,
+            dt=self._fit.model.dt_,
+            names=names,
+            truth=truth,
+            times=data.times[since:],
+            dates=data.series.dates if data.series.began else None,
+        )
 
     # What one sees
 
@@ -135,7 +143,9 @@ class ForecastingPage(Page):
         for widget in (self._fill, self._even):
             widget.param.watch(guarded(lambda _: self._reread()), "value")
         self._about = note("")
-        return controls(self._which, self._count, picker, self._fill, self._even, self._about, title="Series")
+        return controls(
+            self._which, self._count, picker, note(STAYS), self._fill, self._even, self._about, title="Series"
+        )
 
     def _fit_card(self) -> Any:
         guarded = self._session.guarded

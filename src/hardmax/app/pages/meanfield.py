@@ -35,6 +35,7 @@ class MeanFieldPage(Page):
         "distance W₂ to the prediction: it falls, rests and rises. Dashed lines are the times that theory expects."
     )
     paper = "2605.10931"
+    needs = ("plotly",)
     functions = ("SphereFlow", "simulate", "low_temperature_limit", "phases", "wasserstein")
 
     def __init__(self) -> None:

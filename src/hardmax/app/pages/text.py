@@ -26,7 +26,7 @@ from ..text_models import (
     train_model,
     usual_column,
 )
-from ..uploads import FilePicker, Upload, rows_of, text_of
+from ..uploads import STAYS, FilePicker, Upload, rows_of, text_of
 from ..views.contributions import Staircase
 from ..views.panes import Steps, plot_pane, wide_html
 from ..views.reading import key_to_marks, leader_list, marked_text, sum_in_words, verdict
@@ -165,6 +165,7 @@ class TextPage(Page):
             self._story,
             load,
             train,
+            note(STAYS),
             self._text_column,
             self._label_column,
             self._begin,

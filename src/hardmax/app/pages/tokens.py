@@ -42,6 +42,7 @@ class TokensPage(Page):
         "polytope; trails show the way. Drag a token outwards and see it take the lead."
     )
     paper = "2407.01602"
+    needs = ("plotly",)
     functions = ("simulate", "equilibrium", "HardmaxLayer", "SoftmaxLayer", "leaders", "choose")
 
     def __init__(self) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d
 
 from ...figures.interpolation import targets_of, window_around
 from ...interpolation.counts import Counts
 from ...interpolation.journey import Journey, Moment, every_moment
 from ...interpolation.network import ExactTransformer
-from ..look import FONT, PALETTE, rank_colours
+from ..look import PALETTE, rank_colours
 from .board import SHAPES
+from .panes import beside_bars
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -84,17 +84,7 @@ class CountBars:
         self.plot = session.figure(height=210, y_range=self._bars, x_range=Range1d(0, 1), x_axis_label="blocks")
         self.plot.ygrid.grid_line_color = None
         self.plot.hbar(y="bar", right="blocks", height=0.62, color="colour", alpha=0.9, source=self._source)
-        text = self.plot.text(
-            x="blocks",
-            y="bar",
-            text="blocks",
-            x_offset=6,
-            text_baseline="middle",
-            text_font_size="12px",
-            text_font=value(FONT),
-            source=self._source,
-        )
-        session.lighting.follow(lambda light: setattr(text.glyph, "text_color", light.ink))
+        beside_bars(session, self.plot, self._source, x="blocks", text="blocks")
 
     def show(self, counts: Counts, *, softmax: bool) -> None:
         """Take the counts of another network."""

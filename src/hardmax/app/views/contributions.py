@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d, Span
 
 from ...text.explanation import Explanation
-from ..look import FONT, PALETTE
+from ..look import PALETTE
+from .panes import beside_bars
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -31,18 +31,8 @@ class Staircase:
         bars = self.plot.hbar(
             y="bar", left="left", right="right", height=0.62, color="colour", alpha=0.85, source=self._source
         )
-        text = self.plot.text(
-            x="at",
-            y="bar",
-            text="label",
-            x_offset=6,
-            text_baseline="middle",
-            text_font_size="12px",
-            text_font=value(FONT),
-            source=self._source,
-        )
+        beside_bars(session, self.plot, self._source, x="at", text="label")
         self.plot.add_tools(HoverTool(renderers=[bars], tooltips=[("", "@bar"), ("contributes", "@label")]))
-        session.lighting.follow(lambda light: setattr(text.glyph, "text_color", light.ink))
 
     def show(self, explanation: Explanation) -> None:
         """Draw the explanation of another text."""

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import panel as pn
+from bokeh.core.properties import value
+
+from ..look import FONT
+
+if TYPE_CHECKING:
+    from ..session import Session
 
 
 def wide_html(*classes: str) -> Any:
@@ -16,6 +22,21 @@ def wide_html(*classes: str) -> Any:
 def plot_pane(plot: Any) -> Any:
     """A Bokeh figure, as wide as there is room."""
     return pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=0)
+
+
+def beside_bars(session: Session, plot: Any, source: Any, *, x: str, text: str) -> None:
+    """The numbers of horizontal bars, written at their ends in the ink of the page."""
+    written = plot.text(
+        x=x,
+        y="bar",
+        text=text,
+        x_offset=6,
+        text_baseline="middle",
+        text_font_size="12px",
+        text_font=value(FONT),
+        source=source,
+    )
+    session.lighting.follow(lambda light: setattr(written.glyph, "text_color", light.ink))
 
 
 class Steps:

@@ -31,6 +31,20 @@ _NAME_STYLE: dict[str, Any] = {
 }
 
 
+def _plane(session: Session, height: int) -> tuple[Any, Span]:
+    """A plane for words, and the boundary between two classes in it."""
+    plot = session.figure(
+        height=height,
+        x_range=Range1d(-1, 1),
+        y_range=Range1d(-1, 1),
+        x_axis_label="along what the decoder reads",
+        y_axis_label="across it",
+    )
+    boundary = Span(location=0, dimension="height", line_dash="dashed", line_width=1.5, visible=False)
+    plot.add_layout(boundary)
+    return plot, boundary
+
+
 class WordPlane:
     """The words of one text: where they are at a layer, how they came there, and the mean that is read."""
 
@@ -41,15 +55,7 @@ class WordPlane:
         self._names = ColumnDataSource({name: [] for name in ("x", "y", "word")})
         self._trails = ColumnDataSource({name: [] for name in ("xs", "ys", "colour")})
         self._mean = ColumnDataSource({"x": [], "y": []})
-        self.plot = session.figure(
-            height=400,
-            x_range=Range1d(-1, 1),
-            y_range=Range1d(-1, 1),
-            x_axis_label="along what the decoder reads",
-            y_axis_label="across it",
-        )
-        self._boundary = Span(location=0, dimension="height", line_dash="dashed", line_width=1.5, visible=False)
-        self.plot.add_layout(self._boundary)
+        self.plot, self._boundary = _plane(session, 400)
         self.plot.multi_line(xs="xs", ys="ys", color="colour", alpha=0.4, line_width=1.2, source=self._trails)
         dots = self.plot.scatter("x", "y", size="size", color="colour", alpha=0.85, source=self._words)
         stars = self.plot.scatter(
@@ -148,15 +154,7 @@ class WordMap:
         self._dots = ColumnDataSource({name: [] for name in ("x", "y", "word")})
         self._stars = ColumnDataSource({name: [] for name in ("x", "y", "word", "colour", "size", "leads")})
         self._named = ColumnDataSource({name: [] for name in ("x", "y", "word")})
-        self.plot = session.figure(
-            height=440,
-            x_range=Range1d(-1, 1),
-            y_range=Range1d(-1, 1),
-            x_axis_label="along what the decoder reads",
-            y_axis_label="across it",
-        )
-        self._boundary = Span(location=0, dimension="height", line_dash="dashed", line_width=1.5, visible=False)
-        self.plot.add_layout(self._boundary)
+        self.plot, self._boundary = _plane(session, 440)
         dots = self.plot.scatter("x", "y", size=4, alpha=0.45, line_color=None, source=self._dots)
         stars = self.plot.scatter(
             "x", "y", marker="star", size="size", fill_color="colour", line_width=0.6, source=self._stars

@@ -1,0 +1,59 @@
+"""What the explorer sends: each page the libraries that it needs, and says what its address does not keep."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from tornado.ioloop import IOLoop
+
+from hardmax.app.pages import load_page, slugs
+from hardmax.app.pages.forecasting import ForecastingPage
+from hardmax.app.pages.text import TextPage
+from hardmax.app.server import make_server
+from hardmax.app.uploads import STAYS
+from visits import Visit
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """An explorer on a free port of this machine."""
+    found: dict[str, object] = {}
+    ready = threading.Event()
+
+    def serve() -> None:
+        asyncio.set_event_loop(asyncio.new_event_loop())
+        server = make_server(port=0)
+        server.start()
+        found.update(server=server, loop=IOLoop.current())
+        ready.set()
+        IOLoop.current().start()
+        server.stop()
+        server.workshop.close()
+        IOLoop.current().close(all_fds=True)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    assert ready.wait(60)
+    yield f"http://localhost:{found['server'].port}/"  # type: ignore[attr-defined]
+    found["loop"].add_callback(found["loop"].stop)  # type: ignore[attr-defined]
+    thread.join(60)
+
+
+def test_only_pages_that_turn_things_in_space_load_plotly(address: str) -> None:
+    for slug in ("", *slugs()):
+        with urllib.request.urlopen(address + slug) as answer:  # noqa: S310 (this machine)
+            page = answer.read().decode()
+        needs = () if not slug else load_page(slug).needs
+        assert ("plotly" in page) == ("plotly" in needs), slug
+        assert ("plotly" in needs) == (slug in ("tokens", "meanfield"))
+
+
+@pytest.mark.parametrize("kind", [ForecastingPage, TextPage])
+def test_pages_say_that_uploads_are_not_in_the_address(kind) -> None:
+    visit = Visit(kind())
+    assert any(STAYS in str(pane.object) for pane in visit.body.select(lambda part: hasattr(part, "object")))
+    visit.close()
