@@ -166,6 +166,14 @@ def test_flat_scores_give_the_same_means(flat: bool, monkeypatch: pytest.MonkeyP
     assert_means(10 * points[:20], points, None, atol=2e-6)
 
 
+@pytest.mark.usefixtures("overflow_is_meant")
+@pytest.mark.parametrize(("query", "point"), [(1e6, 0.0), (0.0, 1.0), (1e25, 1e-25), (1e-20, 1e15)])
+def test_sizes_that_halves_do_not_hold(query: float, point: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(softmax_rows, "_CHUNK", 64)
+    points = tokens_of("sphere", 64, 3).float()
+    assert_means(query * points[:5], point * points, None, atol=2e-6 * point)
+
+
 def test_what_counts_as_flat() -> None:
     points = tokens_of("sphere", 400, 4).float()
     assert softmax_rows._Spread.of(points, points).is_flat

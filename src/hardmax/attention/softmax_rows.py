@@ -17,13 +17,14 @@ _SAFE = 60.0
 # Halves hold powers of two up to that of 15.9. Below they cut off 2^-25, of a sum of n weights that is at least n 2^-6.
 # Points of which none is more than this times longer than the average keep 20 bits.
 _FLAT, _NOT_FAR_BELOW, _EVEN = 15.9, 6.0, 16.0
+_TINY = 1e-30
 # Columns after which sums are taken over from the tensor cores; rows to a program that cuts numbers in pieces.
 _CHUNK = 2048
 _ROWS_IN_PIECES = 32
 
 
 @dataclass(frozen=True)
-class Tile:
+class _Tile:
     """How the products are cut: rows to a program, columns to a tile, tiles in flight, the most registers."""
 
     rows: int
@@ -33,8 +34,8 @@ class Tile:
 
 
 # By the columns of a half of the points. Measured on an H200.
-_TILES = {8: Tile(64, 64, 3, 128), 16: Tile(64, 64, 3, 128)}
-_WIDE_TILE = Tile(64, 64, 3, None)
+_TILES = {8: _Tile(64, 64, 3, 128), 16: _Tile(64, 64, 3, 128)}
+_WIDE_TILE = _Tile(64, 64, 3, None)
 # Fewer columns a product cannot have.
 _NARROWEST = 16
 
@@ -54,7 +55,7 @@ def softmax_means(queries: Queries, points: Tokens, weights: PerToken | None = N
     spread = _Spread.of(queries, points)
     if points.shape[1] <= _FEW and spread.is_safe:
         return _few(queries * _LOG2E, points, mass)
-    return _more(queries, points, mass, spread.longest, flat=mass is None and spread.is_flat)
+    return _more(queries, points, mass, flat=mass is None and spread.is_flat)
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,14 @@ class _Spread:
     unevenness: float
     """The length of the longest point, relative to the average."""
 
-    longest: torch.Tensor
-    """The length of the longest point, on the device."""
-
     @classmethod
     def of(cls, queries: Queries, points: Tokens) -> _Spread:
         lengths = torch.linalg.vector_norm(points, dim=1)
         longest, query = lengths.max(), torch.linalg.vector_norm(queries, dim=1).max()
         mean = torch.linalg.vector_norm(points.mean(dim=0))
         found = torch.stack((_LOG2E * query * longest, _LOG2E * query * mean, longest, lengths.mean())).tolist()
-        return cls(found[0], found[1], found[2] / found[3] if found[3] > 0 else 1.0, longest)
+        # Points that are all zero have no size that others could be compared with.
+        return cls(found[0], found[1], found[2] / found[3] if found[2] > _TINY else math.inf)
 
     @property
     def is_safe(self) -> bool:
@@ -107,49 +106,41 @@ def _masses(mass: torch.Tensor | None, count: int, multiple: int, device: torch.
 
 
 def _few(queries: Queries, points: Tokens, mass: torch.Tensor | None) -> Queries:
-    from .kernels import softmax as kernels
+    from .kernels import softmax_few
 
     n, d = queries.shape
     rows, columns = _TILE_OF_FEW
     masses, weighted = _masses(mass, len(points), columns, points.device)
     q, z = _padded_rows(queries, rows).T.contiguous(), _padded_rows(points, columns).T.contiguous()
     out = torch.empty_like(q)
-    kernels.few_coordinates[(q.shape[1] // rows,)](
+    softmax_few.few_coordinates[(q.shape[1] // rows,)](
         q, z, masses, out, q.shape[1], z.shape[1],
         D=d, ROWS=rows, COLUMNS=columns, WEIGHTED=weighted, num_warps=4,
     )  # fmt: skip
     return out[:, :n].T.contiguous()
 
 
-def _more(
-    queries: Queries,
-    points: Tokens,
-    mass: torch.Tensor | None,
-    longest: torch.Tensor,
-    *,
-    flat: bool,
-    tile: Tile | None = None,
-) -> Queries:
-    from .kernels import softmax as kernels
+def _more(queries: Queries, points: Tokens, mass: torch.Tensor | None, *, flat: bool) -> Queries:
+    from .kernels import pieces, softmax
 
     (n, d), device = queries.shape, points.device
     half = max(_NARROWEST // 2, 1 << (d - 1).bit_length())
     narrow, counted = half < _NARROWEST, d < half
-    tile = tile or _TILES.get(half, _WIDE_TILE)
+    tile = _TILES.get(half, _WIDE_TILE)
     masses, weighted = _masses(mass, len(points), _CHUNK, device)
     asked, padded = _padded(n, max(tile.rows, _ROWS_IN_PIECES)), _padded(len(points), _CHUNK)
     first, halves = (torch.empty(count, 2 * half, dtype=torch.float16, device=device) for count in (asked, padded))
     second = torch.empty(asked, 2 * half if narrow else half, dtype=torch.float16, device=device)
     sizes, unit = torch.empty(asked, device=device), torch.empty(1, device=device)
-    out = torch.empty_like(queries)
-    kernels.pieces_of_queries[(asked // _ROWS_IN_PIECES,)](
-        queries, longest, first, second, sizes, n, D=d, HALF=half, NARROW=narrow, FLAT=flat, ROWS=_ROWS_IN_PIECES
+    out, largest = torch.empty_like(queries), torch.linalg.vector_norm(points, ord=math.inf)
+    pieces.pieces_of_queries[(asked // _ROWS_IN_PIECES,)](
+        queries, largest, first, second, sizes, n, D=d, HALF=half, NARROW=narrow, FLAT=flat, ROWS=_ROWS_IN_PIECES
     )
-    kernels.pieces_of_points[(padded // _ROWS_IN_PIECES,)](
-        points, longest, unit, halves, len(points),
+    pieces.pieces_of_points[(padded // _ROWS_IN_PIECES,)](
+        points, largest, unit, halves, len(points),
         D=d, HALF=half, COUNTED=counted, FLAT=flat, ROWS=_ROWS_IN_PIECES,
     )  # fmt: skip
-    kernels.more_coordinates[(asked // tile.rows,)](
+    softmax.more_coordinates[(asked // tile.rows,)](
         first, second, sizes, halves, unit, masses, out, n, padded,
         D=d, HALF=half, NARROW=narrow, ROWS=tile.rows, COLUMNS=tile.columns, CHUNK=_CHUNK, WEIGHTED=weighted,
         FLAT=flat, COUNTED=counted, STAGES=tile.stages, num_warps=4, maxnreg=tile.registers,

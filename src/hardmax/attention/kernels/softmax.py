@@ -1,8 +1,6 @@
 r"""Triton kernels for softmax rows in float32: the mean of points weighted by :math:`w_j e^{\langle q_i, z_j\rangle}`.
 
-**One or two coordinates**: the vector units do everything, as long as float32 holds all exponentials.
-
-**More**: both products run on the tensor cores, with all numbers in two halves of 11 bits each, :math:`q = q_1 + q_2`,
+Both products run on the tensor cores, with all numbers in two halves of 11 bits each, :math:`q = q_1 + q_2`,
 :math:`z = z_1 + z_2`, :math:`p = p_1 + p_2` for the weights. A row of points is stored as :math:`z_1, z_2` side by side
 and serves both products: scores are :math:`\langle (q_1, q_1), (z_1, z_2)\rangle + \langle q_2, z_1\rangle`, means come
 from the sums of :math:`p_1 (z_1, z_2)` and of :math:`p_2 z_1`. What is left out is :math:`2^{-23}` of a product. Where
@@ -30,112 +28,8 @@ import triton.language as tl
 # How far below a score that was met a row's reference lies, and a reference below all scores.
 _HEADROOM = tl.constexpr(11.0)
 _NO_REFERENCE = tl.constexpr(-1e30)
-_LOG2E = tl.constexpr(1.4426950408889634)
-# The bits of the exponent, and the leading 11 bits of a number's digits.
-_EXPONENT = tl.constexpr(0x7F800000)
+# The sign, the exponent and the leading 11 bits of a number.
 _LEADING = tl.constexpr(-8192)
-
-
-@triton.jit
-def few_coordinates(
-    Q, Z, MASS, OUT, rows, padded,
-    D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, WEIGHTED: tl.constexpr,
-):  # fmt: skip
-    """One or two coordinates. Q is (D, rows padded) in units of log 2, Z (D, padded); OUT (D, rows padded)."""
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    q0 = tl.load(Q + row)
-    q1 = q0
-    if D > 1:
-        q1 = tl.load(Q + rows + row)
-    total = tl.zeros((ROWS, COLUMNS), tl.float32)
-    a0, a1 = total, total
-    for start in range(0, padded, COLUMNS):
-        column = start + tl.arange(0, COLUMNS)
-        z0 = tl.load(Z + column)[None, :]
-        s = q0[:, None] * z0
-        if D > 1:
-            z1 = tl.load(Z + padded + column)[None, :]
-            s += q1[:, None] * z1
-        if WEIGHTED:
-            s += tl.load(MASS + column)[None, :]
-        p = tl.exp2(s)
-        total += p
-        a0 += p * z0
-        if D > 1:
-            a1 += p * z1
-    whole = tl.sum(total, 1)
-    tl.store(OUT + row, tl.sum(a0, 1) / whole)
-    if D > 1:
-        tl.store(OUT + rows + row, tl.sum(a1, 1) / whole)
-
-
-@triton.jit
-def _size(largest):
-    """A power of two that makes numbers up to ``largest`` less than 2^15; one for zero."""
-    power = (largest.to(tl.int32, bitcast=True) & _EXPONENT).to(tl.float32, bitcast=True)
-    return tl.where(power > 0, power * 2.0**-14, 1.0)
-
-
-@triton.jit
-def _unit(LONGEST, FLAT: tl.constexpr):
-    """What points are divided by: they come to less than 2^15, or to less than 2."""
-    unit = _size(tl.load(LONGEST))
-    if FLAT:
-        unit *= 2.0**14
-    return unit
-
-
-@triton.jit
-def _halves(x):
-    high = x.to(tl.float16)
-    return high, (x - high.to(tl.float32)).to(tl.float16)
-
-
-@triton.jit
-def pieces_of_points(
-    Z, LONGEST, UNIT, HALVES, rows,
-    D: tl.constexpr, HALF: tl.constexpr, COUNTED: tl.constexpr, FLAT: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    """The rows of Z, divided by UNIT, the size of the longest, as halves; zeros fill up the last tile."""
-    unit = _unit(LONGEST, FLAT)
-    tl.store(UNIT, unit)
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    k = tl.arange(0, HALF)
-    inside = (row < rows)[:, None] & (k < D)[None, :]
-    high, low = _halves(tl.load(Z + row.to(tl.int64)[:, None] * D + k[None, :], mask=inside, other=0.0) / unit)
-    if COUNTED:
-        high = tl.where((k == D)[None, :], 1.0, high)
-    place = HALVES + row.to(tl.int64)[:, None] * (2 * HALF) + k[None, :]
-    tl.store(place, high)
-    tl.store(place + HALF, low)
-
-
-@triton.jit
-def pieces_of_queries(
-    Q, LONGEST, FIRST, SECOND, SIZE, rows,
-    D: tl.constexpr, HALF: tl.constexpr, NARROW: tl.constexpr, FLAT: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    """The rows of Q in units of log 2, each divided by its size, as halves that meet both halves of a point or one.
-
-    A product has at least 16 columns: where a half is NARROW the second halves meet both halves of a point too.
-    """
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    k = tl.arange(0, HALF)
-    inside = (row < rows)[:, None] & (k < D)[None, :]
-    q = tl.load(Q + row.to(tl.int64)[:, None] * D + k[None, :], mask=inside, other=0.0) * _LOG2E
-    size = _size(tl.max(tl.abs(q), 1))
-    if FLAT:  # so that scores need no factor
-        size = size * 0.0 + 1.0 / _unit(LONGEST, FLAT)
-    tl.store(SIZE + row, size)
-    high, low = _halves(q / size[:, None])
-    both = row.to(tl.int64)[:, None] * (2 * HALF) + k[None, :]
-    tl.store(FIRST + both, high)
-    tl.store(FIRST + both + HALF, high)
-    if NARROW:
-        tl.store(SECOND + both, low)
-        tl.store(SECOND + both + HALF, low)
-    else:
-        tl.store(SECOND + row.to(tl.int64)[:, None] * HALF + k[None, :], low)
 
 
 @triton.jit
