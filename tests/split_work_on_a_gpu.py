@@ -55,7 +55,7 @@ if __name__ == "__main__":
     if backend == "gloo":  # takes several processes on one GPU, where nccl wants one GPU each
         dist.init_process_group("gloo")
     with hm.processes() as processes:
-        used = dist.get_backend() if backend == "gloo" else dist.get_backend(dist.group.WORLD)
+        used = dist.get_backend()
         told = {str(device): exchanged(torch.device(device)) for device in ("cpu", processes.device)}
         found = work(processes, processes.device)
     np.savez(Path(folder) / f"{processes.rank}.npz", device=str(processes.device), used=used, **told, **found)
