@@ -6,6 +6,7 @@ input with errors of their own, which beartype would forestall.
 
 import os
 
+import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
@@ -13,8 +14,9 @@ from jaxtyping import install_import_hook
 # `make slow` draw new ones.
 settings.register_profile("repeatable", derandomize=True)
 
-# Triton decides when it is imported whether kernels are compiled or, as here, interpreted.
-os.environ["TRITON_INTERPRET"] = "1"
+# Triton decides when it is imported whether kernels are compiled or interpreted, which needs no GPU.
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
 
 install_import_hook(
     [

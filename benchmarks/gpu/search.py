@@ -7,7 +7,8 @@ import torch
 from benchmarks._table import Check, Report
 from benchmarks.gpu._timing import machine, matrix_rate, milliseconds
 from hardmax.attention.choice import default_tolerance
-from hardmax.attention.search.accelerated import Found, best_points
+from hardmax.attention.search.accelerated import best_points
+from hardmax.attention.search.decision import Found
 from hardmax.attention.search.margins import tie_margin
 
 _TARGETS = {2: 3.0, 3: 3.0, 8: 3.5, 16: 3.5, 64: 5.0, 128: 9.0}

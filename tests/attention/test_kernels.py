@@ -1,27 +1,32 @@
-"""The kernels of the GPU, run here by Triton's interpreter on small inputs, against the plain search.
+"""The kernels of the GPU on small inputs, against the plain search on the CPU.
 
-The interpreter multiplies halves exactly and adds in float32, so what is checked is the logic and the bounds of
-rounding; the tensor cores themselves are checked by ``python -m benchmarks.gpu`` where there is a GPU.
+Where there is no GPU they run by Triton's interpreter. It multiplies halves exactly and adds in float32, so what is
+checked then is the logic and the bounds of rounding; larger inputs are checked by ``python -m benchmarks.gpu``.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
 
 from hardmax.attention import kernels, softmax_rows
-from hardmax.attention.choice import Ballot, default_tolerance, score
+from hardmax.attention.choice import Ballot, Choice, default_tolerance, score
 from hardmax.attention.kernels import pair_scores, usable
-from hardmax.attention.search import accelerated, attended, auto
-from hardmax.attention.search.accelerated import Tiles, best_points, decide_by_kernels
+from hardmax.attention.search import attended, auto, maxima
+from hardmax.attention.search.accelerated import best_points, decide_by_kernels
+from hardmax.attention.search.decision import Screen
 from hardmax.attention.search.margins import tie_margin
+from hardmax.attention.search.maxima import Tiles
 from hardmax.errors import InputError
 from hardmax.meanfield import evaluation
 
 pytest.importorskip("triton")
 
 TOLERANCE = default_tolerance(torch.float64)
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SMALL = Tiles(rows=16, block=16, warps=4, stages=2)
 
 
@@ -29,12 +34,12 @@ def tokens_of(kind: str, n: int, d: int, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     gaussian = torch.randn(n, d, generator=generator, dtype=torch.float64)
     if kind == "sphere":
-        return torch.nn.functional.normalize(gaussian, dim=1)
+        gaussian = torch.nn.functional.normalize(gaussian, dim=1)
     if kind == "lattice":
-        return torch.randint(-2, 3, (n, d), generator=generator).double()
+        gaussian = torch.randint(-2, 3, (n, d), generator=generator).double()
     if kind == "far":
-        return gaussian * torch.logspace(-3, 3, n, dtype=torch.float64)[:, None] + 5.0
-    return gaussian
+        gaussian = gaussian * torch.logspace(-3, 3, n, dtype=torch.float64)[:, None] + 5.0
+    return gaussian.to(DEVICE)
 
 
 def assert_same_choice(queries: torch.Tensor, points: torch.Tensor, **options: object) -> None:
@@ -42,22 +47,25 @@ def assert_same_choice(queries: torch.Tensor, points: torch.Tensor, **options: o
     margin = tie_margin(TOLERANCE, points.shape[1])
     found = best_points(queries, points, margin, TOLERANCE, tiles=SMALL, **options)
     ballot.record(found.rows, found.first, found.best, found.tied, found.members)
-    ours, plain = ballot.choice(), attended(queries, points, tolerance=TOLERANCE, method="dense")
+    assert_same(ballot.choice(), attended(queries.cpu(), points.cpu(), tolerance=TOLERANCE, method="dense"))
+
+
+def assert_same(ours: Choice, plain: Choice) -> None:
     for field in ("first", "best", "everyone", "tied", "offsets", "members"):
-        assert torch.equal(getattr(ours, field), getattr(plain, field)), field
+        assert torch.equal(getattr(ours, field).cpu(), getattr(plain, field)), field
 
 
 @pytest.mark.parametrize("prune", [False, True])
 @pytest.mark.parametrize(("kind", "d"), [("gaussian", 1), ("sphere", 2), ("lattice", 2), ("gaussian", 3), ("far", 7)])
 def test_same_choice_as_the_plain_search(kind: str, d: int, prune: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accelerated, "_FIRST_BLOCKS", 1)
-    monkeypatch.setattr(accelerated, "_FURTHER", 2)
+    monkeypatch.setattr(maxima, "_FIRST_BLOCKS", 1)
+    monkeypatch.setattr(maxima, "_FURTHER", 2)
     points = tokens_of(kind, 70, d)
     assert_same_choice(points[:37], points, prune=prune)
 
 
 def test_zero_queries_and_repeated_points() -> None:
-    points = torch.cat([tokens_of("gaussian", 20, 3)] * 2 + [torch.zeros(2, 3, dtype=torch.float64)])
+    points = torch.cat([tokens_of("gaussian", 20, 3)] * 2 + [torch.zeros(2, 3, dtype=torch.float64, device=DEVICE)])
     assert_same_choice(points, points, prune=False)
     assert_same_choice(points, points, prune=True)
 
@@ -66,16 +74,18 @@ def test_rows_with_too_many_blocks_are_screened_again_finer() -> None:
     # Points on a small arc in 6 dimensions: half precision cannot tell them apart.
     angle = torch.linspace(0, 1e-3, 60, dtype=torch.float64)
     flat = torch.stack([angle.cos(), angle.sin()], dim=1)
-    points = flat[torch.randperm(60, generator=torch.Generator().manual_seed(0))] @ tokens_of("gaussian", 2, 6)
+    shuffled = flat[torch.randperm(60, generator=torch.Generator().manual_seed(0))].to(DEVICE)
+    points = shuffled @ tokens_of("gaussian", 2, 6)
     assert_same_choice(points, points, prune=False, most_visits=1)
 
 
 @pytest.mark.parametrize("prune", [False, True])
 def test_portions_give_the_same_choice(prune: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     # With pruning, the first portion tells for how many blocks largest scores are kept; the last rows need more.
-    monkeypatch.setattr(accelerated, "_FIRST_BLOCKS", 1)
+    monkeypatch.setattr(maxima, "_FIRST_BLOCKS", 1)
     points = tokens_of("gaussian", 60, 3)
-    queries = torch.cat([points[:16] * 100, points[16:50] @ torch.diag(torch.tensor([1.0, 1e-3, 1.0]).double())])
+    flatten = torch.diag(torch.tensor([1.0, 1e-3, 1.0], dtype=torch.float64, device=DEVICE))
+    queries = torch.cat([points[:16] * 100, points[16:50] @ flatten])
     assert_same_choice(queries, points, prune=prune, maxima_at_once=64)
 
 
@@ -83,7 +93,7 @@ def test_too_little_memory_says_how_much_would_do(monkeypatch: pytest.MonkeyPatc
     def no_memory(*_: object) -> None:
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(accelerated._Screen, "decide", no_memory)
+    monkeypatch.setattr(Screen, "decide", no_memory)
     points = tokens_of("gaussian", 40, 3)
     with pytest.raises(InputError, match=r"do not fit into the memory of the device.*GiB"):
         best_points(points, points, 1e-14, TOLERANCE, tiles=SMALL)
@@ -91,15 +101,15 @@ def test_too_little_memory_says_how_much_would_do(monkeypatch: pytest.MonkeyPatc
 
 def test_less_memory_is_tried_before_giving_up(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    real = accelerated._Screen.decide
+    real = Screen.decide
 
-    def decide(self: accelerated._Screen, some: slice) -> object:
+    def decide(self: Screen, some: slice) -> object:
         asked.append(some.stop - some.start)
         if asked[-1] > 16:
             raise torch.OutOfMemoryError
         return real(self, some)
 
-    monkeypatch.setattr(accelerated._Screen, "decide", decide)
+    monkeypatch.setattr(Screen, "decide", decide)
     points = tokens_of("gaussian", 40, 3)
     assert_same_choice(points, points, prune=False)
     assert asked[0] == 40
@@ -108,28 +118,74 @@ def test_less_memory_is_tried_before_giving_up(monkeypatch: pytest.MonkeyPatch) 
 
 def test_pair_scores_have_the_same_bits() -> None:
     left, right = tokens_of("far", 50, 9), tokens_of("gaussian", 50, 9, seed=1)
-    assert torch.equal(pair_scores(left, right), score(left, right))
+    assert torch.equal(pair_scores(left, right).cpu(), score(left.cpu(), right.cpu()))
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 16])
+@pytest.fixture
+def overflow_is_meant() -> Iterator[None]:
+    """Weights that overflow tell the kernel to look again; on a GPU they do so silently."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        yield
+
+
+def assert_means(queries: torch.Tensor, points: torch.Tensor, mass: torch.Tensor | None, atol: float) -> None:
+    logits = queries.double() @ points.double().T + (0.0 if mass is None else mass.log())
+    expected = torch.softmax(logits, dim=1) @ points.double()
+    found = softmax_rows.softmax_means(queries, points, mass)
+    np.testing.assert_allclose(found.cpu().numpy(), expected.cpu().numpy(), rtol=0, atol=atol)
+
+
+@pytest.mark.usefixtures("overflow_is_meant")
+@pytest.mark.parametrize("d", [1, 2, 3, 8, 16])
 @pytest.mark.parametrize("beta", [1.0, 300.0])
 def test_softmax_means(d: int, beta: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The interpreter does not know products in bfloat16.
-    monkeypatch.setattr(softmax_rows, "_WEIGHT_PIECES", torch.float32)
     monkeypatch.setattr(softmax_rows, "_CHUNK", 64)
-    points = tokens_of("sphere", 50, d).float()
-    weights = torch.rand(50, generator=torch.Generator().manual_seed(3), dtype=torch.float64) + 0.1
-    queries = beta * points[:20]
+    points = tokens_of("sphere", 70, d).float()
+    weights = torch.rand(70, generator=torch.Generator().manual_seed(3), dtype=torch.float64).to(DEVICE) + 0.1
     for mass in (None, weights):
-        logits = queries.double() @ points.double().T + (0.0 if mass is None else mass.log())
-        expected = torch.softmax(logits, dim=1) @ points.double()
-        found = softmax_rows.softmax_means(queries, points, mass)
-        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=0, atol=2e-6 * max(1.0, beta / 10))
+        assert_means(beta * points[:20], points, mass, atol=2e-6 * max(1.0, beta / 10))
+
+
+@pytest.mark.usefixtures("overflow_is_meant")
+def test_weights_that_overflow_are_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each chunk has scores that are larger by more than halves hold; a weight of zero comes first.
+    monkeypatch.setattr(softmax_rows, "_CHUNK", 64)
+    points = tokens_of("sphere", 192, 3).float() * torch.arange(1, 193, device=DEVICE)[:, None] / 192
+    assert_means(200 * points[::10], points, None, atol=1e-4)
+    weights = torch.ones(192, dtype=torch.float64, device=DEVICE)
+    weights[:64] = 0.0
+    assert_means(200 * points[::10], points, weights, atol=1e-4)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_flat_scores_give_the_same_means(flat: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(softmax_rows, "_FLAT", 15.9 if flat else 0.0)
+    monkeypatch.setattr(softmax_rows, "_CHUNK", 64)
+    points = tokens_of("sphere", 64, 5).float()
+    assert softmax_rows._Spread.of(10 * points, points).is_flat is flat
+    assert_means(10 * points[:20], points, None, atol=2e-6)
+
+
+@pytest.mark.usefixtures("overflow_is_meant")
+@pytest.mark.parametrize(("query", "point"), [(1e6, 0.0), (0.0, 1.0), (1e25, 1e-25), (1e-20, 1e15)])
+def test_sizes_that_halves_do_not_hold(query: float, point: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(softmax_rows, "_CHUNK", 64)
+    points = tokens_of("sphere", 64, 3).float()
+    assert_means(query * points[:5], point * points, None, atol=2e-6 * point)
+
+
+def test_what_counts_as_flat() -> None:
+    points = tokens_of("sphere", 400, 4).float()
+    assert softmax_rows._Spread.of(points, points).is_flat
+    assert not softmax_rows._Spread.of(12 * points, points).is_flat  # weights beyond 2^16
+    assert not softmax_rows._Spread.of(5 * points, points - points[:1]).is_flat  # all weights may be small
+    uneven = torch.cat([points, 40 * points[:1]])
+    assert not softmax_rows._Spread.of(0.05 * points, uneven).is_flat
 
 
 def test_the_search_takes_the_kernels_where_they_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     points = tokens_of("lattice", 24, 3)
-    plain = attended(points, points, tolerance=TOLERANCE)
+    plain = attended(points.cpu(), points.cpu(), tolerance=TOLERANCE)
     taken = []
 
     def decide(*given: object) -> None:
@@ -140,13 +196,13 @@ def test_the_search_takes_the_kernels_where_they_can_run(monkeypatch: pytest.Mon
     monkeypatch.setattr(auto, "decide_by_kernels", decide)
     found = attended(points, points, tolerance=TOLERANCE)
     assert taken
-    for field in ("first", "best", "everyone", "tied", "offsets", "members"):
-        assert torch.equal(getattr(found, field), getattr(plain, field)), field
+    assert_same(found, plain)
 
 
+@pytest.mark.usefixtures("overflow_is_meant")
 def test_attention_on_the_sphere_takes_the_kernels_where_they_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = tokens_of("sphere", 40, 3)
-    mass = torch.linspace(0.5, 1.0, 40, dtype=torch.float64)
+    mass = torch.linspace(0.5, 1.0, 40, dtype=torch.float64, device=DEVICE)
     plain = evaluation._in_torch(8.0 * keys, keys, mass, torch.float64)
     taken = []
 
@@ -159,7 +215,7 @@ def test_attention_on_the_sphere_takes_the_kernels_where_they_can_run(monkeypatc
     monkeypatch.setattr(softmax_rows, "softmax_means", means)
     found = evaluation._in_torch(8.0 * keys, keys, mass, torch.float32)
     assert taken
-    np.testing.assert_allclose(found.numpy(), plain.numpy(), rtol=0, atol=2e-6)
+    np.testing.assert_allclose(found.cpu().numpy(), plain.cpu().numpy(), rtol=0, atol=2e-6)
 
 
 def test_kernels_are_for_gpus_only() -> None:

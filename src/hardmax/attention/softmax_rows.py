@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 
 from ..shapes import PerToken, Queries, Tokens
-from .search.accelerated import best_points
 
 _LOG2E = math.log2(math.e)
-_FEW, _MOST = 4, 64
-# Rows to a program for one to four coordinates; rows and columns to a tile for more. Measured on an H200.
-_ROWS_OF_FEW = {1: 16, 2: 16, 3: 8, 4: 8}
-_TILE = (64, 64)
-_CHUNK = 1024
-# Weights have a wide range: bfloat16 has that of float32.
-_WEIGHT_PIECES = torch.bfloat16
+_FEW, _MOST = 2, 64
+_TILE_OF_FEW = (16, 128)
 # Powers of two between those of plus and minus this, and sums of many of them, have all their digits in float32.
 _SAFE = 60.0
+# Halves hold powers of two up to that of 15.9. Below they cut off 2^-25, of a sum of n weights that is at least n 2^-6.
+# Points of which none is more than this times longer than the average keep 20 bits.
+_FLAT, _NOT_FAR_BELOW, _EVEN = 15.9, 6.0, 16.0
+_TINY = 1e-30
+# Columns after which sums are taken over from the tensor cores; rows to a program that cuts numbers in pieces.
+_CHUNK = 2048
+_ROWS_IN_PIECES = 32
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """How the products are cut: rows to a program, columns to a tile, tiles in flight, the most registers."""
+
+    rows: int
+    columns: int
+    stages: int
+    registers: int | None
+
+
+# By the columns of a half of the points. Measured on an H200.
+_TILES = {8: _Tile(64, 64, 3, 128), 16: _Tile(64, 64, 3, 128)}
+_WIDE_TILE = _Tile(64, 64, 3, None)
+# Fewer columns a product cannot have.
+_NARROWEST = 16
 
 
 def takes(dimension: int) -> bool:
@@ -31,25 +50,51 @@ def softmax_means(queries: Queries, points: Tokens, weights: PerToken | None = N
 
     Tensors on a GPU; the points of at most 64 coordinates.
     """
-    queries, points = queries.float() * _LOG2E, points.float()
+    queries, points = queries.float().contiguous(), points.float().contiguous()
     mass = None if weights is None else weights.double().log2().float()
-    span = queries.square().sum(dim=1).max() * points.square().sum(dim=1).max()
-    shift = None
-    if not float(span) < _SAFE**2:
-        shift = _largest(queries, points)
-    return (_few if points.shape[1] <= _FEW else _more)(queries, points, mass, shift)
+    spread = _Spread.of(queries, points)
+    if points.shape[1] <= _FEW and spread.is_safe:
+        return _few(queries * _LOG2E, points, mass)
+    return _more(queries, points, mass, flat=mass is None and spread.is_flat)
 
 
-def _largest(queries: Queries, points: Tokens) -> torch.Tensor:
-    found = best_points(queries, points, 1e-6, 0.0)
-    largest = torch.zeros(len(queries), device=queries.device)
-    largest[found.rows] = found.best.float()
-    return largest
+@dataclass(frozen=True)
+class _Spread:
+    """How large scores can be, in units of log 2, and how large points are."""
+
+    largest: float
+    """No score is further from zero."""
+    of_the_mean: float
+    """Nor is a score of the points' mean further than this."""
+    unevenness: float
+    """The length of the longest point, relative to the average."""
+
+    @classmethod
+    def of(cls, queries: Queries, points: Tokens) -> _Spread:
+        lengths = torch.linalg.vector_norm(points, dim=1)
+        longest, query = lengths.max(), torch.linalg.vector_norm(queries, dim=1).max()
+        mean = torch.linalg.vector_norm(points.mean(dim=0))
+        found = torch.stack((_LOG2E * query * longest, _LOG2E * query * mean, longest, lengths.mean())).tolist()
+        # Points that are all zero have no size that others could be compared with.
+        return cls(found[0], found[1], found[2] / found[3] if found[2] > _TINY else math.inf)
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether float32 holds the exponentials of all scores as they are."""
+        return self.largest < _SAFE
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether halves do, and the sum of each row is large enough for what they cut off."""
+        return self.largest < _FLAT and self.of_the_mean < _NOT_FAR_BELOW and self.unevenness < _EVEN
 
 
-def _padded_rows(vectors: torch.Tensor, multiple: int, value: float = 0.0) -> torch.Tensor:
-    missing = -vectors.shape[0] % multiple
-    return torch.nn.functional.pad(vectors, (0, 0) * (vectors.ndim - 1) + (0, missing), value=value)
+def _padded(length: int, multiple: int) -> int:
+    return -(-length // multiple) * multiple
+
+
+def _padded_rows(vectors: torch.Tensor, multiple: int) -> torch.Tensor:
+    return torch.nn.functional.pad(vectors, (0, 0, 0, -len(vectors) % multiple))
 
 
 def _masses(mass: torch.Tensor | None, count: int, multiple: int, device: torch.device) -> tuple[torch.Tensor, bool]:
@@ -57,50 +102,47 @@ def _masses(mass: torch.Tensor | None, count: int, multiple: int, device: torch.
     if mass is None and count % multiple == 0:
         return torch.empty(1, device=device), False
     mass = torch.zeros(count, device=device) if mass is None else mass
-    return _padded_rows(mass, multiple, -torch.inf), True
+    return torch.nn.functional.pad(mass, (0, -count % multiple), value=-torch.inf), True
 
 
-def _few(queries: Queries, points: Tokens, mass: torch.Tensor | None, shift: torch.Tensor | None) -> Queries:
-    from .kernels import softmax as kernels
+def _few(queries: Queries, points: Tokens, mass: torch.Tensor | None) -> Queries:
+    from .kernels import softmax_few
 
     n, d = queries.shape
-    rows, columns = _ROWS_OF_FEW[d], 128
+    rows, columns = _TILE_OF_FEW
     masses, weighted = _masses(mass, len(points), columns, points.device)
     q, z = _padded_rows(queries, rows).T.contiguous(), _padded_rows(points, columns).T.contiguous()
     out = torch.empty_like(q)
-    kernels.few_coordinates[(q.shape[1] // rows,)](
-        q, z, masses, q if shift is None else _padded_rows(shift, rows), out, q.shape[1], z.shape[1],
-        D=d, ROWS=rows, COLUMNS=columns, WEIGHTED=weighted, SHIFTED=shift is not None, num_warps=4,
+    softmax_few.few_coordinates[(q.shape[1] // rows,)](
+        q, z, masses, out, q.shape[1], z.shape[1],
+        D=d, ROWS=rows, COLUMNS=columns, WEIGHTED=weighted, num_warps=4,
     )  # fmt: skip
     return out[:, :n].T.contiguous()
 
 
-def _more(queries: Queries, points: Tokens, mass: torch.Tensor | None, shift: torch.Tensor | None) -> Queries:
-    from .kernels import softmax as kernels
+def _more(queries: Queries, points: Tokens, mass: torch.Tensor | None, *, flat: bool) -> Queries:
+    from .kernels import pieces, softmax
 
-    n, d = queries.shape
-    rows, columns = _TILE
-    width = max(16, 1 << (d - 1).bit_length())
-    masses, weighted = _masses(mass, len(points), _CHUNK, points.device)
-    # Halves have a narrow range: points come to length about one and queries take the factor, or scores do.
-    unit = torch.exp2(-torch.frexp(points.abs().max()).exponent.float())
-    factor = (1.0 if shift is None else queries.norm(dim=1).clamp_min(1e-30)) / unit
-    asked = queries / unit if shift is None else queries / (factor * unit)[:, None]
-    q_high, q_low = _pieces(asked, torch.float16, rows, width)
-    z_high, z_low = _pieces(points * unit, torch.float16, _CHUNK, width)
-    values = torch.cat(_pieces(points, _WEIGHT_PIECES, _CHUNK, width), dim=1)
-    out = torch.empty(len(q_high), 2 * width, device=points.device)
-    kernels.more_coordinates[(len(out) // rows,)](
-        q_high, q_low, z_high, z_low, values, masses,
-        unit if shift is None else _padded_rows(shift, rows), unit if shift is None else _padded_rows(factor, rows),
-        out, len(z_high),
-        K=width, ROWS=rows, COLUMNS=columns, CHUNK=_CHUNK, WEIGHTED=weighted, SHIFTED=shift is not None,
-        STAGES=3, num_warps=4,
+    (n, d), device = queries.shape, points.device
+    half = max(_NARROWEST // 2, 1 << (d - 1).bit_length())
+    narrow, counted = half < _NARROWEST, d < half
+    tile = _TILES.get(half, _WIDE_TILE)
+    masses, weighted = _masses(mass, len(points), _CHUNK, device)
+    asked, padded = _padded(n, max(tile.rows, _ROWS_IN_PIECES)), _padded(len(points), _CHUNK)
+    first, halves = (torch.empty(count, 2 * half, dtype=torch.float16, device=device) for count in (asked, padded))
+    second = torch.empty(asked, 2 * half if narrow else half, dtype=torch.float16, device=device)
+    sizes, unit = torch.empty(asked, device=device), torch.empty(1, device=device)
+    out, largest = torch.empty_like(queries), torch.linalg.vector_norm(points, ord=math.inf)
+    pieces.pieces_of_queries[(asked // _ROWS_IN_PIECES,)](
+        queries, largest, first, second, sizes, n, D=d, HALF=half, NARROW=narrow, FLAT=flat, ROWS=_ROWS_IN_PIECES
+    )
+    pieces.pieces_of_points[(padded // _ROWS_IN_PIECES,)](
+        points, largest, unit, halves, len(points),
+        D=d, HALF=half, COUNTED=counted, FLAT=flat, ROWS=_ROWS_IN_PIECES,
     )  # fmt: skip
-    return out[:n, :d] + out[:n, width : width + d]
-
-
-def _pieces(vectors: torch.Tensor, dtype: torch.dtype, multiple: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    vectors = torch.nn.functional.pad(_padded_rows(vectors, multiple), (0, width - vectors.shape[1]))
-    high = vectors.to(dtype)
-    return high, (vectors - high.float()).to(dtype)
+    softmax.more_coordinates[(asked // tile.rows,)](
+        first, second, sizes, halves, unit, masses, out, n, padded,
+        D=d, HALF=half, NARROW=narrow, ROWS=tile.rows, COLUMNS=tile.columns, CHUNK=_CHUNK, WEIGHTED=weighted,
+        FLAT=flat, COUNTED=counted, STAGES=tile.stages, num_warps=4, maxnreg=tile.registers,
+    )  # fmt: skip
+    return out

@@ -1,9 +1,20 @@
 r"""Triton kernels for softmax rows in float32: the mean of points weighted by :math:`w_j e^{\langle q_i, z_j\rangle}`.
 
-No row needs its running maximum: where exponents span a range that float32 can hold they are left as they are,
-otherwise they are shifted by the row's maximum, known from the search. With very few coordinates the vector units do
-everything. Otherwise both products run on the tensor cores with operands in two pieces, which keeps 22 bits of a score
-and 16 bits of a weight.
+Both products run on the tensor cores, with all numbers in two halves of 11 bits each, :math:`q = q_1 + q_2`,
+:math:`z = z_1 + z_2`, :math:`p = p_1 + p_2` for the weights. A row of points is stored as :math:`z_1, z_2` side by side
+and serves both products: scores are :math:`\langle (q_1, q_1), (z_1, z_2)\rangle + \langle q_2, z_1\rangle`, means come
+from the sums of :math:`p_1 (z_1, z_2)` and of :math:`p_2 z_1`. What is left out is :math:`2^{-23}` of a product. Where
+there is room for one more column it holds ones, and the sum of the weights comes with their means.
+
+No row needs a maximum beforehand. Its weights are :math:`2^{s - r}` with a reference *r* that lies 11 below a score
+that was met: halves hold all weights up to :math:`2^{16}`, and what they cut off below, :math:`2^{-25}` at most from a
+weight, is :math:`2^{-36}` of the largest weight. When a larger score makes a weight overflow, so do the sums: the chunk
+of columns is looked at again with a new reference.
+
+**Flat** scores, between plus and minus 15.9, need neither factor nor reference: halves hold all their weights. What is
+cut off from n weights is :math:`2^{-25} n` at most, and their sum is at least :math:`n 2^{\langle q, \bar z\rangle}`
+with the mean :math:`\bar z` of the points, so it is for the caller to see that :math:`\langle q, \bar z\rangle` is not
+much below zero.
 """
 
 # Triton reads the source of these functions: it knows tensors, not types.
@@ -14,102 +25,136 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+# How far below a score that was met a row's reference lies, and a reference below all scores.
+_HEADROOM = tl.constexpr(11.0)
+_NO_REFERENCE = tl.constexpr(-1e30)
+# The sign, the exponent and the leading 11 bits of a number.
+_LEADING = tl.constexpr(-8192)
+
 
 @triton.jit
-def few_coordinates(
-    Q, Z, MASS, SHIFT, OUT, rows, padded,
-    D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, WEIGHTED: tl.constexpr, SHIFTED: tl.constexpr,
+def _points(Z, column, HALF: tl.constexpr, NARROW: tl.constexpr):
+    """Both halves of some points, and the first alone."""
+    both = tl.load(Z + column[:, None] * (2 * HALF) + tl.arange(0, 2 * HALF)[None, :])
+    if NARROW:
+        return both, both
+    else:
+        return both, tl.load(Z + column[:, None] * (2 * HALF) + tl.arange(0, HALF)[None, :])
+
+
+@triton.jit
+def _scores(first, second, z, z_first, factor, reference, mass, FLAT: tl.constexpr, WEIGHTED: tl.constexpr):
+    s = tl.dot(first, tl.trans(z))
+    s = tl.dot(second, tl.trans(z_first), acc=s)
+    if not FLAT:
+        s = s * factor[:, None] - reference[:, None]
+    if WEIGHTED:
+        s += tl.load(mass)[None, :]
+    return s
+
+
+@triton.jit
+def _largest(
+    first, second, Z, MASS, factor,
+    HALF: tl.constexpr, NARROW: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
+    WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """One to four coordinates. Q is (D, rows padded) in units of log 2, Z (D, padded); OUT (D, rows padded)."""
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    if SHIFTED:
-        shift = tl.load(SHIFT + row)
-    q0 = tl.load(Q + row)
-    a0 = tl.zeros((ROWS, COLUMNS), tl.float32)
-    total = tl.zeros((ROWS, COLUMNS), tl.float32)
-    a1, a2, a3 = a0, a0, a0
-    q1, q2, q3 = q0, q0, q0
-    if D > 1:
-        q1 = tl.load(Q + rows + row)
-    if D > 2:
-        q2 = tl.load(Q + 2 * rows + row)
-    if D > 3:
-        q3 = tl.load(Q + 3 * rows + row)
-    for start in range(0, padded, COLUMNS):
+    """The largest score of each row in a chunk of columns."""
+    largest = tl.full((ROWS,), -float("inf"), tl.float32)
+    for start in range(0, CHUNK, COLUMNS):
         column = start + tl.arange(0, COLUMNS)
-        z0 = tl.load(Z + column)[None, :]
-        s = q0[:, None] * z0
-        if SHIFTED:
-            s -= shift[:, None]
-        if D > 1:
-            z1 = tl.load(Z + padded + column)[None, :]
-            s += q1[:, None] * z1
-        if D > 2:
-            z2 = tl.load(Z + 2 * padded + column)[None, :]
-            s += q2[:, None] * z2
-        if D > 3:
-            z3 = tl.load(Z + 3 * padded + column)[None, :]
-            s += q3[:, None] * z3
-        if WEIGHTED:
-            s += tl.load(MASS + column)[None, :]
-        p = tl.exp2(s)
-        total += p
-        a0 += p * z0
-        if D > 1:
-            a1 += p * z1
-        if D > 2:
-            a2 += p * z2
-        if D > 3:
-            a3 += p * z3
-    whole = tl.sum(total, 1)
-    tl.store(OUT + row, tl.sum(a0, 1) / whole)
-    if D > 1:
-        tl.store(OUT + rows + row, tl.sum(a1, 1) / whole)
-    if D > 2:
-        tl.store(OUT + 2 * rows + row, tl.sum(a2, 1) / whole)
-    if D > 3:
-        tl.store(OUT + 3 * rows + row, tl.sum(a3, 1) / whole)
+        z, z_first = _points(Z, column, HALF, NARROW)
+        s = _scores(first, second, z, z_first, factor, factor * 0.0, MASS + column, False, WEIGHTED)
+        largest = tl.maximum(largest, tl.max(s, 1))
+    return largest
+
+
+@triton.jit
+def _sums(
+    first, second, Z, MASS, factor, reference, fine,
+    HALF: tl.constexpr, NARROW: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
+    FLAT: tl.constexpr, WEIGHTED: tl.constexpr, COUNTED: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Sums over a chunk of columns: first halves of weights times points; second halves, on top of ``fine``; weights.
+
+    The weights are left out where they are counted by a column of the points.
+    """
+    coarse = tl.zeros((ROWS, 2 * HALF), tl.float32)
+    total = tl.zeros((ROWS, 8), tl.float32)
+    for start in tl.range(0, CHUNK, COLUMNS, num_stages=STAGES):
+        column = start + tl.arange(0, COLUMNS)
+        z, z_first = _points(Z, column, HALF, NARROW)
+        p = tl.exp2(_scores(first, second, z, z_first, factor, reference, MASS + column, FLAT, WEIGHTED))
+        if not COUNTED:  # a thread has columns that are the same modulo 8, so it adds its own
+            total += tl.sum(tl.reshape(p, (ROWS, COLUMNS // 8, 8)), 1)
+        # Cut off by its bits: rounding to a half and back takes the unit that the exponentials need.
+        high = (p.to(tl.int32, bitcast=True) & _LEADING).to(tl.float32, bitcast=True)
+        coarse = tl.dot(high.to(tl.float16), z, acc=coarse)
+        fine = tl.dot((p - high).to(tl.float16), z_first, acc=fine)
+    return coarse, fine, total
 
 
 @triton.jit
 def more_coordinates(
-    QH, QL, ZH, ZL, VV, MASS, SHIFT, FACTOR, OUT, padded,
-    K: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr, WEIGHTED: tl.constexpr,
-    SHIFTED: tl.constexpr, STAGES: tl.constexpr,
+    FIRST, SECOND, SIZE, Z, UNIT, MASS, OUT, rows, padded,
+    D: tl.constexpr, HALF: tl.constexpr, NARROW: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    CHUNK: tl.constexpr, FLAT: tl.constexpr, WEIGHTED: tl.constexpr, COUNTED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Up to K coordinates. QH, QL, ZH, ZL: high and low pieces, in half precision; VV: those of the points, together.
+    """Up to HALF coordinates, from the pieces of queries and points; OUT is (rows, D).
 
-    Tensor cores cut off what does not fit when they add, always downwards: sums are taken over from them every CHUNK
-    columns, before that shows.
+    Tensor cores cut off what does not fit when they add, always downwards: sums of first halves are taken over from
+    them every CHUNK columns, before that shows. A program begins with the columns of its own rows, where tokens that
+    listen to tokens often have their largest score.
     """
+    meets: tl.constexpr = 2 * HALF if NARROW else HALF
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    k = tl.arange(0, K)
-    both = tl.arange(0, 2 * K)
-    place = row[:, None] * K + k[None, :]
-    high, low = tl.load(QH + place), tl.load(QL + place)
-    if SHIFTED:
-        shift, factor = tl.load(SHIFT + row), tl.load(FACTOR + row)
-    mean = tl.zeros((ROWS, 2 * K), tl.float32)
-    total = tl.zeros((ROWS,), tl.float32)
-    for chunk in range(0, padded, CHUNK):
-        part = tl.zeros((ROWS, 2 * K), tl.float32)
-        for start in tl.range(chunk, chunk + CHUNK, COLUMNS, num_stages=STAGES):
-            column = start + tl.arange(0, COLUMNS)
-            there = column[:, None] * K + k[None, :]
-            z_high = tl.trans(tl.load(ZH + there))
-            s = tl.dot(high, z_high)
-            s = tl.dot(high, tl.trans(tl.load(ZL + there)), acc=s)
-            s = tl.dot(low, z_high, acc=s)
-            if SHIFTED:
-                s = s * factor[:, None] - shift[:, None]
-            if WEIGHTED:
-                s += tl.load(MASS + column)[None, :]
-            p = tl.exp2(s)
-            total += tl.sum(p, 1)
-            v = tl.load(VV + column[:, None] * (2 * K) + both[None, :])
-            p_high = p.to(VV.dtype.element_ty)
-            p_low = (p - p_high.to(tl.float32)).to(VV.dtype.element_ty)
-            part = tl.dot(p_high, v, acc=part)
-            part = tl.dot(p_low, v, acc=part)
-        mean += part
-    tl.store(OUT + row[:, None] * (2 * K) + both[None, :], mean / total[:, None])
+    first = tl.load(FIRST + row.to(tl.int64)[:, None] * (2 * HALF) + tl.arange(0, 2 * HALF)[None, :])
+    second = tl.load(SECOND + row.to(tl.int64)[:, None] * meets + tl.arange(0, meets)[None, :])
+    unit = tl.load(UNIT)
+    factor = tl.load(SIZE + row) * unit
+    mean = tl.zeros((ROWS, 2 * HALF), tl.float32)
+    fine = tl.zeros((ROWS, meets), tl.float32)
+    total = tl.zeros((ROWS, 8), tl.float32)
+    own = tl.program_id(0) * ROWS // CHUNK * CHUNK
+    reference = tl.full((ROWS,), 0.0, tl.float32)
+    if not FLAT:
+        begin = own % padded
+        largest = _largest(
+            first, second, Z + begin.to(tl.int64) * (2 * HALF), MASS + begin, factor,
+            HALF, NARROW, ROWS, COLUMNS, CHUNK, WEIGHTED,
+        )  # fmt: skip
+        reference = tl.maximum(largest - _HEADROOM, _NO_REFERENCE)
+    for step in range(0, padded, CHUNK):
+        begin = (own + step) % padded
+        here, masses = Z + begin.to(tl.int64) * (2 * HALF), MASS + begin
+        coarse, finer, more = _sums(
+            first, second, here, masses, factor, reference, fine,
+            HALF, NARROW, ROWS, COLUMNS, CHUNK, FLAT, WEIGHTED, COUNTED, STAGES,
+        )  # fmt: skip
+        overflows = 0
+        if not FLAT:
+            overflows = tl.max(tl.max((coarse - coarse != 0).to(tl.int32), 1), 0)
+        if overflows > 0:
+            largest = _largest(
+                first, second, here, masses, factor, HALF, NARROW, ROWS, COLUMNS, CHUNK, WEIGHTED
+            )  # fmt: skip
+            raised = tl.maximum(reference, largest - _HEADROOM)
+            shrunk = tl.exp2(reference - raised)[:, None]
+            reference = raised
+            mean, total = mean * shrunk, total * shrunk
+            coarse, finer, more = _sums(
+                first, second, here, masses, factor, reference, fine * shrunk,
+                HALF, NARROW, ROWS, COLUMNS, CHUNK, FLAT, WEIGHTED, COUNTED, STAGES,
+            )  # fmt: skip
+        mean, fine, total = mean + coarse, finer, total + more
+    whole = tl.sum(tl.reshape(mean, (ROWS, 2, HALF)), 1)
+    if NARROW:
+        whole += tl.sum(tl.reshape(fine, (ROWS, 2, HALF)), 1)
+    else:
+        whole += fine
+    coordinate = tl.arange(0, HALF)
+    weight = tl.sum(total, 1)
+    if COUNTED:
+        weight = tl.sum(tl.where((coordinate == D)[None, :], whole, 0.0), 1)
+    inside = (row < rows)[:, None] & (coordinate < D)[None, :]
+    tl.store(OUT + row.to(tl.int64)[:, None] * D + coordinate[None, :], whole / weight[:, None] * unit, mask=inside)

@@ -1,0 +1,79 @@
+"""How queries and points are laid out for the search on a GPU, so that what one query likes lies in few blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ...shapes import Indices, PerQuery, Queries, Tokens
+from ..kernels.canonical import pair_scores
+from .frames import round_frame
+
+# Points whose lengths differ by less than this are ordered by direction instead.
+_SAME_LENGTH = 1.02
+
+
+@dataclass(frozen=True)
+class Arranged:
+    r"""Queries and points as the screen sees them, and how its scores relate to the deciding ones:
+
+    :math:`\langle p, y\rangle = (\langle q, z\rangle - \text{offset}) / \text{size}`.
+    """
+
+    p: Queries
+    y: Tokens
+    q: Queries
+    z: Tokens
+    order: Indices | None
+    margin: float
+    reach: PerQuery | None
+    """How far below the best a score may lie and the point still win; None stands for the margin times the longest."""
+    size: torch.Tensor | None
+    """None stands for one."""
+    offset: PerQuery | None
+    """None stands for zero."""
+    tolerance: float
+    square_z: torch.Tensor
+    """The largest squared length of a z."""
+    lengths: torch.Tensor | None
+    """Lengths of y where they prune."""
+    square_y: torch.Tensor
+    """The largest squared length of a y."""
+
+
+def arrange(queries: Queries, points: Tokens, margin: float, tolerance: float, prune: bool) -> Arranged:
+    """Queries and points as they are, or with ``prune`` in a frame in which the cloud is round, the longest first."""
+    square = pair_scores(points, points).max()
+    if not prune:
+        order = torch.atan2(points[:, 1], points[:, 0]).argsort() if points.shape[1] == 2 else None
+        z = points if order is None else points[order]
+        return Arranged(queries, z, queries, z, order, margin, None, None, None, tolerance, square, None, square)
+    zero = ~queries.any(dim=1)
+    if bool(zero.any()):  # a direction of their own does no harm, and their answer is not used
+        queries = torch.where(zero[:, None], torch.ones_like(queries), queries)
+    frame = round_frame(queries.double(), points.double(), margin, torch.float64)
+    order = _longest_first_then_by_direction(frame.lengths, frame.points)
+    lengths = frame.lengths[order]
+    return Arranged(
+        p=frame.queries,
+        y=frame.points[order],
+        q=queries,
+        z=points[frame.order[order]],
+        order=frame.order[order],
+        reach=frame.reach,
+        size=frame.sizes,
+        offset=queries.double() @ frame.centre,
+        margin=margin,
+        tolerance=tolerance,
+        square_z=square,
+        lengths=lengths,
+        square_y=lengths.max().square(),
+    )
+
+
+def _longest_first_then_by_direction(lengths: torch.Tensor, points: Tokens) -> Indices:
+    """Points of about the same length together, ordered by an angle: what one query likes lies in few blocks."""
+    ring = torch.log(lengths.clamp_min(1e-300)) * (1 / torch.tensor(_SAME_LENGTH).log().item())
+    angle = torch.atan2(points[:, 1], points[:, 0]) if points.shape[1] > 1 else torch.sign(points[:, 0])
+    return (angle - 8.0 * ring.floor()).argsort()
