@@ -43,7 +43,7 @@ def test_a_saved_model_forecasts_the_same_bits(model: TimeDelayedTransformer, sa
     assert again.explained_beyond_linear_ == model.explained_beyond_linear_
     assert again.delays == 60
     assert json.loads((saved / "report.json").read_text())["sentences"]
-    with pytest.raises(InputError, match="a model from a file"):
+    with pytest.raises(InputError, match="series is needed"):
         again.backtest(20)
 
 
