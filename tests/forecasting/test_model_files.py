@@ -97,6 +97,8 @@ def _rewrite(folder: Path, change: object) -> None:
         (lambda h, a: a.update({"member0.readout": a["member0.readout"][:-1]}), "'member0.readout' has shape"),
         (lambda h, a: a.update({"member0.readout": a["member0.readout"] * np.nan}), "not finite"),
         (lambda h, a: a.update({"last_window": a["last_window"][:2]}), "samples"),
+        (lambda h, a: h["predictor"]["attentive"].update(degree=10**9), "says degree 1000000000"),
+        (lambda h, a: h["predictor"]["attentive"]["networks"][0].update(lags=10**11), "says 100000000000 lags"),
         (lambda h, a: a.update({"linear.linear.columns": a["linear.linear.columns"] + 10**6}), "outside the window"),
     ],
 )
