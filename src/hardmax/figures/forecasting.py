@@ -78,7 +78,8 @@ def draw_forecast(
             ax.set_ylim(floor - 0.02 * (roof - floor or 1.0), roof + margin)  # room for the legend above the first
             ax.set_ylabel(called[k])
         axes[-1].set_xlabel("time")
-        axes[0].legend(loc="upper left", ncols=3, borderaxespad=0.2)
+        # On white, so that the line of the present does not run through the words.
+        axes[0].legend(loc="upper left", ncols=3, borderaxespad=0.2, frameon=True, edgecolor="none", framealpha=1.0)
         if int(np.asarray(forecast.left_range_at)) > 0:
             say(axes[0], f"leaves the training range at step {int(np.asarray(forecast.left_range_at)):,} (dotted)")
         if shown < seen.shape[1]:
