@@ -73,6 +73,10 @@ def cylinder_wake(
     ``cells`` nodes span a diameter. The channel is ``height`` by ``length`` diameters; the cylinder stands ``upstream``
     diameters behind the inflow and ``offset`` below the middle (none: a symmetric flow, which sheds no vortices).
 
+    At Re = 100 the Strouhal number, the largest drag and the largest lift are 0.287, 3.40 and 0.93 with 10 cells (5 s
+    of one core) and 0.294, 3.26 and 1.05 with 20 (a minute), beside the benchmark's 0.295–0.305, 3.22–3.24 and
+    0.99–1.01.
+
     >>> wake = cylinder_wake(3, cells=6, length=5, warm_up=0.5)
     >>> wake.velocity.shape, wake.forces.names
     ((3, 2, 30, 25), ('drag', 'lift'))
