@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hardmax as hm
-from hardmax.app.archives import unpack
+from hardmax.app.archives import pack, unpack
 from hardmax.app.forecasts import (
     MOST_CHANNELS,
     code_of,
@@ -18,6 +18,7 @@ from hardmax.app.forecasts import (
     read_data,
     systems,
 )
+from hardmax.app.loaded_forecasters import forecast_with, read_model
 from hardmax.app.pages.forecasting import ForecastingPage
 from hardmax.app.uploads import Upload
 from hardmax.figures import figure_bytes
@@ -116,6 +117,67 @@ def test_files_can_be_read_again(fitted, tmp_path):
         (tmp_path / name).write_bytes(data)
     again = hm.load_forecaster(tmp_path)
     assert np.array_equal(again.forecast(40).values, fitted.forecast.values)
+
+
+def test_a_model_comes_back_and_goes_on_as_before(fitted, tmp_path):
+    archive = Upload("model.zip", model_archive(fitted, tmp_path))
+    tensors = Upload("m.safetensors", unpack(archive, (".safetensors",))["model.safetensors"])
+    for upload in (archive, tensors):
+        again = forecast_with(read_model(upload, tmp_path), upload.name, fitted.data, 40)
+        assert np.array_equal(again.forecast.values, fitted.forecast.values)
+        assert np.allclose(again.forecast.times, fitted.forecast.times)
+    assert not list(tmp_path.iterdir())
+    opened = Visit(ForecastingPage(), _SMALL)
+    opened.page._load(archive)
+    assert np.array_equal(opened.page._fit.forecast.values, fitted.forecast.values)
+    assert "model.zip is loaded" in opened.message
+    assert "Outcome" in opened.page._outcome.object
+    assert "load_forecaster('model.safetensors')" in opened.page.code()
+    opened.page._backtest()
+    opened.settle()
+    assert "<b>TD-DMD</b>" in opened.page._table.object
+    (tmp_path / "model.safetensors").write_bytes(tensors.data)
+    assert run_code(opened.page.code() + "print(ahead.values.shape)\n", tmp_path).splitlines()[-1] == "(40, 3)"
+    opened.page._which.value = "sinusoids"
+    opened.settle()
+    with pytest.raises(hm.InputError, match="fitted to 3 channels and the series has 1"):
+        opened.page._load(archive)
+    opened.close()
+
+
+def test_a_model_of_another_time_step_is_refused(fitted, tmp_path):
+    model = read_model(Upload("model.zip", model_archive(fitted, tmp_path)), tmp_path)
+    with pytest.raises(hm.InputError, match="fitted to samples 2 apart and the series has them 0.02 apart"):
+        forecast_with(model, "model.zip", make_data("lorenz", 160, 10), 10)
+
+
+def test_models_that_the_page_cannot_show_are_refused(tmp_path):
+    z = np.sin(0.3 * np.arange(80))
+    forced = hm.TimeDelayedTransformer(3, seconds=0.2, random_state=0).fit(z, u=np.cos(np.arange(80)))
+    fields = hm.TimeDelayedTransformer(3, seconds=0.2, random_state=0, pod=1).fit(z[:, None] * np.ones(5))
+    for model, words in ((forced, "a model with inputs"), (fields, "a model of fields")):
+        data = (model.save(tmp_path / "saved") / "model.safetensors").read_bytes()
+        with pytest.raises(hm.FileError, match=f"m.safetensors: holds {words}"):
+            read_model(Upload("m.safetensors", data), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("model.zip", b"PK\x03\x04" + bytes(60), "is no ZIP archive"),
+        ("model.zip", pack({"model.pkl": b"\x80\x04\x95"}), "holds no file that ends in .safetensors"),
+        ("model.zip", pack({"other.safetensors": b"1"}), "holds no model.safetensors"),
+        ("model.zip", pack({"model.safetensors": b"\x80\x04\x95" + bytes(99)}), "is not a file of ours"),
+        ("m.safetensors", bytes(8), "is not a file of ours"),
+        ("m.safetensors", (10**18).to_bytes(8, "little") + b"{}", "is not a file of ours"),
+    ],
+)
+def test_strange_models_give_a_message(tmp_path, name, data, words):
+    with pytest.raises(hm.FileError, match=words) as caught:
+        read_model(Upload(name, data), tmp_path)
+    assert name in str(caught.value)
+    assert str(tmp_path) not in str(caught.value)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_code_gives_the_same_forecast(fitted, tmp_path):

@@ -35,6 +35,40 @@ def test_upload_a_csv_and_get_a_forecast(explorer, page, shoot):
     shoot(page, "forecasting-upload")
 
 
+def _load(page: Page, name: str, data: bytes) -> None:
+    file = {"name": name, "mimeType": "application/octet-stream", "buffer": data}
+    page.get_by_label("Or load a model").set_input_files(file)
+
+
+def test_a_model_goes_out_as_a_file_and_comes_back(explorer, page, shoot):
+    address = f"{explorer}/forecasting?system=airfoil&samples=150&steps=60&seconds=0.5"
+    page.goto(address)
+    page.get_by_role("button", name="Fit and forecast").click()
+    expect(page.get_by_text("Outcome: ")).to_contain_text("60 steps")
+    with page.expect_download() as waiting:
+        page.get_by_text("Download the model").click()
+    data = waiting.value.path().read_bytes()
+    page.goto(address)
+    expect(page.locator(".empty")).to_contain_text("No forecast yet")
+    words = page.locator(".message.error")
+    _load(page, "model.zip", b"PK\x03\x04" + bytes(1000))
+    expect(words).to_contain_text("is no ZIP archive")
+    _load(page, "code.safetensors", b"\x80\x04\x95" + bytes(1000))
+    expect(words).to_contain_text("is not a file of ours")
+    expect(page.locator(".empty")).to_be_visible()
+    _load(page, "model.zip", data)
+    expect(page.locator(".message.good")).to_contain_text("model.zip is loaded")
+    expect(page.get_by_text("Outcome: ")).to_contain_text("60 steps")
+    expect(page.get_by_text("Eigenvalues of the linear path")).to_be_visible()
+    page.get_by_role("button", name="Backtest and baselines").click()
+    expect(page.locator("table")).to_contain_text("persistence")
+    shoot(page, "forecasting-loaded")
+    page.get_by_label("System").select_option(label="Lorenz '63")
+    expect(page.get_by_text("Lorenz '63: 150 samples")).to_be_visible()
+    _load(page, "model.zip", data)
+    expect(words).to_contain_text("was fitted to samples 2 apart")
+
+
 def test_a_system_with_its_backtest(explorer, page, shoot):
     page.goto(f"{explorer}/forecasting?system=airfoil&samples=150&steps=60&seconds=0.5")
     page.get_by_role("button", name="Fit and forecast").click()

@@ -45,6 +45,13 @@ def test_everything_at_once(wing, tmp_path):
     assert hm.load_forecaster(folder).channels_ == 3
 
 
+def test_the_published_recipe_is_judged_like_the_default(wing):
+    done = _run(wing, "--steps", 5, "--seconds", 0.5, "--recipe", "paper", "--columns", "lift")
+    assert done.exit_code == 0, done.output
+    for word in ("The published model with", "Backtest on the last quarter", "TD-TF", "TD-DMD", "NG-RC", "Forecast:"):
+        assert word in done.output
+
+
 def test_json_is_json_alone(wing):
     data = json.loads(_run(wing, "--steps", 5, "--seconds", 0.5, "--columns", "lift", "--starts", 0, "--json").stdout)
     assert data["channels"] == ["lift"]

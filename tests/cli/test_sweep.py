@@ -69,7 +69,7 @@ def test_the_example_is_a_sweep(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(RUNS))
 def test_every_run_can_be_named(name: str, tmp_path: Path) -> None:
-    more = "time = 1.0" if name == "meanfield" else "matrix = 'identity'"
+    more = {"meanfield": "time = 1.0", "forecast": "budget = 0.2"}.get(name, "matrix = 'identity'")
     spec = read_spec(_spec(tmp_path, f"run = {name!r}\nfolder = 'rows'\n[grid]\nn = [40]\n[fixed]\n{more}\n"))
     table = spec.perform()
     assert table["error"].tolist() == [None]
@@ -83,7 +83,7 @@ def test_every_run_can_be_named(name: str, tmp_path: Path) -> None:
         ("run = 'equilibrium'", "'folder' is missing"),
         (
             SMALL.replace("equilibrium", "os.system"),
-            "run = 'os.system' is no run: use equilibrium, simulate, meanfield",
+            "run = 'os.system' is no run: use equilibrium, simulate, meanfield, forecast",
         ),
         (SMALL.replace("seeds", "seads"), "'seads' is not known"),
         (SMALL.replace("law", "lore"), "fixed.lore is no parameter of equilibrium: use law, n, d"),

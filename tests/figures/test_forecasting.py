@@ -11,6 +11,7 @@ from hardmax.figures import (
     draw_backtest,
     draw_climate,
     draw_eigenvalues,
+    draw_fields,
     draw_forecast,
     draw_lag_attention,
     draw_phase_portrait,
@@ -56,6 +57,27 @@ def test_the_step_that_left_the_range_is_told_and_many_channels_are_counted():
     assert "6 of 8 channels" in words(draw_forecast(np.zeros((9, 8)), many, dt=1.0))
     with pytest.raises(InputError, match="must be one forecast of 8 channels"):
         draw_forecast(np.zeros((9, 8)), _forecast(), dt=1.0)
+
+
+def test_fields_share_their_colours_and_the_difference_has_its_own():
+    x, y = np.linspace(0, 8, 40), np.linspace(0, 2, 11)
+    truth = np.sin(x)[:, None] * np.cos(y)
+    hidden = np.zeros((40, 11), dtype=bool)
+    hidden[5:8, 4:7] = True
+    figure = draw_fields(
+        0.5 * truth, truth, truth + 1e-3, x=x, y=y, hidden=hidden, name="swirl", ahead="3 units of time ahead"
+    )
+    panels = figure.axes[:4]
+    images = [artists(ax, "field")[0] for ax in panels]
+    assert np.allclose(images[1].get_array(), truth.T)
+    assert np.allclose(images[3].get_array(), 1e-3)
+    assert images[0].get_clim() == images[1].get_clim() == images[2].get_clim()
+    assert images[3].get_clim() == pytest.approx((-1e-3, 1e-3))
+    assert "swirl" in words(figure)
+    assert "forecast, 3 units of time ahead" in words(figure)
+    assert figure_bytes(draw_fields(*np.zeros((3, 6, 6))))[:4] == b"\x89PNG"
+    with pytest.raises(InputError, match="must be three of one shape"):
+        draw_fields(truth, truth, truth[1:])
 
 
 def test_phase_portraits_of_one_channel_use_its_past():

@@ -8,10 +8,10 @@ import pytest
 from hardmax.forecasting.linear import TimeDelayedDMD
 from hardmax.forecasting.rivals import Persistence
 from hardmax.reproduce import forecasting
-from hardmax.reproduce.forecasting_cases import airfoil_case, lorenz_case, sinusoid_case, spiral_case
+from hardmax.reproduce.forecasting_cases import airfoil_case, lorenz_case, sinusoid_case, spiral_case, wake_case
 
 
-@pytest.mark.parametrize("make", [sinusoid_case, lorenz_case, airfoil_case, spiral_case])
+@pytest.mark.parametrize("make", [sinusoid_case, lorenz_case, airfoil_case, spiral_case, wake_case])
 def test_windows_and_truth_join_and_are_new(make):
     case = make(quick=True)
     assert case.windows.shape[0] == case.truth.shape[0] >= 3
@@ -45,7 +45,7 @@ def test_the_page_has_every_case(tmp_path, monkeypatch):
             forecasting.OURS: TimeDelayedTransformer(seconds=0.3, random_state=0, progress=False),
         },
     )
-    monkeypatch.setattr(forecasting, "PARTS", forecasting.PARTS[::2])
+    monkeypatch.setattr(forecasting, "PARTS", forecasting.PARTS[:4:2])
     forecasting.reproduce(tmp_path, quick=True)
     page = (tmp_path / forecasting.PAGE).read_text()
     for part in forecasting.PARTS:
@@ -54,6 +54,25 @@ def test_the_page_has_every_case(tmp_path, monkeypatch):
     lines = (tmp_path / "cases.csv").read_text().splitlines()
     assert len(lines) == 1 + 2 * len(forecasting.PARTS)
     assert (tmp_path / "lorenz--63.pdf").is_file()
+
+
+def test_the_wake_is_shown_as_fields_beside_the_benchmark(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        forecasting,
+        "models",
+        lambda quick: {
+            forecasting.OURS: forecasting.TimeDelayedTransformer(seconds=0.3, random_state=0, progress=False)
+        },
+    )
+    monkeypatch.setattr(forecasting, "PARTS", forecasting.PARTS[4:])
+    forecasting.reproduce(tmp_path, quick=True)
+    page = (tmp_path / forecasting.PAGE).read_text()
+    assert "Not in the paper" in page
+    assert "the benchmark of Schäfer and Turek (1996) has 0.295–0.305" in page
+    assert (tmp_path / "a-confined-cylinder-wake-fields.png").read_bytes()[:4] == b"\x89PNG"
+    assert page.count("data:image/png") == 2
+    error = float((tmp_path / "cases.csv").read_text().splitlines()[1].split(",")[2])
+    assert error < 0.2
 
 
 def test_the_stop_of_the_tour_forecasts_what_followed(monkeypatch):

@@ -16,8 +16,11 @@ import numpy as np
 from ..datasets import airfoil, chaotic_series, chaotic_systems, lorenz63, read_series, sinusoids
 from ..datasets.series import Series
 from ..errors import FileError, InputError, MissingExtraError
+from ..forecasting.backtest import Backtest
 from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer
+from ..forecasting.series import Record
+from ..forecasting.series import read_series as regular_record
 from ..progress import Tell
 from .archives import pack
 from .uploads import Upload, for_a_sheet, text_of, within_bounds
@@ -70,6 +73,12 @@ class Data:
     def times(self) -> np.ndarray:
         """When it was."""
         return self.series.times[: self.samples]
+
+    def regular(self) -> Record:
+        """The known part at even times, gaps filled or refused as chosen."""
+        gaps: Any = self.gaps
+        irregular: Any = self.irregular
+        return regular_record(self.values, times=self.times, gaps=gaps, irregular=irregular)
 
     @property
     def future(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -131,6 +140,15 @@ class Fit:
     data: Data
     model: TimeDelayedTransformer
     forecast: Forecast
+    loaded: str = ""
+    """The file that the model came from; empty where it was fitted here."""
+
+    def look_back(self, tell: Tell) -> Backtest:
+        """Forecasts of the last quarter by models that have not seen it."""
+        self.model.progress = tell
+        if not self.loaded:
+            return self.model.backtest()
+        return self.model.backtest(series=self.data.regular().trajectories)
 
 
 def fit_and_forecast(data: Data, seconds: float, steps: int, tell: Tell) -> Fit:

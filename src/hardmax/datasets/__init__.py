@@ -16,3 +16,5 @@ from .series import Series as Series
 from .series_files import read_series as read_series
 from .signals import sinusoids as sinusoids
 from .spiral import spiral as spiral
+from .wake import Wake as Wake
+from .wake import cylinder_wake as cylinder_wake

@@ -3,6 +3,7 @@
 from ._style import new_figure as new_figure
 from .animate import animate_tokens as animate_tokens
 from .attention import draw_attention_geometry as draw_attention_geometry
+from .fields import draw_fields as draw_fields
 from .forecast_reading import draw_backtest as draw_backtest
 from .forecast_reading import draw_eigenvalues as draw_eigenvalues
 from .forecast_reading import draw_lag_attention as draw_lag_attention

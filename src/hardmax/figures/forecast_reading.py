@@ -20,6 +20,8 @@ from ._view import dress
 EIGENVALUES, LOCAL, SHARES, CURVE = "eigenvalues", "local eigenvalues", "shares", "curve"
 """Names (gid) by which the artists can be found again."""
 _FLOOR = 1e-12
+_LASTING = 0.999
+"""A mode of this modulus keeps a third of itself over a thousand steps."""
 _STYLES: tuple[dict[str, Any], ...] = (
     {"color": PALETTE[0], "lw": 2.0},
     {"color": SOFT, "lw": 1.4, "ls": ":"},
@@ -44,7 +46,7 @@ def draw_eigenvalues(model: TimeDelayedTransformer, *, window: object = None, ax
             local = np.asarray(model.local_eigenvalues(window))
             style: dict[str, Any] = {"marker": "x", "s": 30, "color": PALETTE[4], "lw": 1.2, "gid": LOCAL}
             ax.scatter(local.real, local.imag, label="learned map, at the window", **style)
-        lasting = np.abs(values) > 0.98
+        lasting = np.abs(values) > _LASTING
         for chosen, face, name in ((lasting, PALETTE[0], "linear path, lasting"), (~lasting, "white", "dying out")):
             if chosen.any():
                 some = values[chosen]

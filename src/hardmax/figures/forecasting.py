@@ -91,7 +91,8 @@ def draw_forecast(
             locator = AutoDateLocator()  # type: ignore[no-untyped-call]
             axes[-1].xaxis.set_major_locator(locator)
             axes[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-        axes[0].legend(loc="upper left", ncols=3, borderaxespad=0.2)
+        # On white, so that the line of the present does not run through the words.
+        axes[0].legend(loc="upper left", ncols=3, borderaxespad=0.2, frameon=True, edgecolor="none", framealpha=1.0)
         if int(np.asarray(forecast.left_range_at)) > 0:
             say(axes[0], f"leaves the training range at step {int(np.asarray(forecast.left_range_at)):,} (dotted)")
         if shown < seen.shape[1]:

@@ -11,9 +11,10 @@ from .clock import Clock
 from .family import Settings, exact_stage, plan_for
 from .features import FeatureMap
 from .held_out import Fold, make_folds, middle_of
+from .linear import least_squares_with_inputs
 from .networks import train_networks
 from .protocol import FloatArray
-from .rolling import roll
+from .rolling import Member, roll
 from .search import Candidate, Search
 
 
@@ -84,7 +85,36 @@ def ablate(trajectories: Sequence[FloatArray], outputs: int, settings: Settings)
     return Ablation(tuple(rows), base.label, fold.horizon)
 
 
+def ablate_published(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Ablation:
+    """The same question of the published recipe: every variant trained by AdamW on the same data.
+
+    The layer has no linear path to take away, so TD-DMD on the same window stands in place of the network.
+    """
+    from .paper import published_window, train_published  # needs torch
+
+    plan = plan_for(trajectories, settings)
+    context = max(plan.longest, published_window(trajectories, settings))
+    fold = make_folds(trajectories, outputs, context, plan.horizon)[0]
+    learned = fold.training
+    plain = train_published(learned, outputs, settings, attentive=False)
+    variants = {
+        "attention": train_published(learned, outputs, settings),
+        "uniform attention": plain,
+        "an MLP in its place": train_published(learned, outputs, settings, kind="mlp"),
+        "no feed-forward": train_published(learned, outputs, settings, feed_forward=False),
+        "no network": least_squares_with_inputs(learned, plain.features.window, outputs),
+    }
+    frozen = sum(plain.features.networks[0].weights[name].size for name in ("queries", "keys"))
+    rows = [_member_row(name, member, fold, frozen if member is plain else 0) for name, member in variants.items()]
+    return Ablation(tuple(rows), f"the latest of {plain.features.window} samples", fold.horizon)
+
+
 def _row(name: str, candidate: Candidate, fold: Fold) -> AblationRow:
-    parameters = candidate.readout.size + candidate.features.inner_parameters
-    paths = roll([candidate.member], fold.windows, fold.horizon, future=fold.future)[0]
-    return AblationRow(name, fold.typical_error(paths), candidate.score, parameters)
+    return _member_row(name, candidate.member, fold)
+
+
+def _member_row(name: str, member: Member, fold: Fold, frozen: int = 0) -> AblationRow:
+    """A variant's error and score on the fold; ``frozen`` weights are no parameters."""
+    parameters = member.readouts.size + member.features.inner_parameters - frozen
+    paths = roll([member], fold.windows, fold.horizon, future=fold.future)
+    return AblationRow(name, fold.typical_error(paths[0]), float(fold.score(paths)[0]), parameters)

@@ -52,8 +52,9 @@ class LagNetwork:
 
     @property
     def parameters(self) -> int:
-        """The number of inner weights."""
-        return sum(part.size for part in self.weights.values())
+        """The number of inner weights in use."""
+        unused = () if self.feed_forward else ("hidden", "bias")
+        return sum(part.size for name, part in self.weights.items() if name not in unused)
 
     def attention(self, tokens: FloatArray) -> FloatArray:
         """How much the latest sample listens to each lag, oldest first; rows add up to one."""

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .family import Settings, fit_family, plan_for
+from .clock import Clock
+from .family import Settings, exact_stage, fit_family, plan_for
+from .held_out import make_folds
+from .inference import Predictor
 from .protocol import FloatArray
-from .rolling import Member, roll
-from .search import Learner
+from .rolling import Member, roll, window_of
+from .search import Candidate, Learner, Search
 from .skill import THRESHOLD, error_curves, valid_times
 
 _SHARE = 0.25
@@ -68,29 +71,45 @@ class Backtest:
         }
 
 
+@dataclass(frozen=True)
+class _Contenders:
+    """The model and, tuned on the same data, TD-DMD and NG-RC (None where no polynomial could be tried)."""
+
+    predictor: Predictor
+    linear: Member
+    polynomial: Member | None
+    label: str
+
+    @property
+    def window(self) -> int:
+        """How many samples the longest of them starts from."""
+        rivals = [self.linear] if self.polynomial is None else [self.linear, self.polynomial]
+        return max(self.predictor.window, window_of(rivals))
+
+
 def backtest(
-    trajectories: Sequence[FloatArray], outputs: int, settings: Settings, dt: float, horizon: int | None, starts: int
+    trajectories: Sequence[FloatArray],
+    outputs: int,
+    settings: Settings,
+    dt: float,
+    horizon: int | None,
+    starts: int,
+    *,
+    recipe: str = "family",
 ) -> Backtest:
     """Learn on three quarters, forecast the rest; trajectories are normalised, inputs behind the outputs."""
     training, tests = _split(trajectories)
-    context = plan_for(training, settings).longest
-    steps = _steps(tests, context, horizon, plan_for(training, settings).horizon)
-    fitted = fit_family(training, outputs, settings)
-    windows, truth, future = _starts(tests, outputs, fitted.predictor.window, steps, starts)
-    linear = fitted.predictor.linear
+    plan = plan_for(training, settings)
+    found = (_published if recipe == "paper" else _family)(training, outputs, settings)
+    steps = _steps(tests, max(plan.longest, found.window), horizon, plan.horizon)
+    windows, truth, future = _starts(tests, outputs, found.window, steps, starts)
     paths = {
-        "TD-TF": fitted.predictor.roll(windows, steps, future),
+        "TD-TF": found.predictor.roll(windows, steps, future),
         "persistence": np.repeat(windows[:, -1:, :outputs], steps, axis=1),
-        "TD-DMD": roll([linear], windows, steps, future=future, ceiling=_CEILING)[0],
+        "TD-DMD": roll([found.linear], windows, steps, future=future, ceiling=_CEILING)[0],
     }
-    polynomial = fitted.best_by_family.get("polynomial")
-    if polynomial is not None:
-        solved = Learner(training, outputs, settings.seed).readouts(
-            [polynomial.features], polynomial.noise, np.array([polynomial.ridge])
-        )
-        paths["NG-RC"] = roll(
-            [Member(polynomial.features, solved[0])], windows, steps, future=future, ceiling=_CEILING
-        )[0]
+    if found.polynomial is not None:
+        paths["NG-RC"] = roll([found.polynomial], windows, steps, future=future, ceiling=_CEILING)[0]
     curves, rows = {}, []
     limit = 10.0 * np.abs(np.concatenate([z[:, :outputs] for z in training])).max()
     for name, path in paths.items():
@@ -100,7 +119,39 @@ def backtest(
         valid = float(valid_times(errors, dt).mean())
         rows.append(BacktestRow(name, float(errors.mean()), float(np.median(errors)), valid, diverged))
     times = np.asarray(dt * np.arange(1, steps + 1), dtype=np.float64)
-    return Backtest(tuple(rows), curves, times, len(windows), fitted.selection.chosen.label)
+    return Backtest(tuple(rows), curves, times, len(windows), found.label)
+
+
+def _family(training: Sequence[FloatArray], outputs: int, settings: Settings) -> _Contenders:
+    """The default recipe; its search has tuned the rivals on its way."""
+    fitted = fit_family(training, outputs, settings)
+    polynomial = _refitted(fitted.best_by_family.get("polynomial"), training, outputs, settings)
+    return _Contenders(fitted.predictor, fitted.predictor.linear, polynomial, fitted.selection.chosen.label)
+
+
+def _published(training: Sequence[FloatArray], outputs: int, settings: Settings) -> _Contenders:
+    """The published recipe, which holds nothing out; the rivals are tuned beside it."""
+    from .paper import LABEL, fit_paper  # needs torch
+
+    predictor = fit_paper(training, outputs, settings)
+    plan = plan_for(training, settings)
+    fold = make_folds(training, outputs, plan.longest, plan.horizon)[0]
+    search = Search(fold, outputs, settings.seed, Clock(settings.seconds))
+    exact_stage(search, plan)
+    linear = _refitted(search.best("linear"), training, outputs, settings)
+    polynomial = _refitted(search.best("polynomial"), training, outputs, settings)
+    return _Contenders(predictor, linear or predictor.linear, polynomial, LABEL)
+
+
+def _refitted(
+    candidate: Candidate | None, training: Sequence[FloatArray], outputs: int, settings: Settings
+) -> Member | None:
+    """The candidate with its readout from all that may be learned from."""
+    if candidate is None:
+        return None
+    learner = Learner(training, outputs, settings.seed)
+    solved = learner.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
+    return Member(candidate.features, solved[0])
 
 
 def _split(trajectories: Sequence[FloatArray]) -> tuple[list[FloatArray], list[tuple[FloatArray, int]]]:

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import HardmaxError, InputError
 from ..progress import Progress
 from ..randomness import seeded
-from .ablation import Ablation, ablate
+from .ablation import Ablation, ablate, ablate_published
 from .backtest import Backtest, backtest
 from .checks import one_of, whole
 from .family import Fitted, Settings, fit_family
@@ -33,6 +33,7 @@ from .reading import (
     spectrum,
 )
 from .report import Report, report_on
+from .same_kind import read_like_the_fit
 from .series import Gaps, Irregular, Record, Units, as_array, read_series
 
 _FEWEST = 12
@@ -139,13 +140,10 @@ class TimeDelayedTransformer:
         self.predictor_: Predictor | None = None
         self.fitted_: Fitted | None = None
         self.explained_beyond_linear_ = 0.0
-        rows = [self.units_.normalise(z) for z in record.trajectories]
-        if self.forcing_ is not None and inputs is not None:
-            rows = [self.forcing_.attach(z, v) for z, v in zip(rows, inputs, strict=True)]
-        self._rows: list[FloatArray] = rows
+        self._rows: list[FloatArray] = self._normalised(record, inputs)
         outputs = len(self.units_.keep)
         if outputs:
-            self._learn(rows, outputs, settings)
+            self._learn(self._rows, outputs, settings)
         needed = self.window
         self.last_window_ = record.trajectories[-1][-needed:]
         self.last_inputs_ = None if inputs is None else inputs[-1][-needed:]
@@ -261,21 +259,28 @@ class TimeDelayedTransformer:
 
     # looking back
 
-    def backtest(self, horizon: int | None = None, starts: int = 20) -> Backtest:
+    def backtest(
+        self, horizon: int | None = None, starts: int = 20, *, series: object = None, u: object = None
+    ) -> Backtest:
         """Forecast the last quarter of the data by a model that has not seen it, from ``starts`` places.
 
         Everything is learned and chosen anew on the first three quarters (or trajectories); persistence, TD-DMD and
-        NG-RC, tuned there too, stand beside it. Takes about as long as a fit.
+        NG-RC, tuned there too, stand beside it. Takes about as long as a fit. The data are those of the fit, or
+        ``series`` with its inputs ``u``, sampled every ``dt_``: a model from a file needs them.
         """
-        rows, settings = self._training_rows("backtest"), self._settings_again()
+        rows, settings = self._data_for("backtest", series, u), self._settings_again()
         if horizon is not None:
             horizon = whole("horizon", horizon, 2)
-        return backtest(rows, len(self.units_.keep), settings, self.dt_, horizon, whole("starts", starts, 1))
+        starts = whole("starts", starts, 1)
+        return backtest(rows, len(self.units_.keep), settings, self.dt_, horizon, starts, recipe=self.recipe)
 
-    def ablate(self) -> Ablation:
-        """What each part of the attention features is worth: held-out errors with it changed or removed."""
-        rows, settings = self._training_rows("ablate"), self._settings_again()
-        return ablate(rows, len(self.units_.keep), settings)
+    def ablate(self, *, series: object = None, u: object = None) -> Ablation:
+        """What each part of the attention features is worth: held-out errors with it changed or removed.
+
+        The data are those of the fit, or ``series`` with its inputs ``u``: a model from a file needs them.
+        """
+        rows, settings = self._data_for("ablate", series, u), self._settings_again()
+        return (ablate_published if self.recipe == "paper" else ablate)(rows, len(self.units_.keep), settings)
 
     # reading the model
 
@@ -351,16 +356,28 @@ class TimeDelayedTransformer:
             raise InputError("series", "constant channels only", "has no dynamics to read", "fit data that vary")
         return self.predictor_
 
-    def _training_rows(self, purpose: str) -> list[FloatArray]:
+    def _data_for(self, purpose: str, series: object, u: object) -> list[FloatArray]:
+        """Normalised rows to look back on: those of the fit, or of data given."""
         self._require_predictor()
-        if not hasattr(self, "_rows") or self.recipe == "paper":
-            raise InputError(
-                "model",
-                "a model from a file" if not hasattr(self, "_rows") else "recipe='paper'",
-                f"cannot {purpose}",
-                "fit a model with the default recipe on the data first",
-            )
-        return self._rows
+        if series is None:
+            if u is not None:
+                raise InputError("u", f"a {type(u).__name__}", "needs the series it belongs to", "pass series= too")
+            if not hasattr(self, "_rows"):
+                raise InputError(
+                    "series",
+                    None,
+                    f"is needed to {purpose} a model from a file, which does not hold its data",
+                    f"pass the data it was fitted to: {purpose}(series=…)",
+                )
+            return self._rows
+        record, inputs = read_like_the_fit(series, u, self.dt_, self.channels_, self.pod_, self.forcing_)
+        return self._normalised(*self._long_enough(record, inputs)[:2])
+
+    def _normalised(self, record: Record, inputs: list[FloatArray] | None) -> list[FloatArray]:
+        rows = [self.units_.normalise(z) for z in record.trajectories]
+        if self.forcing_ is None or inputs is None:
+            return rows
+        return [self.forcing_.attach(z, v) for z, v in zip(rows, inputs, strict=True)]
 
     def _settings_again(self) -> Settings:
         return replace(self._settings(), seed=self.seed_)

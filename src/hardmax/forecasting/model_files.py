@@ -22,6 +22,7 @@ from .features import FeatureMap
 from .forcing import Forcing
 from .inference import Predictor
 from .pod import Pod
+from .polynomials import monomial_count
 from .report import Report
 from .reservoir import Reservoir
 from .rolling import Fade, Member
@@ -159,6 +160,7 @@ def _get_predictor(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> Predi
 
     def get(name: str, words: dict[str, Any]) -> Member:
         features = _get_features(path, name, words, arrays)
+        _check_monomials(path, name, features, arrays)
         readout = require(path, arrays, f"{name}.readout", (features.size, outputs))
         return Member(features, readout[None])
 
@@ -217,6 +219,9 @@ def _get_features(path: Path, name: str, words: dict[str, Any], arrays: _Arrays)
             raise FileError(path, f"the network kind {about['kind']!r} is not known", _DAMAGED)
         weights = {part: arrays[f"{prefix}.{part}"] for part in NAMES[about["kind"]]}
         network = LagNetwork(about["kind"], int(about["lags"]), channels, weights, bool(about["feed_forward"]))
+        told = len(weights["hidden"]) if network.kind == "mlp" else len(weights["positions"])
+        if told != network.lags * (channels if network.kind == "mlp" else 1):
+            raise FileError(path, f"network {prefix!r} says {network.lags} lags and has weights for others", _DAMAGED)
         network(np.zeros((1, network.lags * channels)))  # shapes that do not fit are refused here, not in a forecast
         networks.append(network)
         scales.append(require(path, arrays, f"{prefix}.scale", (network.size,)))
@@ -239,6 +244,16 @@ def _get_features(path: Path, name: str, words: dict[str, Any], arrays: _Arrays)
         token_lags=tuple(int(lag) for lag in field(path, words, "token_lags", list)),
         reservoir=reservoir,
     )
+
+
+def _check_monomials(path: Path, name: str, features: FeatureMap, arrays: _Arrays) -> None:
+    """Their number grows fast with the degree, so it is held against the readout before any is made."""
+    coordinates = 0 if features.polynomial is None else features.polynomial.size
+    rows = len(arrays.get(f"{name}.readout", ()))
+    if features.degree < 1 or (
+        coordinates and monomial_count(coordinates, min(features.degree, 99)) > rows + coordinates
+    ):
+        raise FileError(path, f"part {name!r} says degree {features.degree} and has {rows} weights", _DAMAGED)
 
 
 def _get_embedding(path: Path, name: str, window: int, channels: int, arrays: _Arrays) -> Embedding:

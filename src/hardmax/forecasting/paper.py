@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from ..progress import Ticker
-from .attention import LagNetwork, new_network
+from .attention import Kind, LagNetwork, new_network
 from .clock import Clock
 from .delays import flat_windows, lags
 from .family import Settings
@@ -30,6 +30,7 @@ from .protocol import FloatArray
 from .refit import bounds_of
 from .rolling import Fade, Member
 
+LABEL = "the published layer, by AdamW"
 DELAYS = 16
 _STEPS = 4000
 _BATCH = 256
@@ -39,7 +40,9 @@ _WIDTH, _HIDDEN = 16, 48
 
 
 def published_features(network: LagNetwork, part: dict[str, torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
-    """The features of :class:`~hardmax.forecasting.attention.LagNetwork` of kind "shared", with gradients."""
+    """The features of :class:`~hardmax.forecasting.attention.LagNetwork` (kinds "shared" and "mlp"), with gradients."""
+    if network.kind == "mlp":
+        return torch.tanh(tokens @ part["hidden"] + part["bias"])
     shaped = tokens.reshape(len(tokens), network.lags, network.channels)
     embedded = shaped @ part["embed"] + part["positions"]
     latest = embedded[:, -1]
@@ -47,21 +50,50 @@ def published_features(network: LagNetwork, part: dict[str, torch.Tensor], token
     scores = (embedded @ asked[:, :, None])[:, :, 0] / sqrt(embedded.shape[2])
     shares = torch.softmax(scores, dim=1)
     state = latest + (shares[:, None, :] @ embedded)[:, 0] @ part["values"]
+    if not network.feed_forward:
+        return state
     return torch.cat([torch.tanh(state @ part["hidden"] + part["bias"]), state], dim=1)
 
 
 def fit_paper(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Predictor:
     """Train by AdamW; trajectories are normalised, inputs behind the outputs."""
-    channels = trajectories[0].shape[1]
+    member = train_published(trajectories, outputs, settings)
+    linear = least_squares_with_inputs(trajectories, member.features.window, outputs)
+    # The published model does not fade; the linear one is there to be read and compared.
+    return Predictor(outputs, (member,), linear, Fade(*bounds_of(trajectories, outputs)))
+
+
+def published_window(trajectories: Sequence[FloatArray], settings: Settings) -> int:
+    """How many samples the layer looks at: as asked for, fewer where a trajectory is short."""
     shortest = min(len(z) for z in trajectories)
-    window = min((DELAYS if settings.delays is None else settings.delays) + 1, max(2, shortest - 6))
+    return min((DELAYS if settings.delays is None else settings.delays) + 1, max(2, shortest - 6))
+
+
+def train_published(
+    trajectories: Sequence[FloatArray],
+    outputs: int,
+    settings: Settings,
+    *,
+    kind: Kind = "shared",
+    feed_forward: bool = True,
+    attentive: bool = True,
+) -> Member:
+    """The published layer, or one with a part changed: the MLP in its place, no feed-forward, uniform attention.
+
+    Queries that are zero, and stay so, listen to all lags alike.
+    """
+    channels, window = trajectories[0].shape[1], published_window(trajectories, settings)
     tokens = lags(channels, window)
     generator = np.random.default_rng([settings.seed, 29])
-    start = new_network("shared", window, channels, generator, width=_WIDTH, hidden=_HIDDEN, start=0.3)
+    start = new_network(
+        kind, window, channels, generator, width=_WIDTH, hidden=_HIDDEN, start=0.3, feed_forward=feed_forward
+    )
+    if not attentive:
+        start.weights["queries"][:] = 0.0
     rows = np.concatenate([flat_windows(z, window) for z in trajectories])
     increments = np.concatenate([(z[window:] - z[window - 1 : -1])[:, :outputs] for z in trajectories])
     scale = np.maximum(increments.std(axis=0), 1e-12)
-    network, readout = _adamw(start, rows, increments / scale, settings)
+    network, readout = _adamw(start, rows, increments / scale, settings, () if attentive else ("queries", "keys"))
     features = FeatureMap(
         channels,
         tokens=tokens,
@@ -69,16 +101,13 @@ def fit_paper(trajectories: Sequence[FloatArray], outputs: int, settings: Settin
         scales=(np.ones(network.size),),
         token_lags=tuple(range(window))[::-1],
     )
-    member = Member(features, (readout * scale)[None])
-    linear = least_squares_with_inputs(trajectories, window, outputs)
-    # The published model does not fade; the linear one is there to be read and compared.
-    return Predictor(outputs, (member,), linear, Fade(*bounds_of(trajectories, outputs)))
+    return Member(features, (readout * scale)[None])
 
 
 def _adamw(
-    start: LagNetwork, rows: FloatArray, increments: FloatArray, settings: Settings
+    start: LagNetwork, rows: FloatArray, increments: FloatArray, settings: Settings, frozen: tuple[str, ...]
 ) -> tuple[LagNetwork, FloatArray]:
-    part = {name: torch.tensor(value, requires_grad=True) for name, value in start.weights.items()}
+    part = {name: torch.tensor(value, requires_grad=name not in frozen) for name, value in start.weights.items()}
     readout = torch.zeros((start.size + 1, increments.shape[1]), dtype=torch.float64, requires_grad=True)
     inputs, targets = torch.from_numpy(np.ascontiguousarray(rows)), torch.from_numpy(increments)
     optimiser = _AdamW([*part.values(), readout])

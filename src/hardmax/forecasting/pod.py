@@ -25,6 +25,16 @@ class Pod:
         """The number of modes."""
         return len(self.modes)
 
+    def fields(self, argument: str, series: object) -> list[FloatArray]:
+        """One record of fields or several, each checked against the shape of a field."""
+        found = [as_array(argument, part) for part in as_list(argument, series)]
+        for part in found:
+            if part.shape[1:] != self.shape:
+                raise InputError(
+                    argument, f"shape {part.shape}", f"must be (samples, *{self.shape})", "pass fields as in fit"
+                )
+        return found
+
     def reduce(self, fields: FloatArray) -> FloatArray:
         """Coefficients ``(..., rank)`` of fields ``(..., *shape)``."""
         leading = fields.shape[: fields.ndim - len(self.shape)]

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from .forecaster import TimeDelayedTransformer
 
 
+_EQUAL = 5e-4
+"""Scores are told to three digits; what is closer counts as equal."""
+
+
 @dataclass(frozen=True)
 class Report:
     """``sentences`` for people, ``numbers`` for programs; ``str(report)`` joins the sentences."""
@@ -36,7 +40,9 @@ def _on_networks(model: TimeDelayedTransformer, found: Fitted) -> str:
     others = [c.score for family, c in found.best_by_family.items() if family != kind]
     kept = any(source.family == kind for source in found.selection.chosen.sources)
     best = min(others)
-    verdict = "better than" if trained.score < best else "no better than"
+    verdict = "better than" if trained.score < best else "worse than"
+    if abs(trained.score - best) < _EQUAL:
+        verdict = "as good as"
     return (
         f"{name} features are {'part of' if kept else 'not part of'} the model kept; on their own their held-out score "
         f"is {verdict} the best without them ({trained.score:.3f} against {best:.3f}, lower is better)."

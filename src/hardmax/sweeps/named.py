@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..meanfield.flow import SphereFlow
 from ..meanfield.measures import sphere_sample
 from ..meanfield.phases import phases
+from .forecasts import forecast
 
 Numbers = dict[str, object]
 
@@ -81,5 +82,10 @@ def meanfield(
     return {**{name: value for name, value, _, _ in found.rows()}, "outcome": run.outcome}
 
 
-RUNS: dict[str, Callable[..., Numbers]] = {"equilibrium": equilibrium, "simulate": simulate, "meanfield": meanfield}
+RUNS: dict[str, Callable[..., Numbers]] = {
+    "equilibrium": equilibrium,
+    "simulate": simulate,
+    "meanfield": meanfield,
+    "forecast": forecast,
+}
 """A new kind of run is one function and one entry here."""

@@ -20,7 +20,7 @@ EXAMPLE = """\
 # Killed? Run it again:        finished rows are not repeated.
 # Look at it at any time:      hardmax sweep leaders.toml --status
 
-run = "equilibrium"        # equilibrium, simulate or meanfield
+run = "equilibrium"        # equilibrium, simulate, meanfield or forecast
 folder = "leaders"         # beside this file: a small file for each row, and rows.parquet at the end
 seeds = 5                  # 0 to 4; or a list such as [1, 7, 42]
 jobs = 2                   # runs at a time

@@ -29,6 +29,7 @@ from ..forecasts import (
     systems,
 )
 from ..layout import beside, card, controls, empty, note, noted, split
+from ..loaded_forecasters import code_of_loaded, forecast_with, read_model
 from ..page import Page
 from ..uploads import STAYS, FilePicker, Upload
 from ..views.model import LagBars, UnitCircle, backtest_table
@@ -94,7 +95,11 @@ class ForecastingPage(Page):
 
     def code(self) -> str:
         """Fit, forecast, look back."""
-        return "" if self._data is None else code_of(self._data, self._seconds, self._steps)
+        if self._data is None:
+            return ""
+        if self._fit is not None and self._fit.loaded:
+            return code_of_loaded(self._data, self._fit.loaded, self._steps)
+        return code_of(self._data, self._seconds, self._steps)
 
     def figure(self) -> Figure | None:
         """The forecast, as the library draws it."""
@@ -161,8 +166,17 @@ class ForecastingPage(Page):
         self._look_back.on_click(guarded(lambda _: self._backtest()))
         self._model_file = self._download("model.zip", "Download the model", model_archive)
         self._table_file = self._download("forecast.csv", "Download the forecast", lambda fit, _: forecast_table(fit))
+        picker = FilePicker(label="Or load a model that was saved (ZIP or safetensors)")
+        picker.on_file((".zip", ".safetensors"), self._load, self._session.fail)
         return controls(
-            self._ahead, self._budget, begin, self._look_back, self._table_file, self._model_file, title="Model"
+            self._ahead,
+            self._budget,
+            begin,
+            self._look_back,
+            self._table_file,
+            self._model_file,
+            picker,
+            title="Model",
         )
 
     def _download(self, name: str, label: str, write: Any) -> Any:
@@ -283,6 +297,18 @@ class ForecastingPage(Page):
         data, seconds, steps = self._data, self._seconds, self._steps
         self._session.start("Fitting", lambda job: fit_and_forecast(data, seconds, steps, job.tell), self._show_fit)
 
+    def _load(self, upload: Upload) -> None:
+        """A model from a file goes on from the end of the series that is shown."""
+        if self._data is None:
+            raise HardmaxError("there is no series yet: choose one or upload a table, then load the model")
+        data, steps = self._data, self._steps
+        model = read_model(upload, self._session.folder)
+        model.seconds = min(model.seconds or _LONGEST_SEARCH, _LONGEST_SEARCH)  # for looking back
+        fit = forecast_with(model, upload.name, data, steps)
+        self._session.hush()
+        self._show_fit(fit)
+        self._session.say(f"{upload.name} is loaded and goes on from the end of {data.series.source}.", "good")
+
     def _show_fit(self, fit: Fit) -> None:
         self._fit = fit
         self._waiting.visible = False
@@ -323,7 +349,7 @@ class ForecastingPage(Page):
     def _backtest(self) -> None:
         if self._fit is None:
             return
-        model = self._fit.model
+        fit = self._fit
 
         def done(found: Backtest) -> None:
             self._errors.show(found)
@@ -331,8 +357,7 @@ class ForecastingPage(Page):
             self._backtest_card.visible = True
 
         def work(job: Job) -> Backtest:
-            model.progress = job.tell
-            return model.backtest()
+            return fit.look_back(job.tell)
 
         self._session.start("Looking back", work, done)
 
