@@ -56,11 +56,11 @@ def test_the_shipped_model_answers_at_once(tmp_path: Path) -> None:
     page, picture = tmp_path / "why.html", tmp_path / "why.png"
     done = _run("sentiment", "explain", "A <b>dull</b> and boring plot.", "--html", page, "--figure", picture, "--json")
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["prediction"] == 0
+    assert json.loads(done.stdout)["prediction"] == "negative"
     assert "&lt;b&gt;" in page.read_text(encoding="utf-8")
     assert picture.read_bytes().startswith(b"\x89PNG")
     from_input = _run("sentiment", "explain", "-", input="A wonderful film, superb in every way.")
-    assert from_input.stdout.startswith("1 (")
+    assert from_input.stdout.startswith("positive (")
 
 
 def test_the_shipped_model_is_small_and_explained() -> None:

@@ -63,7 +63,9 @@ def train_dense(
     }
     one_axis = len(parameters["decoder"]) == 1
     home = parameters["embedding"].detach().clone()
-    bounds = Bounds(home, recipe.cone if one_axis else math.inf, recipe.tether if one_axis else math.inf)
+    bounds = Bounds(
+        home, recipe.cone if one_axis else math.inf, recipe.tether if one_axis else math.inf, recipe.by_length
+    )
     moments = Adam.moments_for(learned)
     state = resume({**{name: p.data for name, p in learned.items()}, **moments})
     steps = math.ceil(len(rows.labels) / recipe.batch_size)

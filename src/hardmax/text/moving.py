@@ -37,6 +37,7 @@ class Mover:
             network.embedding.detach().clone(),
             recipe.cone if one_axis else math.inf,
             recipe.tether if one_axis else math.inf,
+            recipe.by_length,
         )
 
     def _is_by_rows(self, name: str) -> bool:
