@@ -54,7 +54,8 @@ def run(*, quick: bool = False) -> Report:
     ours, theirs, small, best = mean["default"], mean["tf-idf"], mean["12k"], mean["accurate"]
     each, of_best = (", ".join(f"{one['accuracy']:.4f}" for one in found[name]) for name in ("default", "accurate"))
     report.notes.append(
-        f"{len(seeds)} seeds, means (d = 2: {each}; accurate: {of_best}); processor seconds of one process each; texts in, answers out."
+        f"{len(seeds)} seeds, means (d = 2: {each}; accurate: {of_best}); processor seconds of one process each; "
+        "texts in, answers out."
     )
     if path == "movie-reviews":
         report.notes.append(
