@@ -127,8 +127,8 @@ _RULES: dict[str, tuple[Any, str, str]] = {
 
 RECIPES = {
     "default": Recipe(),
-    # The bounds are lifted: on an axis of its own a word cannot lie across it, and eight passes need room.
-    "accurate": Recipe(by_length=True, ngrams=3, usual_epochs=8, cone=math.inf, tether=math.inf),
+    # On an axis of its own a word cannot lie across it, so there is no cone; eight passes need a longer tether.
+    "accurate": Recipe(by_length=True, ngrams=3, usual_epochs=8, cone=math.inf, tether=0.8),
     # The published model: random start, every word of the first 128 one vote, alpha learned and free.
     "paper": Recipe(
         dim=2,
