@@ -25,7 +25,10 @@ _NAMES = {
     "default": "hardmax, d = 2",
     "12k": "hardmax, d = 2, 12,000 words",
     "line": "hardmax, d = 1",
+    "accurate": "hardmax, accurate",
 }
+_SEVERAL = ("default", "12k", "accurate")
+"""Those whose accuracy is a mean over seeds."""
 _MEASURES = ("leaders", "collapse", "calibration", "fit", "predict", "megabytes", "file")
 
 
@@ -39,17 +42,20 @@ def run(*, quick: bool = False) -> Report:
     seeds = (0,) if quick else (0, 1, 2)
     share = 0.1 if quick else 1.0
     found = {
-        name: [_measured(name, path, seed, share) for seed in (seeds if name in ("default", "12k") else (0,))]
-        for name in _NAMES
+        name: [_measured(name, path, seed, share) for seed in (seeds if name in _SEVERAL else (0,))] for name in _NAMES
     }
-    mean = {name: {key: float(np.mean([one[key] for one in runs])) for key in runs[0]} for name, runs in found.items()}
+    mean = {
+        name: {key: float(np.mean([one[key] for one in runs if key in one])) for key in runs[0]}
+        for name, runs in found.items()
+    }
     for name, average in mean.items():
         accuracy, *others = (average.get(key) for key in ("accuracy", *_MEASURES))
         report.rows.append([_NAMES[name], f"{accuracy:.4f}", *others])
-    ours, theirs, small = mean["default"], mean["tf-idf"], mean["12k"]
-    each = ", ".join(f"{one['accuracy']:.4f}" for one in found["default"])
+    ours, theirs, small, best = mean["default"], mean["tf-idf"], mean["12k"], mean["accurate"]
+    each, of_best = (", ".join(f"{one['accuracy']:.4f}" for one in found[name]) for name in ("default", "accurate"))
     report.notes.append(
-        f"{len(seeds)} seeds, means (d = 2: {each}); processor seconds of one process each; texts in, answers out."
+        f"{len(seeds)} seeds, means (d = 2: {each}; accurate: {of_best}); processor seconds of one process each; "
+        "texts in, answers out."
     )
     if path == "movie-reviews":
         report.notes.append(
@@ -60,13 +66,27 @@ def run(*, quick: bool = False) -> Report:
         report.checks += [
             Check("accuracy of the default, d = 2", ours["accuracy"], 0.916, unit=""),
             Check("accuracy with 12,000 words", small["accuracy"], 0.908, unit=""),
+            Check("accuracy of the accurate recipe", best["accuracy"], 0.93, unit=""),
         ]
     report.checks += [
         Check("leaders a review", ours["leaders"], 3.0, at_least=False, unit=""),
-        Check("collapse", ours["collapse"], 0.99, unit=""),
-        Check("expected calibration error", ours["calibration"], 0.03, at_least=False, unit=""),
+        Check("leaders a review, accurate, at most", best["most leaders"], 10.0, at_least=False, unit=""),
+        Check("collapse", min(ours["collapse"], best["collapse"]), 0.99, unit=""),
+        Check(
+            "expected calibration error",
+            max(ours["calibration"], best["calibration"]),
+            0.03,
+            at_least=False,
+            unit="",
+        ),
         Check("file with 12,000 words", small["file"], 1.0, at_least=False, unit="MB"),
-        Check("contributions against the logit, largest gap", ours["gap"], 1e-10, at_least=False, unit=""),
+        Check(
+            "contributions against the logit, largest gap",
+            max(ours["gap"], best["gap"]),
+            1e-10,
+            at_least=False,
+            unit="",
+        ),
         Check("training time against TF-IDF", ours["fit"] / theirs["fit"], 1.0, at_least=False),
         Check("prediction time against TF-IDF", ours["predict"] / theirs["predict"], 3.0, at_least=False),
         Check("peak memory against TF-IDF", ours["megabytes"] / theirs["megabytes"], 1.0, at_least=False),

@@ -57,7 +57,7 @@ def test_the_staircase_climbs_to_the_logit():
 
 def test_the_sum_in_words_is_right_to_two_digits():
     why = text_models.shipped().model.explain(EXAMPLES["cast"][1])
-    words = sum_in_words(why, {1: "positive"})
+    words = sum_in_words(why)
     plain = re.sub(r"<[^>]+>", "", words).replace("−", "-")
     left, right = plain.split(" = ")
     terms = [float(term) for term in re.findall(r"[+-]\d+\.\d\d", left)]

@@ -52,15 +52,31 @@ def test_train_evaluate_predict_explain(letters: Path, model: Path, tmp_path: Pa
     assert {"leaders", "influential", "statistics"} == set(listed)
 
 
+def test_the_accurate_recipe(letters: Path, tmp_path: Path) -> None:
+    path, columns = tmp_path / "accurate.safetensors", ("--text", "body", "--label", "mood")
+    done = _run("sentiment", "train", letters, *columns, "-o", path, "--recipe", "accurate", "--epochs", "20")
+    assert done.exit_code == 0, done.output
+    told = json.loads(_run("sentiment", "explain", "a superb film, charming!", "-m", path, "--json").stdout)
+    assert told["prediction"] == "good"
+    assert {leader["word"].count(" ") for leader in told["leaders"]} >= {0, 1}
+    assert len(told["leaders"]) <= 6
+
+
+def test_the_shipped_model_is_judged_on_labels_of_the_corpus(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    pd.DataFrame({"text": ["an awful, boring film", "a wonderful film"], "label": [0, 1]}).to_csv(path, index=False)
+    assert json.loads(_run("sentiment", "evaluate", path, "--json").stdout)["accuracy"] == 1.0
+
+
 def test_the_shipped_model_answers_at_once(tmp_path: Path) -> None:
     page, picture = tmp_path / "why.html", tmp_path / "why.png"
     done = _run("sentiment", "explain", "A <b>dull</b> and boring plot.", "--html", page, "--figure", picture, "--json")
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["prediction"] == 0
+    assert json.loads(done.stdout)["prediction"] == "negative"
     assert "&lt;b&gt;" in page.read_text(encoding="utf-8")
     assert picture.read_bytes().startswith(b"\x89PNG")
     from_input = _run("sentiment", "explain", "-", input="A wonderful film, superb in every way.")
-    assert from_input.stdout.startswith("1 (")
+    assert from_input.stdout.startswith("positive (")
 
 
 def test_the_shipped_model_is_small_and_explained() -> None:

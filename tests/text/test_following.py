@@ -59,8 +59,23 @@ def test_gradients_are_those_of_the_positions(seed: int, d: int) -> None:
     assert torch.autograd.gradcheck(lambda z, a: after(z, path, a, 5), (start, alpha))
 
 
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.integers(2, 4), st.sampled_from([0.5, 1.0]))
+def test_on_axes_the_same_as_the_simulator(seed: int, d: int, alpha: float) -> None:
+    points, starts = _documents(seed, d, most=20)
+    axis = np.random.default_rng(seed).integers(0, d, size=len(points))
+    points *= np.arange(d) == axis[:, None]
+    path = course(points, starts, alpha=alpha, depth=6)
+    assert len(path.stages) == 1  # settled without a search
+    every = layers(points, path, alpha, 6)
+    for begin, end in itertools.pairwise(starts):
+        if begin < end:
+            run = hm.simulate(points[begin:end], hm.HardmaxLayer(alpha=alpha), depth=6)
+            np.testing.assert_allclose(every[:, begin:end], run.tokens, atol=1e-12)
+
+
 def test_documents_without_words() -> None:
-    for d in (1, 2):
+    for d in (1, 2, 3):
         path = course(np.empty((0, d)), np.array([0, 0, 0]), alpha=1.0, depth=3)
         assert len(path.follows) == 0
 

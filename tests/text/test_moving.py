@@ -58,6 +58,19 @@ def test_words_are_taken_back_no_farther_than_needed(seed: int, d: int, cone: fl
     torch.testing.assert_close(free.kept(points, rows, decoder), points)
 
 
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10_000), st.floats(0.1, 2.0))
+def test_words_kept_apart_stay_on_their_coordinates(seed: int, tether: float) -> None:
+    rng = np.random.default_rng(seed)
+    home = torch.from_numpy(rng.normal(size=(6, 3)) * rng.integers(0, 2, size=(6, 3)))
+    points, rows = torch.from_numpy(rng.normal(size=(6, 3))), torch.arange(6)
+    kept = Bounds(home, math.inf, math.inf, apart=True).kept(points, rows, torch.ones(1, 3))
+    torch.testing.assert_close(kept, torch.where(home == 0, 0.0, points))
+    roped = Bounds(home, math.inf, tether, apart=True).kept(points, rows, torch.ones(1, 3))
+    assert (roped[home == 0] == 0).all()
+    assert ((roped - home).norm(dim=1) <= tether + 1e-9).all()
+
+
 @pytest.mark.parametrize("momentum", [False, True])
 def test_nobody_follows_the_other_side(momentum: bool) -> None:
     recipe = Recipe(momentum=momentum, dim=3, epochs=20, cone=0.9)

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from hardmax.errors import InputError, MissingExtraError
 from hardmax.text import Tokeniser, Vocabulary
-from hardmax.text.words import STOP_WORDS
+from hardmax.text.words import EVERY_MARK, STOP_WORDS
 
 _TEXTS = st.lists(st.text(alphabet="ab c'!<>éд’", max_size=30), min_size=1, max_size=12)
 
@@ -27,13 +27,23 @@ def test_words_of_several_scripts() -> None:
         "это",
         "не",
         "плохо",
+        "42",
         "x",
         "y",
     ]
 
 
 def test_tags_are_no_words_but_comparisons_are_not_tags() -> None:
-    assert Tokeniser()("one<br />two <b>three</b> 1 < two") == ["one", "two", "three", "two"]
+    assert Tokeniser()("one<br />two <b>three</b> 1 < two") == ["one", "two", "three", "1", "two"]
+
+
+def test_numbers_and_ratings_are_words() -> None:
+    assert Tokeniser()("I gave it 7.5/10, no: 8/10. In 1999.") == [
+        *["i", "gave", "it", "7.5/10", "no", "8/10", "in", "1999"]
+    ]
+    assert Tokeniser(pattern=EVERY_MARK)("Dull... **** :-) (1/10).") == [
+        *["dull", "...", "****", ":-)", "(", "1/10", ")", "."]
+    ]
 
 
 def test_stop_list_keeps_negations_and_opinions() -> None:
@@ -71,7 +81,7 @@ def test_lemmas_of_no_known_language() -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.text(alphabet="abC '’!<br/>éÉдßİ\n", max_size=40))
+@given(st.text(alphabet="abC '’!<br/>éÉдßİ\n1.", max_size=40))
 def test_spans_are_the_words_where_they_stand(text: str) -> None:
     tokeniser = Tokeniser()
     spans = tokeniser.spans(text)
@@ -109,6 +119,14 @@ def test_a_selection_counts_the_same(texts: list[str], data: st.DataObject) -> N
     assert chosen.names() == again.names() == [words.names()[column] for column in columns]
     for some in (chosen, again):
         np.testing.assert_array_equal(some.count(texts, tokeniser).toarray(), counts.toarray()[:, columns])
+
+
+def test_columns_know_how_many_words_they_have() -> None:
+    words, counts = Vocabulary.learn(["a b c", "a b c"], Tokeniser(), ngrams=3, min_df=1)
+    assert words.lengths().tolist() == [name.count(" ") + 1 for name in words.names()]
+    some = words.select(np.array([1, 3, 5]))
+    assert some.lengths().tolist() == [name.count(" ") + 1 for name in some.names()]
+    assert counts.shape[1] == 6
 
 
 def test_no_gram_runs_over_the_border_of_two_texts() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
@@ -33,11 +31,10 @@ _DEEPEST, _MOST_COORDINATES = 200, 1024
 
 @dataclass(frozen=True)
 class TextModel:
-    """A classifier, what its classes are called, and how to make it again in Python."""
+    """A classifier, and how to make it again in Python."""
 
     model: LeaderClassifier
     title: str
-    names: Mapping[Any, str]
     code: str
     texts: tuple[str, ...]
     """Texts to survey for the word map."""
@@ -70,7 +67,6 @@ def shipped() -> TextModel:
     return TextModel(
         model=model,
         title="film reviews (shipped)",
-        names={0: "negative", 1: "positive"},
         code="from hardmax.text.shipped import shipped_model\n\nmodel = shipped_model()",
         texts=texts,
         story=f"A small model of film reviews in {model.network_.embedding.shape[1]} dimensions with "
@@ -104,7 +100,6 @@ def load_model(upload: Upload, folder: Path) -> TextModel:
     return TextModel(
         model=model,
         title=upload.name,
-        names={},
         code=f'model = hm.LeaderClassifier.load("model{SUFFIX}")   # the file you loaded',
         texts=tuple(text for _, text in EXAMPLES.values()),
         story=f"Your model, with {len(model.words()):,} words and {len(model.classes_)} classes.",
@@ -164,7 +159,6 @@ def train_model(documents: Documents, text: str, label: str, tell: Tell) -> Text
     return TextModel(
         model=model,
         title=f"trained on {documents.source}",
-        names={},
         code=(
             "from hardmax.datasets.documents import read_documents\n\n"
             f"documents = read_documents({documents.source!r}, text={text!r}, label={label!r})\n"

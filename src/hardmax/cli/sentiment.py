@@ -42,7 +42,9 @@ def train(
     text: _Text = None,
     label: _Label = None,
     encoding: _Encoding = "utf-8",
-    recipe: Annotated[str, typer.Option(metavar="NAME", help="default, or paper for the published model.")] = "default",
+    recipe: Annotated[
+        str, typer.Option(metavar="NAME", help="default, accurate (longer training on triples of words), or paper.")
+    ] = "default",
     dim: Annotated[str | None, typer.Option(metavar="D", help="Coordinates of a word.")] = None,
     ngrams: Annotated[str | None, typer.Option(metavar="N", help="Words in the longest n-gram.")] = None,
     max_words: Annotated[

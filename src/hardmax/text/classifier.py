@@ -25,11 +25,12 @@ from ..errors import InputError
 from ..progress import Progress
 from ..randomness import seeded
 from .checkpoints import Checkpoint, fingerprint
-from .counts import chi2, class_presence, damped, evidence
+from .counts import chi2, class_presence, damped
 from .explanation import Explanation
 from .model_files import load_model, save_model
-from .network import Network, start_from_evidence
+from .network import Network
 from .recipes import Recipe, recipe_with, words_with
+from .starting import start_network
 from .states import State
 from .texts import as_rows, as_texts, kept_aside, labels_for, warn_of_unknown
 from .trainers import answers, fit_network
@@ -59,7 +60,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     dim
         Coordinates of a word; two for two classes, else one for each class.
     recipe
-        ``"default"``, ``"paper"`` for the published model and its training, or a
+        ``"default"``; ``"accurate"`` for more accuracy from texts by triples of words, punctuation and more passes,
+        with words, pairs and triples on axes of their own; ``"paper"`` for the published model and its training; or a
         :class:`~hardmax.text.recipes.Recipe` of your own.
     ngrams, min_df, max_words
         Words and n-grams of up to so many words that occur in at least ``min_df`` texts (3 for large sets, 1 for
@@ -286,7 +288,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held_out = rows.take(np.flatnonzero(aside)) if aside.any() else None
         if validation is not None:
             held_out = self._judging_rows(validation, recipe)
-        network = self._start(presence, sizes, recipe, rng)
+        lengths = self.vocabulary_.lengths() if hasattr(self, "vocabulary_") else np.ones(len(self.columns_), dtype=int)
+        network = start_network(presence, sizes, lengths, recipe, rng)
         # Words may start near the origin for want of evidence; then their length at the start is no measure.
         least = _LEAST_MASS if len(self.classes_) == 2 else _LEAST_MASS_OF_MANY
         network.resting_mass = recipe.resting_share * max(network.mean_mass(training.table, training.weights), least)
@@ -343,31 +346,6 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.network_ = network.to(torch.float64)
         self.alpha_ = float(self.network_.alpha)
         self.collapse_ = self.network_.collapse
-
-    def _start(self, presence: np.ndarray, sizes: np.ndarray, recipe: Recipe, rng: np.random.Generator) -> Network:
-        classes, words = presence.shape
-        words += recipe.cut is not None  # the padding word
-        dim = recipe.dim or (2 if classes == 2 else classes)
-        if recipe.start == "evidence":
-            found = evidence(presence, sizes, recipe.smoothing or (10.0 if classes == 2 else 2.0))
-            if recipe.cut is not None:
-                found = np.hstack([found, np.zeros((classes, 1))])
-            points, decoder = start_from_evidence(
-                found, dim, rng, noise=recipe.noise, decoder_scale=recipe.decoder_scale
-            )
-        else:
-            points = recipe.noise * rng.normal(size=(words, dim))
-            decoder = rng.uniform(-1, 1, size=(1 if classes == 2 else classes, dim)) / np.sqrt(dim)
-        return Network(
-            embedding=torch.from_numpy(points),
-            decoder=torch.from_numpy(decoder),
-            bias=torch.zeros(len(decoder), dtype=torch.float64),
-            raw_alpha=torch.tensor(recipe.alpha - recipe.least_alpha, dtype=torch.float64).log(),
-            least_alpha=recipe.least_alpha,
-            depth=recipe.depth,
-            norm_masses=recipe.masses == "norm",
-            raw_factor=torch.zeros(dim, dim, dtype=torch.float64) if recipe.learn_matrix else None,
-        )
 
     def _weighed(self, counts: sparse.csr_matrix, recipe: Recipe) -> sparse.csr_matrix:
         """What the counts weigh, with a padding word where the recipe has one; ``counts`` itself is used up."""

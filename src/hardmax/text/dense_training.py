@@ -110,12 +110,7 @@ class _Course:
         self._parameters, self._learned, self._rows, self._recipe = parameters, learned, rows, recipe
         self._resting_mass, self._last = resting_mass, last
         self._adam = PacedAdam(learned, moments)
-        one_axis = len(parameters["decoder"]) == 1
-        self._bounds = Bounds(
-            parameters["embedding"].detach().clone(),
-            recipe.cone if one_axis else math.inf,
-            recipe.tether if one_axis else math.inf,
-        )
+        self._bounds = Bounds.of(parameters["embedding"], parameters["decoder"], recipe)
         device = rows.labels.device
         self._order = torch.zeros(_STEPS_AT_ONCE, recipe.batch_size, dtype=torch.int64, device=device)
         self._documents = torch.zeros(_STEPS_AT_ONCE, dtype=torch.int64, device=device)

@@ -57,10 +57,7 @@ class DeviceTrainer(Trainer):
         if not recipe.momentum:
             self._moments |= RowAdam.moments_for(table)
             self._row_adam = PacedRowAdam(table, self._moments)
-        one_axis = len(self._all["decoder"]) == 1
-        self._bounds = Bounds(
-            table.clone(), recipe.cone if one_axis else math.inf, recipe.tether if one_axis else math.inf
-        )
+        self._bounds = Bounds.of(table, self._all["decoder"], recipe)
         self._total = torch.zeros(3, dtype=torch.float64, device=place)
         self._now = torch.zeros(1, dtype=torch.int64, device=place)
         self._places: dict[tuple[int, ...], tuple[Laid, Paces]] = {}

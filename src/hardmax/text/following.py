@@ -73,8 +73,8 @@ def course(positions: np.ndarray, starts: np.ndarray, *, alpha: float, depth: in
     ([0, 0, 2, 3], [0, 0, 0, 0])
     """
     places = np.arange(len(positions))
-    if positions.shape[1] == 1:
-        choice = _on_the_line(positions[:, 0], starts)
+    if _all_on_axes(positions):
+        choice = _on_the_axes(positions, starts)
         only = Stage(places, choice, ready=places, onward=places[:0])
         return Course((only,), choice, np.zeros(len(positions), dtype=np.int64))
     if positions.shape[1] == 2:
@@ -107,6 +107,22 @@ def course(positions: np.ndarray, starts: np.ndarray, *, alpha: float, depth: in
         _choose(positions, starts, np.flatnonzero(~decided[onward]), choice)
         follows[places] = places[choice]
     return Course(tuple(stages), follows, decided_at)
+
+
+def _all_on_axes(positions: np.ndarray) -> bool:
+    """Whether every word has one coordinate that is not zero, or there is but one."""
+    if positions.shape[1] == 1:
+        return True
+    # All are counted first, which is cheap and settles nearly every other case.
+    return np.count_nonzero(positions) == len(positions) and bool((np.count_nonzero(positions, axis=1) == 1).all())
+
+
+def _on_the_axes(positions: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Words on different axes have the score 0 and their own is positive, so each axis is a line by itself."""
+    choice = _on_the_line(positions[:, 0], starts)
+    for axis in range(1, positions.shape[1]):
+        np.copyto(choice, _on_the_line(positions[:, axis], starts), where=positions[:, axis] != 0)
+    return choice
 
 
 def _on_the_line(x: np.ndarray, starts: np.ndarray) -> np.ndarray:

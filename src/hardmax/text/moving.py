@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import torch
@@ -32,12 +31,7 @@ class Mover:
         self._moments = Adam.moments_for(self._whole)
         if self._by_rows:
             self._moments |= RowAdam.moments_for(network.embedding)
-        one_axis = len(network.decoder) == 1
-        self._bounds = Bounds(
-            network.embedding.detach().clone(),
-            recipe.cone if one_axis else math.inf,
-            recipe.tether if one_axis else math.inf,
-        )
+        self._bounds = Bounds.of(network.embedding, network.decoder, recipe)
 
     def _is_by_rows(self, name: str) -> bool:
         return self._by_rows and name == "embedding"

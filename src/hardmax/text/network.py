@@ -116,24 +116,3 @@ class Network:
         total = final.new_full((documents.size,), self.resting_mass).index_add(0, document, mass)
         moment = final.new_zeros(documents.size, final.shape[1]).index_add(0, document, mass[:, None] * final)
         return moment / total.clamp_min(_TINY)[:, None]
-
-
-def start_from_evidence(
-    evidence: np.ndarray, dim: int, rng: np.random.Generator, *, noise: float, decoder_scale: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Embedding and decoder that start as a naive Bayes classifier.
-
-    For two classes the evidence for the second lies along one random direction; for more classes each has its own,
-    orthogonal while there is room.
-    """
-    directions = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
-    if len(evidence) == 2:
-        u = np.abs(directions[:1]) if dim == 1 else directions[:1]
-        start, decoder = evidence[1][:, None] * u, decoder_scale * u
-    else:
-        rows = directions[np.arange(len(evidence)) % dim]
-        if len(evidence) > dim:
-            rows = rng.normal(size=(len(evidence), dim))
-            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        start, decoder = evidence.T @ rows, decoder_scale * rows
-    return start + noise * rng.normal(size=start.shape), decoder

@@ -42,11 +42,11 @@ class Rows:
 
 
 def number_of_epochs(recipe: Recipe, documents: int, logits: int) -> int:
-    """As asked, or three, or as many as make enough steps; several classes need more."""
+    """As asked, or what is usual, or as many as make enough steps; several classes need more."""
     if recipe.epochs is not None:
         return recipe.epochs
     steps = _LEAST_STEPS if logits == 1 else _LEAST_STEPS_OF_MANY
-    return max(3, math.ceil(steps / math.ceil(documents / recipe.batch_size)))
+    return max(recipe.usual_epochs, math.ceil(steps / math.ceil(documents / recipe.batch_size)))
 
 
 class Trainer(ABC):

@@ -134,6 +134,13 @@ class Vocabulary:
         words = tuple(self.words[k] for k in np.flatnonzero(keep[0]))
         return Vocabulary(words, new[self.columns[keep[0]]], longer)
 
+    def lengths(self) -> np.ndarray:
+        """How many words the n-gram of each column has."""
+        found = np.ones(len(self), dtype=np.int64)
+        for n, level in enumerate(self.longer, start=2):
+            found[level.column[level.column >= 0]] = n
+        return found
+
     def names(self) -> list[str]:
         """The name of each column: its words with blanks between."""
         if not self._names:

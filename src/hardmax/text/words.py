@@ -10,9 +10,12 @@ from typing import Any
 
 from ..errors import InputError, MissingExtraError
 
-_LETTERS = r"[^\W\d_]+(?:'[^\W\d_]+)?|[!?]"
+_NUMBERS = r"\d+(?:[./]\d+)*"
+_LETTERS = r"[^\W\d_]+(?:'[^\W\d_]+)?|[!?]|" + _NUMBERS
 # The same words on text that has nothing but ASCII, found in half the time.
-_ASCII_LETTERS = r"[A-Za-z]+(?:'[A-Za-z]+)?|[!?]"
+_ASCII_LETTERS = r"[A-Za-z]+(?:'[A-Za-z]+)?|[!?]|" + _NUMBERS
+EVERY_MARK = _LETTERS + r"|\*+|\.\.+|[:;]-?[()]|[.,;:()\"-]"
+"""Words and numbers, stars, smileys and all punctuation."""
 _TAG = re.compile(r"<[/a-zA-Z][^<>]{0,200}>")
 
 # Words that say little about any text. Negations, degrees ("very", "too", "only") and opinions stay.
@@ -34,8 +37,8 @@ _LISTS = {"english": STOP_WORDS, "english-function": FUNCTION_WORDS}
 class Tokeniser:
     """The rule that turns a text into words.
 
-    A word is a run of letters of any script, with at most one apostrophe inside ("don't"), or one of the marks
-    ``!`` and ``?``. HTML tags are left out.
+    A word is a run of letters of any script, with at most one apostrophe inside ("don't"), a number or a rating
+    ("8/10"), or one of the marks ``!`` and ``?``. HTML tags are left out.
 
     Parameters
     ----------
@@ -51,8 +54,8 @@ class Tokeniser:
     cut
         Only the first so many words count.
 
-    >>> Tokeniser()("It wasn't <br /> BAD!")
-    ['it', "wasn't", 'bad', '!']
+    >>> Tokeniser()("It wasn't <br /> BAD! 7.5/10")
+    ['it', "wasn't", 'bad', '!', '7.5/10']
     >>> Tokeniser(stop_words="english")("Это не плохо, and it is no loss")
     ['это', 'не', 'плохо', 'no', 'loss']
     """

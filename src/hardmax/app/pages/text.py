@@ -11,6 +11,7 @@ import panel as pn
 
 from ...errors import HardmaxError
 from ...text.explanation import Explanation
+from ...text.shipped import named
 from ..layout import beside, card, controls, empty, note, noted, split
 from ..page import Page
 from ..text_examples import EXAMPLES
@@ -223,7 +224,7 @@ class TextPage(Page):
             k = self._reviewed % len(corpus.texts)
             self._reviewed += 1
             self._area.value = corpus.texts[k][:MOST_CHARACTERS]
-            self._session.say(f"Somebody else called this review {shipped().names[int(corpus.labels[k])]}.")
+            self._session.say(f"Somebody else called this review {named(corpus.labels)[k]}.")
 
     def _take_file(self, upload: Upload) -> None:
         self._session.hush()
@@ -249,12 +250,11 @@ class TextPage(Page):
         self._reasons.visible = self._plane_box.visible = known
         self._story.object = noted(f"{self._using.title}: {self._using.story}")
         if why is not None:
-            names = self._using.names
-            self._verdict.object = verdict(why, names)
-            self._marked.object = marked_text(why) + (key_to_marks(why, names) if known else "")
+            self._verdict.object = verdict(why)
+            self._marked.object = marked_text(why) + (key_to_marks(why) if known else "")
         if why is not None and known:
             self._staircase.show(why)
-            self._sum.object = sum_in_words(why, self._using.names)
+            self._sum.object = sum_in_words(why)
             self._leaders.object = leader_list(why)
             layers = len(why.path) - 1
             self._layer = min(self._layer, layers)
@@ -269,7 +269,7 @@ class TextPage(Page):
 
     def _survey(self) -> None:
         found = shipped_survey() if self._using is shipped() else self._using.survey()
-        self._map.show(found, self._using.names)
+        self._map.show(found)
 
     # Other models
 

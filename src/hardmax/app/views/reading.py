@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
-from typing import Any
 
 from ...text.explanation import Explanation
 from ...text.rendering import marked_words
@@ -13,26 +11,18 @@ _FOLLOWERS_SHOWN = 6
 _LEADERS_SHOWN = 12
 _BLUE, _VERMILION = "0,114,178", "213,94,0"
 
-Names = Mapping[Any, str]
-"""What classes are called on the page, where their own names are bare numbers."""
 
-
-def class_name(label: Any, names: Names) -> str:
-    """The name of a class in words."""
-    return names.get(label, str(label))
-
-
-def verdict(explanation: Explanation, names: Names) -> str:
+def verdict(explanation: Explanation) -> str:
     """The class in large letters, its probability, and every class with a bar."""
     rows = []
     for label, chance in zip(explanation.classes, explanation.probabilities, strict=True):
-        name = html.escape(class_name(label, names))
+        name = html.escape(str(label))
         rows.append(
             f"<tr><td>{name}</td><td style='width:60%'><div style='height:9px;border-radius:5px;"
             f"background:var(--hm-accent);width:{100 * chance:.1f}%;min-width:2px'></div></td>"
             f"<td style='text-align:right'>{chance:.1%}</td></tr>"
         )
-    name = html.escape(class_name(explanation.prediction, names))
+    name = html.escape(str(explanation.prediction))
     chance = float(explanation.probabilities.max())
     head = (
         f"<p style='font-size:26px;font-weight:650;line-height:1.2;margin:0 0 6px'>{name} "
@@ -59,12 +49,12 @@ def marked_text(explanation: Explanation) -> str:
     return f"<div class='marked' style='line-height:2;white-space:pre-wrap;font-size:15px'>{words}</div>"
 
 
-def key_to_marks(explanation: Explanation, names: Names) -> str:
+def key_to_marks(explanation: Explanation) -> str:
     """What the colours of the marked text mean."""
     if len(explanation.classes) == 2:
-        towards, away = (html.escape(class_name(explanation.classes[k], names)) for k in (1, 0))
+        towards, away = (html.escape(str(explanation.classes[k])) for k in (1, 0))
     else:
-        towards = html.escape(class_name(explanation.prediction, names))
+        towards = html.escape(str(explanation.prediction))
         away = "other classes"
     swatch = "<span style='background:rgba({},0.45);border-radius:4px;padding:1px 7px'>{}</span>"
     return (
@@ -91,7 +81,7 @@ def leader_list(explanation: Explanation) -> str:
     return f"<table style='width:100%'><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>{rest}"
 
 
-def sum_in_words(explanation: Explanation, names: Names) -> str:
+def sum_in_words(explanation: Explanation) -> str:
     """The contributions as a sum that the reader can check, with what it means."""
     out = explanation.output
     shown = explanation.leaders[:4]
@@ -104,7 +94,7 @@ def sum_in_words(explanation: Explanation, names: Names) -> str:
     label = explanation.classes[1] if len(explanation.classes) == 2 else explanation.prediction
     return (
         f"<p class='sum'>{' '.join(terms)} = <b>{_signed(explanation.logits[out])}</b>, "
-        f"so {html.escape(class_name(label, names))} has probability {chance:.1%}</p>"
+        f"so {html.escape(str(label))} has probability {chance:.1%}</p>"
     )
 
 

@@ -13,7 +13,6 @@ from ...text.explanation import Explanation
 from ...text.survey import Survey
 from ..look import FONT, PALETTE, Light, rank_colours
 from .names import readable
-from .reading import Names, class_name
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -174,7 +173,7 @@ class WordMap:
 
         session.lighting.follow(repaint)
 
-    def show(self, survey: Survey, names: Names) -> None:
+    def show(self, survey: Survey) -> None:
         """Draw the words of a model, as they lead the documents of a survey."""
         found = word_map(survey, top=24)
         some = found.seen[np.unique(np.linspace(0, len(found.seen) - 1, _MOST_DOTS).astype(int))]
@@ -208,6 +207,6 @@ class WordMap:
         self._boundary.visible = found.boundary is not None
         self._boundary.location = found.boundary or 0.0
         thinned = f" ({len(some):,} shown)" if len(some) < len(found.seen) else ""
-        sides = " · ".join(class_name(label, names) for label in survey.classes)
+        sides = " · ".join(map(str, survey.classes))
         told = f"{len(found.seen):,} words{thinned}, and the {len(own)} that lead most texts ({sides})"
         self.plot.title.text = PlainText(text=told)  # names of classes are not formulas, whatever they hold
