@@ -46,6 +46,18 @@ def test_folds_hold_out_what_they_forecast(lengths: list[int], context: int, hor
             assert not inner & set(fold.truth.reshape(-1).tolist())
 
 
+def test_a_search_learns_from_pieces_of_a_long_record() -> None:
+    data = [np.arange(start, start + length, dtype=float)[:, None] for start, length in ((0, 90_000), (10**6, 30_000))]
+    for pieces in (*(fold.training for fold in make_folds(data, 1, 20, 100)), middle_of(data)):
+        assert 16_000 <= sum(map(len, pieces)) <= 24_000
+        assert all((np.diff(piece[:, 0]) == 1).all() for piece in pieces)  # samples that lie together stay so
+        starts = np.array([piece[0, 0] for piece in pieces])
+        assert (np.diff(np.sort(starts)) >= 2000).all()  # none twice
+        assert (starts < 10**6).sum() == pytest.approx(3 * (starts >= 10**6).sum(), abs=3)
+    short = [np.zeros((20_000, 1))]
+    assert make_folds(short, 1, 20, 100)[0].training[0].shape == (16_000, 1)
+
+
 def test_the_score_is_that_of_its_formula() -> None:
     rng = np.random.default_rng(0)
     truth = rng.standard_normal((3, 7, 2))

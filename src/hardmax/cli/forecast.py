@@ -80,7 +80,7 @@ def forecast(
     [cyan]hardmax forecast data.csv --columns lift,drag --gaps interpolate --resample[/cyan]
     [dim]# a valve that one sets, and how it will be set[/dim]
     [cyan]hardmax forecast plant.csv --inputs valve --ahead plan.csv --steps 50[/cyan]
-    [dim]# a long record: stop searching in time[/dim]
+    [dim]# a search that ends in time (of a long record it takes pieces, and refits the choice on all)[/dim]
     [cyan]hardmax forecast long.csv --seconds 20[/cyan]
     [dim]# the kept model from the end of newer data[/dim]
     [cyan]hardmax forecast newer.csv --model model/ --output ahead.csv[/cyan]

@@ -20,6 +20,8 @@ import numpy as np
 from .protocol import FloatArray
 
 _SHARE = 0.2
+_ENOUGH, _PIECE = 20_000, 2000
+"""Samples that a search learns from at most, and how many of them lie together."""
 _SMALLEST, _GOOD, _FAILED = 1e-13, 0.03, 1.0
 _FINE = 0.1
 
@@ -124,7 +126,21 @@ def _fold(
             truth.append(after[:, :outputs])
             future.append(after[:, outputs:])
     known = np.stack(future) if segments[0].trajectory.shape[1] > outputs else None
-    return Fold(training, np.stack(windows), np.stack(truth), known)
+    return Fold(thinned(training, context), np.stack(windows), np.stack(truth), known)
+
+
+def thinned(pieces: list[FloatArray], context: int) -> list[FloatArray]:
+    """Of a long record pieces from all over it: they tell models apart as well, and the choice is refitted on all."""
+    total = sum(len(z) for z in pieces)
+    if total <= _ENOUGH:
+        return pieces
+    length = max(_PIECE, 4 * context)
+    kept = []
+    for z in pieces:
+        count = max(1, round(_ENOUGH / length * len(z) / total))
+        for start in np.unique(np.linspace(0, max(0, len(z) - length), count).astype(int)):
+            kept.append(z[start : start + length])
+    return kept
 
 
 def middle_of(trajectories: Sequence[FloatArray]) -> list[FloatArray]:
@@ -133,5 +149,5 @@ def middle_of(trajectories: Sequence[FloatArray]) -> list[FloatArray]:
         total = len(trajectories)
         count = max(1, round(_SHARE * total))
         seen = {(int((i + 0.5) * total / count) + shift) % total for i in range(count) for shift in (0, 1)}
-        return [z for i, z in enumerate(trajectories) if i not in seen]
-    return [z[int(_SHARE * len(z)) : len(z) - max(4, int(_SHARE * len(z)))] for z in trajectories]
+        return thinned([z for i, z in enumerate(trajectories) if i not in seen], 0)
+    return thinned([z[int(_SHARE * len(z)) : len(z) - max(4, int(_SHARE * len(z)))] for z in trajectories], 0)
