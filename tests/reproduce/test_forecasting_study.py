@@ -122,6 +122,21 @@ def test_a_summary_compares_complete_cases_only(tmp_path):
     assert (tmp_path / "study.svg").read_text().startswith("<?xml")
 
 
+def test_variants_are_ranked_in_our_place_and_late_rivals_apart(tmp_path):
+    rows = {}
+    for system in study_systems()[:3]:
+        for model, value in ((PERSISTENCE, 0.1), (DMD, 0.5), (NGRC, 2.0), (ESN, 1.0), (OURS, 3.0), (UNIFORM, 1.5)):
+            rows[FIRST, system, model, 0] = value
+    rows[FIRST, study_systems()[0], "MLP", 0] = 2.5
+    _made_up(tmp_path, rows)
+    tables = {table.title: table for table in summary_tables(read_study(tmp_path))}
+    ranks = {row[0]: row[1] for row in tables["First coordinate"].rows}
+    assert ranks == {OURS: 1.0, NGRC: 2.0, UNIFORM: 2.0, ESN: 3.0, DMD: 4.0, PERSISTENCE: 5.0}
+    every = tables["First coordinate, every model"]
+    assert [(row[0], row[1]) for row in every.rows][:3] == [(OURS, 1.0), ("MLP", 2.0), (NGRC, 3.0)]
+    assert "1 of 21 systems" in every.note
+
+
 def test_nothing_to_summarise_is_said(tmp_path):
     make_folder(tmp_path / "rows")
     with pytest.raises(FileError, match="holds no finished rows: run the study first"):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 ROWS, PAGE, WORDS, CSV, PICTURE = "rows", "study.html", "summary.md", "rows.csv", "study.svg"
 """Where the rows of a study lie in its folder, and what a summary writes there."""
+_VARIANTS = (UNIFORM, IN_PLACE)
 _SAME = 1e-9
 _LEAD = (
     "Every model, with one frozen recipe or tuned on held-out training rollouts in the same time, forecasts chaotic "
@@ -74,13 +75,13 @@ def summary_tables(rows: pd.DataFrame) -> list[Table]:
     tables = []
     for setting in SETTINGS:
         part = done[done["setting"] == setting]
-        if len(part):
-            tables.append(_setting_table(setting, part))
-    inside = (UNIFORM, IN_PLACE)
-    rivals = [m for m in MODELS if m != OURS and m not in inside]
+        for place, models in enumerate(_together(part)):
+            title = f"{setting.capitalize()}, every model" if place else setting.capitalize()
+            tables.append(_setting_table(title, part, models))
+    rivals = [m for m in MODELS if m != OURS and m not in _VARIANTS]
     tables.append(_comparisons("Ours against each rival", done, OURS, rivals))
-    if set(inside) & set(done["model"]):
-        tables.append(_comparisons("Attention against what could stand in its place", done, OURS, inside))
+    if set(_VARIANTS) & set(done["model"]):
+        tables.append(_comparisons("Attention against what could stand in its place", done, OURS, _VARIANTS))
     failed = int((rows["outcome"] == "failed").sum())
     if failed:
         first = str(rows[rows["outcome"] == "failed"]["error"].iloc[0])
@@ -95,9 +96,8 @@ def draw_results(rows: pd.DataFrame) -> Figure | None:
     ranks: dict[str, dict[str, float]] = {}
     for setting in SETTINGS:
         part = done[done["setting"] == setting]
-        models = _present(part)
-        by_system = _complete(part, models).groupby(level="system").mean()
-        if len(by_system):
+        for models in _together(part)[:1]:
+            by_system = _complete(part, models).groupby(level="system").mean()
             times[setting] = {model: by_system[model].to_numpy() for model in models}
             ranks[setting] = dict(zip(models, _ranks(by_system), strict=True))
     return draw_study(times, ranks, ours=OURS) if times else None
@@ -114,33 +114,38 @@ def _complete(part: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
     return wide.reindex(columns=list(models)).dropna()
 
 
-def _present(part: pd.DataFrame) -> list[str]:
-    """The models to rank together: all where every one has begun, else those of the first round."""
-    there = set(part["model"])
-    begun = [m for m in MODELS if m in there]
-    everything = _complete(part, begun)
-    first = [m for m in FIRST_ROUND if m in there]
-    return begun if len(everything) == len(_complete(part, first)) else first
+def _together(part: pd.DataFrame) -> list[list[str]]:
+    """The models to rank together: all, where they have finished what those of the first round have; else also these.
+
+    What could stand in the place of attention is our model again, so it is not ranked beside it.
+    """
+    there = set(part["model"]) - set(_VARIANTS)
+    begun, first = ([m for m in models if m in there] for models in (MODELS, FIRST_ROUND))
+    everything, most = len(_complete(part, begun)), len(_complete(part, first))
+    groups = [begun] if everything == most else [first, begun] if everything else [first]
+    return groups if most else []
 
 
-def _setting_table(setting: str, part: pd.DataFrame) -> Table:
-    models = _present(part)
+def _setting_table(title: str, part: pd.DataFrame, models: list[str]) -> Table:
     wide = _complete(part, models)
     by_system = wide.groupby(level="system").mean()
-    ranks = _ranks(by_system) if len(by_system) else [np.nan] * len(models)
+    ranks = dict(zip(models, _ranks(by_system), strict=True))
+    for variant in _VARIANTS:
+        beside = _complete(part, [*models, variant])
+        if len(beside) == len(wide) and OURS in models:
+            in_place = beside.groupby(level="system").mean().drop(columns=OURS)
+            ranks[variant] = _ranks(in_place)[-1]
     rows = []
     cases = set(wide.index)
-    for k, model in enumerate(models):
+    for model, rank in ranks.items():
         own = part[part["model"] == model]
         own = own[[(s, e) in cases for s, e in zip(own["system"], own["seed"], strict=True)]]
-        if len(own) == 0:
-            continue
         valid = confidence(np.array(own["valid_times"].tolist()))
         diverged, starts = int(own["diverged"].sum()), int(own["starts"].sum())
         rows.append(
             (
                 model,
-                round(float(ranks[k]), 2),
+                round(rank, 2),
                 round(valid.mean, 2),
                 f"{valid.low:.2f} to {valid.high:.2f}",
                 f"{diverged} of {starts}",
@@ -154,10 +159,11 @@ def _setting_table(setting: str, part: pd.DataFrame) -> Table:
         f"{len(by_system)} of {len(study_systems())} systems, seeds {', '.join(map(str, seeds)) or 'none'}, "
         f"{len(cases)} cases of {len(models)} models: {len(cases) * len(models)} fits. Valid time in Lyapunov times "
         "until the error exceeds 0.4 standard deviations; the interval is over cases and their starts. Ranks are of "
-        "the means over seeds. Diverged: beyond three half-ranges of the training data within 1,200 steps."
+        "the means over seeds; those of uniform attention and of the MLP in its place are what they would have instead "
+        "of ours. Diverged: beyond three half-ranges of the training data within 1,200 steps."
     )
     columns = ("model", "mean rank", "valid time", "95 % interval", "diverged", "climate distance", "fit, s")
-    return Table(setting.capitalize(), columns, rows, note)
+    return Table(title, columns, rows, note)
 
 
 def _comparisons(title: str, done: pd.DataFrame, ours: str, rivals: Sequence[str]) -> Table:
