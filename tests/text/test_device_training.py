@@ -214,6 +214,7 @@ def test_adam_with_its_numbers_on_the_device() -> None:
         {"dim": 1},
         {"dim": 4, "masses": "count", "dropout": 0.0},
         {"recipe": "paper", "temperature": 0.0},
+        {"recipe": "accurate"},
     ],
     ids=str,
 )
