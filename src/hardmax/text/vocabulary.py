@@ -38,6 +38,7 @@ class _Known(dict[str, int]):
 class Vocabulary:
     """Known words and n-grams, each with a column.
 
+    >>> from hardmax.text import Tokeniser
     >>> words, counts = Vocabulary.learn(["not bad", "not bad at all", "bad"], Tokeniser(), ngrams=2, min_df=2)
     >>> words.names()
     ['not', 'bad', 'not bad']
