@@ -1,4 +1,4 @@
-"""The accurate recipe: words, pairs and triples on coordinates of their own, each with its own leaders."""
+"""The accurate recipe: words, pairs, triples and endings on coordinates of their own, each with its own leaders."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from hardmax.text import LeaderClassifier
+from hardmax.text.endings import AT_THE_END
 from hardmax.text.recipes import RECIPES, Recipe
 from made_up_texts import opinions, topics
 
@@ -21,23 +22,25 @@ def model() -> LeaderClassifier:
     return LeaderClassifier(recipe="accurate", random_state=0).fit(TEXTS, LABELS)
 
 
-def test_each_length_has_an_axis_and_at_most_two_leaders(model: LeaderClassifier) -> None:
-    points, lengths = model.network_.embedding.numpy(), model.vocabulary_.lengths()
-    assert points.shape[1] == 3
-    assert set(lengths) == {1, 2, 3}
-    np.testing.assert_array_equal(points != 0, np.arange(3) == lengths[:, None] - 1)
+def test_each_kind_has_an_axis_and_at_most_two_leaders(model: LeaderClassifier) -> None:
+    points, groups = model.network_.embedding.numpy(), model.vocabulary_.groups()
+    assert points.shape[1] == 4
+    assert set(groups) == {1, 2, 3, 4}
+    np.testing.assert_array_equal(points != 0, np.arange(4) == groups[:, None] - 1)
+    assert [name.endswith(AT_THE_END) for name in model.words()] == (groups == 4).tolist()
     assert model.score(FRESH, TRUTH) > 0.97
-    assert model.count_leaders(FRESH).max() <= 6
+    assert model.count_leaders(FRESH).max() <= 8
     assert model.collapse_ >= 0.99
 
 
-def test_nobody_follows_a_gram_of_another_length_or_side(model: LeaderClassifier) -> None:
+def test_nobody_follows_a_gram_of_another_kind_or_side(model: LeaderClassifier) -> None:
     value = dict(zip(model.words(), model.network_.embedding.numpy().sum(axis=1), strict=True))
     for text in FRESH[:20]:
         told = model.explain(text)
         for word, place in zip(told.words, told.follows, strict=True):
             head = told.words[place]
-            assert word.count(" ") == head.count(" ")
+            assert word.endswith(AT_THE_END) == head.endswith(AT_THE_END)
+            assert word.endswith(AT_THE_END) or word.count(" ") == head.count(" ")
             assert value[word] * value[head] > 0
             assert abs(value[word]) <= abs(value[head])
 
@@ -60,12 +63,14 @@ def test_saved_and_loaded_it_is_the_same(model: LeaderClassifier, tmp_path: Path
     again = LeaderClassifier.load(path)
     np.testing.assert_array_equal(again.decision_function(FRESH), model.decision_function(FRESH))
     assert again.recipe_ == RECIPES["accurate"]
+    assert again.words() == model.words()
+    assert str(again.explain(FRESH[0])) == str(model.explain(FRESH[0]))
 
 
 def test_several_classes_have_coordinates_for_each_length() -> None:
     texts, names = topics(240)
     fitted = LeaderClassifier(recipe=Recipe(by_length=True, ngrams=2), batch_size=64, random_state=1).fit(texts, names)
-    points, lengths = fitted.network_.embedding.numpy(), fitted.vocabulary_.lengths()
+    points, lengths = fitted.network_.embedding.numpy(), fitted.vocabulary_.groups()
     assert points.shape[1] == 2 * 3
     assert (points[lengths == 1, 3:] == 0).all()
     assert (points[lengths == 2, :3] == 0).all()

@@ -123,9 +123,9 @@ def test_a_selection_counts_the_same(texts: list[str], data: st.DataObject) -> N
 
 def test_columns_know_how_many_words_they_have() -> None:
     words, counts = Vocabulary.learn(["a b c", "a b c"], Tokeniser(), ngrams=3, min_df=1)
-    assert words.lengths().tolist() == [name.count(" ") + 1 for name in words.names()]
+    assert words.groups().tolist() == [name.count(" ") + 1 for name in words.names()]
     some = words.select(np.array([1, 3, 5]))
-    assert some.lengths().tolist() == [name.count(" ") + 1 for name in some.names()]
+    assert some.groups().tolist() == [name.count(" ") + 1 for name in some.names()]
     assert counts.shape[1] == 6
 
 

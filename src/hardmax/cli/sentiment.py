@@ -43,7 +43,8 @@ def train(
     label: _Label = None,
     encoding: _Encoding = "utf-8",
     recipe: Annotated[
-        str, typer.Option(metavar="NAME", help="default, accurate (longer training on triples of words), or paper.")
+        str,
+        typer.Option(metavar="NAME", help="default, accurate (three longer trainings on triples of words), or paper."),
     ] = "default",
     dim: Annotated[str | None, typer.Option(metavar="D", help="Coordinates of a word.")] = None,
     ngrams: Annotated[str | None, typer.Option(metavar="N", help="Words in the longest n-gram.")] = None,

@@ -9,7 +9,8 @@ does not see it, or beyond what its frequencies in the classes bear out. Long wo
   leads only if the classes differ in how often it occurs.
 
 For any number of classes words may have to stay *apart*: on the coordinates on which they start. N-grams of different
-lengths that start on coordinates of their own then never follow one another, and each length has its own leaders.
+lengths, or at the end of a text, that start on coordinates of their own then never follow one another, and each kind
+has its own leaders.
 """
 
 from __future__ import annotations

@@ -24,16 +24,16 @@ from ..distributed import ALONE, Processes
 from ..errors import InputError
 from ..progress import Progress
 from ..randomness import seeded
-from .checkpoints import Checkpoint, fingerprint
+from .averaging import fit_averaged
 from .counts import chi2, class_presence, damped
+from .endings import EndingVocabulary
 from .explanation import Explanation
 from .model_files import load_model, save_model
 from .network import Network
 from .recipes import Recipe, recipe_with, words_with
 from .starting import start_network
-from .states import State
 from .texts import as_rows, as_texts, kept_aside, labels_for, warn_of_unknown
-from .trainers import answers, fit_network
+from .trainers import answers
 from .training import Rows, temperature_of
 from .vocabulary import Vocabulary
 from .words import Tokeniser
@@ -61,8 +61,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Coordinates of a word; two for two classes, else one for each class.
     recipe
         ``"default"``; ``"accurate"`` for more accuracy from texts by triples of words, punctuation and more passes,
-        with words, pairs and triples on axes of their own; ``"paper"`` for the published model and its training; or a
-        :class:`~hardmax.text.recipes.Recipe` of your own.
+        with words, pairs, triples and what stands at the end on axes of their own, and by the mean of three trainings;
+        ``"paper"`` for the published model and its training; or a :class:`~hardmax.text.recipes.Recipe` of your own.
     ngrams, min_df, max_words
         Words and n-grams of up to so many words that occur in at least ``min_df`` texts (3 for large sets, 1 for
         small); of those the ``max_words`` that tell the classes apart best (chi2).
@@ -90,7 +90,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     random_state
         A whole number, a generator or None.
     checkpoint
-        A file that holds the training after every epoch; a fit that was interrupted goes on from there.
+        A file that holds the training after every epoch; a fit that was interrupted goes on from there. Where a recipe
+        takes the mean of several trainings, the second has a file beside it, whose name ends in ``-2``, and so on.
     device
         Where to train and to answer, for example ``"cuda"``; the CPU when left out. Batches and dropped words are the
         same everywhere, so models differ by rounding. Texts are read and explained on the CPU.
@@ -236,7 +237,13 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         self.tokeniser_ = Tokeniser(**words_with(self.recipe, wanted))
         min_df = recipe.min_df or (1 if len(texts) < 200 else 2 if len(texts) < 2000 else 3)
-        self.vocabulary_, counts = Vocabulary.learn(texts, self.tokeniser_, ngrams=recipe.ngrams, min_df=min_df)
+        self.vocabulary_: Vocabulary | EndingVocabulary
+        if recipe.endings is None:
+            self.vocabulary_, counts = Vocabulary.learn(texts, self.tokeniser_, ngrams=recipe.ngrams, min_df=min_df)
+        else:
+            self.vocabulary_, counts = EndingVocabulary.learn(
+                texts, self.tokeniser_, ngrams=recipe.ngrams, min_df=min_df, last=recipe.endings
+            )
         if len(self.vocabulary_) == 0:
             raise InputError(
                 "X",
@@ -288,30 +295,26 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held_out = rows.take(np.flatnonzero(aside)) if aside.any() else None
         if validation is not None:
             held_out = self._judging_rows(validation, recipe)
-        lengths = self.vocabulary_.lengths() if hasattr(self, "vocabulary_") else np.ones(len(self.columns_), dtype=int)
-        network = start_network(presence, sizes, lengths, recipe, rng)
+        groups = self.vocabulary_.groups() if hasattr(self, "vocabulary_") else np.ones(len(self.columns_), dtype=int)
+        network = start_network(presence, sizes, groups, recipe, rng)
         # Words may start near the origin for want of evidence; then their length at the start is no measure.
         least = _LEAST_MASS if len(self.classes_) == 2 else _LEAST_MASS_OF_MANY
         network.resting_mass = recipe.resting_share * max(network.mean_mass(training.table, training.weights), least)
         network = network.to(torch.float64 if training.table.nnz < _SMALL else torch.float32)
-        parts = [training, held_out] if held_out is not None else [training]
-        kept = Checkpoint(self.checkpoint, fingerprint(parts, recipe, self.seed_) if self.checkpoint else "")
         del rows
-        done = fit_network(
+        self.history_ = fit_averaged(
             network,
             training,
             held_out,
             recipe,
+            checkpoint=self.checkpoint,
             device=self.device,
             seed=self.seed_,
             patience=self.patience,
-            progress=self.progress if ranks.first else False,
-            resume=kept.resume,
-            keep=kept.keep if ranks.first else _keep_nothing,
+            progress=self.progress,
             ranks=ranks,
         )
-        self.history_ = done.history
-        self.n_iter_ = done.epoch
+        self.n_iter_ = len(self.history_)
         self.temperature_ = 1.0
         if held_out is not None:
             logits, _ = answers(network, held_out.table, self.device)
@@ -440,6 +443,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             prior_logits=self._prior_logits(),
             text=document if isinstance(document, str) else None,
             tokeniser=getattr(self, "tokeniser_", None),
+            endings=self.recipe_.endings,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -465,7 +469,3 @@ def _counts(X: Any) -> sparse.csr_matrix:
 def _capped(table: sparse.csr_matrix) -> sparse.csr_matrix:
     """Presence: counts up to one."""
     return sparse.csr_matrix((np.minimum(table.data, 1.0), table.indices, table.indptr), shape=table.shape)
-
-
-def _keep_nothing(tensors: dict[str, torch.Tensor], state: State) -> None:
-    """The first process writes the checkpoint."""

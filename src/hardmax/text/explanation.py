@@ -72,6 +72,8 @@ class Explanation:
     collapse: float
     text: str | None = None
     tokeniser: Tokeniser | None = None
+    endings: int | None = None
+    """How many words at the end of the text count apart."""
 
     @staticmethod
     def of(
@@ -83,6 +85,7 @@ class Explanation:
         prior_logits: np.ndarray,
         text: str | None,
         tokeniser: Tokeniser | None,
+        endings: int | None = None,
     ) -> Explanation:
         """Explain the only row of ``table``."""
         documents = batch(table)
@@ -111,6 +114,7 @@ class Explanation:
             collapse=network.collapse,
             text=text,
             tokeniser=tokeniser,
+            endings=endings,
         )
 
     @property

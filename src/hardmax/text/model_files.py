@@ -11,6 +11,7 @@ import torch
 
 from ..errors import FileError, InputError
 from ..tensor_files import field, read, require, write
+from .endings import PREFIX, EndingVocabulary
 from .network import Network
 from .recipes import Recipe
 from .vocabulary import Vocabulary
@@ -102,24 +103,37 @@ def _restore_words(
     model: LeaderClassifier, path: object, header: dict[str, Any], arrays: dict[str, np.ndarray], columns: int
 ) -> None:
     kept = field(path, header, "vocabulary", dict)
-    words, lengths = field(path, kept, "words", list), field(path, kept, "lengths", list)
-    require(path, arrays, "words.column", (len(words),))
-    sizes = [len(words), *lengths]
-    for n, length in enumerate(lengths, start=2):
-        for part, limit in (("prefix", sizes[n - 2]), ("last", len(words)), ("column", columns)):
-            found = require(path, arrays, f"grams{n}.{part}", (length,))
-            if len(found) and (found.min() < -1 or found.max() >= limit):
-                raise FileError(path, f"tensor 'grams{n}.{part}' points outside the vocabulary", _DAMAGED)
-    vocabulary = Vocabulary.restore(words, lengths, arrays)
-    used = np.concatenate([vocabulary.columns, *(level.column for level in vocabulary.longer)])
-    if not np.array_equal(np.sort(used[used >= 0]), np.arange(columns)):
-        raise FileError(path, f"the vocabulary does not name each of the {columns} embedded words once", _DAMAGED)
+    anywhere = _vocabulary(path, kept, arrays)
+    vocabulary: Vocabulary | EndingVocabulary = anywhere
+    if "endings" in kept:
+        known = field(path, kept, "endings", dict)
+        own = {name.removeprefix(PREFIX): part for name, part in arrays.items() if name.startswith(PREFIX)}
+        vocabulary = EndingVocabulary(anywhere, _vocabulary(path, known, own), field(path, known, "last", int))
+    if len(vocabulary) != columns:
+        raise FileError(path, f"the vocabulary names {len(vocabulary)} of the {columns} embedded words", _DAMAGED)
     model.vocabulary_ = vocabulary
     model.columns_ = np.arange(columns)
     try:
         model.tokeniser_ = Tokeniser(**field(path, header, "tokeniser", dict))
     except (TypeError, InputError) as error:
         raise FileError(path, f"the recipe's 'tokeniser' cannot be used ({error})", _DAMAGED) from error
+
+
+def _vocabulary(path: object, kept: dict[str, Any], arrays: dict[str, np.ndarray]) -> Vocabulary:
+    """What a vocabulary was, if its parts fit together."""
+    words, lengths = field(path, kept, "words", list), field(path, kept, "lengths", list)
+    require(path, arrays, "words.column", (len(words),))
+    sizes = [len(words), *lengths]
+    for n, length in enumerate(lengths, start=2):
+        for part, limit in (("prefix", sizes[n - 2]), ("last", len(words)), ("column", sum(sizes))):
+            found = require(path, arrays, f"grams{n}.{part}", (length,))
+            if len(found) and (found.min() < -1 or found.max() >= limit):
+                raise FileError(path, f"tensor 'grams{n}.{part}' points outside the vocabulary", _DAMAGED)
+    vocabulary = Vocabulary.restore(words, lengths, arrays)
+    used = np.concatenate([vocabulary.columns, *(level.column for level in vocabulary.longer)])
+    if not np.array_equal(np.sort(used[used >= 0]), np.arange(len(vocabulary))):
+        raise FileError(path, "the vocabulary does not name each of its words once", _DAMAGED)
+    return vocabulary
 
 
 def _classes(path: object, names: list[Any], kind: str) -> np.ndarray:

@@ -20,6 +20,11 @@ class Recipe:
     by_length: bool = False
     """Whether n-grams of different lengths have coordinates of their own, so that each length has its own leaders:
     scores between them are zero. Where the words are columns of a table, all have one length."""
+    endings: int | None = None
+    """The words and pairs among so many words at the end of a text are words of their own too; with ``by_length`` they
+    have coordinates of their own."""
+    averaged: int = 1
+    """Train so many times from the same start and take the mean of the parameters."""
     depth: int = 8
     alpha: float = 1.0
     learn_alpha: bool = False
@@ -64,6 +69,9 @@ class Recipe:
             value = getattr(self, name)
             if not holds(value):
                 raise InputError(name, repr(value), problem, remedy)
+        if self.cut is not None and self.endings is not None:
+            problem = f"cannot be told from the padding up to cut={self.cut} words"
+            raise InputError("endings", repr(self.endings), problem, "leave one of the two out")
         if self.collapse > 0 and 1 - (1 + self.alpha) ** -self.depth < self.collapse:
             raise InputError(
                 "alpha",
@@ -114,6 +122,8 @@ _RULES: dict[str, tuple[Any, str, str]] = {
     "min_df": (_whole(1, True), "must be a positive whole number or None", "pass for example min_df=3"),
     "max_words": (_whole(1, True), "must be a positive whole number or None", "pass for example max_words=12000"),
     "cut": (_whole(1, True), "must be a positive whole number or None", "pass for example cut=128"),
+    "endings": (_whole(1, True), "must be a positive whole number or None", "pass for example endings=15"),
+    "averaged": (_whole(1), "must be a positive whole number", "pass for example averaged=3"),
     "resting_share": (_between(0, math.inf), "must be 0 or a positive number", "pass for example 0.2"),
     "cone": (_bound, "must be 0 or a positive number, or infinite for none", "pass for example cone=0.5"),
     "tether": (_bound, "must be 0 or a positive number, or infinite for none", "pass for example tether=0.4"),
@@ -128,7 +138,7 @@ _RULES: dict[str, tuple[Any, str, str]] = {
 RECIPES = {
     "default": Recipe(),
     # On an axis of its own a word cannot lie across it, so there is no cone; eight passes need a longer tether.
-    "accurate": Recipe(by_length=True, ngrams=3, usual_epochs=8, cone=math.inf, tether=0.8),
+    "accurate": Recipe(by_length=True, endings=15, averaged=3, ngrams=3, usual_epochs=8, cone=math.inf, tether=0.8),
     # The published model: random start, every word of the first 128 one vote, alpha learned and free.
     "paper": Recipe(
         dim=2,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .endings import AT_THE_END
+
 if TYPE_CHECKING:
     from .explanation import Explanation, Leader
 
@@ -26,13 +28,15 @@ def word_weights(explanation: Explanation) -> list[tuple[int, int, float, bool]]
     spans = explanation.tokeniser.spans(explanation.text)
     worth = dict(zip(explanation.words, explanation.contributions[:, explanation.output], strict=True))
     leading = {leader.word for leader in explanation.leaders}
-    longest = max((word.count(" ") + 1 for word in worth), default=0)
+    longest = max((word.removesuffix(AT_THE_END).count(" ") + 1 for word in worth), default=0)
+    end = len(spans) - (explanation.endings or 0)
     places: dict[str, list[range]] = {}
     for begin in range(len(spans)):
         for length in range(1, min(longest, len(spans) - begin) + 1):
             gram = " ".join(span[2] for span in spans[begin : begin + length])
-            if gram in worth:
-                places.setdefault(gram, []).append(range(begin, begin + length))
+            for name in (gram, gram + AT_THE_END) if begin >= end else (gram,):
+                if name in worth:
+                    places.setdefault(name, []).append(range(begin, begin + length))
     value, led = np.zeros(len(spans)), np.zeros(len(spans), dtype=bool)
     for gram, found in places.items():
         for place in found:

@@ -13,12 +13,12 @@ _SMOOTHING, _SMOOTHING_OF_MANY = 10.0, 2.0
 
 
 def start_network(
-    presence: np.ndarray, sizes: np.ndarray, lengths: np.ndarray, recipe: Recipe, rng: np.random.Generator
+    presence: np.ndarray, sizes: np.ndarray, groups: np.ndarray, recipe: Recipe, rng: np.random.Generator
 ) -> Network:
-    """A network for words with this ``presence`` in the classes; ``lengths`` says how many words each n-gram has."""
+    """A network for words with this ``presence`` in the classes; ``groups`` numbers their groups from one on."""
     classes = len(presence)
     if recipe.cut is not None:  # the padding word, which says nothing
-        presence, lengths = np.hstack([presence, np.zeros((classes, 1))]), np.append(lengths, 1)
+        presence, groups = np.hstack([presence, np.zeros((classes, 1))]), np.append(groups, 1)
     dim = recipe.dim or (classes if classes > 2 else 1 if recipe.by_length else 2)
     if recipe.start == "evidence":
         smoothing = recipe.smoothing or (_SMOOTHING if classes == 2 else _SMOOTHING_OF_MANY)
@@ -30,7 +30,7 @@ def start_network(
         points = recipe.noise * rng.normal(size=(presence.shape[1], dim))
         decoder = rng.uniform(-1, 1, size=(1 if classes == 2 else classes, dim)) / np.sqrt(dim)
     if recipe.by_length:
-        points, decoder = apart(points, decoder, lengths)
+        points, decoder = apart(points, decoder, groups)
     return Network(
         embedding=torch.from_numpy(points),
         decoder=torch.from_numpy(decoder),
@@ -43,15 +43,15 @@ def start_network(
     )
 
 
-def apart(points: np.ndarray, decoder: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same points with coordinates of their own for each length, and a decoder that reads all of these alike.
+def apart(points: np.ndarray, decoder: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same points with coordinates of their own for each group, and a decoder that reads all of these alike.
 
     >>> apart(np.array([[1.0], [2.0]]), np.array([[6.0]]), np.array([1, 2]))[0].tolist()
     [[1.0, 0.0], [0.0, 2.0]]
     """
-    blocks = int(lengths.max())
+    blocks = int(groups.max())
     spread = np.zeros((len(points), blocks, points.shape[1]))
-    spread[np.arange(len(points)), lengths - 1] = points
+    spread[np.arange(len(points)), groups - 1] = points
     return spread.reshape(len(points), -1), np.tile(decoder, (1, blocks))
 
 

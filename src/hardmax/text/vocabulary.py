@@ -10,13 +10,13 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from .words import Tokeniser
+Text = TypeVar("Text")
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class _Known(dict[str, int]):
 class Vocabulary:
     """Known words and n-grams, each with a column.
 
+    >>> from hardmax.text import Tokeniser
     >>> words, counts = Vocabulary.learn(["not bad", "not bad at all", "bad"], Tokeniser(), ngrams=2, min_df=2)
     >>> words.names()
     ['not', 'bad', 'not bad']
@@ -61,7 +62,7 @@ class Vocabulary:
 
     @staticmethod
     def learn(
-        texts: Sequence[str], tokeniser: Tokeniser, *, ngrams: int = 2, min_df: int = 3
+        texts: Sequence[Text], tokeniser: Callable[[Text], Sequence[str]], *, ngrams: int = 2, min_df: int = 3
     ) -> tuple[Vocabulary, sparse.csr_matrix]:
         """Every n-gram that occurs in at least ``min_df`` texts, and the counts of those texts."""
         index: defaultdict[str, int] = defaultdict()
@@ -101,7 +102,7 @@ class Vocabulary:
         stacked = sparse.hstack(tables, format="csr", dtype=np.float32) if len(tables) > 1 else tables[0]
         return words, stacked
 
-    def count(self, texts: Sequence[str], tokeniser: Tokeniser) -> sparse.csr_matrix:
+    def count(self, texts: Sequence[Text], tokeniser: Callable[[Text], Sequence[str]]) -> sparse.csr_matrix:
         """How often each column occurs in each text."""
         flat, starts = _flatten(texts, tokeniser, self._index.__getitem__)
         table = _table(_looked_up(self.columns, flat), starts, len(self))
@@ -134,8 +135,8 @@ class Vocabulary:
         words = tuple(self.words[k] for k in np.flatnonzero(keep[0]))
         return Vocabulary(words, new[self.columns[keep[0]]], longer)
 
-    def lengths(self) -> np.ndarray:
-        """How many words the n-gram of each column has."""
+    def groups(self) -> np.ndarray:
+        """Which columns belong together: those with as many words, numbered by how many these are."""
         found = np.ones(len(self), dtype=np.int64)
         for n, level in enumerate(self.longer, start=2):
             found[level.column[level.column >= 0]] = n
@@ -183,7 +184,9 @@ class Vocabulary:
         return Vocabulary(tuple(words), arrays["words.column"].astype(np.int64), levels)
 
 
-def _flatten(texts: Sequence[str], tokeniser: Tokeniser, number: Callable[[str], int]) -> tuple[np.ndarray, np.ndarray]:
+def _flatten(
+    texts: Sequence[Text], tokeniser: Callable[[Text], Sequence[str]], number: Callable[[str], int]
+) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of all words, text after text, and where each text starts."""
     numbers, starts = array("i"), [0]
     for text in texts:
