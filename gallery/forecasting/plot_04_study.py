@@ -3,8 +3,8 @@ Which forecaster is right for longest
 =====================================
 
 Twenty-one chaotic systems, seen in four ways, each three times: the rows of the study that ``hardmax reproduce
-forecasting-study`` runs, as it wrote them. A dot is a system, the bar the mean over systems, the number behind a line the
-mean rank among the models.
+forecasting-study`` runs, as it wrote them. A dot is a system, the bar the mean over systems, the number behind a line
+the mean rank among the models.
 """
 
 # sphinx_gallery_capture_repr = ()
