@@ -1,6 +1,6 @@
 """Rivals do what their packages do, are chosen by held-out rollouts, and diverge into NaN, never into nonsense."""
 
-import builtins
+import sys
 import warnings
 
 import numpy as np
@@ -70,7 +70,7 @@ def test_hodmd_steps_as_the_operator_of_pydmd_does():
 def test_sindy_finds_the_lorenz_equations():
     z = lorenz63(3000, 0.01).values
     z = (z - z.mean(axis=0)) / z.std(axis=0)
-    trial = sindy._Sindy(sindy._pysindy(), 1, 1, 2, 0.02, False).fit([z], 0.01)
+    trial = sindy._Sindy(1, 1, sindy._pysindy(), 2, 0.02, False).fit([z], 0.01)
     ahead = trial.roll(z[None, 1000:1200], 100)[0]
     assert error_curves(ahead, z[None, 1200:1300], z.std(axis=0)).max() < 0.02
 
@@ -127,13 +127,7 @@ def test_constant_data_are_refused_and_several_trajectories_welcome():
     ("rival", "package"), [(HigherOrderDMD, "pydmd"), (Sindy, "pysindy"), (EchoState, "reservoirpy")]
 )
 def test_a_missing_package_names_the_extra(monkeypatch, rival, package):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.split(".")[0] == package:
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    for name in [package, *(loaded for loaded in sys.modules if loaded.startswith(f"{package}."))]:
+        monkeypatch.setitem(sys.modules, name, None)  # what cannot be imported
     with pytest.raises(MissingExtraError, match=rf"needs the package {package}: pip install 'hardmax\[rivals\]'"):
         _made(rival).fit([lorenz63(300).values], 0.02)

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from hardmax.errors import InputError
-from hardmax.text import LeaderClassifier, averaging, training
+from hardmax.text import LeaderClassifier, averaging
 from hardmax.text.network import Network
 from hardmax.text.recipes import Recipe
+from interrupted_training import interrupt_at
 from made_up_texts import opinions
 
 TEXTS, LABELS = opinions(120)
@@ -66,15 +67,7 @@ def test_progress_is_told_of_all_as_one() -> None:
 def test_an_interrupted_training_goes_on(before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = LeaderClassifier(recipe=THREE, random_state=0).fit(TEXTS, LABELS)
     settings: dict[str, Any] = {"recipe": THREE, "random_state": 0, "checkpoint": tmp_path / "kept.safetensors"}
-    usual, calls = training.RowsTrainer.epoch, []
-
-    def interrupted(*args: Any) -> dict[str, float]:
-        calls.append(1)
-        if len(calls) == before + 1:
-            raise KeyboardInterrupt
-        return usual(*args)
-
-    monkeypatch.setattr(training.RowsTrainer, "epoch", interrupted)
+    calls = interrupt_at(monkeypatch, before + 1)
     with pytest.raises(KeyboardInterrupt):
         LeaderClassifier(**settings).fit(TEXTS, LABELS)
     resumed = LeaderClassifier(**settings).fit(TEXTS, LABELS)

@@ -19,6 +19,7 @@ import hardmax as hm
 from hardmax.errors import FileError, InputError
 from hardmax.text import LeaderClassifier
 from hardmax.text.texts import NoKnownWordWarning
+from interrupted_training import interrupt_at
 from made_up_texts import opinions, topics
 
 TEXTS, LABELS = opinions(300)
@@ -165,17 +166,7 @@ def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "training.safetensors"
     settings: dict[str, Any] = {"random_state": 0, "epochs": 5, "checkpoint": path}
     whole = LeaderClassifier(random_state=0, epochs=5).fit(TEXTS, LABELS)
-    from hardmax.text import training
-
-    usual, calls = training.RowsTrainer.epoch, []
-
-    def interrupted(*args: Any) -> dict[str, float]:
-        calls.append(1)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return usual(*args)
-
-    monkeypatch.setattr(training.RowsTrainer, "epoch", interrupted)
+    calls = interrupt_at(monkeypatch, 3)
     with pytest.raises(KeyboardInterrupt):
         LeaderClassifier(**settings).fit(TEXTS, LABELS)
     resumed = LeaderClassifier(**settings).fit(TEXTS, LABELS)

@@ -42,7 +42,8 @@ def draw_study(
             ax.set_visible(False)
         for ax, (setting, models) in zip(panels, settings.items(), strict=False):
             dress(ax)
-            order = sorted(models, key=lambda model, setting=setting: -ranks[setting][model])  # type: ignore[misc]
+            rank = ranks[setting]
+            order = sorted(models, key=rank.__getitem__, reverse=True)
             for height, model in enumerate(order):
                 times = np.asarray(models[model], dtype=np.float64)
                 colour = PALETTE[0] if model == ours else NOBODY
@@ -50,7 +51,7 @@ def draw_study(
                 ax.plot(times, np.full(len(times), height), "o", ms=4.5, color=colour, alpha=0.55, mew=0, gid=SYSTEMS)
                 ax.plot([times.mean()], [height], "|", ms=15, mew=2.4, color=INK, zorder=4, gid=MEAN)
                 ax.annotate(
-                    f"{ranks[setting][model]:.2f}",
+                    f"{rank[model]:.2f}",
                     (1.01, height),
                     xycoords=("axes fraction", "data"),
                     va="center",

@@ -96,7 +96,9 @@ def draw_results(rows: pd.DataFrame) -> Figure | None:
     ranks: dict[str, dict[str, float]] = {}
     for setting in SETTINGS:
         part = done[done["setting"] == setting]
-        for models in _together(part)[:1]:
+        groups = _together(part)
+        if groups:
+            models = groups[0]
             by_system = _complete(part, models).groupby(level="system").mean()
             times[setting] = {model: by_system[model].to_numpy() for model in models}
             ranks[setting] = dict(zip(models, _ranks(by_system), strict=True))

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...errors import MissingExtraError
 from ..protocol import FloatArray
+from .packages import rival_package
 from .tuning import Trial, TunedRival
 
 UNITS = 300
@@ -41,11 +41,7 @@ class EchoState(TunedRival):
 def _reservoir(
     channels: int, radius: float, scaling: float, leak: float, noise: float, window: int, seed: int
 ) -> _Echo:
-    try:
-        from reservoirpy.nodes import Reservoir
-    except ImportError:
-        raise MissingExtraError("reservoirpy", "rivals", "the echo state network") from None
-    node = Reservoir(
+    node = rival_package("reservoirpy.nodes", "the echo state network").Reservoir(
         UNITS,
         lr=leak,
         sr=radius,

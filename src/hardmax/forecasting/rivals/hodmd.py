@@ -10,10 +10,11 @@ from typing import Self
 
 import numpy as np
 
-from ...errors import MissingExtraError
 from ..protocol import FloatArray
-from .tuning import Trial, TunedRival
+from .packages import rival_package
+from .tuning import OneReadout, Trial, TunedRival
 
+_PURPOSE = "higher-order DMD"
 _WIDEST = 600
 """Rows of the delay matrix beyond which its decomposition takes too long."""
 
@@ -37,24 +38,15 @@ class HigherOrderDMD(TunedRival):
 
 
 def _pydmd() -> ModuleType:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import pydmd
-            import pydmd.utils
-    except ImportError:
-        raise MissingExtraError("pydmd", "rivals", "higher-order DMD") from None
-    return pydmd  # type: ignore[no-any-return]
+    rival_package("pydmd.utils", _PURPOSE)
+    return rival_package("pydmd", _PURPOSE)
 
 
 @dataclass
-class _Hodmd:
+class _Hodmd(OneReadout):
     package: ModuleType
     window: int
     rank: float
-
-    def only(self, readout: int) -> Self:
-        return self
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
         record = max(trajectories, key=len)

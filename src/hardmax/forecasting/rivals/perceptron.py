@@ -11,7 +11,7 @@ import numpy as np
 
 from ..delays import lag_spacing
 from ..protocol import FloatArray
-from .tuning import SMALLEST_SCALE, Trial, TunedRival
+from .tuning import SMALLEST_SCALE, LagTrial, Trial, TunedRival
 
 _MOST_ROWS = 4000
 
@@ -35,20 +35,11 @@ class Perceptron(TunedRival):
 
 
 @dataclass
-class _Network:
-    count: int
-    spacing: int
+class _Network(LagTrial):
     width: int
     decay: float
     noise: float
     seed: int
-
-    @property
-    def window(self) -> int:
-        return (self.count - 1) * self.spacing + 1
-
-    def only(self, readout: int) -> Self:
-        return self
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
         from sklearn.neural_network import MLPRegressor

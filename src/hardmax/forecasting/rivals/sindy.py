@@ -10,10 +10,10 @@ from typing import Self
 
 import numpy as np
 
-from ...errors import MissingExtraError
 from ..delays import lag_spacing
 from ..protocol import FloatArray
-from .tuning import Trial, TunedRival
+from .packages import rival_package
+from .tuning import LagTrial, Trial, TunedRival
 
 _SUBSTEPS = 2
 _MOST_TERMS = 300
@@ -39,7 +39,7 @@ class Sindy(TunedRival):
                 for count, spacing in delays:
                     for degree in (2, 3):
                         if _terms(count * channels, degree) <= _MOST_TERMS:
-                            yield _Sindy(package, count, spacing, degree, threshold, smooth)
+                            yield _Sindy(count, spacing, package, degree, threshold, smooth)
 
 
 def _terms(variables: int, degree: int) -> int:
@@ -49,30 +49,15 @@ def _terms(variables: int, degree: int) -> int:
 
 
 def _pysindy() -> ModuleType:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import pysindy
-    except ImportError:
-        raise MissingExtraError("pysindy", "rivals", "sparse identification") from None
-    return pysindy  # type: ignore[no-any-return]
+    return rival_package("pysindy", "sparse identification")
 
 
 @dataclass
-class _Sindy:
+class _Sindy(LagTrial):
     package: ModuleType
-    count: int
-    spacing: int
     degree: int
     threshold: float
     smooth: bool
-
-    @property
-    def window(self) -> int:
-        return (self.count - 1) * self.spacing + 1
-
-    def only(self, readout: int) -> Self:
-        return self
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
         ps = self.package

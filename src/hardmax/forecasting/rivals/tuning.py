@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
@@ -43,6 +44,27 @@ class Trial(Protocol):
     def only(self, readout: int) -> Self:
         """The same setting with one of its readouts; to be fitted again."""
         ...
+
+
+class OneReadout:
+    """A setting that stands for one readout alone."""
+
+    def only(self, readout: int) -> Self:
+        """Itself: there is no other."""
+        return self
+
+
+@dataclass
+class LagTrial(OneReadout):
+    """A setting that looks at ``count`` samples, ``spacing`` apart."""
+
+    count: int
+    spacing: int
+
+    @property
+    def window(self) -> int:
+        """From the earliest of them to the latest."""
+        return (self.count - 1) * self.spacing + 1
 
 
 class TunedRival(ABC):
