@@ -6,6 +6,7 @@ checked then is the logic and the bounds of rounding; larger inputs are checked 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -172,6 +173,29 @@ def test_sizes_that_halves_do_not_hold(query: float, point: float, monkeypatch: 
     monkeypatch.setattr(softmax_rows, "_CHUNK", 64)
     points = tokens_of("sphere", 64, 3).float()
     assert_means(query * points[:5], point * points, None, atol=2e-6 * point)
+
+
+@pytest.mark.parametrize("d", [1, 3, 16])
+def test_spread_is_measured_by_many_programs(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(softmax_rows, "_MEASURING", 3)
+    monkeypatch.setattr(softmax_rows, "_NUMBERS_AT_ONCE", 64)
+    points, queries = 0.3 * tokens_of("gaussian", 250, d).float() + 0.1, tokens_of("gaussian", 37, d).float()
+    lengths, query = points.norm(dim=1), queries.norm(dim=1).max() / math.log(2)
+    spread = softmax_rows._Spread.of(queries, points)
+    assert spread.largest == pytest.approx(float(query * lengths.max()), rel=1e-5)
+    assert spread.of_the_mean == pytest.approx(float(query * points.mean(dim=0).norm()), rel=1e-5)
+    assert spread.unevenness == pytest.approx(float(lengths.max() / lengths.mean()), rel=1e-5)
+    assert spread.coordinate == float(points.abs().max())
+
+
+@pytest.mark.parametrize("largest", [0.0, 1e-40, 1e-37, 0.75, 1.0, 3e38])
+def test_the_unit_of_points(largest: float) -> None:
+    spread = softmax_rows._Spread(1.0, 0.0, 1.0, largest)
+    for flat, room in ((True, 2.0), (False, 2.0**15)):
+        unit = spread.unit(flat=flat)
+        assert math.frexp(unit)[0] == 0.5
+        assert float(np.float32(unit)) == unit >= 2.0**-126
+        assert largest / unit < room
 
 
 def test_what_counts_as_flat() -> None:

@@ -60,13 +60,13 @@ def _points(rng: np.random.Generator, n: int, d: int, kind: str) -> np.ndarray:
     return rng.integers(-2, 3, size=(n, d)).astype(float) if kind == "lattice" else rng.normal(size=(n, d))
 
 
-def _pile(table: sparse.csr_matrix, spare: int = 0) -> Pile:
+def _pile(table: sparse.csr_matrix, spare: int = 0, device: str = "cpu") -> Pile:
     """All documents of a table, and some places without a word behind them."""
-    starts = torch.from_numpy(np.append(table.indptr, table.indptr[-1])).int()
+    starts = torch.from_numpy(np.append(table.indptr, table.indptr[-1])).int().to(device)
     owner = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-    document = torch.from_numpy(np.append(owner, np.full(spare, table.shape[0])))
-    columns = torch.from_numpy(np.append(table.indices, [0] * spare)).long()
-    damped = torch.from_numpy(np.append(table.data, [0.0] * spare))
+    document = torch.from_numpy(np.append(owner, np.full(spare, table.shape[0]))).to(device)
+    columns = torch.from_numpy(np.append(table.indices, [0] * spare)).long().to(device)
+    damped = torch.from_numpy(np.append(table.data, [0.0] * spare)).to(device)
     return Pile(columns, damped, document, starts[document], starts[document + 1], table.shape[0])
 
 
@@ -95,8 +95,10 @@ def _by_loops(points: np.ndarray, starts: np.ndarray, depth: int) -> list[list[i
 def test_words_follow_whom_loops_say_at_every_layer(
     d: int, kind: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if way == "kernel":  # by Triton's interpreter
+    device = "cpu"
+    if way == "kernel":  # by Triton's interpreter where there is no GPU
         pytest.importorskip("triton")
+        device = "cuda" if torch.cuda.is_available() else "cpu"
         monkeypatch.setattr(segments, "usable", lambda _: True)
     else:
         monkeypatch.setattr(segments, "_PAIRS_AT_ONCE", 200)
@@ -109,10 +111,11 @@ def test_words_follow_whom_loops_say_at_every_layer(
         path = course(points, table.indptr.astype(np.int64), alpha=1.0, depth=8)
         for found, expected in zip(path.choices, choices, strict=False):
             np.testing.assert_array_equal(found, expected)
-    now, before, pile = torch.from_numpy(np.vstack([points, points[:3]])), None, _pile(table, spare=3)
+    now, pile = torch.from_numpy(np.vstack([points, points[:3]])).to(device), _pile(table, spare=3, device=device)
+    before = None
     for expected in choices:
         before = followed(now, pile, before)
-        np.testing.assert_array_equal(before[: len(points)].numpy(), expected)
+        np.testing.assert_array_equal(before[: len(points)].cpu().numpy(), expected)
         assert before[len(points) :].tolist() == [len(points), len(points) + 1, len(points) + 2]
         now = (now + now[before]) / 2
 

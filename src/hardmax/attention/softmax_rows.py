@@ -34,10 +34,14 @@ class _Tile:
 
 
 # By the columns of a half of the points. Measured on an H200.
-_TILES = {8: _Tile(64, 64, 3, 128), 16: _Tile(64, 64, 3, 128)}
+_TILES = {8: _Tile(64, 64, 3, 128), 16: _Tile(64, 64, 3, 128), 32: _Tile(128, 64, 3, None)}
 _WIDE_TILE = _Tile(64, 64, 3, None)
 # Fewer columns a product cannot have.
 _NARROWEST = 16
+# Programs that measure queries and points, and how many numbers each looks at at a time.
+_MEASURING, _NUMBERS_AT_ONCE = 256, 2048
+# The smallest power of two with all its digits, and that which halves hold.
+_SMALLEST, _ROOM = -126, 14
 
 
 def takes(dimension: int) -> bool:
@@ -55,7 +59,7 @@ def softmax_means(queries: Queries, points: Tokens, weights: PerToken | None = N
     spread = _Spread.of(queries, points)
     if points.shape[1] <= _FEW and spread.is_safe:
         return _few(queries * _LOG2E, points, mass)
-    return _more(queries, points, mass, flat=mass is None and spread.is_flat)
+    return _more(queries, points, mass, spread, flat=mass is None and spread.is_flat)
 
 
 @dataclass(frozen=True)
@@ -68,15 +72,26 @@ class _Spread:
     """Nor is a score of the points' mean further than this."""
     unevenness: float
     """The length of the longest point, relative to the average."""
+    coordinate: float
+    """The largest coordinate of a point."""
 
     @classmethod
     def of(cls, queries: Queries, points: Tokens) -> _Spread:
-        lengths = torch.linalg.vector_norm(points, dim=1)
-        longest, query = lengths.max(), torch.linalg.vector_norm(queries, dim=1).max()
-        mean = torch.linalg.vector_norm(points.mean(dim=0))
-        found = torch.stack((_LOG2E * query * longest, _LOG2E * query * mean, longest, lengths.mean())).tolist()
+        from .kernels.spread import spread
+
+        d = points.shape[1]
+        wide = 1 << (d - 1).bit_length()
+        rows = _NUMBERS_AT_ONCE // wide
+        programs = min(_MEASURING, -(-max(len(queries), len(points)) // rows))
+        seen = torch.empty(programs, 4 + wide, device=points.device)
+        spread[(programs,)](queries, points, seen, len(queries), len(points), D=d, WIDE=wide, ROWS=rows)
+        found = seen.cpu().double().numpy()
+        query, longest, coordinate = (float(x) for x in found[:, :3].max(axis=0))
+        query, longest = math.sqrt(query) * _LOG2E, math.sqrt(longest)
+        average, *mean = (float(x) / len(points) for x in found[:, 3:].sum(axis=0))
         # Points that are all zero have no size that others could be compared with.
-        return cls(found[0], found[1], found[2] / found[3] if found[2] > _TINY else math.inf)
+        unevenness = longest / average if longest > _TINY else math.inf
+        return cls(query * longest, query * math.hypot(*mean), unevenness, coordinate)
 
     @property
     def is_safe(self) -> bool:
@@ -87,6 +102,13 @@ class _Spread:
     def is_flat(self) -> bool:
         """Whether halves do, and the sum of each row is large enough for what they cut off."""
         return self.largest < _FLAT and self.of_the_mean < _NOT_FAR_BELOW and self.unevenness < _EVEN
+
+    def unit(self, *, flat: bool) -> float:
+        """A power of two that points are divided by: they come to less than 2^15, or to less than 2."""
+        if not self.coordinate > 0:
+            return 1.0
+        power = math.frexp(self.coordinate)[1] - 1
+        return 2.0 ** max(power if flat else power - _ROOM, _SMALLEST)
 
 
 def _padded(length: int, multiple: int) -> int:
@@ -120,7 +142,7 @@ def _few(queries: Queries, points: Tokens, mass: torch.Tensor | None) -> Queries
     return out[:, :n].T.contiguous()
 
 
-def _more(queries: Queries, points: Tokens, mass: torch.Tensor | None, *, flat: bool) -> Queries:
+def _more(queries: Queries, points: Tokens, mass: torch.Tensor | None, spread: _Spread, *, flat: bool) -> Queries:
     from .kernels import pieces, softmax
 
     (n, d), device = queries.shape, points.device
@@ -131,17 +153,15 @@ def _more(queries: Queries, points: Tokens, mass: torch.Tensor | None, *, flat: 
     asked, padded = _padded(n, max(tile.rows, _ROWS_IN_PIECES)), _padded(len(points), _CHUNK)
     first, halves = (torch.empty(count, 2 * half, dtype=torch.float16, device=device) for count in (asked, padded))
     second = torch.empty(asked, 2 * half if narrow else half, dtype=torch.float16, device=device)
-    sizes, unit = torch.empty(asked, device=device), torch.empty(1, device=device)
-    out, largest = torch.empty_like(queries), torch.linalg.vector_norm(points, ord=math.inf)
-    pieces.pieces_of_queries[(asked // _ROWS_IN_PIECES,)](
-        queries, largest, first, second, sizes, n, D=d, HALF=half, NARROW=narrow, FLAT=flat, ROWS=_ROWS_IN_PIECES
-    )
-    pieces.pieces_of_points[(padded // _ROWS_IN_PIECES,)](
-        points, largest, unit, halves, len(points),
-        D=d, HALF=half, COUNTED=counted, FLAT=flat, ROWS=_ROWS_IN_PIECES,
+    highs = halves if narrow else torch.empty(padded, half, dtype=torch.float16, device=device)
+    sizes, out = torch.empty(1 if flat else asked, device=device), torch.empty_like(queries)
+    tiles, unit = asked // _ROWS_IN_PIECES, spread.unit(flat=flat)
+    pieces.pieces[(tiles + padded // _ROWS_IN_PIECES,)](
+        queries, points, first, second, sizes, halves, highs, n, len(points), tiles, unit,
+        D=d, HALF=half, NARROW=narrow, COUNTED=counted, FLAT=flat, ROWS=_ROWS_IN_PIECES,
     )  # fmt: skip
     softmax.more_coordinates[(asked // tile.rows,)](
-        first, second, sizes, halves, unit, masses, out, n, padded,
+        first, second, sizes, halves, highs, masses, out, n, padded, unit,
         D=d, HALF=half, NARROW=narrow, ROWS=tile.rows, COLUMNS=tile.columns, CHUNK=_CHUNK, WEIGHTED=weighted,
         FLAT=flat, COUNTED=counted, STAGES=tile.stages, num_warps=4, maxnreg=tile.registers,
     )  # fmt: skip

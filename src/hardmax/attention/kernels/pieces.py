@@ -21,57 +21,49 @@ def _size(largest):
 
 
 @triton.jit
-def _unit(LARGEST, FLAT: tl.constexpr):
-    """What points are divided by: they come to less than 2^15, or to less than 2."""
-    unit = _size(tl.load(LARGEST))
-    if FLAT:
-        unit *= 2.0**14
-    return unit
-
-
-@triton.jit
 def _halves(x):
     high = x.to(tl.float16)
     return high, (x - high.to(tl.float32)).to(tl.float16)
 
 
 @triton.jit
-def pieces_of_points(
-    Z, LARGEST, UNIT, HALVES, rows,
-    D: tl.constexpr, HALF: tl.constexpr, COUNTED: tl.constexpr, FLAT: tl.constexpr, ROWS: tl.constexpr,
+def _of_points(
+    tile, Z, HALVES, HIGHS, points, unit,
+    D: tl.constexpr, HALF: tl.constexpr, NARROW: tl.constexpr, COUNTED: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """The rows of Z, divided by UNIT, the size of the largest coordinate, as halves; zeros fill up the last tile."""
-    unit = _unit(LARGEST, FLAT)
-    tl.store(UNIT, unit)
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    """The rows of Z, divided by the unit, as halves, and the first halves alone; zeros fill up the last tile."""
+    row = tile * ROWS + tl.arange(0, ROWS)
     k = tl.arange(0, HALF)
-    inside = (row < rows)[:, None] & (k < D)[None, :]
+    inside = (row < points)[:, None] & (k < D)[None, :]
     high, low = _halves(tl.load(Z + row.to(tl.int64)[:, None] * D + k[None, :], mask=inside, other=0.0) / unit)
     if COUNTED:
         high = tl.where((k == D)[None, :], 1.0, high)
     place = HALVES + row.to(tl.int64)[:, None] * (2 * HALF) + k[None, :]
     tl.store(place, high)
     tl.store(place + HALF, low)
+    if not NARROW:
+        tl.store(HIGHS + row.to(tl.int64)[:, None] * HALF + k[None, :], high)
 
 
 @triton.jit
-def pieces_of_queries(
-    Q, LARGEST, FIRST, SECOND, SIZE, rows,
+def _of_queries(
+    tile, Q, FIRST, SECOND, SIZE, queries, unit,
     D: tl.constexpr, HALF: tl.constexpr, NARROW: tl.constexpr, FLAT: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """The rows of Q in units of log 2, each divided by its size, as halves that meet both halves of a point or one.
 
     A product has at least 16 columns: where a half is NARROW the second halves meet both halves of a point too.
     """
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    row = tile * ROWS + tl.arange(0, ROWS)
     k = tl.arange(0, HALF)
-    inside = (row < rows)[:, None] & (k < D)[None, :]
+    inside = (row < queries)[:, None] & (k < D)[None, :]
     q = tl.load(Q + row.to(tl.int64)[:, None] * D + k[None, :], mask=inside, other=0.0) * _LOG2E
-    size = _size(tl.max(tl.abs(q), 1))
     if FLAT:  # so that scores need no factor
-        size = size * 0.0 + 1.0 / _unit(LARGEST, FLAT)
-    tl.store(SIZE + row, size)
-    high, low = _halves(q / size[:, None])
+        high, low = _halves(q * unit)
+    else:
+        size = _size(tl.max(tl.abs(q), 1))
+        tl.store(SIZE + row, size)
+        high, low = _halves(q / size[:, None])
     both = row.to(tl.int64)[:, None] * (2 * HALF) + k[None, :]
     tl.store(FIRST + both, high)
     tl.store(FIRST + both + HALF, high)
@@ -80,3 +72,17 @@ def pieces_of_queries(
         tl.store(SECOND + both + HALF, low)
     else:
         tl.store(SECOND + row.to(tl.int64)[:, None] * HALF + k[None, :], low)
+
+
+@triton.jit
+def pieces(
+    Q, Z, FIRST, SECOND, SIZE, HALVES, HIGHS, queries, points, tiles, unit,
+    D: tl.constexpr, HALF: tl.constexpr, NARROW: tl.constexpr, COUNTED: tl.constexpr, FLAT: tl.constexpr,
+    ROWS: tl.constexpr,
+):  # fmt: skip
+    """Queries in the first so many ``tiles``, points in the others: one launch costs less than two."""
+    tile = tl.program_id(0)
+    if tile < tiles:
+        _of_queries(tile, Q, FIRST, SECOND, SIZE, queries, unit, D, HALF, NARROW, FLAT, ROWS)
+    else:
+        _of_points(tile - tiles, Z, HALVES, HIGHS, points, unit, D, HALF, NARROW, COUNTED, ROWS)

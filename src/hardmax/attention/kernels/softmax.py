@@ -33,13 +33,23 @@ _LEADING = tl.constexpr(-8192)
 
 
 @triton.jit
-def _points(Z, column, HALF: tl.constexpr, NARROW: tl.constexpr):
-    """Both halves of some points, and the first alone."""
-    both = tl.load(Z + column[:, None] * (2 * HALF) + tl.arange(0, 2 * HALF)[None, :])
+def _places(Z, HIGHS, MASS, begin, HALF: tl.constexpr, COLUMNS: tl.constexpr):
+    """Where the tile of columns from ``begin`` on has both halves of its points, the first alone, and masses."""
+    column = tl.arange(0, COLUMNS)
+    start = begin.to(tl.int64)
+    both = Z + start * (2 * HALF) + column[:, None] * (2 * HALF) + tl.arange(0, 2 * HALF)[None, :]
+    highs = HIGHS + start * HALF + column[:, None] * HALF + tl.arange(0, HALF)[None, :]
+    return both, highs, MASS + begin + column
+
+
+@triton.jit
+def _points(both, highs, NARROW: tl.constexpr):
+    """Both halves of some points, and the first alone, or again both."""
+    z = tl.load(both)
     if NARROW:
-        return both, both
+        return z, z
     else:
-        return both, tl.load(Z + column[:, None] * (2 * HALF) + tl.arange(0, HALF)[None, :])
+        return z, tl.load(highs)
 
 
 @triton.jit
@@ -55,23 +65,24 @@ def _scores(first, second, z, z_first, factor, reference, mass, FLAT: tl.constex
 
 @triton.jit
 def _largest(
-    first, second, Z, MASS, factor,
+    first, second, Z, HIGHS, MASS, begin, factor,
     HALF: tl.constexpr, NARROW: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
     WEIGHTED: tl.constexpr,
 ):  # fmt: skip
     """The largest score of each row in a chunk of columns."""
     largest = tl.full((ROWS,), -float("inf"), tl.float32)
-    for start in range(0, CHUNK, COLUMNS):
-        column = start + tl.arange(0, COLUMNS)
-        z, z_first = _points(Z, column, HALF, NARROW)
-        s = _scores(first, second, z, z_first, factor, factor * 0.0, MASS + column, False, WEIGHTED)
+    both, highs, mass = _places(Z, HIGHS, MASS, begin, HALF, COLUMNS)
+    for _ in range(0, CHUNK, COLUMNS):
+        z, z_first = _points(both, highs, NARROW)
+        s = _scores(first, second, z, z_first, factor, factor * 0.0, mass, False, WEIGHTED)
         largest = tl.maximum(largest, tl.max(s, 1))
+        both, highs, mass = both + COLUMNS * 2 * HALF, highs + COLUMNS * HALF, mass + COLUMNS
     return largest
 
 
 @triton.jit
 def _sums(
-    first, second, Z, MASS, factor, reference, fine,
+    first, second, Z, HIGHS, MASS, begin, factor, reference, fine,
     HALF: tl.constexpr, NARROW: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
     FLAT: tl.constexpr, WEIGHTED: tl.constexpr, COUNTED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -81,10 +92,12 @@ def _sums(
     """
     coarse = tl.zeros((ROWS, 2 * HALF), tl.float32)
     total = tl.zeros((ROWS, 8), tl.float32)
-    for start in tl.range(0, CHUNK, COLUMNS, num_stages=STAGES):
-        column = start + tl.arange(0, COLUMNS)
-        z, z_first = _points(Z, column, HALF, NARROW)
-        p = tl.exp2(_scores(first, second, z, z_first, factor, reference, MASS + column, FLAT, WEIGHTED))
+    both, highs, mass = _places(Z, HIGHS, MASS, begin, HALF, COLUMNS)
+    for _ in tl.range(0, CHUNK, COLUMNS, num_stages=STAGES):
+        z, z_first = _points(both, highs, NARROW)
+        both, highs = both + COLUMNS * 2 * HALF, highs + COLUMNS * HALF
+        p = tl.exp2(_scores(first, second, z, z_first, factor, reference, mass, FLAT, WEIGHTED))
+        mass += COLUMNS
         if not COUNTED:  # a thread has columns that are the same modulo 8, so it adds its own
             total += tl.sum(tl.reshape(p, (ROWS, COLUMNS // 8, 8)), 1)
         # Cut off by its bits: rounding to a half and back takes the unit that the exponentials need.
@@ -96,11 +109,11 @@ def _sums(
 
 @triton.jit
 def more_coordinates(
-    FIRST, SECOND, SIZE, Z, UNIT, MASS, OUT, rows, padded,
+    FIRST, SECOND, SIZE, Z, HIGHS, MASS, OUT, rows, padded, unit,
     D: tl.constexpr, HALF: tl.constexpr, NARROW: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     CHUNK: tl.constexpr, FLAT: tl.constexpr, WEIGHTED: tl.constexpr, COUNTED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Up to HALF coordinates, from the pieces of queries and points; OUT is (rows, D).
+    """Up to HALF coordinates, from the pieces of queries and points, first pieces once more in HIGHS; OUT is (rows, D).
 
     Tensor cores cut off what does not fit when they add, always downwards: sums of first halves are taken over from
     them every CHUNK columns, before that shows. A program begins with the columns of its own rows, where tokens that
@@ -110,25 +123,23 @@ def more_coordinates(
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     first = tl.load(FIRST + row.to(tl.int64)[:, None] * (2 * HALF) + tl.arange(0, 2 * HALF)[None, :])
     second = tl.load(SECOND + row.to(tl.int64)[:, None] * meets + tl.arange(0, meets)[None, :])
-    unit = tl.load(UNIT)
-    factor = tl.load(SIZE + row) * unit
+    factor = tl.full((ROWS,), 1.0, tl.float32)
+    if not FLAT:
+        factor = tl.load(SIZE + row) * unit
     mean = tl.zeros((ROWS, 2 * HALF), tl.float32)
     fine = tl.zeros((ROWS, meets), tl.float32)
     total = tl.zeros((ROWS, 8), tl.float32)
     own = tl.program_id(0) * ROWS // CHUNK * CHUNK
     reference = tl.full((ROWS,), 0.0, tl.float32)
     if not FLAT:
-        begin = own % padded
         largest = _largest(
-            first, second, Z + begin.to(tl.int64) * (2 * HALF), MASS + begin, factor,
-            HALF, NARROW, ROWS, COLUMNS, CHUNK, WEIGHTED,
-        )  # fmt: skip
+            first, second, Z, HIGHS, MASS, own % padded, factor, HALF, NARROW, ROWS, COLUMNS, CHUNK, WEIGHTED
+        )
         reference = tl.maximum(largest - _HEADROOM, _NO_REFERENCE)
     for step in range(0, padded, CHUNK):
         begin = (own + step) % padded
-        here, masses = Z + begin.to(tl.int64) * (2 * HALF), MASS + begin
         coarse, finer, more = _sums(
-            first, second, here, masses, factor, reference, fine,
+            first, second, Z, HIGHS, MASS, begin, factor, reference, fine,
             HALF, NARROW, ROWS, COLUMNS, CHUNK, FLAT, WEIGHTED, COUNTED, STAGES,
         )  # fmt: skip
         overflows = 0
@@ -136,14 +147,14 @@ def more_coordinates(
             overflows = tl.max(tl.max((coarse - coarse != 0).to(tl.int32), 1), 0)
         if overflows > 0:
             largest = _largest(
-                first, second, here, masses, factor, HALF, NARROW, ROWS, COLUMNS, CHUNK, WEIGHTED
-            )  # fmt: skip
+                first, second, Z, HIGHS, MASS, begin, factor, HALF, NARROW, ROWS, COLUMNS, CHUNK, WEIGHTED
+            )
             raised = tl.maximum(reference, largest - _HEADROOM)
             shrunk = tl.exp2(reference - raised)[:, None]
             reference = raised
             mean, total = mean * shrunk, total * shrunk
             coarse, finer, more = _sums(
-                first, second, here, masses, factor, reference, fine * shrunk,
+                first, second, Z, HIGHS, MASS, begin, factor, reference, fine * shrunk,
                 HALF, NARROW, ROWS, COLUMNS, CHUNK, FLAT, WEIGHTED, COUNTED, STAGES,
             )  # fmt: skip
         mean, fine, total = mean + coarse, finer, total + more

@@ -104,15 +104,15 @@ class Screen:
             near.masked_fill_(screened.short.repeat_interleave(tiles.rows)[:count], 0)
         self._reached = screened.ends
         rows = torch.arange(self.asked, device=device)[some] if isinstance(some, slice) else some
-        several = (near != 1).nonzero()[:, 0]
-        found = Found(rows, self._named(first), best, several, several)
+        named = self._named(first)
+        several = (near != 1).nonzero()[:, 0]  # only now is the device waited for
         if len(several) == 0:
-            return found, several
+            return Found(rows, named, best, several, several), several
         chosen = several[near[several] > 1]
         known = (needed, slack, factor, offset, best)
         tied, members = self._members(chosen, maxima, screened.ends, where, known, options)
         done = near > 0
-        return Found(rows[done], found.first[done], best[done], rows[tied], members), rows[~done]
+        return Found(rows[done], named[done], best[done], rows[tied], members), rows[~done]
 
     def _margins(self, asked: Rounded, some: Indices | slice, padded: int) -> tuple[torch.Tensor, torch.Tensor]:
         """For each row how much its scores may err, and how far below the largest a point may lie and still win."""

@@ -92,9 +92,9 @@ class Screened:
         device = points.device
         self._queries, self._points, self._width, self._tiles, self._blocks = queries, points, width, tiles, blocks
         self.maxima = torch.empty(blocks, rows, device=device)
+        self.ends = torch.empty(rows // tiles.rows, dtype=torch.int32, device=device)
         self.top, self.second = torch.empty(2, rows, device=device)
         self.favourite = torch.empty(rows, dtype=torch.int32, device=device)
-        self.ends = torch.zeros(rows // tiles.rows, dtype=torch.int32, device=device)
         self.short: torch.Tensor | None = None
         """Tiles of rows for which more blocks would have to be held."""
         self._done = 0
