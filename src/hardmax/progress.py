@@ -60,6 +60,10 @@ class Ticker:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._done, note=self._note)
 
+    def reach(self, done: float, note: str = "") -> None:
+        """Say that so much is done in all; for work whose parts count for themselves."""
+        self.advance(done - self._done, note)
+
     def beat(self) -> None:
         """Say that the work goes on, between steps that can be counted; a function that is told may end it here."""
         self.advance(0.0, self._note)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rich.progress
 import torch
 
 from hardmax.errors import InputError
@@ -61,6 +62,29 @@ def test_progress_is_told_of_all_as_one() -> None:
     assert done == sorted(done)
     assert {total for _, total in told} == {done[-1]}
     assert done[-1] == 3 * 3 * 8
+
+
+def test_on_a_terminal_there_is_one_bar_that_goes_once_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    bars: list[Any] = []
+    seen: list[float] = []
+
+    class Watched(rich.progress.Progress):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            bars.append(self)
+
+        def update(self, task_id: Any, **options: Any) -> None:
+            super().update(task_id, **options)
+            seen.append(self.tasks[0].percentage)
+
+    monkeypatch.setattr(rich.progress, "Progress", Watched)
+    LeaderClassifier(recipe=THREE, random_state=0, progress=True).fit(TEXTS, LABELS)
+    assert len(bars) == 1
+    assert seen == sorted(seen)
+    assert seen[0] == 0
+    assert seen[-1] == 100
+    LeaderClassifier(recipe=ONE, random_state=0, progress=True).fit(TEXTS, LABELS)
+    assert len(bars) == 2
 
 
 @pytest.mark.parametrize("before", [1, 4, 8])

@@ -20,8 +20,14 @@ def test_a_small_class_lays_no_claim_to_words_it_was_not_seen_with() -> None:
     assert found[0, 1] == 0
 
 
-@given(st.lists(st.integers(1, 50), min_size=3, max_size=6), st.floats(0.1, 20.0))
-@settings(deadline=None, max_examples=40)
+@given(
+    st.one_of(
+        st.lists(st.integers(1, 50), min_size=3, max_size=6),
+        st.tuples(st.integers(1, 50), st.integers(56, 5000)).map(list),
+    ),
+    st.floats(0.1, 20.0),
+)
+@settings(deadline=None, max_examples=80)
 def test_a_word_that_is_everywhere_alike_says_nothing(sizes: list[int], smoothing: float) -> None:
     of_class = np.array(sizes, dtype=float)
     found = evidence(of_class[:, None] * np.array([[1.0, 0.25]]), of_class, smoothing)
@@ -48,3 +54,26 @@ def test_classes_of_very_different_sizes_are_told_apart() -> None:
         "middle",
         "small",
     ]
+
+
+def test_of_two_classes_the_smaller_does_not_take_all_words() -> None:
+    rng = np.random.default_rng(0)
+    plain = [f"plain{k}" for k in range(300)]
+    texts, labels = [], []
+    for words, count in ((["oil", "price"], 1000), (["cocoa", "bahia"], 50)):
+        for _ in range(count):
+            texts.append(" ".join([rng.choice(words), *rng.choice(plain, 12)]))
+            labels.append(words[0])
+    model = LeaderClassifier(random_state=0, ngrams=1).fit(texts, labels)
+    assert model.score(texts, labels) > 0.98
+    assert model.predict(["plain1 plain2 oil", "plain3 cocoa plain4", "plain5 plain6"]).tolist() == [
+        "oil",
+        "cocoa",
+        "oil",
+    ]
+
+
+def test_two_classes_of_nearly_one_size_are_smoothed_alike() -> None:
+    presence, sizes = np.array([[30.0, 2.0], [10.0, 5.0]]), np.array([105.0, 100.0])
+    logs = np.log((presence + 10.0) / (sizes + 20.0)[:, None])
+    np.testing.assert_array_equal(evidence(presence, sizes, 10.0)[1], logs[1] - logs[0])

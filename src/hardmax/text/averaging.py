@@ -6,6 +6,7 @@ that depends less on the order of the documents and on the words dropped.
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -13,13 +14,13 @@ import numpy as np
 import torch
 
 from ..distributed import Processes
-from ..progress import Progress
+from ..progress import Progress, Tell, Ticker
 from .checkpoints import Checkpoint, fingerprint
 from .network import Network
 from .recipes import Recipe
 from .states import State
 from .trainers import fit_network
-from .training import Rows
+from .training import Rows, number_of_epochs
 
 
 def fit_averaged(
@@ -43,27 +44,33 @@ def fit_averaged(
     start = {name: part.detach().clone() for name, part in network.parameters().items()}
     total = {name: torch.zeros_like(part) for name, part in start.items()}
     parts = [rows] if held_out is None else [rows, held_out]
-    for run in range(runs):
-        own_seed = seed if run == 0 else int(np.random.default_rng([seed, run, 2**21]).integers(2**31))
-        path = None if checkpoint is None else _own_file(checkpoint, run)
-        kept = Checkpoint(path, "" if path is None else fingerprint(parts, recipe, own_seed))
-        _fill(network, start)
-        done = fit_network(
-            network,
-            rows,
-            held_out,
-            recipe,
-            device=device,
-            seed=own_seed,
-            patience=patience,
-            progress=_share(progress, run, runs) if ranks.first else False,
-            resume=kept.resume,
-            keep=kept.keep if ranks.first else _keep_nothing,
-            ranks=ranks,
-        )
-        history += [{"run": run + 1, **record} for record in done.history] if runs > 1 else done.history
-        for name, part in network.parameters().items():
-            total[name] += part
+    documents = len(rows.labels)
+    steps = number_of_epochs(recipe, documents, len(network.bias)) * math.ceil(documents / recipe.batch_size)
+    shown = progress if ranks.first else False
+    # One bar for all: it stays hidden where a single training shows its own.
+    with Ticker("training", runs * steps, progress=shown if runs > 1 else False) as ticker:
+        for run in range(runs):
+            own_seed = seed if run == 0 else int(np.random.default_rng([seed, run, 2**21]).integers(2**31))
+            path = None if checkpoint is None else _own_file(checkpoint, run)
+            kept = Checkpoint(path, "" if path is None else fingerprint(parts, recipe, own_seed))
+            _fill(network, start)
+            done = fit_network(
+                network,
+                rows,
+                held_out,
+                recipe,
+                device=device,
+                seed=own_seed,
+                patience=patience,
+                progress=shown if runs == 1 or shown is False else _part_of(ticker, run * steps),
+                resume=kept.resume,
+                keep=kept.keep if ranks.first else _keep_nothing,
+                ranks=ranks,
+            )
+            ticker.reach((run + 1) * steps)  # a training may end early
+            history += [{"run": run + 1, **record} for record in done.history] if runs > 1 else done.history
+            for name, part in network.parameters().items():
+                total[name] += part
     _fill(network, {name: part / runs for name, part in total.items()})
     return history
 
@@ -79,14 +86,11 @@ def _own_file(checkpoint: str | os.PathLike[str], run: int) -> Path:
     return path if run == 0 else path.with_name(f"{path.stem}-{run + 1}{path.suffix}")
 
 
-def _share(progress: Progress, run: int, runs: int) -> Progress:
-    """Whoever is told of the progress is told of all trainings as one."""
-    if not callable(progress):
-        return progress
+def _part_of(ticker: Ticker, before: float) -> Tell:
+    """Whoever is told of the progress is told of all trainings as one, with so much done before this one."""
 
     def tell(stage: str, done: float, total: float | None) -> None:
-        whole = total or 0.0
-        progress(stage, run * whole + done, None if total is None else runs * total)
+        ticker.reach(before + done, stage)
 
     return tell
 

@@ -10,6 +10,8 @@ from scipy import sparse
 _LEAST_EXPECTED = 1e-9
 _RARE = 0.05
 """The share of documents below which a word counts as rare, where there are several classes."""
+_EVEN = 1.1
+"""Two classes of which the larger is at most so many times the smaller are smoothed as if they were equally large."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,12 @@ def chi2(presence: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 def evidence(presence: np.ndarray, sizes: np.ndarray, smoothing: float) -> np.ndarray:
     r"""What each column says for each class, shape (classes, columns), from smoothed frequencies.
 
-    .. math:: p_c = \frac{d_c + a}{n_c + 2a} \quad\text{(two classes)}, \qquad
+    .. math:: p_c = \frac{d_c + a_c}{n_c + 2a_c} \quad\text{(two classes)}, \qquad
               p_c = \frac{d_c + a q}{n_c + a} \quad\text{(more)}
 
-    For two classes the log odds :math:`\log p_1 - \log p_0`, for the second class and, negated, for the first.
-    For more, how far :math:`\log(p_c + \epsilon)` lies above :math:`\log(q + \epsilon)`, where q is the frequency in
+    For two classes the log odds :math:`\log p_1 - \log p_0`, for the second class and, negated, for the first; where one
+    is clearly larger, :math:`a_c` is the smoothing in proportion to :math:`n_c`, so that a word that is as frequent in
+    both says nothing (the same for both would make every rare word speak for the smaller one). For more, how far :math:`\log(p_c + \epsilon)` lies above :math:`\log(q + \epsilon)`, where q is the frequency in
     all classes, and nothing where it lies below: a word points only at the classes that it speaks for, so that each
     class has leaders of its own. Smoothing towards q keeps small classes from laying claim to every word that they were
     never seen with, and :math:`\epsilon` keeps rare words from shouting.
@@ -91,7 +94,9 @@ def evidence(presence: np.ndarray, sizes: np.ndarray, smoothing: float) -> np.nd
     [[1.1, 0.0], [-1.1, 0.0]]
     """
     if len(sizes) == 2:
-        logs = np.log((presence + smoothing) / (sizes + 2 * smoothing)[:, None])
+        uneven = sizes.max() > _EVEN * sizes.min()
+        added = smoothing * (sizes / sizes.mean() if uneven else np.ones(2))
+        logs = np.log((presence + added[:, None]) / (sizes + 2 * added)[:, None])
         return np.asarray(np.stack([logs[0] - logs[1], logs[1] - logs[0]]))
     everywhere = presence.sum(axis=0) / sizes.sum()
     frequency = (presence + smoothing * everywhere) / (sizes + smoothing)[:, None]
