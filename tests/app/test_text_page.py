@@ -162,6 +162,15 @@ def test_a_model_that_may_take_for_ever_is_refused(small, tmp_path):
         text_models.load_model(Upload("evil.safetensors", forged), tmp_path)
 
 
+@pytest.mark.parametrize("recipe", ["accurate", "paper"])
+def test_a_model_of_another_recipe_of_ours_is_shown(recipe, visit, tmp_path):
+    model = hm.LeaderClassifier(recipe=recipe, epochs=2, random_state=0).fit(*opinions(60))
+    model.save(tmp_path / "own.safetensors")
+    data = (tmp_path / "own.safetensors").read_bytes()
+    visit.session.guarded(visit.page._load)(Upload("own.safetensors", data))
+    assert visit.page._using.title == "own.safetensors", visit.message
+
+
 def test_other_tensors_are_no_model(tmp_path):
     with pytest.raises(hm.FileError, match=r"other\.safetensors: is not a file of ours"):
         text_models.load_model(Upload("other.safetensors", save_tensors({"a": np.zeros(3)})), tmp_path)

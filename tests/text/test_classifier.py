@@ -243,8 +243,9 @@ def test_texts_without_a_known_word_get_the_prior() -> None:
     texts, labels = [*TEXTS[:60], *(["wonderful lovely"] * 30)], [*LABELS[:60], *([1] * 30)]
     prior = [1 - np.mean(labels), np.mean(labels)]
     fitted = LeaderClassifier(random_state=0, epochs=5).fit(texts, labels)
-    with pytest.warns(NoKnownWordWarning, match="2 of 3 texts"):
+    with pytest.warns(NoKnownWordWarning, match="2 of 3 texts") as told_of:
         answer = fitted.predict_proba(["", "дом", "wonderful"])
+    assert told_of[0].filename == __file__
     np.testing.assert_allclose(answer[0], prior)
     np.testing.assert_allclose(answer[1], prior)
     with warnings.catch_warnings():
@@ -286,7 +287,14 @@ def test_a_text_of_very_many_words() -> None:
         (["a b", "c d"], [1, 1], "two classes"),
         (["a b", "c d"], None, "label for each text"),
         (["", "..."], [0, 1], "must hold a word"),
-        (pd.DataFrame({"text": ["a", "b"]}), [0, 1], "column"),
+        (pd.DataFrame({"text": ["a", "b"]}), [0, 1], r"pass the column: table\['text'\]"),
+        (pd.DataFrame({"stars": [1, 2], "text": ["a", "b"]}), [0, 1], r"pass the column: table\['text'\]"),
+        (np.array([["a"], ["b"]]), [0, 1], r"shape \(2, 1\)"),
+        (iter(["a", "b"]), [0, 1], r"pass list\(…\)"),
+        ({"a", "b"}, [0, 1], r"pass list\(…\)"),
+        (["a", "b", "c"], ["x", "y", None], r"y\[2\]"),
+        (["a", "b", "c"], pd.Series(["x", np.nan, "y"]), r"y\[1\]"),
+        (["a", "b", "c"], [0.0, 1.0, np.nan], r"y\[2\]"),
     ],
 )
 def test_bad_texts_are_refused_in_words(texts: Any, labels: Any, message: str) -> None:

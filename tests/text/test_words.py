@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 
 import numpy as np
 import pytest
@@ -31,6 +32,38 @@ def test_words_of_several_scripts() -> None:
         "x",
         "y",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("फिल्म अच्छी है।", ["फिल्म", "अच्छी", "है"]),
+        ("படம் நன்று", ["படம்", "நன்று"]),
+        ("كِتَاب جميل", ["كِتَاب", "جميل"]),
+        ("שָׁלוֹם", ["שָׁלוֹם"]),
+        ("می\u200cخواهم", ["می\u200cخواهم"]),
+        ("cafe\u0301, café", ["café", "café"]),
+        ("😀😡 great❤️ ❤", ["😀", "😡", "great", "❤", "❤"]),
+        ("👩\u200d👩\u200d👧 👍🏽 🇩🇪", ["👩\u200d👩\u200d👧", "👍🏽", "🇩🇪"]),
+    ],
+)
+def test_signs_stay_with_their_letters_and_emoji_are_words(text: str, words: list[str]) -> None:
+    words = [unicodedata.normalize("NFC", word) for word in words]
+    assert Tokeniser()(text) == words
+    assert Tokeniser(pattern=EVERY_MARK)(text)[: len(words)][0] == words[0]
+    assert [word for _, _, word in Tokeniser().spans(text)] == words
+
+
+def test_every_sign_of_scripts_with_blanks_stays_with_its_letter() -> None:
+    """Against Unicode's own names of all signs."""
+    scripts = ("COMBINING", "CYRILLIC", "HEBREW", "ARABIC", "DEVANAGARI", "BENGALI", "GURMUKHI", "GUJARATI", "ORIYA")
+    scripts += ("TAMIL", "TELUGU", "KANNADA", "MALAYALAM", "SINHALA")
+    for code in range(0x300, 0xE00):
+        sign = chr(code)
+        if unicodedata.category(sign) in ("Mn", "Mc") and unicodedata.name(sign, "").startswith(scripts):
+            assert len(Tokeniser()("ק" + sign + "ק")) == 1, unicodedata.name(sign)
+    for stop in "।॥،؛։׃":
+        assert Tokeniser()("ק" + stop + "ק") == ["ק", "ק"]
 
 
 def test_tags_are_no_words_but_comparisons_are_not_tags() -> None:

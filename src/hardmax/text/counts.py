@@ -83,9 +83,10 @@ def evidence(presence: np.ndarray, sizes: np.ndarray, smoothing: float) -> np.nd
     .. math:: p_c = \frac{d_c + a_c}{n_c + 2a_c} \quad\text{(two classes)}, \qquad
               p_c = \frac{d_c + a q}{n_c + a} \quad\text{(more)}
 
-    For two classes the log odds :math:`\log p_1 - \log p_0`, for the second class and, negated, for the first; where one
-    is clearly larger, :math:`a_c` is the smoothing in proportion to :math:`n_c`, so that a word that is as frequent in
-    both says nothing (the same for both would make every rare word speak for the smaller one). For more, how far :math:`\log(p_c + \epsilon)` lies above :math:`\log(q + \epsilon)`, where q is the frequency in
+    For two classes the log odds :math:`\log p_1 - \log p_0`, for the second class and, negated, for the first; where
+    one is clearly larger, :math:`a_c` is the smoothing in proportion to :math:`n_c`, so that a word that is as frequent
+    in both says nothing (the same for both would make every rare word speak for the smaller one).
+    For more, how far :math:`\log(p_c + \epsilon)` lies above :math:`\log(q + \epsilon)`, where q is the frequency in
     all classes, and nothing where it lies below: a word points only at the classes that it speaks for, so that each
     class has leaders of its own. Smoothing towards q keeps small classes from laying claim to every word that they were
     never seen with, and :math:`\epsilon` keeps rare words from shouting.

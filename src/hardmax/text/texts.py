@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import assert_all_finite, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from ..errors import InputError
 
@@ -30,18 +31,25 @@ def as_texts(documents: Any) -> list[str] | None:
         raise InputError(
             "X", repr(documents)[:60], "must be a sequence of texts, not one text", "pass [text] for a single text"
         )
-    if hasattr(documents, "columns") and len(getattr(documents, "columns", ())) == 1:
-        only = documents.iloc[:, 0]
-        if any(isinstance(entry, str) for entry in only):
-            raise InputError(
-                "X", f"a table with the column {documents.columns[0]!r}", "must be the texts", "pass the column itself"
-            )
+    if hasattr(documents, "columns"):
+        for name, column in documents.items():
+            if any(isinstance(entry, str) for entry in column):
+                whose = f"a table with the column {name!r} of texts"
+                raise InputError(
+                    "X", whose, "must be texts alone, or numbers alone", f"pass the column: table[{name!r}]"
+                )
     if isinstance(documents, (list, tuple)):
         entries = list(documents)
         if not entries:
             raise InputError("X", "no documents", "must hold at least one text or row", "pass some documents")
     elif getattr(documents, "ndim", None) == 1 and hasattr(documents, "tolist"):
         entries = documents.tolist()
+    elif isinstance(documents, np.ndarray) and documents.ndim == 2 and documents.dtype.kind in "US":
+        raise InputError(
+            "X", f"texts of shape {documents.shape}", "must be one text a document", "pass one column of it"
+        )
+    elif isinstance(documents, (Iterator, Set, Mapping)) and not sparse.issparse(documents):
+        raise InputError("X", type(documents).__name__, "must be a list of texts, in order", "pass list(…) of it")
     else:
         return None
     if not any(isinstance(entry, (str, bytes)) for entry in entries):
@@ -62,7 +70,7 @@ def warn_of_unknown(table: Any) -> None:
         warnings.warn(
             f"{empty} of {table.shape[0]} texts hold no known word and are given the prior of the classes",
             NoKnownWordWarning,
-            stacklevel=3,
+            stacklevel=4,  # the caller of predict, or of whatever else asks
         )
 
 
@@ -83,9 +91,14 @@ def labels_for(X: Any, y: Any, texts: list[str] | None) -> np.ndarray:
     if y is None:
         raise InputError("y", "None", "must hold a label for each text (requires y)", "pass the labels")
     labels = column_or_1d(y, warn=True)
+    unknown = np.flatnonzero([entry is None or entry != entry for entry in labels.tolist()])
+    if len(unknown):
+        place = int(unknown[0])
+        raise InputError(
+            f"y[{place}]", repr(labels[place]), "must be a label (y holds NaN or None)", "leave such documents out"
+        )
     if len(labels) != len(texts):
         raise InputError("y", f"{len(labels)} labels", f"must match the {len(texts)} texts", "pass one label per text")
-    assert_all_finite(labels, input_name="y")
     return np.asarray(labels)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,8 +11,21 @@ from typing import Any
 
 from ..errors import InputError, MissingExtraError
 
+# Signs that belong to the letter before them, for which Python's re has no name: accents written apart, points of
+# Hebrew and Arabic, and whole blocks of India (whose letters are letters anyway) but for the full stops of Hindi.
+_MARKS = (
+    r"\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    r"\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u0898-\u089f\u08ca-\u08e1\u08e3-\u0963\u0971-\u0df3\u0e31\u0e34-\u0e3a"
+    r"\u0e47-\u0e4e\u0eb1-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u102b-\u103e\u1056-\u1059\u17b4-\u17d3\u1ab0-\u1ace\u1dc0-\u1dff"
+    r"\u3099\u309a\ufe20-\ufe2f"
+)
+# Letters with their signs; joiners stand between letters of one word.
+_WORD = rf"[^\W\d_]+(?:[{_MARKS}\u200c\u200d]+[^\W\d_]+)*[{_MARKS}]*"
+# One picture of a face, a hand or a heart, with the colour of its skin or all that are joined in it; or a flag.
+_FACE = "[\U0001f300-\U0001f3fa\U0001f400-\U0001faff\u2639\u263a\u2764]\ufe0f?[\U0001f3fb-\U0001f3ff]?"
+_EMOJI = rf"{_FACE}(?:\u200d(?:{_FACE}|[\u2640\u2642]\ufe0f?))*|[\U0001f1e6-\U0001f1ff]{{2}}"
 _NUMBERS = r"\d+(?:[./]\d+)*"
-_LETTERS = r"[^\W\d_]+(?:'[^\W\d_]+)?|[!?]|" + _NUMBERS
+_LETTERS = rf"{_WORD}(?:'{_WORD})?|[!?]|{_NUMBERS}|{_EMOJI}"
 # The same words on text that has nothing but ASCII, found in half the time.
 _ASCII_LETTERS = r"[A-Za-z]+(?:'[A-Za-z]+)?|[!?]|" + _NUMBERS
 EVERY_MARK = _LETTERS + r"|\*+|\.\.+|[:;]-?[()]|[.,;:()\"-]"
@@ -37,8 +51,8 @@ _LISTS = {"english": STOP_WORDS, "english-function": FUNCTION_WORDS}
 class Tokeniser:
     """The rule that turns a text into words.
 
-    A word is a run of letters of any script, with at most one apostrophe inside ("don't"), a number or a rating
-    ("8/10"), or one of the marks ``!`` and ``?``. HTML tags are left out.
+    A word is a run of letters of any script with the signs on them, with at most one apostrophe inside ("don't"), a
+    number or a rating ("8/10"), an emoji, or one of the marks ``!`` and ``?``. HTML tags are left out.
 
     Parameters
     ----------
@@ -58,6 +72,8 @@ class Tokeniser:
     ['it', "wasn't", 'bad', '!', '7.5/10']
     >>> Tokeniser(stop_words="english")("Это не плохо, and it is no loss")
     ['это', 'не', 'плохо', 'no', 'loss']
+    >>> Tokeniser()("फिल्म अच्छी है ❤️")
+    ['फिल्म', 'अच्छी', 'है', '❤']
     """
 
     pattern: str | None = None
@@ -91,7 +107,7 @@ class Tokeniser:
             text = _TAG.sub(" ", text)
         if self.lowercase:
             text = text.lower()
-        words = self._find[1](text) if text.isascii() else self._find[0](text.replace("’", "'"))
+        words = self._find[1](text) if text.isascii() else self._find[0](_plainer(text))
         if self.lemmas is not None:
             lemma = _lemmatiser(self.lemmas)
             words = [lemma(word) for word in words]
@@ -125,6 +141,11 @@ class Tokeniser:
             "lemmas": self.lemmas,
             "cut": self.cut,
         }
+
+
+def _plainer(text: str) -> str:
+    """The same text where a letter and its accent are one sign, apostrophes are straight and hearts have one form."""
+    return unicodedata.normalize("NFC", text).replace("’", "'").replace("\ufe0f", "")
 
 
 def _stop_words(wanted: str | Iterable[str] | None) -> frozenset[str]:
