@@ -45,8 +45,8 @@ class Forecast:
         }
 
 
-def outcome_of(left: npt.NDArray[np.int64], steps: int, far: npt.NDArray[np.bool_]) -> Outcome:
-    """What to say: within the range, out of it, or far out of it."""
+def outcome_of(left: npt.NDArray[np.int64], steps: int, far: npt.NDArray[np.bool_], fades: bool) -> Outcome:
+    """What to say: within the range, out of it, or far out of it; ``fades`` where a nonlinear part does out there."""
     if far.any():
         return Outcome(
             Ending.DIVERGED,
@@ -58,7 +58,7 @@ def outcome_of(left: npt.NDArray[np.int64], steps: int, far: npt.NDArray[np.bool
         return Outcome(
             Ending.TIME_REACHED,
             f"{steps} steps; {int((left > 0).sum())} of {len(left)} forecasts left the training range, the first at "
-            f"step {int(left[left > 0].min())}, where the nonlinear part fades out",
+            f"step {int(left[left > 0].min())}{', where the nonlinear part fades out' if fades else ''}",
             "treat the steps after as extrapolation",
         )
     return Outcome(Ending.TIME_REACHED, f"{steps} steps within the range of the training data")

@@ -15,7 +15,8 @@ from ..progress import Progress
 from ..randomness import seeded
 from .ablation import Ablation, ablate, ablate_published
 from .backtest import Backtest, backtest
-from .checks import one_of, whole
+from .checks import one_of, settings_of, whole
+from .clock_times import own_times
 from .family import Fitted, Settings, fit_family
 from .forcing import Forcing, read_future, read_inputs
 from .forecast import Forecast, outcome_of
@@ -34,7 +35,7 @@ from .reading import (
 )
 from .report import Report, report_on
 from .same_kind import read_like_the_fit
-from .series import Gaps, Irregular, Record, Units, as_array, read_series
+from .series import Gaps, Irregular, Record, Units, as_array, as_list, read_series
 
 _FEWEST = 12
 _FAR = 3.0
@@ -105,6 +106,9 @@ class TimeDelayedTransformer:
         self.random_state = random_state
         self.progress = progress
 
+    def __repr__(self) -> str:
+        return settings_of(self)
+
     # fitting
 
     def fit(
@@ -119,14 +123,17 @@ class TimeDelayedTransformer:
     ) -> Self:
         """Learn from one record ``(samples, channels)`` or from a list of them, of any lengths.
 
-        ``dt`` is the time between samples, or ``times`` gives the time of each. ``u`` are inputs, one row for each
-        sample. Missing values are refused unless ``gaps="interpolate"``, uneven times unless
-        ``irregular="resample"``. Channels are normalised, so units may differ by any factor; constant channels are
-        forecast as constant.
+        ``dt`` is the time between samples, or ``times`` gives the time of each; dates and durations count in seconds.
+        Where neither is given and the data bring times (a pandas index of dates, an xarray coordinate, a series of
+        :mod:`hardmax.datasets`), those count; else samples are 1 apart. ``u`` are inputs, one row for each sample.
+        Missing values are refused unless ``gaps="interpolate"``, uneven times unless ``irregular="resample"``. Channels
+        are normalised, so units may differ by any factor; constant channels are forecast as constant.
         """
         settings = self._settings()
         self.pod_: Pod | None = None
         if self.pod is not None:
+            if dt is None and times is None:
+                times = own_times(as_list("series", series))
             self.pod_, coefficients = fit_pod(series, self.pod)
             series = coefficients
         record = read_series(series, dt=dt, times=times, gaps=gaps, irregular=irregular)
@@ -228,7 +235,8 @@ class TimeDelayedTransformer:
         values, spread, left, far = self._run(states, steps, inputs)
         start = self.last_time_ if window is None else 0.0
         times = np.asarray(start + self.dt_ * np.arange(1, steps + 1), dtype=np.float64)
-        outcome = outcome_of(left, steps, far)
+        fades = self.predictor_ is not None and self.predictor_.fade.fallback is not None
+        outcome = outcome_of(left, steps, far, fades)
         if single:
             return Forecast(values[0], spread[0], times, outcome, int(left[0]))
         return Forecast(values, spread, times, outcome, left)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .family import Fitted, kind_of
+from .selection import Selection
 
 if TYPE_CHECKING:
     from .forecaster import TimeDelayedTransformer
@@ -49,6 +50,14 @@ def _on_networks(model: TimeDelayedTransformer, found: Fitted) -> str:
     )
 
 
+def _for_its_score(choice: Selection) -> str:
+    """Why a model was kept whose error at the end of the record is not the smallest."""
+    return (
+        f"; it was kept for its score over all held-out rollouts, {choice.chosen.score:.3f} against "
+        f"{choice.linear.score:.3f} (lower is better)"
+    )
+
+
 def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
     """Sentences about the model kept, why, and what was done to the data."""
     sentences = list(notes)
@@ -74,7 +83,8 @@ def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
     else:
         sentences.append(
             f"Kept {choice.chosen.label}: typical held-out error {found.typical_error:.3g} standard deviations over "
-            f"{found.folds[0].horizon} steps, against {found.linear_error:.3g} for the best TD-DMD."
+            f"{found.folds[0].horizon} steps, against {found.linear_error:.3g} for the best TD-DMD"
+            f"{_for_its_score(choice) if found.typical_error > found.linear_error else ''}."
         )
     sentences.append(_on_networks(model, found))
     if choice.rejected and choice.guarded:

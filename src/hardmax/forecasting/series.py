@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
+from .clock_times import aligned, clock_times, column_that_is_no_number, in_seconds, own_times, plain
 from .protocol import FloatArray
 
 Gaps = Literal["refuse", "interpolate"]
@@ -30,8 +31,13 @@ class Record:
 
 def as_array(argument: str, value: object) -> FloatArray:
     """Numbers of any kind as float64, with a clear refusal of anything else."""
+    wrong = column_that_is_no_number(value)
+    if wrong is not None:
+        name, dates = wrong
+        remedy = f"pass times=table[{name!r}] and the other columns" if dates else "leave it out, or convert it first"
+        raise InputError(argument, f"column {name!r}", "must hold real numbers in every column", remedy)
     try:
-        given = np.asarray(value)
+        given = np.asarray(plain(value))
         if given.dtype.kind == "c":
             raise TypeError("complex numbers: pass real and imaginary parts as channels")
         array = np.asarray(given, dtype=np.float64)
@@ -44,7 +50,7 @@ def as_array(argument: str, value: object) -> FloatArray:
 
 def as_list(argument: str, value: object) -> list[object]:
     """One series or several: a list or tuple of arrays is several, everything else one."""
-    if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(value[0]) >= 1:
+    if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(plain(value[0])) >= 1:
         # A nested list of numbers is one table; only arrays (or tables of their own) make several.
         if all(isinstance(part, (list, tuple)) and np.ndim(part) == 1 for part in value):
             return [value]
@@ -79,21 +85,29 @@ def _interpolate(argument: str, z: FloatArray, gaps: Gaps, notes: list[str]) -> 
             'pass gaps="interpolate" to fill them linearly, or split the series at its gaps into a list',
         )
     filled = z.copy()
-    index = np.arange(len(z))
+    index, late = np.arange(len(z)), 0
     for j in range(z.shape[1]):
         good = ~bad[:, j]
         if good.sum() < 2:
             raise InputError(argument, f"channel {j}", "has fewer than two finite samples", "leave this channel out")
         filled[:, j] = np.interp(index, index[good], z[good, j])
+        late += len(z) - 1 - int(index[good][-1])
     notes.append(f"{int(bad.sum())} missing values were interpolated linearly.")
+    if late:
+        notes.append(
+            f"{late} of them are at the end, where the last known value was repeated: a forecast from there starts "
+            "from what was not measured, so cut these samples off if you can."
+        )
     return filled
 
 
-def _times(times: object, dt: object, tables: Sequence[FloatArray]) -> tuple[list[FloatArray] | None, float]:
+def _times(
+    times: object, dt: object, tables: Sequence[FloatArray], notes: list[str]
+) -> tuple[list[FloatArray] | None, float]:
     """The time columns where given, and the time step."""
     if dt is not None:
         try:
-            step = float(dt)  # type: ignore[arg-type]
+            step = float(in_seconds(dt))  # type: ignore[arg-type]
         except (TypeError, ValueError):
             step = np.nan
         if not np.isfinite(step) or step <= 0:
@@ -103,7 +117,12 @@ def _times(times: object, dt: object, tables: Sequence[FloatArray]) -> tuple[lis
         return None, step
     if times is None:
         return None, 1.0
-    columns = [as_array("times", part).reshape(-1) for part in as_list("times", times)]
+    columns = []
+    for part in as_list("times", times):
+        column, note = clock_times(part)
+        columns.append(as_array("times", column).reshape(-1))
+        if note and note not in notes:
+            notes.append(note)
     if len(columns) != len(tables) or any(len(a) != len(b) for a, b in zip(columns, tables, strict=True)):
         raise InputError(
             "times",
@@ -126,21 +145,26 @@ def read_series(
     irregular: Irregular = "refuse",
     argument: str = "series",
 ) -> Record:
-    """Checked trajectories of equal width at one time step."""
+    """Checked trajectories of equal width at one time step; without ``dt`` and ``times`` those of the data count."""
     for name, value, allowed in (
         ("gaps", gaps, ("refuse", "interpolate")),
         ("irregular", irregular, ("refuse", "resample")),
     ):
         if value not in allowed:
             raise InputError(name, repr(value), f"must be one of {allowed}", f"pass {name}={allowed[1]!r}")
-    tables = [_table(argument, part) for part in as_list(argument, series)]
+    parts = aligned(as_list(argument, series))
+    if parts is None:
+        raise InputError(argument, "tables", "must all have the columns of the first", "give them the same names")
+    if times is None and dt is None:
+        times = own_times(parts)
+    tables = [_table(argument, part) for part in parts]
     widths = {table.shape[1] for table in tables}
     if len(widths) != 1:
         raise InputError(
             argument, f"widths {sorted(widths)}", "must have the same channels in every trajectory", "align the columns"
         )
     notes: list[str] = []
-    columns, step = _times(times, dt, tables)
+    columns, step = _times(times, dt, tables, notes)
     tables = [_interpolate(argument, table, gaps, notes) for table in tables]
     for table in tables:
         if table.size and float(np.abs(table).max()) > _LARGEST:
