@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hardmax.app.forecasts import read_data
 from hardmax.app.uploads import (
     MOST_BYTES,
     FilePicker,
@@ -54,7 +55,8 @@ def test_a_table_of_numbers_with_and_without_names(tmp_path: Path) -> None:
         (b"a,b\n1,inf\n", "row 1, column 2 is inf"),
         (b"1\n" * 300_000, "300,001 lines"),
         (b"a,b\n1,2\n3\n", "line 3"),
-        (b"\xff\xfe1\x002\x00", "is not text in UTF-8"),
+        (b"\xff\xfe1\x002", "is not text in UTF-8"),
+        (b"a,b\n1,\x81\n", "is not text in UTF-8"),
         (b"1,2\n\x00,3\n", "zero bytes"),
         (gzip.compress(b"1,2\n", mtime=0), "is a gzip archive"),
         (b"\x80\x04\x95" + b"1" * 20, "is a pickle"),
@@ -67,6 +69,17 @@ def test_hostile_tables_are_refused_in_words(tmp_path: Path, data: bytes, words:
     assert words in str(refused.value)
     assert len(str(refused.value)) < 400
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_encodings_are_found_as_on_the_command_line(tmp_path: Path, encoding: str) -> None:
+    table = "Größe,höhe\n1,2\n3,4\n".encode(encoding)
+    values, names = numbers_of(Upload("a.csv", table), tmp_path)
+    assert names == ["Größe", "höhe"]
+    assert values.tolist() == [[1, 2], [3, 4]]
+    assert rows_of(Upload("a.csv", table)).columns.tolist() == names
+    series = read_data(Upload("a.csv", table), tmp_path, fill=False, even=False).series
+    assert list(series.names) == names
 
 
 def test_a_zip_bomb_renamed_is_never_unpacked(tmp_path: Path) -> None:

@@ -52,8 +52,8 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.csv", "text,label\ncaf\xe9,1\n".encode("latin-1"), "not utf-8 text.*latin-1"),
-        ("a.txt", b"caf\xe9\n", "not utf-8 text"),
+        ("a.csv", b"text,label\ncaf\x81,1\n", "not utf-8 text.*latin-1"),
+        ("a.txt", b"caf\x81\n", "not utf-8 text"),
         ("a.jsonl", b'{"text": "a", "label": 1}\nnot json\n', "line 2 is not JSON"),
         ("a.jsonl", b"[1]\n", "line 1 is not an object"),
         ("a.csv", b"", "cannot be read"),
@@ -76,6 +76,22 @@ def test_other_encodings_on_request(tmp_path: Path) -> None:
     assert read_documents(path, encoding="latin-1").texts == ["café"]
     with pytest.raises(FileError, match="no such file"):
         read_documents(tmp_path / "missing.csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.txt"])
+def test_usual_encodings_are_found(tmp_path: Path, name: str, encoding: str) -> None:
+    path = tmp_path / name
+    contents = {
+        "a.csv": "text,label\n“café” – gut,1\n",
+        "a.tsv": "text\tlabel\n“café” – gut\t1\n",
+        "a.jsonl": '{"text": "“café” – gut", "label": 1}\n',
+        "a.txt": "“café” – gut\n",
+    }
+    path.write_bytes(contents[name].encode(encoding))
+    found = read_documents(path, labelled=name != "a.txt")
+    assert found.texts == ["“café” – gut"]
+    assert found.source == (name if encoding != "cp1252" else f"{name}, which is not UTF-8 and was read as cp1252")
 
 
 def test_the_embedded_corpus_is_shuffled_and_split() -> None:

@@ -21,6 +21,7 @@ import pandas
 import param
 from panel.reactive import ReactiveHTML
 
+from ..encodings import decoded
 from ..errors import FileError
 from ..storage.text_tables import read_text
 
@@ -80,15 +81,11 @@ def checked(name: str, data: bytes, accept: tuple[str, ...], most_bytes: int = M
 
 
 def text_of(upload: Upload) -> str:
-    """The contents as text in UTF-8; archives, programs and pictures are refused whatever their name."""
+    """The contents as text; archives, programs and pictures are refused whatever their name."""
     for start, kind in _MAGIC.items():
         if upload.data.startswith(start):
             raise FileError(upload.name, f"is {kind} and not text", "upload the text itself, in UTF-8")
-    try:
-        text = upload.data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        problem = f"is not text in UTF-8 (byte {error.start} is 0x{upload.data[error.start]:02x})"
-        raise FileError(upload.name, problem, "save it as text in UTF-8") from None
+    text = decoded(upload.data, upload.name)
     if "\0" in text:
         raise FileError(upload.name, "holds zero bytes, so it is no text", "upload the text itself, in UTF-8")
     return text

@@ -36,7 +36,7 @@ def train_model(
     *,
     text: str | None,
     label: str | None,
-    encoding: str,
+    encoding: str | None,
     test_share: float,
     settings: dict[str, Any],
 ) -> None:
@@ -64,7 +64,7 @@ def train_model(
 
 
 def judge(
-    file: Path | None, model: Path | None, *, text: str | None, label: str | None, encoding: str, as_json: bool
+    file: Path | None, model: Path | None, *, text: str | None, label: str | None, encoding: str | None, as_json: bool
 ) -> None:
     """Print the figures of a model on documents with labels."""
     if file is None:
@@ -79,7 +79,13 @@ def judge(
 
 
 def classify(
-    texts: list[str], file: Path | None, output: Path | None, model: Path | None, *, text: str | None, encoding: str
+    texts: list[str],
+    file: Path | None,
+    output: Path | None,
+    model: Path | None,
+    *,
+    text: str | None,
+    encoding: str | None,
 ) -> None:
     """Print or write the class of each text."""
     if output is not None:
@@ -125,7 +131,7 @@ def list_words(
     model: Path | None,
     *,
     text: str | None,
-    encoding: str,
+    encoding: str | None,
     top: int,
     figure: Path | None,
     as_json: bool,

@@ -19,7 +19,10 @@ _File = Annotated[
 ]
 _Text = Annotated[str | None, typer.Option("--text", metavar="COLUMN", help="The column of the texts.")]
 _Label = Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The column of the labels.")]
-_Encoding = Annotated[str, typer.Option(metavar="NAME", help="How the file's letters are written.")]
+_Encoding = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="How the file's letters are written, where it is neither Unicode nor cp1252."),
+]
 _Model = Annotated[
     Path | None, typer.Option("--model", "-m", metavar="FILE", help="A trained model; the shipped one when left out.")
 ]
@@ -41,7 +44,7 @@ def train(
     ),
     text: _Text = None,
     label: _Label = None,
-    encoding: _Encoding = "utf-8",
+    encoding: _Encoding = None,
     recipe: Annotated[
         str,
         typer.Option(metavar="NAME", help="default, accurate (three longer trainings on triples of words), or paper."),
@@ -101,7 +104,7 @@ def evaluate(
     model: _Model = None,
     text: _Text = None,
     label: _Label = None,
-    encoding: _Encoding = "utf-8",
+    encoding: _Encoding = None,
     as_json: _Json = False,
 ) -> None:
     """Judge a model on documents with known labels: accuracy, log loss, calibration, leaders, collapse.
@@ -121,7 +124,7 @@ def predict(
     ] = None,
     model: _Model = None,
     text: _Text = None,
-    encoding: _Encoding = "utf-8",
+    encoding: _Encoding = None,
 ) -> None:
     """The class of each text, and how sure the model is.
 
@@ -152,7 +155,7 @@ def words(
     file: _File = None,
     model: _Model = None,
     text: _Text = None,
-    encoding: _Encoding = "utf-8",
+    encoding: _Encoding = None,
     top: Annotated[str, typer.Option(metavar="N", help="How many words to list.")] = "20",
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the map of words.")] = None,
     as_json: _Json = False,
