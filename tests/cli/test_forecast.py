@@ -234,3 +234,37 @@ def test_time_from_dates_is_told_in_units_of_the_clock(tmp_path):
     assert "periods 20.94 (months)" in done.output
     assert "On 2009-10-01T00:00:00: y" in done.output
     assert "<!-- 2009 -->" in figure.read_text()  # the axis has years, not seconds
+
+
+def test_a_given_time_step_goes_before_a_column_of_dates(tmp_path):
+    path, table = tmp_path / "days.csv", tmp_path / "ahead.csv"
+    days = pd.date_range("2024-01-01", periods=80)
+    pd.DataFrame({"day": days, "x": np.sin(0.3 * np.arange(80))}).to_csv(path, index=False)
+    done = _run(path, "--dt", 0.5, "--steps", 4, "--starts", 0, "--seconds", 0.3, "--output", table)
+    assert done.exit_code == 0, done.output
+    assert "samples are 0.5 apart" in done.output
+    assert "At time 41.5" in done.output
+    assert pd.read_csv(table)["time"].tolist() == pytest.approx([40.0, 40.5, 41.0, 41.5])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--dt", 0), "--dt must be a positive number, got 0"),
+        (("--window", 0), "--window must be at least 1, got 0"),
+        (("--seconds", -1), "--seconds must be a positive number, got -1"),
+        (("--recipe", "cake"), "--recipe must be family or paper, got 'cake'"),
+    ],
+)
+def test_options_are_refused_by_their_own_names(wing, words, message):
+    done = _run(wing, *words)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_a_column_of_words_is_left_out_by_an_option(tmp_path):
+    path = tmp_path / "notes.csv"
+    pd.DataFrame({"x": np.arange(40.0), "note": "ok"}).to_csv(path, index=False)
+    done = _run(path)
+    assert done.exit_code == 2
+    assert "choose the columns to use: --columns A,B" in " ".join(done.output.split())

@@ -52,6 +52,43 @@ def test_train_evaluate_predict_explain(letters: Path, model: Path, tmp_path: Pa
     assert {"leaders", "influential", "statistics"} == set(listed)
 
 
+def test_labels_that_only_the_rows_kept_apart_have_are_told(tmp_path: Path) -> None:
+    texts, labels = opinions(100)
+    path, rows = tmp_path / "letters.csv", ["good" if label else "bad" for label in labels]
+    rows[-1] = "strange"
+    pd.DataFrame({"text": texts, "label": rows}).to_csv(path, index=False)
+    done = _run("sentiment", "train", path, "-o", tmp_path / "model.safetensors", "--epochs", "20")
+    assert done.exit_code == 0, done.output
+    assert "1 rows kept apart have labels that the others lack ('strange')" in done.output
+    assert "19 documents: accuracy" in done.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--encoding", "klingon"), "unknown encoding: klingon"),
+        (("--label", "stars"), "must name classes, not measure something"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused_in_a_line(
+    tmp_path: Path, options: tuple[str, str], message: str
+) -> None:
+    texts, labels = opinions(40)
+    path = tmp_path / "letters.csv"
+    pd.DataFrame({"text": texts, "label": labels, "stars": [k / 7 for k in range(40)]}).to_csv(path, index=False)
+    done = _run("sentiment", "train", path, "-o", tmp_path / "model.safetensors", *options)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_a_figure_of_no_known_kind_is_refused_before_the_work(model: Path, letters: Path) -> None:
+    for words in (("explain", "a superb film"), ("words", letters, "--text", "body")):
+        done = _run("sentiment", *words, "-m", model, "--figure", "picture.xyz")
+        assert done.exit_code == 2
+        assert "names no format" in done.output
+        assert "superb" not in done.output
+
+
 def test_the_accurate_recipe(letters: Path, tmp_path: Path) -> None:
     path, columns = tmp_path / "accurate.safetensors", ("--text", "body", "--label", "mood")
     done = _run("sentiment", "train", letters, *columns, "-o", path, "--recipe", "accurate", "--epochs", "20")

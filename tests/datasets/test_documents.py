@@ -74,6 +74,8 @@ def test_other_encodings_on_request(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("text,label\ncaf\xe9,1\n".encode("latin-1"))
     assert read_documents(path, encoding="latin-1").texts == ["café"]
+    with pytest.raises(FileError, match="unknown encoding: klingon"):
+        read_documents(path, encoding="klingon")
     with pytest.raises(FileError, match="no such file"):
         read_documents(tmp_path / "missing.csv")
 

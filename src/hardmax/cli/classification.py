@@ -8,11 +8,12 @@ import warnings
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 import typer
 from matplotlib.figure import Figure
 
-from ..datasets.documents import read_documents
+from ..datasets.documents import Documents, read_documents
 from ..datasets.reviews import movie_reviews, train_and_test
 from ..distributed import processes
 from ..errors import InputError
@@ -56,6 +57,14 @@ def train_model(
         f"Trained on {len(training.texts):,} documents ({training.source}): {len(model.words()):,} words, "
         f"{model.n_iter_} epochs, loss {last['loss']:.3f} and accuracy {last['accuracy']:.3f} in training."
     )
+    if test.labels is not None and test.texts:
+        known = np.isin(test.labels, model.classes_)
+        if not known.all():
+            names = ", ".join(map(repr, np.unique(test.labels[~known]).tolist()[:5]))
+            typer.echo(
+                f"{(~known).sum():,} rows kept apart have labels that the others lack ({names}); they are left out."
+            )
+        test = Documents([test.texts[k] for k in np.flatnonzero(known)], test.labels[known], test.source)
     if test.texts:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoKnownWordWarning)
@@ -112,9 +121,9 @@ def classify(
 
 def tell_why(text: str, model: Path | None, *, html: Path | None, figure: Path | None, as_json: bool) -> None:
     """Explain one text."""
-    for path in (html, figure):
-        if path is not None:
-            require_writable(path)
+    if html is not None:
+        require_writable(html)
+    _require_figure(figure)
     told = _load(model).explain(sys.stdin.read() if text == "-" else text)
     typer.echo(json.dumps(told.data(), ensure_ascii=False) if as_json else str(told))
     if html is not None:
@@ -137,8 +146,7 @@ def list_words(
     as_json: bool,
 ) -> None:
     """Leaders and weights over many documents."""
-    if figure is not None:
-        require_writable(figure)
+    _require_figure(figure)
     if file is None:
         documents = train_and_test(movie_reviews())[1]
     else:
@@ -165,6 +173,15 @@ def list_words(
         from ..figures.text import draw_word_map
 
         save_figure(cast(Figure, draw_word_map(seen).get_figure(root=True)), figure)
+
+
+def _require_figure(path: Path | None) -> None:
+    """Refuse at once what no figure can be written to."""
+    if path is not None:
+        from ..figures.save import FORMATS, require_suffix
+
+        require_suffix(path, FORMATS)
+        require_writable(path)
 
 
 def _print_words(seen: Any, top: int) -> None:

@@ -24,6 +24,8 @@ _OPTIONS = {
     'irregular="resample"': "--resample",
     "lower delays": "look back less far with --window",
     ", or split the series at its gaps into a list": "",
+    "choose the columns to use": "choose the columns to use: --columns A,B",
+    "say time column 'none'": "say --time-column none",
 }
 """Remedies as one types them in Python, and on the command line."""
 
@@ -73,7 +75,8 @@ def read_measured(
 ) -> Measured:
     """The channels of a file, and its inputs with those to come; both are made even together."""
     wanted = None if columns.channels is None else [*columns.channels, *columns.inputs]
-    whole = read_series(file, time=time, columns=wanted)
+    with in_options():
+        whole = read_series(file, time=time, columns=wanted)
     missing = [name for name in columns.inputs if name not in whole.names]
     if missing:
         raise FileError(file, f"has no column {missing[0]!r} for --inputs", f"choose among {', '.join(whole.names)}")
@@ -129,7 +132,12 @@ def in_options() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        remedy = error.remedy
-        for spoken, option in _OPTIONS.items():
-            remedy = remedy.replace(spoken, option)
-        raise InputError(error.argument, error.value, error.problem, remedy) from error
+        raise InputError(error.argument, error.value, error.problem, _spoken(error.remedy)) from error
+    except FileError as error:
+        raise FileError(error.path, error.problem, _spoken(error.remedy)) from error
+
+
+def _spoken(remedy: str) -> str:
+    for spoken, option in _OPTIONS.items():
+        remedy = remedy.replace(spoken, option)
+    return remedy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -62,6 +62,8 @@ def run(request: Request) -> None:
         ahead=request.ahead,
         steps=request.steps,
     )
+    if request.dt is not None:
+        measured = replace(measured, series=measured.series.stepping(request.dt))
     series = measured.series
     if request.model is None:
         with in_options():
@@ -88,6 +90,16 @@ def _check(request: Request) -> None:
         raise InputError("--steps", request.steps, "must be at least 1", "pass for example --steps 200")
     if request.gaps not in ("refuse", "interpolate"):
         raise InputError("--gaps", repr(request.gaps), "must be refuse or interpolate", "pass --gaps interpolate")
+    if request.dt is not None and not (np.isfinite(request.dt) and request.dt > 0):
+        raise InputError("--dt", request.dt, "must be a positive number", "pass the time between samples: --dt 0.1")
+    if request.window is not None and request.window < 1:
+        raise InputError("--window", request.window, "must be at least 1", "pass for example --window 20")
+    if request.seconds is not None and not (np.isfinite(request.seconds) and request.seconds > 0):
+        raise InputError(
+            "--seconds", request.seconds, "must be a positive number", "pass --seconds 10, or leave it out"
+        )
+    if request.recipe not in ("family", "paper"):
+        raise InputError("--recipe", repr(request.recipe), "must be family or paper", "leave it out for family")
     if request.starts < 0:
         raise InputError("--starts", request.starts, "must not be negative", "pass --starts 20, or 0 for no backtest")
     if request.figure is not None:
@@ -115,7 +127,7 @@ def _columns(request: Request) -> Columns:
 
 def _fitted(request: Request, measured: Measured) -> TimeDelayedTransformer:
     series = measured.series
-    timed = bool(series.time_name) and request.dt is None
+    timed = bool(series.time_name)
     model = TimeDelayedTransformer(
         delays=None if request.window is None else request.window - 1,
         recipe=request.recipe,
@@ -125,7 +137,7 @@ def _fitted(request: Request, measured: Measured) -> TimeDelayedTransformer:
     return model.fit(
         series.values,
         times=series.times if timed else None,
-        dt=None if timed else (request.dt or 1.0),
+        dt=None if timed else 1.0 if request.dt is None else request.dt,
         u=measured.inputs,
         gaps=cast(Gaps, request.gaps),
         irregular="resample" if request.resample else "refuse",
@@ -144,7 +156,7 @@ def _from_the_end(request: Request, model: TimeDelayedTransformer, measured: Mea
     if model.forcing_ is not None and measured.inputs is None:
         problem = f"has channels only and the model was fitted with {model.forcing_.width} inputs"
         raise FileError(series.source, problem, "name them with --inputs, and pass those to come with --ahead")
-    step = series.dt if series.time_name else model.dt_
+    step = series.dt if series.time_name or request.dt is not None else model.dt_
     if abs(step - model.dt_) > 1e-3 * model.dt_:
         raise FileError(
             series.source,
@@ -173,7 +185,7 @@ def _write(request: Request, model: TimeDelayedTransformer, measured: Measured, 
         written.append(str(request.output))
     if request.figure is not None:
         record = pd.DataFrame(series.values).interpolate(limit_direction="both").to_numpy()
-        timed = bool(series.time_name) and request.dt is None
+        timed = bool(series.time_name)
         figure = draw_forecast(
             record,
             ahead,

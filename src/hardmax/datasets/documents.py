@@ -70,6 +70,8 @@ def _read(file: Path, kind: str, encoding: str | None) -> tuple[str, pd.DataFram
                 continue
             problem = f"is not {guesses[0]} text ({error})"
             raise FileError(file, problem, "name its encoding (--encoding), for example latin-1") from error
+        except LookupError as error:
+            raise FileError(file, f"cannot be read ({error})", "name an encoding such as latin-1") from error
         except (ValueError, OSError, pd.errors.ParserError) as error:
             if isinstance(error, FileError):
                 raise

@@ -70,6 +70,10 @@ class Series:
         ahead = np.round(np.asarray(times) * 1e3).astype("timedelta64[ms]")
         return np.asarray(np.datetime_as_string(np.datetime64(self.began, "ms") + ahead, unit="s"))
 
+    def stepping(self, dt: float) -> Series:
+        """The same samples ``dt`` apart from time zero on, whatever times they came with."""
+        return replace(self, times=dt * np.arange(len(self), dtype=np.float64), time_name="", began="", months=None)
+
     def every(self, stride: int) -> Series:
         """Every ``stride``-th sample: the same system, sampled more coarsely."""
         return replace(self, values=self.values[::stride].copy(), times=self.times[::stride].copy())

@@ -52,10 +52,9 @@ def _on_networks(model: TimeDelayedTransformer, found: Fitted) -> str:
 
 def _for_its_score(choice: Selection) -> str:
     """Why a model was kept whose error at the end of the record is not the smallest."""
-    return (
-        f"; it was kept for its score over all held-out rollouts, {choice.chosen.score:.3f} against "
-        f"{choice.linear.score:.3f} (lower is better)"
-    )
+    ours, linear = choice.chosen.score, choice.linear.score
+    how = "as good" if abs(ours - linear) < _EQUAL else "better"
+    return f"; over all held-out rollouts its score is {how} ({ours:.3f} against {linear:.3f}, lower is better)"
 
 
 def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from ..errors import InputError
@@ -97,6 +98,12 @@ def labels_for(X: Any, y: Any, texts: list[str] | None) -> np.ndarray:
         raise InputError(
             f"y[{place}]", repr(labels[place]), "must be a label (y holds NaN or None)", "leave such documents out"
         )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what it may warn of, the classifier's own check says once
+        kind = type_of_target(labels)
+    if kind.startswith("continuous"):
+        shown = f"{len(labels)} numbers such as {labels[0]}"
+        raise InputError("y", shown, "must name classes, not measure something", "pass one of a few labels a text")
     if len(labels) != len(texts):
         raise InputError("y", f"{len(labels)} labels", f"must match the {len(texts)} texts", "pass one label per text")
     return np.asarray(labels)
