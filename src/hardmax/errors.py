@@ -1,5 +1,10 @@
 """Every error of ours: one root, and messages that name the argument, the value and the remedy."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 
 class HardmaxError(Exception):
     """Root of all errors raised on purpose by this library."""
@@ -50,3 +55,27 @@ class ProcessError(HardmaxError, RuntimeError):
         self.problem = problem
         self.remedy = remedy
         super().__init__(f"{problem}: {remedy}")
+
+
+@contextmanager
+def in_other_words(words: Mapping[str, str]) -> Iterator[None]:
+    """Remedies that speak of arguments of Python come out in the words of a command line or a page.
+
+    >>> with in_other_words({"alpha=0.5": "--alpha 0.5"}):
+    ...     raise InputError("alpha", -1.0, "must be positive", "pass alpha=0.5")
+    Traceback (most recent call last):
+    ...
+    hardmax.errors.InputError: alpha must be positive, got -1.0: pass --alpha 0.5
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(error.argument, error.value, error.problem, _said(error.remedy, words)) from error
+    except FileError as error:
+        raise FileError(error.path, error.problem, _said(error.remedy, words)) from error
+
+
+def _said(remedy: str, words: Mapping[str, str]) -> str:
+    for spoken, instead in words.items():
+        remedy = remedy.replace(spoken, instead)
+    return remedy

@@ -5,6 +5,7 @@ import io
 
 import numpy as np
 import pytest
+from bokeh.models import DatetimeTickFormatter
 
 import hardmax as hm
 from hardmax.app.archives import pack, unpack
@@ -215,12 +216,20 @@ def test_dates_come_back_as_dates():
     opened = Visit(ForecastingPage(), _SMALL)
     rows = "\n".join(f"2024-02-{1 + k // 24:02d} {k % 24:02d}:00,{np.sin(0.4 * k):.6f}" for k in range(96))
     opened.page._take(Upload("hours.csv", f"date,level\n{rows}\n".encode()))
-    assert opened.page._fan.plot.xaxis[0].axis_label.text == "seconds since 2024-02-01T00:00:00"
+    axis = opened.page._fan.plot.xaxis[0]
+    assert axis.axis_label.text == "date"
+    assert isinstance(axis.formatter, DatetimeTickFormatter)
+    assert "one hour apart" in opened.page._about.object
     opened.page._begin()
     opened.settle()
+    drawn = opened.page._fan._ahead.data["t"][1]
+    assert np.datetime64(int(drawn), "ms") == np.datetime64("2024-02-05T00:00:00")
     table = forecast_table(opened.page._fit).decode().splitlines()
     assert table[0] == "date,level,level spread"
     assert table[1].startswith("2024-02-05T00:00:00,")
+    opened.page._which.value = "sinusoids"
+    opened.settle()
+    assert not isinstance(opened.page._fan.plot.xaxis[0].formatter, DatetimeTickFormatter)
     opened.close()
 
 
@@ -231,7 +240,7 @@ def test_gaps_are_refused_and_then_filled(tmp_path):
     opened.page._take(Upload("gaps.csv", ("y,z\n" + "\n".join(f"{v},{k % 7}" for k, v in enumerate(values))).encode()))
     opened.page._begin()
     opened.settle()
-    assert "interpolate" in opened.message
+    assert "tick Fill gaps by interpolation" in opened.message
     opened.page._fill.value = True
     opened.page._begin()
     opened.settle()
@@ -248,6 +257,8 @@ def test_gaps_are_refused_and_then_filled(tmp_path):
         (b"PK\x03\x04" + bytes(500), "is a ZIP archive"),
         (b"\xff\xfe\x00", "is not text in UTF-8"),
         (b"a,b\nx,y\n", "series.csv"),
+        (b"a,b\n1,2\n2,y\n", "remove that column from the table"),
+        (b"time,b\n2,2\n1,3\n", "remove the column if it is no time"),
         (b"", "is empty"),
         (("a," * MOST_CHANNELS + "a\n" + ("1," * MOST_CHANNELS + "2\n") * 90).encode(), "channels"),
         (b"y\n" + b"1\n" * 6000, "6,000 samples"),

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..datasets import airfoil, chaotic_series, chaotic_systems, lorenz63, read_series, sinusoids
 from ..datasets.series import Series
-from ..errors import FileError, InputError, MissingExtraError
+from ..errors import FileError, InputError, MissingExtraError, in_other_words
 from ..forecasting.backtest import Backtest
 from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer
@@ -30,6 +30,16 @@ UPLOAD = "upload"
 _CHAOTIC = ("Rossler", "Chua", "Halvorsen", "Thomas", "DoublePendulum")
 _TITLES = {"DoublePendulum": "Double pendulum", "Rossler": "Rössler"}
 _NOISE = 0.02
+_ON_THE_PAGE = {
+    'pass gaps="interpolate" to fill them linearly, or split the series at its gaps into a list': (
+        "tick Fill gaps by interpolation"
+    ),
+    'pass irregular="resample" to interpolate onto even times': "tick Resample uneven times",
+    ", or lower delays": "",
+    "choose the columns to use": "remove that column from the table",
+    "say time column 'none' if this column is no time": "remove the column if it is no time",
+}
+"""Remedies as one types them in Python, and what one does on the page."""
 
 _MADE: dict[str, tuple[str, Callable[[int], Series], str]] = {
     "lorenz": ("Lorenz '63", lambda n: lorenz63(n, random_state=0), "lorenz63({n}, random_state=0)"),
@@ -78,7 +88,8 @@ class Data:
         """The known part at even times, gaps filled or refused as chosen."""
         gaps: Any = self.gaps
         irregular: Any = self.irregular
-        return regular_record(self.values, times=self.times, gaps=gaps, irregular=irregular)
+        with in_other_words(_ON_THE_PAGE):
+            return regular_record(self.values, times=self.times, gaps=gaps, irregular=irregular)
 
     @property
     def future(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -115,7 +126,8 @@ def read_data(upload: Upload, folder: Path, *, fill: bool, even: bool) -> Data:
     path = folder / f"series{upload.suffix}"
     path.write_text(text, encoding="utf-8")
     try:
-        series = read_series(path)
+        with in_other_words(_ON_THE_PAGE):
+            series = read_series(path)
     except FileError as error:
         raise FileError(upload.name, error.problem, error.remedy) from None
     finally:
@@ -156,7 +168,8 @@ def fit_and_forecast(data: Data, seconds: float, steps: int, tell: Tell) -> Fit:
     model = TimeDelayedTransformer(seconds=seconds, random_state=0, progress=tell)
     gaps: Any = data.gaps
     irregular: Any = data.irregular
-    model.fit(data.values, times=data.times, gaps=gaps, irregular=irregular)
+    with in_other_words(_ON_THE_PAGE):
+        model.fit(data.values, times=data.times, gaps=gaps, irregular=irregular)
     return Fit(data, model, model.forecast(steps))
 
 

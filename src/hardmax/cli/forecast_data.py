@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -13,7 +12,7 @@ import numpy as np
 
 from ..datasets.series import Series
 from ..datasets.series_files import read_series
-from ..errors import FileError, InputError
+from ..errors import FileError, InputError, in_other_words
 from ..files import write_text
 from ..forecasting.series import Gaps
 from ..forecasting.series import read_series as made_even
@@ -126,18 +125,6 @@ def _even(series: Series, gaps: str, resample: bool) -> tuple[Series, tuple[str,
     return replace(series, values=values, times=times), record.notes
 
 
-@contextmanager
-def in_options() -> Iterator[None]:
+def in_options() -> AbstractContextManager[None]:
     """Remedies that name arguments of Python come out as options."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(error.argument, error.value, error.problem, _spoken(error.remedy)) from error
-    except FileError as error:
-        raise FileError(error.path, error.problem, _spoken(error.remedy)) from error
-
-
-def _spoken(remedy: str) -> str:
-    for spoken, option in _OPTIONS.items():
-        remedy = remedy.replace(spoken, option)
-    return remedy
+    return in_other_words(_OPTIONS)

@@ -70,6 +70,14 @@ class Series:
         ahead = np.round(np.asarray(times) * 1e3).astype("timedelta64[ms]")
         return np.asarray(np.datetime_as_string(np.datetime64(self.began, "ms") + ahead, unit="s"))
 
+    def on_an_axis(self, times: np.ndarray) -> np.ndarray:
+        """Times as numbers to draw them at: milliseconds since 1970 where they came from dates, as browsers count."""
+        if not self.began:
+            return np.asarray(times)
+        if self.months is not None:
+            return np.asarray(self.dates(times), dtype="datetime64[ms]").astype(np.float64)
+        return np.asarray(np.datetime64(self.began, "ms").astype(np.float64) + 1e3 * np.asarray(times))
+
     def stepping(self, dt: float) -> Series:
         """The same samples ``dt`` apart from time zero on, whatever times they came with."""
         return replace(self, times=dt * np.arange(len(self), dtype=np.float64), time_name="", began="", months=None)

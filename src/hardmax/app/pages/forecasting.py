@@ -270,7 +270,7 @@ class ForecastingPage(Page):
         self._show_channel.visible = len(names) > 1
         self._about.object = noted(
             f"{data.series.source}: {data.samples:,} samples of {len(names)} "
-            f"channel{'s' if len(names) > 1 else ''}, {data.series.dt:.4g} apart"
+            f"channel{'s' if len(names) > 1 else ''}, {_apart(data)} apart"
         )
         self._outcome.object = self._report.object = ""
         self._waiting.visible = True
@@ -360,6 +360,17 @@ class ForecastingPage(Page):
             return fit.look_back(job.tell)
 
         self._session.start("Looking back", work, done)
+
+
+def _apart(data: Data) -> str:
+    """The time between samples, in words where times are dates."""
+    if not data.series.began:
+        return f"{data.series.dt:.4g}"
+    for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if data.series.dt >= 0.999 * size:
+            count = f"{data.series.dt / size:.4g}"
+            return f"one {unit.removesuffix('s')}" if count == "1" else f"{count} {unit}"
+    return f"{data.series.dt:.4g} seconds"
 
 
 def _whole(text: str, usual: int, least: int, most: int) -> int:

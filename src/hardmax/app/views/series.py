@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from bokeh.models import ColumnDataSource, PlainText, Range1d, Span
+from bokeh.models import (
+    BasicTicker,
+    BasicTickFormatter,
+    ColumnDataSource,
+    DatetimeTicker,
+    DatetimeTickFormatter,
+    PlainText,
+    Range1d,
+    Span,
+)
 
 from ...forecasting.backtest import Backtest
 from ...forecasting.forecast import Forecast
@@ -43,9 +52,9 @@ class Fan:
 
     def show(self, data: Data, forecast: Forecast | None, channel: int) -> None:
         """Draw one channel, with the forecast where there is one."""
-        times, values = data.times, data.values[:, channel]
+        times, values = data.series.on_an_axis(data.times), data.values[:, channel]
         ends = data.future[0] if data.future is not None else times
-        ahead = np.empty(0) if forecast is None else forecast.times
+        ahead = np.empty(0) if forecast is None else data.series.on_an_axis(forecast.times)
         length = max(len(ahead), len(ends) if data.future is not None else 0, 100)
         first = 0 if forecast is None else max(0, len(times) - int(_SHOWN_BEFORE * length))
         self._seen.data = {"t": times[first:], "y": values[first:]}
@@ -68,8 +77,12 @@ class Fan:
         self._now.update(location=float(times[-1]), visible=forecast is not None)
         # Names are not formulas, whatever they hold.
         self.plot.yaxis.axis_label = PlainText(text=data.series.names[channel])
-        name = f"seconds since {data.series.began}" if data.series.began else data.series.time_name or "sample"
-        self.plot.xaxis.axis_label = PlainText(text=name)
+        self.plot.xaxis.axis_label = PlainText(text=data.series.time_name or "sample")
+        dated = bool(data.series.began)
+        self.plot.xaxis[0].update(
+            ticker=DatetimeTicker() if dated else BasicTicker(),
+            formatter=DatetimeTickFormatter() if dated else BasicTickFormatter(),
+        )
 
 
 class PhasePortrait:
