@@ -4,10 +4,13 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from hardmax.datasets import airfoil, lorenz63, sinusoids
 from hardmax.errors import InputError, MissingExtraError
+from hardmax.forecasting.linear import TimeDelayedDMD
+from hardmax.forecasting.polynomial import NextGenerationReservoir
 from hardmax.forecasting.rivals import (
     EchoState,
     HigherOrderDMD,
@@ -131,3 +134,19 @@ def test_a_missing_package_names_the_extra(monkeypatch, rival, package):
         monkeypatch.setitem(sys.modules, name, None)  # what cannot be imported
     with pytest.raises(MissingExtraError, match=rf"needs the package {package}: pip install 'hardmax\[rivals\]'"):
         _made(rival).fit([lorenz63(300).values], 0.02)
+
+
+@pytest.mark.parametrize("rival", [HigherOrderDMD, EchoState, Perceptron, TimeDelayedDMD, NextGenerationReservoir])
+def test_one_table_is_one_trajectory_and_what_cannot_be_used_is_named(rival):
+    z = np.sin(0.3 * np.arange(120))
+    one = rival(seconds=0.1).fit(z, 0.1)
+    windows = z[None, :40, None]
+    assert one.roll(windows, 5).shape == (1, 5, 1)
+    if rival in (TimeDelayedDMD, NextGenerationReservoir):  # searched to their end, however long it takes
+        one, several = rival().fit(pd.DataFrame({"a": z}), 0.1), rival().fit([z[:, None]], 0.1)
+        np.testing.assert_array_equal(one.roll(windows, 5), several.roll(windows, 5))
+    with pytest.raises(InputError, match=r"windows must be \(starts, samples, 1\), got shape \(40, 1\)"):
+        one.roll(windows[0], 5)
+    for bad, words in ((z[:5], "8 or more"), (np.ones(50), "must vary"), (np.where(z > 0.9, np.nan, z), "has gaps")):
+        with pytest.raises(InputError, match=words):
+            rival(seconds=0.1).fit(bad, 0.1)

@@ -19,7 +19,7 @@ from .features import FeatureMap
 from .protocol import FloatArray
 from .readout import RIDGES
 from .rolling import Member, roll
-from .series import Units
+from .series import Units, as_windows, read_series, to_tune_on
 
 _CEILING = 1e6
 
@@ -37,8 +37,12 @@ class TimeDelayedDMD:
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
         """Learn the operator."""
-        self._units = Units.of(trajectories)
-        rows = [self._units.normalise(z) for z in trajectories]
+        if self._given is None:
+            checked, self._units = to_tune_on(trajectories, dt)
+        else:
+            checked = read_series(trajectories, dt=dt, argument="trajectories").trajectories
+            self._units = Units.of(checked)
+        rows = [self._units.normalise(z) for z in checked]
         self._member = self._tuned(rows) if self._given is None else least_squares(rows, self._given)
         self.window = self._member.features.window
         return self
@@ -56,7 +60,7 @@ class TimeDelayedDMD:
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
         """Forecasts ``(starts, steps, channels)``."""
-        paths = roll([self._member], self._units.normalise(windows), steps, ceiling=_CEILING)[0]
+        paths = roll([self._member], as_windows(windows, self._units), steps, ceiling=_CEILING)[0]
         return self._units.restore(paths)
 
 

@@ -10,7 +10,7 @@ from .family import Settings, tuned_member
 from .protocol import FloatArray
 from .readout import RIDGES
 from .rolling import roll
-from .series import Units
+from .series import as_windows, to_tune_on
 
 _CEILING = 1e6
 
@@ -26,8 +26,8 @@ class NextGenerationReservoir:
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
         """Search and refit."""
-        self._units = Units.of(trajectories)
-        rows = [self._units.normalise(z) for z in trajectories]
+        checked, self._units = to_tune_on(trajectories, dt)
+        rows = [self._units.normalise(z) for z in checked]
         channels = rows[0].shape[1]
         self._member = tuned_member(
             rows,
@@ -39,5 +39,5 @@ class NextGenerationReservoir:
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
         """Forecasts ``(starts, steps, channels)``."""
-        paths = roll([self._member], self._units.normalise(windows), steps, ceiling=_CEILING)[0]
+        paths = roll([self._member], as_windows(windows, self._units), steps, ceiling=_CEILING)[0]
         return self._units.restore(paths)

@@ -17,6 +17,7 @@ Gaps = Literal["refuse", "interpolate"]
 Irregular = Literal["refuse", "resample"]
 _LARGEST = 1e150
 _IRREGULAR = 1e-3
+_FEWEST = 8
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,26 @@ def read_series(
     else:
         last = step * (len(tables[-1]) - 1)
     return Record([np.ascontiguousarray(table) for table in tables], step, last, tuple(notes))
+
+
+def to_tune_on(trajectories: object, dt: object) -> tuple[list[FloatArray], Units]:
+    """Trajectories long enough to hold some of each out, in which something varies; and their units."""
+    checked = read_series(trajectories, dt=dt, argument="trajectories").trajectories
+    shortest, units = min(len(z) for z in checked), Units.of(checked)
+    if shortest < _FEWEST:
+        raise InputError("trajectories", f"{shortest} samples", f"must have {_FEWEST} or more", "pass longer ones")
+    if len(units.keep) == 0:
+        raise InputError("trajectories", "constant channels only", "must vary", "forecast something that moves")
+    return checked, units
+
+
+def as_windows(windows: object, units: Units) -> FloatArray:
+    """Windows ``(starts, samples, channels)`` to go on from, in standard deviations."""
+    array, channels = as_array("windows", windows), len(units.mean)
+    if array.ndim != 3 or array.shape[2] != channels:
+        problem = f"must be (starts, samples, {channels})"
+        raise InputError("windows", f"shape {array.shape}", problem, "pass windows[None] for a single one")
+    return units.normalise(array)
 
 
 def _regular(

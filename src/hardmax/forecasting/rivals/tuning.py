@@ -18,7 +18,7 @@ from ..clock import Clock
 from ..family import Settings, plan_for
 from ..held_out import Fold, make_folds
 from ..protocol import FloatArray
-from ..series import Units
+from ..series import as_windows, to_tune_on
 
 _CONTEXT = 200
 _CEILING = 1e3
@@ -87,10 +87,8 @@ class TunedRival(ABC):
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
         """Search settings on held-out rollouts, then fit the best one to everything."""
         clock = Clock(self.seconds)
-        self._units = Units.of(trajectories)
-        if len(self._units.keep) == 0:
-            raise InputError("trajectories", "constant channels only", "must vary", "forecast something that moves")
-        data = [self._units.normalise(z) for z in trajectories]
+        checked, self._units = to_tune_on(trajectories, dt)
+        data = [self._units.normalise(z) for z in checked]
         context = min(_CONTEXT, max(2, min(len(z) for z in data) // 4))
         settings = Settings(None, self.horizon, 1, None, None, self.random_state, False)
         fold = make_folds(data, data[0].shape[1], context, plan_for(data, settings).horizon)[0]
@@ -119,7 +117,7 @@ class TunedRival(ABC):
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
         """Go on from each window; NaN after a divergence."""
-        seen = self._units.normalise(windows)
+        seen = as_windows(windows, self._units)
         with np.errstate(all="ignore"):
             ahead = self._chosen.roll(seen, steps)[0]
         gone = ~(np.abs(ahead).max(axis=-1, initial=0.0) < _CEILING)
