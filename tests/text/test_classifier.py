@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file, save_file
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import cross_val_score
 
@@ -336,3 +337,31 @@ def test_texts_and_tables_are_not_mixed(model: LeaderClassifier) -> None:
 def test_public_door_and_citation(model: LeaderClassifier) -> None:
     assert hm.LeaderClassifier is LeaderClassifier
     assert "2407.01602" in hm.citation(model)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"recipe": "accurate"},
+        {"recipe": "paper", "epochs": 2},
+        {"dim": 3, "ngrams": 1, "lowercase": False, "stop_words": ["the"], "token_pattern": "[A-Za-z]+"},
+    ],
+)
+def test_a_model_from_a_file_is_fitted_again_as_before(settings: dict[str, Any], tmp_path: Path) -> None:
+    fitted = LeaderClassifier(**settings, random_state=0).fit(TEXTS[:80], LABELS[:80])
+    fitted.save(tmp_path / "model.safetensors")
+    again = clone(LeaderClassifier.load(tmp_path / "model.safetensors")).set_params(random_state=0)
+    if "epochs" not in settings and "dim" not in settings:
+        assert again.recipe == settings.get("recipe", "default")
+    again.fit(TEXTS[:80], LABELS[:80])
+    np.testing.assert_array_equal(again.decision_function(FRESH), fitted.decision_function(FRESH))
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [(TEXTS[:5], r"pass validation=\(texts, labels\)"), ((["zzz", "qqq"], [0, 1]), "must hold a known word")],
+)
+def test_documents_to_judge_by_that_cannot_be_used(validation: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        LeaderClassifier(random_state=0).fit(TEXTS, LABELS, validation=validation)

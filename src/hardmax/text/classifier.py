@@ -326,6 +326,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _judging_rows(self, validation: Any, recipe: Recipe) -> Rows:
         """Documents that were given to judge the epochs on."""
+        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+            shown = type(validation).__name__
+            raise InputError(
+                "validation", shown, "must be documents and their labels", "pass validation=(texts, labels)"
+            )
         X, y = validation
         table, labels = self._weighed_table(X, recipe), column_or_1d(y)
         if len(labels) != table.shape[0]:
@@ -341,7 +346,10 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "validation", repr(strange[0]), "must be a class of the training labels", "leave such documents out"
             )
         rows = Rows(table, np.searchsorted(self.classes_, labels), np.ones(len(labels)))
-        return rows.take(np.flatnonzero(np.diff(table.indptr) > 0))
+        known = np.flatnonzero(np.diff(table.indptr) > 0)
+        if len(known) == 0:
+            raise InputError("validation", f"{len(labels)} documents", "must hold a known word", "pass others")
+        return rows.take(known)
 
     def _adopt(self, network: Network, recipe: Recipe) -> None:
         """Predict with this network, in double precision."""

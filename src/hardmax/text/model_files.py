@@ -13,7 +13,7 @@ from ..errors import FileError, InputError
 from ..tensor_files import field, read, require, write
 from .endings import PREFIX, EndingVocabulary
 from .network import Network
-from .recipes import Recipe
+from .recipes import RECIPES, Recipe, words_with
 from .vocabulary import Vocabulary
 from .words import Tokeniser
 
@@ -91,6 +91,18 @@ def load_model(model: LeaderClassifier, path: str | os.PathLike[str]) -> None:
         if field(path, header, "names", list):
             model.feature_names_in_ = np.array(header["names"], dtype=object)
     model._adopt(network, recipe)
+    _take_up_settings(model, recipe)
+
+
+def _take_up_settings(model: LeaderClassifier, recipe: Recipe) -> None:
+    """The recipe and the way of cutting words become settings again, so that a clone or another fit keeps to them."""
+    model.recipe = next((name for name, known in RECIPES.items() if known == recipe), recipe)
+    if not hasattr(model, "tokeniser_"):
+        return
+    usual = Tokeniser(**words_with(model.recipe, {}))
+    for part in ("pattern", "lowercase", "stop_words", "lemmas"):
+        if getattr(model.tokeniser_, part) != getattr(usual, part):
+            setattr(model, "token_pattern" if part == "pattern" else part, getattr(model.tokeniser_, part))
 
 
 def _shortest(numbers: np.ndarray) -> np.ndarray:
