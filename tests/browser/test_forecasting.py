@@ -99,7 +99,7 @@ def test_cancel_a_fit_then_hostile_tables_and_the_page_lives_on(explorer, page):
     _choose(page, "nan.csv", b"y,z\n" + b"1,2\n,3\n" * 99)
     expect(page.locator(".message.good")).to_contain_text("nan.csv is read")
     page.get_by_role("button", name="Fit and forecast").click()
-    expect(words).to_contain_text("interpolate")
+    expect(words).to_contain_text("tick Fill gaps by interpolation")
     _choose(page, "waves.csv", _waves(120))
     expect(page.locator(".message.good")).to_contain_text("waves.csv is read")
     page.get_by_role("button", name="Fit and forecast").click()
