@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from ..progress import Progress, Ticker
+from ..progress import Ticker
 from .attention import Kind
 from .candidates import (
     LEAKS,
@@ -36,6 +36,7 @@ from .reservoir import draw_reservoir
 from .rolling import Member, roll
 from .search import Candidate, Learner, Search
 from .selection import Selection, rank, select
+from .settings import Settings
 
 _LONGEST_WINDOW = 300
 _SMALL, _LARGE = 150, 300
@@ -44,19 +45,6 @@ _ONE_STEP_ROWS = 32
 _FEWEST_FOR_RESERVOIR = 600
 TRUNCATED_RIDGES: FloatArray = np.append(RIDGES[::3], BY_MODES)
 FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the caller chose."""
-
-    delays: int | None
-    horizon: int | None
-    restarts: int
-    ablation: str | None
-    seconds: float | None
-    seed: int
-    progress: Progress
 
 
 @dataclass(frozen=True)
