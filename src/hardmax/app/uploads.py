@@ -23,6 +23,7 @@ from panel.reactive import ReactiveHTML
 
 from ..errors import FileError
 from ..storage.text_tables import read_text
+from .upload_files import as_file
 
 MOST_BYTES = 5 * 2**20
 """The largest upload."""
@@ -98,14 +99,9 @@ def numbers_of(upload: Upload, folder: Path) -> tuple[np.ndarray, list[str]]:
     """A table of finite numbers, shape (row, column), and the names of its columns (x1, x2 … without a header)."""
     text = text_of(upload)
     header = within_bounds(upload.name, text)
-    path = folder / ("table" + (upload.suffix if upload.suffix in _TABLES else ".csv"))
-    path.write_bytes(text.encode("utf-8"))
-    try:
+    suffix = upload.suffix if upload.suffix in _TABLES else ".csv"
+    with as_file(folder / f"table{suffix}", text.encode(), upload.name) as path:
         values = read_text(path)
-    except FileError as error:
-        raise FileError(upload.name, error.problem, error.remedy) from None
-    finally:
-        path.unlink(missing_ok=True)
     if not np.isfinite(values).all():
         row, column = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
         problem = f"row {row + 1}, column {column + 1} is {values[row, column]}, not a finite number"
