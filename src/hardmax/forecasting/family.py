@@ -139,9 +139,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     small = draw_reservoir(channels, _SMALL, generator)
     for kind in product(RADII, STRENGTHS, LEAKS):
         before = len(search.screened)
-        search.screen(
-            reservoir_groups(channels, plan.longest, small, alone, [kind]), (noise,), share=0.5, ridges=RIDGES[5:]
-        )
+        search.screen(reservoir_groups(plan.longest, small, alone, [kind]), (noise,), share=0.5, ridges=RIDGES[5:])
         added = search.screened[before:]
         if added:
             kinds.append((min(c.score for c in added), kind))
@@ -150,7 +148,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     large = draw_reservoir(channels, _LARGE, generator)
     for features in (alone, base.features):
         search.screen(
-            reservoir_groups(channels, plan.longest, large, features, chosen),
+            reservoir_groups(plan.longest, large, features, chosen),
             tuple(sorted({base.noise, noise})),
             share=0.6,
             ridges=RIDGES[5:],

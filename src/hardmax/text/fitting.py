@@ -46,7 +46,7 @@ def fit_model(model: LeaderClassifier, X: Any, y: Any, sample_weight: Any, valid
 def _rows(model: LeaderClassifier, X: Any, y: Any, sample_weight: Any, recipe: Recipe) -> Rows:
     """The documents that there is something to learn from."""
     texts = as_texts(X)
-    labels = labels_for(X, y, texts)
+    labels = labels_for(y, texts)
     _forget(model)
     if texts is None:
         X, labels = validate_data(model, X, y, accept_sparse="csr", dtype=np.float64)
