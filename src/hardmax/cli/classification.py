@@ -12,7 +12,7 @@ import pandas as pd
 import typer
 from matplotlib.figure import Figure
 
-from ..datasets.documents import read_documents
+from ..datasets.documents import Documents, read_documents
 from ..datasets.reviews import movie_reviews, train_and_test
 from ..distributed import processes
 from ..errors import InputError
@@ -28,6 +28,15 @@ _MOST_DOCUMENTS_SURVEYED = 5000
 
 def _load(model: Path | None) -> LeaderClassifier:
     return shipped_model() if model is None else LeaderClassifier.load(model)
+
+
+def _judged(
+    file: Path | None, *, text: str | None, encoding: str, label: str | None = None, labelled: bool = True
+) -> Documents:
+    """The documents of a file; without one, those of the embedded corpus that the shipped model has not seen."""
+    if file is None:
+        return train_and_test(movie_reviews())[1]
+    return read_documents(file, text=text, label=label, labelled=labelled, encoding=encoding)
 
 
 def train_model(
@@ -67,10 +76,7 @@ def judge(
     file: Path | None, model: Path | None, *, text: str | None, label: str | None, encoding: str, as_json: bool
 ) -> None:
     """Print the figures of a model on documents with labels."""
-    if file is None:
-        documents = train_and_test(movie_reviews())[1]
-    else:
-        documents = read_documents(file, text=text, label=label, encoding=encoding)
+    documents = _judged(file, text=text, label=label, encoding=encoding)
     labels = named(documents.labels) if model is None else documents.labels
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoKnownWordWarning)
@@ -133,10 +139,7 @@ def list_words(
     """Leaders and weights over many documents."""
     if figure is not None:
         require_writable(figure)
-    if file is None:
-        documents = train_and_test(movie_reviews())[1]
-    else:
-        documents = read_documents(file, text=text, labelled=False, encoding=encoding)
+    documents = _judged(file, text=text, labelled=False, encoding=encoding)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoKnownWordWarning)
         seen = survey(_load(model), documents.texts[:_MOST_DOCUMENTS_SURVEYED])

@@ -42,7 +42,7 @@ def as_array(argument: str, value: object) -> FloatArray:
     return array
 
 
-def as_list(argument: str, value: object) -> list[object]:
+def as_list(value: object) -> list[object]:
     """One series or several: a list or tuple of arrays is several, everything else one."""
     if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(value[0]) >= 1:
         # A nested list of numbers is one table; only arrays (or tables of their own) make several.
@@ -103,7 +103,7 @@ def _times(times: object, dt: object, tables: Sequence[FloatArray]) -> tuple[lis
         return None, step
     if times is None:
         return None, 1.0
-    columns = [as_array("times", part).reshape(-1) for part in as_list("times", times)]
+    columns = [as_array("times", part).reshape(-1) for part in as_list(times)]
     if len(columns) != len(tables) or any(len(a) != len(b) for a, b in zip(columns, tables, strict=True)):
         raise InputError(
             "times",
@@ -133,7 +133,7 @@ def read_series(
     ):
         if value not in allowed:
             raise InputError(name, repr(value), f"must be one of {allowed}", f"pass {name}={allowed[1]!r}")
-    tables = [_table(argument, part) for part in as_list(argument, series)]
+    tables = [_table(argument, part) for part in as_list(series)]
     widths = {table.shape[1] for table in tables}
     if len(widths) != 1:
         raise InputError(

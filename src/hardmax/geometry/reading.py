@@ -13,7 +13,7 @@ from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.leadership import Leadership, Ties
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
-from ..shapes import Array, ArrayLike
+from ..shapes import Array
 
 Result = Trajectory | Equilibrium
 
@@ -105,8 +105,8 @@ def near_one(array: np.ndarray) -> tuple[np.ndarray, int]:
     return np.ldexp(array, -exponent), exponent
 
 
-def pair_up(tokens: ArrayLike, layer: object) -> HardmaxLayer:
-    """Require a hardmax layer beside tokens."""
+def require_hardmax(layer: object) -> HardmaxLayer:
+    """The layer that was given, if it is one that the theorem is about."""
     if not isinstance(layer, HardmaxLayer):
         raise InputError(
             "layer", repr(layer)[:60], "must be a HardmaxLayer", "Theorem 1.1 is about HardmaxLayer(alpha, A)"
