@@ -122,7 +122,8 @@ class TimeDelayedTransformer:
         ``irregular="resample"``. Channels are normalised, so units may differ by any factor; constant channels are
         forecast as constant.
         """
-        settings = self._settings()
+        settings = settings_of(self)
+        self.seed_ = settings.seed
         self.pod_: Pod | None = None
         if self.pod is not None:
             self.pod_, coefficients = fit_pod(series, self.pod)
@@ -157,11 +158,6 @@ class TimeDelayedTransformer:
         self.fitted_ = fit_family(rows, outputs, settings)
         self.predictor_ = self.fitted_.predictor
         self.explained_beyond_linear_ = self.fitted_.beyond_linear
-
-    def _settings(self) -> Settings:
-        settings = settings_of(self)
-        self.seed_ = settings.seed
-        return settings
 
     # forecasting
 
@@ -329,7 +325,7 @@ class TimeDelayedTransformer:
         return [self.forcing_.attach(z, v) for z, v in zip(rows, inputs, strict=True)]
 
     def _settings_again(self) -> Settings:
-        return replace(self._settings(), seed=self.seed_)
+        return replace(settings_of(self), seed=self.seed_)
 
     def _states(self, window: object) -> tuple[bool, FloatArray]:
         if window is None:
