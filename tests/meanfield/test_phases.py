@@ -182,3 +182,17 @@ def test_what_is_no_run_or_no_limit_or_no_array_is_refused() -> None:
 
 def test_a_distance_prints_as_a_distance() -> None:
     assert str(wasserstein([[0.0, 1.0]], [[1.0, 1.0]])).startswith("W2 = 1 (method ")
+
+
+def test_phases_need_the_start_of_the_run_and_a_limit_of_its_tokens() -> None:
+    B, V = np.diag([4.0, 1.0]), np.diag([1.0, 2.0])
+    tokens = fibonacci_sphere(40).points[:, :2]
+    flow = SphereFlow(B, V, 3.0, normalise=True, few_tokens="ignore")
+    late = simulate(tokens, flow, time=1.0, keep="last")
+    with pytest.raises(InputError, match=r"run must have kept its start, got a run that kept the first at t = 1: "):
+        phases(late)
+    run = simulate(tokens, flow, time=1.0)
+    with pytest.raises(InputError, match=r"limit must be a LowTemperatureLimit, got a ndarray: leave it out"):
+        phases(run, tokens)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"limit must have one position for each of 40 tokens .*, got 3 tokens"):
+        phases(run, low_temperature_limit(tokens[:3], B, V))

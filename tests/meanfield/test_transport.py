@@ -149,3 +149,15 @@ def test_circle_distance_in_closed_form() -> None:
     found = wasserstein(points, turned, metric="geodesic")
     assert found.method == "circle"
     assert found.distance == pytest.approx(0.03, abs=1e-10)
+
+
+@pytest.mark.parametrize("method", ["auto", "exact"])
+def test_the_distance_keeps_its_digits_far_from_zero_and_at_any_scale(method: str) -> None:
+    points = np.random.default_rng(3).normal(size=(9, 2))
+    assert float(wasserstein(points, points, method=method)) == 0.0
+    far = points + 2.0**20  # the shift below is representable there
+    assert float(wasserstein(far, far + 2.0**-20, method=method)) == pytest.approx(math.sqrt(2) * 2.0**-20, rel=1e-12)
+    tiny = 1e-12 * points
+    assert float(wasserstein(tiny, 2 * tiny, method=method)) == pytest.approx(
+        1e-12 * float(wasserstein(points, 2 * points, method="exact")), rel=1e-9
+    )

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from ..dynamics.trajectory import Trajectory
+from ..errors import InputError
 from ..geometry.reading import plain
 from ..inputs import as_number
 from .energy import flow_of, states_of, weights_of
@@ -133,7 +134,7 @@ def phases(
     Parameters
     ----------
     run
-        A run whose first kept state is its start.
+        A run that kept its start, such as ``simulate(tokens, SphereFlow(…), time=14.0)``.
     limit
         The law to compare with; the low-temperature limit of the start when left out.
     trim
@@ -143,6 +144,10 @@ def phases(
     """
     flow = flow_of(run)
     share = as_number("trim", trim, lambda x: 0 <= x < 1, "must lie in [0, 1)", "pass for example trim=0.01")
+    if len(run.layers) == 0 or int(run.layers[0]) != 0:
+        kept = "no state" if len(run.layers) == 0 else f"the first at t = {run.times[0]:g}"  # type: ignore[index]
+        remedy = 'the limit is that of the start: keep it, for example with keep="all" or keep=Every(10)'
+        raise InputError("run", f"a run that kept {kept}", "must have kept its start", remedy)
     states, mass = states_of(run).numpy(), weights_of(run).numpy()
     d = states.shape[2]
     B, V = flow.score_matrix(d), flow.value_matrix(d)
@@ -150,6 +155,7 @@ def phases(
     occupied = occupancy_of(torch.from_numpy(states[0]), B, min(beta, 1e300))
     if limit is None:
         limit = low_temperature_limit(states[0], B, V)
+    _require_limit(limit, states.shape[1:])
     times, found = _distances(run, states, mass, limit, method)
     distances = np.array([one.distance for one in found])
     trimmed = np.array([one.trimmed(share) for one in found])
@@ -173,6 +179,16 @@ def phases(
         theory=rates(limit),
         beta=beta,
     )
+
+
+def _require_limit(limit: object, shape: tuple[int, ...]) -> None:
+    remedy = "leave it out, or pass low_temperature_limit(run.tokens[0], B, V)"
+    if not isinstance(limit, LowTemperatureLimit):
+        raise InputError("limit", f"a {type(limit).__name__}", "must be a LowTemperatureLimit", remedy)
+    if tuple(limit.positions.shape) != tuple(shape):
+        found = f"{limit.positions.shape[0]} tokens of {limit.positions.shape[1]} coordinates"
+        wanted = f"must have one position for each of {shape[0]} tokens of {shape[1]} coordinates"
+        raise InputError("limit", found, wanted, remedy)
 
 
 def _fitted(fit: Fit | None) -> tuple[float | None, float | None]:

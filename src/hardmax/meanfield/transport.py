@@ -26,6 +26,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from scipy.spatial.distance import cdist
 
 from ..errors import InputError, MissingExtraError
 from ..inputs import as_count, as_number, as_tokens, as_weights
@@ -34,7 +35,7 @@ from ..shapes import ArrayLike
 
 Metric = Literal["chordal", "geodesic"]
 _AFFORDABLE = 2_500 * 2_500
-_SAME_ATOM = 1e-9
+_SAME_ATOM = 1e-9  # points of one law this close, relative to the extent of both laws, are one
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +107,7 @@ def wasserstein(
         _require(a.shape[1] == 2 and metric == "geodesic", "circle", 'd = 2 and metric="geodesic"')
         return _circle(a, wa, b, wb)
     if chosen == "atoms":
-        _require(_atoms(b) is not None or _atoms(a) is not None, "atoms", "at most two distinct points on one side")
-        return _to_atoms(a, wa, b, wb, metric) if _atoms(b) is not None else _to_atoms(b, wb, a, wa, metric)
+        return _atomic(a, wa, b, wb, metric)
     if chosen == "exact":
         return _programmed(a, wa, b, wb, metric)
     if chosen == "sliced":
@@ -134,7 +134,7 @@ def _require(holds: bool, method: str, need: str) -> None:
 def _chosen(a: np.ndarray, b: np.ndarray, metric: Metric) -> str:
     if a.shape[1] == 1:
         return "line"
-    if _atoms(b) is not None or _atoms(a) is not None:
+    if _atoms(b, a) is not None or _atoms(a, b) is not None:
         return "atoms"
     if a.shape[1] == 2 and metric == "geodesic":
         return "circle"
@@ -142,7 +142,8 @@ def _chosen(a: np.ndarray, b: np.ndarray, metric: Metric) -> str:
 
 
 def _costs(a: np.ndarray, b: np.ndarray, metric: Metric) -> np.ndarray:
-    squared = np.maximum(0.0, (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T)
+    # From differences: |a|^2 + |b|^2 - 2 <a, b> would lose all digits of points that are close and far from zero.
+    squared = cdist(a, b, "sqeuclidean")
     costs = squared if metric == "chordal" else (2 * np.arcsin(np.minimum(1.0, 0.5 * np.sqrt(squared)))) ** 2
     return np.asarray(costs)
 
@@ -201,23 +202,27 @@ def _circle(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray) -> Tra
     return Transport("circle", *shifted(0.5 * (low + high)))
 
 
-def _atoms(points: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _atoms(points: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """At most two places, and which of them each point is at; None if there are more."""
+    low = np.minimum(points.min(axis=0), others.min(axis=0))
+    grain = _SAME_ATOM * float((np.maximum(points.max(axis=0), others.max(axis=0)) - low).max())
     first = points[0]
-    elsewhere = np.abs(points - first).max(axis=1) > _SAME_ATOM
+    elsewhere = np.abs(points - first).max(axis=1) > grain
     if not elsewhere.any():
         return points[:1], np.zeros(len(points), dtype=np.int64)
     second = points[int(elsewhere.argmax())]
-    if (np.abs(points[elsewhere] - second).max(axis=1) > _SAME_ATOM).any():
+    if (np.abs(points[elsewhere] - second).max(axis=1) > grain).any():
         return None
     return np.stack([first, second]), elsewhere.astype(np.int64)
 
 
-def _to_atoms(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray, metric: Metric) -> Transport:
+def _atomic(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray, metric: Metric) -> Transport:
     """With two targets, those go to the first whose cost there is least compared with the second's."""
-    found = _atoms(b)
-    assert found is not None  # noqa: S101 - the caller chose this method by it
-    places, which = found
+    found = _atoms(b, a)
+    if found is None:
+        found, (a, wa), wb = _atoms(a, b), (b, wb), wa
+    _require(found is not None, "atoms", "at most two distinct points on one side")
+    places, which = found  # type: ignore[misc]  # the line above refuses None
     costs = _costs(a, places, metric)
     if len(places) == 1:
         return Transport("atoms", costs[:, 0], wa)
