@@ -37,7 +37,7 @@ Saved: TypeAlias = Trajectory | Equilibrium | Phases | LowTemperatureLimit
 
 
 def save(value: Saved, path: PathLike) -> None:
-    """Save a run, a limit or the phases of a run: ``.zarr`` (a folder), ``.zip`` (zarr in one file) or ``.nc`` (netCDF).
+    """Save a run, a limit or phases: ``.zarr`` (a folder), ``.zip`` (zarr in one file) or ``.nc`` (netCDF).
 
     The file appears whole or not at all; an older one of that name stays until then.
     """
