@@ -6,6 +6,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "leader"), counted(2, "leader")
+    ('1 leader', '2 leaders')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 class Ending(Enum):
     """The ways in which a run can end."""
 

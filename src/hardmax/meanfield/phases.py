@@ -109,6 +109,9 @@ class Phases:
             ("rms distance to V's leading axis", self.terminal.distance, None, None),
         ]
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         def shown(number: float | None) -> str:
             return "–" if number is None else f"{number:.4g}"
@@ -150,7 +153,7 @@ def phases(
         raise InputError("run", f"a run that kept {kept}", "must have kept its start", remedy)
     states, mass = states_of(run).numpy(), weights_of(run).numpy()
     d = states.shape[2]
-    B, V = flow.score_matrix(d), flow.value_matrix(d)
+    B, V = flow.score_matrix(d).detach().cpu(), flow.value_matrix(d).detach().cpu()
     beta = flow.beta
     occupied = occupancy_of(torch.from_numpy(states[0]), B, min(beta, 1e300))
     if limit is None:

@@ -69,6 +69,9 @@ class Transport:
     def __float__(self) -> float:
         return self.distance
 
+    def __repr__(self) -> str:
+        return f"<Transport: {self}>"
+
     def __str__(self) -> str:
         return f"{'W2' if self.exact else 'sliced W2'} = {self.distance:.6g} (method {self.method})"
 
