@@ -147,7 +147,7 @@ class HardmaxLayer(AbstractLayer):
         return HardmaxLayer(self.alpha, self.A, V=self.V, tolerance=default_tolerance(dtype))
 
     def score_matrix(self, tokens: Tokens) -> Square:
-        """A for tokens of this dimension; without gradients, since a choice does not change with a small change of A."""
+        """A for tokens of this dimension; without gradients, since small changes of A change no choice."""
         return _checked_dimension("A", self.A, tokens).detach()
 
     def choose(self, tokens: Tokens, queries: slice = _ALL) -> Choice:

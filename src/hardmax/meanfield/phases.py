@@ -27,6 +27,7 @@ from .transport import Transport, wasserstein
 
 _NEAR = 2.0  # the metastable window: W_2 below twice its least value
 _FEWEST_TO_FIT = 4
+_ROUNDING = 1e-12  # distances on the unit sphere below this say nothing
 _MOST_PROGRAMMED = 40
 
 
@@ -250,9 +251,9 @@ def _falling(distances: np.ndarray, least: int) -> tuple[int, int]:
 
 def _escape(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float | None, Fit | None]:
     later = distances[least:]
-    if len(later) < 2 or 0.5 * later.max() < later[0]:
-        return None, None
     half = 0.5 * later.max()
+    if half <= max(float(later[0]), _ROUNDING):  # the latter for tokens that start at their limit and stay
+        return None, None
     after = least + int(np.argmax(later > half))
     # The cluster's own displacement shows in W_2 once it is well above what remained at the closest approach.
     start = least + int(np.argmax(later > min(3 * later[0], 0.5 * half)))
@@ -260,9 +261,10 @@ def _escape(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float
 
 
 def _fit(times: np.ndarray, distances: np.ndarray, start: int, stop: int, *, sign: float) -> Fit | None:
-    if stop - start < _FEWEST_TO_FIT:
+    t, w = times[start:stop], distances[start:stop]
+    t, y = t[w > _ROUNDING], np.log(w[w > _ROUNDING])
+    if len(t) < _FEWEST_TO_FIT:
         return None
-    t, y = times[start:stop], np.log(distances[start:stop])
     centred = t - t.mean()
     slope = float(centred @ y / (centred @ centred))
     residual = y - y.mean() - slope * centred
