@@ -118,3 +118,25 @@ def test_tables_show_themselves_as_tables() -> None:
         assert table._repr_html_().count("<tr") == len(table) + 1
     report = hm.check_theorem(limit)
     assert repr(report) == str(report)
+
+
+def test_ties_read_and_compare_like_a_dict() -> None:
+    tied = hm.equilibrium([[2, 2], [-2, 2], [0, 1]], LAYER)
+    assert repr(tied.ties) == "Ties({2: [0, 1]})"
+    assert tied.ties == {2: [0, 1]}
+    assert tied.ties == hm.simulate([[2, 2], [-2, 2], [0, 1]], LAYER, depth=2).leadership.ties
+    assert tied.ties != {2: [0, 2]}
+    assert tied.ties != {}
+    assert tied.ties != [2]
+    many = hm.equilibrium([[2, 2], [-2, 2], *([0, k / 8] for k in range(1, 8))], LAYER)
+    assert repr(many.ties).endswith("6: [0, 1], … 7 in all})")
+
+
+def test_a_limit_goes_to_xarray_like_a_run() -> None:
+    limit = hm.equilibrium(torch.tensor(TOKENS, dtype=torch.float32), LAYER, weights=[1, 2, 3, 4])
+    data = limit.to_xarray()
+    assert data["positions"].sel(token=1).values.tolist() == [2.0, 0.0]
+    assert data["follows"].values.tolist() == [0, 0, 2, 3]
+    assert data["leader"].values.tolist() == [0, 2, 3]
+    assert data["weights"].values.tolist() == [1, 2, 3, 4]
+    assert data.attrs["outcome"] == "decided"

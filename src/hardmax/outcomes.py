@@ -50,6 +50,10 @@ class Outcome:
         """Whether the run did all that was asked of it."""
         return self.ending not in _FAILURES
 
+    def attributes(self) -> dict[str, str]:
+        """The same as attributes of a labelled data set."""
+        return {"outcome": self.ending.value, "outcome_sentence": self.sentence, "outcome_remedy": self.remedy}
+
     def __str__(self) -> str:
         tail = f" ({self.remedy})" if self.remedy else ""
         return f"{self.ending.value}: {self.sentence}{tail}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -26,6 +27,9 @@ from .assumptions import Assumptions
 from .leadership import Leadership, Ties
 from .sharded import SplitStarted, start_split
 from .start import Started
+
+if TYPE_CHECKING:
+    import xarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +121,26 @@ class Equilibrium:
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The limit as an :class:`xarray.Dataset` with labelled axes ``token``, ``coordinate`` and ``leader``."""
+        import xarray
+
+        positions = plain(self.positions)
+        data: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
+            "positions": (("token", "coordinate"), positions),
+            "follows": (("token",), plain(self.follows)),
+            "decided_at": (("token",), plain(self.decided_at)),
+            "emerged_at": (("leader",), plain(self.emerged_at)),
+        }
+        if self.weights is not None:
+            data["weights"] = (("token",), plain(self.weights))
+        coordinates = {
+            "token": np.arange(positions.shape[0]),
+            "coordinate": np.arange(positions.shape[1]),
+            "leader": plain(self.leaders),
+        }
+        return xarray.Dataset(data, coords=coordinates, attrs={**self.outcome.attributes(), "rule": str(self.layer)})
 
 
 def equilibrium(

@@ -77,10 +77,5 @@ class Trajectory:
             data["decided_at"] = (("token",), plain(self.leadership.decided_at))
             data["emerged_at"] = (("leader",), plain(self.leadership.emerged_at))
             coordinates["leader"] = plain(self.leadership.leaders)
-        attributes = {
-            "outcome": self.outcome.ending.value,
-            "outcome_sentence": self.outcome.sentence,
-            "outcome_remedy": self.outcome.remedy,
-            "rule": str(self.layer),
-        }
+        attributes = {**self.outcome.attributes(), "rule": str(self.layer)}
         return xarray.Dataset(data, coords=coordinates, attrs=attributes)
