@@ -145,21 +145,21 @@ def as_score_matrix(name: str, matrix: ArrayLike | None, Q: ArrayLike | None, K:
     return as_square("K^T Q", key.T @ query)
 
 
-def as_weights(value: ArrayLike | None, tokens: int, device: torch.device) -> PerToken:
+def as_weights(value: ArrayLike | None, tokens: int, device: torch.device, argument: str = "weights") -> PerToken:
     """Read one positive weight per token, in float64; equal weights when none are given."""
     if value is None:
         return torch.ones(tokens, dtype=torch.float64, device=device)
-    tensor, _ = as_tensor("weights", value)
+    tensor, _ = as_tensor(argument, value)
     if tuple(tensor.shape) != (tokens,):
         raise InputError(
-            "weights",
+            argument,
             f"shape {tuple(tensor.shape)}",
             f"must have shape ({tokens},)",
             "pass one weight per token",
         )
-    _require_finite("weights", tensor, "pass finite weights")
+    _require_finite(argument, tensor, "pass finite weights")
     if bool((tensor <= 0).any()):
-        raise InputError("weights", float(tensor.min()), "must be positive", "leave out tokens that should not count")
+        raise InputError(argument, float(tensor.min()), "must be positive", "leave out tokens that should not count")
     return tensor.to(device=device, dtype=torch.float64)
 
 

@@ -80,7 +80,8 @@ def test_trimming_forgets_a_few_stragglers() -> None:
         ({"method": "circle"}, "only for d = 2"),
         ({"method": "atoms"}, "at most two distinct points"),
         ({"metric": "geodesic"}, "needs points on the unit sphere"),
-        ({"second_weights": np.zeros(5)}, "weights must be positive"),
+        ({"second_weights": np.zeros(5)}, "second_weights must be positive"),
+        ({"first_weights": np.ones(5)}, r"first_weights must have shape \(4,\), got shape \(5,\)"),
     ],
 )
 def test_bad_transport(arguments: dict[str, object], message: str) -> None:

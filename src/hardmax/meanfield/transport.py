@@ -121,7 +121,7 @@ def wasserstein(
 
 def _law(points: ArrayLike, weights: ArrayLike | None, argument: str) -> tuple[np.ndarray, np.ndarray]:
     tensor, _ = as_tokens(points, argument=argument)
-    mass = as_weights(weights, len(tensor), torch.device("cpu")).numpy()
+    mass = as_weights(weights, len(tensor), torch.device("cpu"), f"{argument}_weights").detach().numpy()
     return tensor.detach().to(torch.float64).cpu().numpy(), mass / mass.sum()
 
 
