@@ -74,3 +74,16 @@ def test_a_missing_array_is_named(tmp_path: Path) -> None:
         del file["distances"]
     with pytest.raises(hm.FileError, match="the field 'distances' is missing"):
         hm.load(path)
+
+
+@pytest.mark.parametrize("suffix", ["zip", "nc"])
+def test_files_of_format_1_stay_readable(suffix: str) -> None:
+    """Written once by the first version and never again; see files/README.md for how."""
+    found = hm.load(Path(__file__).parent / "files" / f"phases_format_1.{suffix}")
+    assert isinstance(found, hm.Phases)
+    assert (found.method, found.beta, found.occupancy.tokens) == ("atoms", 10.0, 12)
+    np.testing.assert_array_equal(found.times, [0.0, 0.5, 1.0, 1.5, 2.0])
+    np.testing.assert_array_equal(found.limit.B, _B)
+    np.testing.assert_array_equal(np.abs(found.limit.positions), [[1.0, 0.0]] * 12)
+    assert found.theory.wasserstein == 0.5
+    assert found.distances.round(3).tolist() == [0.844, 0.744, 0.685, 0.724, 0.868]
