@@ -158,7 +158,8 @@ def test_the_distance_keeps_its_digits_far_from_zero_and_at_any_scale(method: st
     assert float(wasserstein(points, points, method=method)) == 0.0
     far = points + 2.0**20  # the shift below is representable there
     assert float(wasserstein(far, far + 2.0**-20, method=method)) == pytest.approx(math.sqrt(2) * 2.0**-20, rel=1e-12)
-    tiny = 1e-12 * points
-    assert float(wasserstein(tiny, 2 * tiny, method=method)) == pytest.approx(
-        1e-12 * float(wasserstein(points, 2 * points, method="exact")), rel=1e-9
-    )
+    plain = wasserstein(points, 2 * points, method="exact")
+    for scale in (1e-300, 1e-12, 1e300):
+        found = wasserstein(scale * points, 2 * scale * points, method=method)
+        assert float(found) == pytest.approx(scale * float(plain), rel=1e-9)
+        assert found.trimmed(0.2) == pytest.approx(scale * plain.trimmed(0.2), rel=1e-9)

@@ -21,7 +21,7 @@ that share of the mass that travels farthest.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -35,6 +35,7 @@ from ..shapes import ArrayLike
 
 Metric = Literal["chordal", "geodesic"]
 _AFFORDABLE = 2_500 * 2_500
+_PLAIN_SIZES = (1e-100, 1e100)
 _SAME_ATOM = 1e-9  # points of one law this close, relative to the extent of both laws, are one
 
 
@@ -45,6 +46,8 @@ class Transport:
     method: str
     costs: np.ndarray
     masses: np.ndarray
+    unit: float = 1.0
+    """The length in whose square costs are given: one, unless squares of the points' size leave float64."""
 
     @property
     def exact(self) -> bool:
@@ -54,7 +57,7 @@ class Transport:
     @property
     def distance(self) -> float:
         """W_2, or its sliced counterpart."""
-        return math.sqrt(max(0.0, float(self.costs @ self.masses / self.masses.sum())))
+        return self.unit * math.sqrt(max(0.0, float(self.costs @ self.masses / self.masses.sum())))
 
     def trimmed(self, share: float = 0.01) -> float:
         """The distance without the ``share`` of the mass that travels farthest in this plan."""
@@ -64,7 +67,7 @@ class Transport:
         masses = self.masses[order]
         room = (1 - share) * masses.sum() - (np.cumsum(masses) - masses)
         kept = np.clip(room, 0.0, masses)
-        return math.sqrt(max(0.0, float(self.costs[order] @ kept / kept.sum())))
+        return self.unit * math.sqrt(max(0.0, float(self.costs[order] @ kept / kept.sum())))
 
     def __float__(self) -> float:
         return self.distance
@@ -102,6 +105,26 @@ def wasserstein(
         raise InputError("metric", repr(metric), "is not known", 'pass "chordal" or "geodesic"')
     if metric == "geodesic" and not _on_sphere(a, b):
         raise InputError("metric", "geodesic", "needs points on the unit sphere", 'use metric="chordal"')
+    unit = _unit(a, b)
+    found = _transport(a / unit, wa, b / unit, wb, metric, method, projections, random_state)
+    return replace(found, unit=unit)
+
+
+def _unit(a: np.ndarray, b: np.ndarray) -> float:
+    size = max(float(np.abs(a).max()), float(np.abs(b).max()))
+    return 1.0 if size == 0 or _PLAIN_SIZES[0] < size < _PLAIN_SIZES[1] else 2.0 ** math.floor(math.log2(size))
+
+
+def _transport(
+    a: np.ndarray,
+    wa: np.ndarray,
+    b: np.ndarray,
+    wb: np.ndarray,
+    metric: Metric,
+    method: str,
+    projections: int,
+    random_state: int | np.random.Generator | None,
+) -> Transport:
     chosen = _chosen(a, b, metric) if method == "auto" else method
     if chosen == "line":
         _require(a.shape[1] == 1, "line", "d = 1")
