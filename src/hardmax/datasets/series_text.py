@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import FileError
+from ..text_files import decoded, separator_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SEPARATORS = (";", "\t", ",", "|")
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PLAIN = r"[-+]?\d+(?:,\d+)?(?:[eE][-+]?\d+)?"
 _GROUPED = r"[-+]?\d{1,3}(?:\.\d{3})+(?:,\d+)?"
 _COMMA_NUMBER = rf"^\s*(?:{_PLAIN}|{_GROUPED})\s*$"
@@ -26,11 +24,11 @@ def read_text_table(path: Path) -> tuple[pd.DataFrame, bool]:
     """The table in a text file, and whether its columns have names; the first line shows the separator."""
     import pandas as pd
 
-    text = _decoded(path)
+    text = decoded(path)
     first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), None)
     if first is None:
         raise FileError(path, "is empty", "save at least two rows of one number")
-    mark = next((mark for mark in _SEPARATORS if mark in first), None)
+    mark = separator_of(first)
     fields = first.split() if mark is None else next(csv.reader([first], delimiter=mark))
     named = not any(_is_number(field) for field in fields)
     try:
@@ -58,21 +56,6 @@ def read_text_table(path: Path) -> tuple[pd.DataFrame, bool]:
 def numbered(count: int) -> list[str]:
     """Names for the columns of a file that has none."""
     return [f"column {k + 1}" for k in range(count)]
-
-
-def _decoded(path: Path) -> str:
-    """UTF-8, UTF-16 with its mark, or the Windows code page of western Europe, in which spreadsheets save CSV."""
-    raw = path.read_bytes()
-    try:
-        return raw.decode("utf-16" if raw.startswith(_UTF16) else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        if b"\0" not in raw:
-            try:
-                return raw.decode("cp1252")
-            except UnicodeDecodeError:
-                pass
-        problem = f"is not text in UTF-8 (byte {error.start} is 0x{raw[error.start]:02x})"
-        raise FileError(path, problem, "save it as CSV in UTF-8, or as .npy") from error
 
 
 def _is_number(field: str) -> bool:

@@ -13,14 +13,9 @@ from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.leadership import Leadership, Ties
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
-from ..shapes import Array
+from ..inputs import plain as plain
 
 Result = Trajectory | Equilibrium
-
-
-def plain(array: Array | np.ndarray) -> np.ndarray:
-    """A NumPy array of the same numbers, wherever they are."""
-    return array.detach().cpu().numpy() if isinstance(array, torch.Tensor) else np.asarray(array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +78,9 @@ def roles(run: Result) -> Roles:
 
 def states(run: Trajectory) -> np.ndarray:
     """The kept states in float64, at least one."""
+    if not isinstance(run, Trajectory):
+        remedy = "a limit has no layers: pass what simulate gave back"  # type: ignore[unreachable]
+        raise InputError("run", f"a {type(run).__name__}", "must be a Trajectory", remedy)
     if len(run) == 0:
         raise InputError(
             "run",
