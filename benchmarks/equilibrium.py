@@ -8,7 +8,8 @@ import torch
 
 import hardmax as hm
 
-from ._measure import growth, peak_megabytes, seconds, sort_seconds
+from ._measure import seconds, sort_seconds
+from ._promises import at_a_million
 from ._rivals import measure, tokens
 from ._table import Check, Report
 
@@ -64,24 +65,5 @@ def run(quick: bool = False) -> Report:
                 unit="times as long",
             )
         )
-        for d in (2, 3):
-            exponent = growth(ours[10**5, d], ours[10**6, d], 10)
-            report.checks.append(
-                Check(
-                    f"equilibrium, growth in n from 1e5 to 1e6, d = {d}",
-                    exponent,
-                    1.2,
-                    at_least=False,
-                    unit="power of n",
-                )
-            )
-        report.checks.append(
-            Check(
-                "equilibrium (1,000,000, 3), peak memory beyond the input",
-                peak_megabytes("equilibrium", 10**6, 3),
-                1000.0,
-                at_least=False,
-                unit="MB",
-            )
-        )
+        report.checks += at_a_million("equilibrium", ours)
     return report

@@ -10,6 +10,7 @@ import numpy as np
 
 from hardmax.interpolation import classify_exactly, interpolate
 from hardmax.interpolation.certificate import float64_error, prove
+from hardmax.reproduce.interpolation import gaussian_data
 
 from ._table import Check, Report
 
@@ -32,26 +33,9 @@ class Row:
     proved: bool
 
 
-def gaussian(
-    count: int, seed: int = 0, d: int = 3, n: int = 10, m: int = 3
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Tokens and targets on a grid of step 2^-12; half of the tokens come from a shared pool."""
-    generator = np.random.default_rng(seed)
-
-    def grid(*size: int) -> np.ndarray:
-        return np.round(generator.normal(size=size) * 4096) / 4096
-
-    pool = grid(count * n // 4 + n, d)
-    inputs = [
-        np.concatenate([pool[generator.choice(len(pool), n // 2, replace=False)], grid(n - n // 2, d)])
-        for _ in range(count)
-    ]
-    return inputs, [grid(m, d) for _ in range(count)]
-
-
 def measure(construction: str, count: int) -> Row:
     """Compile and prove one network."""
-    inputs, outputs = gaussian(count)
+    inputs, outputs = gaussian_data(count, 3, np.random.default_rng(0))
     started = time.process_time()
     net = interpolate(inputs, outputs, construction=construction, progress=False)  # type: ignore[arg-type]
     compiled = time.process_time()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -14,7 +12,7 @@ from hardmax.attention.choice import default_tolerance
 from hardmax.attention.search.margins import tie_margin
 from hardmax.dynamics.sharded import can_lead
 
-from ._measure import growth, peak_megabytes
+from ._measure import growth, peak_megabytes, processor_seconds
 from ._table import Report
 
 _SIZES = {2: (10**5, 10**6), 3: (10**5, 10**6), 8: (30_000, 100_000), 64: (10_000, 40_000)}
@@ -37,11 +35,11 @@ def run(quick: bool = False) -> Report:
     torch.set_num_threads(1)
     layer = hm.HardmaxLayer(0.5)
     for d, (small, large) in (_QUICK_SIZES if quick else _SIZES).items():
-        took = [_busy(partial(hm.equilibrium, _tokens(n, d), layer)) for n in (small, large)]
+        took = [processor_seconds(partial(hm.equilibrium, _tokens(n, d), layer), repeat=2) for n in (small, large)]
         power = growth(took[0], took[1], large / small)
         report.rows.append([f"equilibrium, d = {d}: tokens", f"{small:,}", took[0], f"{large:,}", took[1], power])
     n = 5000 if quick else 20_000
-    by_dimension = {d: _busy(partial(hm.equilibrium, _tokens(n, d), layer)) for d in _DIMENSIONS}
+    by_dimension = {d: processor_seconds(partial(hm.equilibrium, _tokens(n, d), layer), repeat=2) for d in _DIMENSIONS}
     for low, high in ((2, 4), (8, 64)):
         took = [by_dimension[low], by_dimension[high]]
         power = growth(took[0], took[1], high / low)
@@ -49,7 +47,7 @@ def run(quick: bool = False) -> Report:
     plane, few = _tokens(n, 2), _tokens(1000 if quick else 2000, 2)
     for name, tokens, kind in (("hardmax", plane, layer), ("softmax", few, hm.SoftmaxLayer(beta=4.0))):
         shallow, deep = 10, 100
-        took = [_busy(partial(_last, tokens, kind, depth)) for depth in (shallow, deep)]
+        took = [processor_seconds(partial(_last, tokens, kind, depth), repeat=2) for depth in (shallow, deep)]
         power = growth(took[0], took[1], deep / shallow)
         report.rows.append([f"{name}, n = {len(tokens):,}: layers", str(shallow), took[0], str(deep), took[1], power])
     many = (_QUICK_SIZES if quick else _SIZES)[64][1]
@@ -69,23 +67,12 @@ def _last(tokens: np.ndarray, layer: hm.AbstractLayer, depth: int) -> object:
     return hm.simulate(tokens, layer, depth=depth, keep="last", progress=False)
 
 
-def _busy(work: Callable[[], object], repeat: int = 2) -> float:
-    """The least processor time that ``work`` took: other work on the machine hardly changes it."""
-    return min(_once(work) for _ in range(repeat))
-
-
-def _once(work: Callable[[], object]) -> float:
-    began = time.process_time()
-    work()
-    return time.process_time() - began
-
-
 def _projection(sample: int, memory: float) -> list[str]:
     """Gaussian tokens on many GPUs: the formulas of :mod:`hardmax.dynamics.sharded` with counts measured here."""
     n, d = TOKENS, 3
     reach = 8 * tie_margin(default_tolerance(torch.float64), d)
     screen = partial(can_lead, torch.from_numpy(_tokens(sample, d)), reach)
-    outer, screening = len(screen()), _busy(screen) * (n / GPUS) / sample
+    outer, screening = len(screen()), processor_seconds(screen, repeat=2) * (n / GPUS) / sample
     limit = hm.equilibrium(_tokens(sample, d), hm.HardmaxLayer(0.5))
     court = float((limit.decided_at > 0).mean())
     parts = {

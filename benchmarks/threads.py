@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 import hardmax as hm
 from hardmax.threads import one_thread
 
+from ._measure import processor_seconds
 from ._table import Check, Report
 
 _SIZES = (20, 100, 200, 400)
@@ -53,11 +53,6 @@ def _works(n: int) -> dict[str, Callable[[], object]]:
 
 
 def _busy(work: Callable[[], object]) -> float:
-    """Least processor seconds of several."""
+    """Least processor seconds of several, after one that warms up."""
     work()
-    took = []
-    for _ in range(_REPEATS):
-        began = time.process_time()
-        work()
-        took.append(time.process_time() - began)
-    return min(took)
+    return processor_seconds(work, _REPEATS)

@@ -97,7 +97,7 @@ def test_a_killed_sweep_goes_on_where_it_stopped(count: int, backend: str, tmp_p
     # In a session of its own, so that the workers of a cluster are killed with it.
     work = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     deadline = time.monotonic() + 120
-    while len(list(tmp_path.glob("rows/*.row.json"))) < count // 3 and time.monotonic() < deadline:
+    while len(list(tmp_path.glob("rows/[!.]*.row.json"))) < count // 3 and time.monotonic() < deadline:
         time.sleep(0.002)
     os.killpg(work.pid, signal.SIGKILL)
     work.wait()
@@ -111,6 +111,13 @@ def test_a_killed_sweep_goes_on_where_it_stopped(count: int, backend: str, tmp_p
     calls = [int(n) for n in (tmp_path / "calls.txt").read_text().split()]
     assert all(calls.count(n) == 1 for n in done["n"]), "a finished row was run again"
     assert pd.read_parquet(tmp_path / "rows" / "rows.parquet")["n"].nunique() == count
+
+
+def test_what_a_killed_process_left_is_no_row(tmp_path: Path) -> None:
+    sweep(fragile, {"n": [1, 3]}, path=tmp_path)
+    (tmp_path / ".0123abcd.row.json").touch()
+    assert sorted(read_sweep(tmp_path)["n"]) == [1, 3]
+    assert len(sweep(fragile, {"n": [1, 3, 4]}, path=tmp_path)) == 3
 
 
 def deadly(n: int) -> dict[str, int]:

@@ -18,6 +18,7 @@ outputs = [[[-1, -1], [0, 2]], [[2, 2]], [[1, -2], [-2, 1], [2, 0]]]
 
 net = interpolate(inputs, outputs)
 print(net.certify())
+print(net(inputs[1]))  # the network is a function: computed without rounding, rounded once
 
 # %%
 # Five moments on the way: the inputs, the sequences told apart by their leaders, the line from which items are sent

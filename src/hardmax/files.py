@@ -105,7 +105,8 @@ def _refuse_unwritable(path: PathLike, target: Path, folder_with: str | None) ->
     elif target.exists() and not target.is_file():
         raise FileError(path, "is not a plain file", "give the name of a file")
     # Rights are found out by trying: access bits lie on network disks and for administrators.
-    probe = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
+    # A process killed here leaves the probe behind: by its ending nobody takes it for a file of the target's kind.
+    probe = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     probe.unlink()
 

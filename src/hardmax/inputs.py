@@ -29,7 +29,7 @@ class Kind:
 
 
 def _show(value: object) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -44,19 +44,23 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
     if hasattr(value, "points") and hasattr(value, "weights"):  # a law: its weights must not be lost on the way
         kind = f"a {type(value).__name__}"
         raise InputError(argument, kind, "must be an array", "pass its .points, and its .weights as weights=")
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(value))[0])
+        remedy = "remove or impute what is masked; .filled(…) gives a plain array"
+        raise InputError(argument, f"a masked value at index {where}", "must not be masked", remedy)
     try:
         array = np.asarray(value)
+    except (TypeError, ValueError):
+        remedy = "every row needs the same length"
+        raise InputError(argument, _show(value), "must be an array of real numbers", remedy) from None
+    try:
         if array.dtype == object:
             array = np.vectorize(_number, otypes=[np.float64])(array)
         elif array.dtype.kind not in "iuf":
-            raise TypeError(f"an array of {array.dtype}")
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            argument,
-            _show(value),
-            "must be an array of real numbers",
-            f"every row needs the same length ({error})",
-        ) from None
+            raise TypeError(f"it holds {array.dtype}")
+    except (TypeError, ValueError, OverflowError) as error:
+        remedy = f"pass rows of numbers, or a NumPy array, tensor or table of them ({error})"
+        raise InputError(argument, _show(value), "must be an array of real numbers", remedy) from None
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):
@@ -65,10 +69,17 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
     return tensor, Kind(True, tensor.dtype, tensor.device)
 
 
+def plain(array: Array | np.ndarray) -> np.ndarray:
+    """A NumPy array of the same numbers, wherever they are."""
+    return array.detach().cpu().numpy() if isinstance(array, torch.Tensor) else np.asarray(array)
+
+
 def _number(value: object) -> float:
     if isinstance(value, numbers.Real):
         return float(value)
-    raise TypeError(f"{value!r} is not a number")
+    if hasattr(value, "toarray"):
+        raise TypeError("a sparse matrix: pass its .toarray()")
+    raise TypeError(f"{_show(value)} is not a number")
 
 
 def _require_finite(argument: str, tensor: torch.Tensor, remedy: str) -> None:
@@ -134,21 +145,21 @@ def as_score_matrix(name: str, matrix: ArrayLike | None, Q: ArrayLike | None, K:
     return as_square("K^T Q", key.T @ query)
 
 
-def as_weights(value: ArrayLike | None, tokens: int, device: torch.device) -> PerToken:
+def as_weights(value: ArrayLike | None, tokens: int, device: torch.device, argument: str = "weights") -> PerToken:
     """Read one positive weight per token, in float64; equal weights when none are given."""
     if value is None:
         return torch.ones(tokens, dtype=torch.float64, device=device)
-    tensor, _ = as_tensor("weights", value)
+    tensor, _ = as_tensor(argument, value)
     if tuple(tensor.shape) != (tokens,):
         raise InputError(
-            "weights",
+            argument,
             f"shape {tuple(tensor.shape)}",
             f"must have shape ({tokens},)",
             "pass one weight per token",
         )
-    _require_finite("weights", tensor, "pass finite weights")
+    _require_finite(argument, tensor, "pass finite weights")
     if bool((tensor <= 0).any()):
-        raise InputError("weights", float(tensor.min()), "must be positive", "leave out tokens that should not count")
+        raise InputError(argument, float(tensor.min()), "must be positive", "leave out tokens that should not count")
     return tensor.to(device=device, dtype=torch.float64)
 
 

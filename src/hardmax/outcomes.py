@@ -6,6 +6,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "leader"), counted(2, "leader")
+    ('1 leader', '2 leaders')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 class Ending(Enum):
     """The ways in which a run can end."""
 
@@ -40,6 +49,10 @@ class Outcome:
     def ok(self) -> bool:
         """Whether the run did all that was asked of it."""
         return self.ending not in _FAILURES
+
+    def attributes(self) -> dict[str, str]:
+        """The same as attributes of a labelled data set."""
+        return {"outcome": self.ending.value, "outcome_sentence": self.sentence, "outcome_remedy": self.remedy}
 
     def __str__(self) -> str:
         tail = f" ({self.remedy})" if self.remedy else ""

@@ -200,6 +200,9 @@ class Polytope:
         indices = first[_vertex_rows(y[first])]
         return cls(array[indices], indices, int(frame.basis.shape[1]), frame)
 
+    def __repr__(self) -> str:
+        return f"<Polytope: {self}>"
+
     def __str__(self) -> str:
         space = self.vertices.shape[1]
         if self.dimension == 0:

@@ -29,5 +29,4 @@ Indices: TypeAlias = Int64[torch.Tensor, " _"]
 Values: TypeAlias = Float[torch.Tensor, " _"]
 Points: TypeAlias = Float[torch.Tensor, "_ coordinate"]
 """Any number of points: of tokens, queries or targets, where several counts meet in one function."""
-TokenIndices: TypeAlias = Int64[torch.Tensor, " token"]
 Mask: TypeAlias = Bool[torch.Tensor, " token"]

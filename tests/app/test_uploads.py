@@ -20,7 +20,6 @@ from hardmax.app.uploads import (
     Upload,
     checked,
     for_a_sheet,
-    json_of,
     numbers_of,
     rows_of,
     text_of,
@@ -85,7 +84,7 @@ def test_encodings_are_found_as_on_the_command_line(tmp_path: Path, encoding: st
 def test_a_zip_bomb_renamed_is_never_unpacked(tmp_path: Path) -> None:
     bomb = zip_bomb()
     assert len(bomb) < 100_000
-    for read in (lambda upload: numbers_of(upload, tmp_path), rows_of, json_of, text_of):
+    for read in (lambda upload: numbers_of(upload, tmp_path), rows_of, text_of):
         with pytest.raises(FileError, match="is a ZIP archive"):
             read(Upload("innocent.csv", bomb))
 
@@ -115,13 +114,6 @@ def test_what_is_written_back_is_no_formula() -> None:
     assert for_a_sheet("@me") == "'@me"
     assert for_a_sheet("-1.5") == "-1.5"
     assert for_a_sheet("words") == "words"
-
-
-def test_json_is_bounded_and_finite() -> None:
-    assert json_of(Upload("a.json", b'{"a": [1, 2]}')) == {"a": [1, 2]}
-    for data in (b"[NaN]", b"[" * 100_000, b"{", b"[Infinity]"):
-        with pytest.raises(FileError, match="is no JSON"):
-            json_of(Upload("a.json", data))
 
 
 @settings(deadline=None, max_examples=60)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardmax.attention import choice as choice_module
-from hardmax.attention.choice import Choice, apply, choice_from_pairs, default_tolerance
+from hardmax.attention.choice import Ballot, Choice, apply, default_tolerance
 from hardmax.attention.reference import dense_choice
 from hardmax.attention.search import attended, blocks, cells, frames, pool, screens, tree
 from hardmax.errors import InputError
@@ -311,7 +311,9 @@ def test_candidates_may_come_in_any_order() -> None:
     wanted = dense_choice(points, points, TOLERANCE)
     order = torch.from_numpy(generator("order").permutation(n * n))
     rows, columns = torch.arange(n).repeat_interleave(n)[order], torch.arange(n).repeat(n)[order]
-    assert_same(choice_from_pairs(points, points, rows, columns, TOLERANCE), wanted)
+    ballot = Ballot(points, points, TOLERANCE)
+    ballot.decide(rows, columns)
+    assert_same(ballot.choice(), wanted)
 
 
 @pytest.mark.slow

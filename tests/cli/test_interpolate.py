@@ -71,6 +71,30 @@ def test_labels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "data",
+    [
+        "sequence;token;größe;y;label\n1;0;0,1;0;cat\n2;0;1e0;0;dog\n".encode("cp1252"),
+        "# a remark\nsequence\ttoken\tx\ty\tlabel\n1\t0\t0,1\t0\tcat\n2\t0\t1\t0\tdog\n".encode("utf-16"),
+        b"\xef\xbb\xbfsequence, token, x,y,label\r\n1,0,0.1,0,cat\r\n2,0,1,0,dog\r\n",
+    ],
+)
+def test_tables_as_spreadsheets_write_them(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "data.csv").write_bytes(data)
+    assert run("interpolate", tmp_path / "data.csv", "-o", tmp_path / "net").exit_code == 0
+    net = ExactTransformer.load(tmp_path / "net")
+    assert net.predict([[["1/10", 0]], [[1, 0]]]) == ["cat", "dog"]
+    assert str(net.data.inputs[0][0][0]) == "1/10"
+
+
+def test_json_in_utf_16_and_with_a_mark(tmp_path: Path) -> None:
+    text = '{"inputs": [[[0, 0]], [[1, 0]]], "labels": ["größer", "kleiner"]}'
+    for encoding in ("utf-16", "utf-8-sig"):
+        (tmp_path / "data.json").write_bytes(text.encode(encoding))
+        assert run("interpolate", tmp_path / "data.json", "-o", tmp_path / "net").exit_code == 0
+        assert ExactTransformer.load(tmp_path / "net").predict([[[0, 0]]]) == ["größer"]
+
+
+@pytest.mark.parametrize(
     ("text", "error", "message"),
     [
         ("{", FileError, "is not JSON"),

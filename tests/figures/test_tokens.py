@@ -300,3 +300,14 @@ def test_a_million_tokens_are_all_in_the_picture(tmp_path):
     row = ((tokens[:, 1] - bottom) / (top - bottom) * height).astype(int)
     assert (picture[row, column, 3] > 0).all()
     assert save_figure(ax.figure, tmp_path / "million.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("tokens", [[[1.0, 2.0]], [[0.0, 1.0], [1.0, 1.0], [-2.0, 1.0]], [[0.0, 1.0], [0.0, -3.0]]])
+def test_tokens_on_a_line_get_a_frame_without_complaint(
+    tokens: list[list[float]], caplog: pytest.LogCaptureFixture
+) -> None:
+    figure = draw(hm.simulate(tokens, hm.HardmaxLayer(), depth=1))
+    figure.canvas.draw()
+    assert not caplog.records
+    (left, right), (low, high) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
+    assert min(right - left, high - low) > 0.3 * max(right - left, high - low)

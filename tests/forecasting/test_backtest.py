@@ -39,6 +39,14 @@ def test_the_rivals_stand_beside_the_model(model: TimeDelayedTransformer) -> Non
     assert found.data()["rows"][0]["model"] == "TD-TF"
 
 
+def test_a_backtest_uses_the_seed_of_the_fit() -> None:
+    drawn = TimeDelayedTransformer(restarts=1).fit(_logistic(200), dt=0.5)
+    seed = drawn.seed_
+    first, again = drawn.backtest(5, starts=4), drawn.backtest(5, starts=4)
+    assert drawn.seed_ == seed
+    assert first.data() == again.data()
+
+
 def test_nothing_that_is_forecast_was_learned_from() -> None:
     record = [np.arange(100.0)[:, None]]
     training, tests = _split(record)

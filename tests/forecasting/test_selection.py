@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hardmax.forecasting.candidates import Embeddings, lag_polynomial_groups, linear_groups, truncated_groups
 from hardmax.forecasting.clock import Clock
 from hardmax.forecasting.delays import lags
-from hardmax.forecasting.family import Settings, fit_family, plan_for
+from hardmax.forecasting.family import fit_family, plan_for
 from hardmax.forecasting.features import FeatureMap
 from hardmax.forecasting.guard import stays_bounded
 from hardmax.forecasting.held_out import Fold, make_folds, middle_of
@@ -16,6 +16,7 @@ from hardmax.forecasting.readout import BY_MODES, RIDGES
 from hardmax.forecasting.rolling import Fade, Member, roll
 from hardmax.forecasting.search import Candidate, Learner, Search, score_together
 from hardmax.forecasting.selection import Finalist, Ranking, rank, select
+from hardmax.forecasting.settings import Settings
 
 _SETTINGS = Settings(None, None, 1, None, 1.0, 0, False)
 

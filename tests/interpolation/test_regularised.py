@@ -18,6 +18,7 @@ from hardmax.interpolation.regularised import (
     paper_data,
     threshold,
     train,
+    training_data,
 )
 
 
@@ -39,6 +40,24 @@ def test_a_compiled_network_is_a_warm_start(construction: str) -> None:
     run = train(TrainingData(data.tokens, data.targets, model), 1e-9, 5, start=model, progress=False)
     assert run.losses[0] < 1e-12
     assert run.reached_at == 1
+
+
+def test_training_leaves_the_start_and_the_threshold_alone() -> None:
+    net = interpolate([[[0, 0], [1, 0]], [[0, 0], [0, 1]]], [[[1, 1]], [[2, 0]]], attention="softmax")
+    data = training_data(net)
+    assert loss(data.exact, data.tokens, data.targets).item() < 1e-20
+    before = threshold(data.exact, 0.1)
+    run = train(data, 0.1, 30, start=data.exact, progress=False)
+    assert run.threshold == before == threshold(data.exact, 0.1)
+    assert run.model is not data.exact
+    assert run.model.squared_norm().item() < data.exact.squared_norm().item()
+    assert run.model(data.tokens).shape == data.tokens.shape
+
+
+def test_only_sequences_of_one_length_are_trained_on() -> None:
+    net = interpolate([[[0, 0], [1, 0]], [[0, 1]]], [[[1, 1]], [[2, 0]]], attention="softmax")
+    with pytest.raises(InputError, match=r"must have sequences of one length .*, got sequences of 1, 2 tokens"):
+        training_data(net)
 
 
 def test_hardmax_networks_are_no_warm_start() -> None:

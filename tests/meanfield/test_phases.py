@@ -14,7 +14,7 @@ from hardmax.meanfield.flow import SphereFlow
 from hardmax.meanfield.limit import low_temperature_limit
 from hardmax.meanfield.measures import circle_quantiles, fibonacci_sphere, sphere_sample
 from hardmax.meanfield.occupancy import FewTokensWarning
-from hardmax.meanfield.phases import Phases, phases
+from hardmax.meanfield.phases import Phases, _fit, phases
 from hardmax.meanfield.rates import rates
 from hardmax.meanfield.transport import wasserstein
 
@@ -182,3 +182,34 @@ def test_what_is_no_run_or_no_limit_or_no_array_is_refused() -> None:
 
 def test_a_distance_prints_as_a_distance() -> None:
     assert str(wasserstein([[0.0, 1.0]], [[1.0, 1.0]])).startswith("W2 = 1 (method ")
+
+
+def test_phases_need_the_start_of_the_run_and_a_limit_of_its_tokens() -> None:
+    B, V = np.diag([4.0, 1.0]), np.diag([1.0, 2.0])
+    tokens = fibonacci_sphere(40).points[:, :2]
+    flow = SphereFlow(B, V, 3.0, normalise=True, few_tokens="ignore")
+    late = simulate(tokens, flow, time=1.0, keep="last")
+    with pytest.raises(InputError, match=r"run must have kept its start, got a run that kept the first at t = 1: "):
+        phases(late)
+    run = simulate(tokens, flow, time=1.0)
+    with pytest.raises(InputError, match=r"limit must be a LowTemperatureLimit, got a ndarray: leave it out"):
+        phases(run, tokens)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"limit must have one position for each of 40 tokens .*, got 3 tokens"):
+        phases(run, low_temperature_limit(tokens[:3], B, V))
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_tokens_that_start_at_their_limit_have_no_phases(d: int) -> None:
+    tokens = np.array([[1.0], [-1.0]]) if d == 1 else circle_quantiles(12).points
+    found = phases(simulate(tokens, SphereFlow(beta=1.0, few_tokens="ignore"), time=0.5))
+    assert found.distances[0] < 1e-15
+    assert (found.escape_time, found.escape, found.concentration) == (None, None, None)
+    assert "escape at t: –" in str(found)
+
+
+def test_a_law_that_meets_its_limit_exactly_is_fitted_without_it() -> None:
+    times = np.arange(8.0)
+    distances = np.append(np.exp(-times[:7]), 0.0)
+    found = _fit(times, distances, 0, 8, sign=-1.0)
+    assert found is not None
+    assert found.rate == pytest.approx(1.0)

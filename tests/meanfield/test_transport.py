@@ -80,7 +80,8 @@ def test_trimming_forgets_a_few_stragglers() -> None:
         ({"method": "circle"}, "only for d = 2"),
         ({"method": "atoms"}, "at most two distinct points"),
         ({"metric": "geodesic"}, "needs points on the unit sphere"),
-        ({"second_weights": np.zeros(5)}, "weights must be positive"),
+        ({"second_weights": np.zeros(5)}, "second_weights must be positive"),
+        ({"first_weights": np.ones(5)}, r"first_weights must have shape \(4,\), got shape \(5,\)"),
     ],
 )
 def test_bad_transport(arguments: dict[str, object], message: str) -> None:
@@ -149,3 +150,16 @@ def test_circle_distance_in_closed_form() -> None:
     found = wasserstein(points, turned, metric="geodesic")
     assert found.method == "circle"
     assert found.distance == pytest.approx(0.03, abs=1e-10)
+
+
+@pytest.mark.parametrize("method", ["auto", "exact"])
+def test_the_distance_keeps_its_digits_far_from_zero_and_at_any_scale(method: str) -> None:
+    points = np.random.default_rng(3).normal(size=(9, 2))
+    assert float(wasserstein(points, points, method=method)) == 0.0
+    far = points + 2.0**20  # the shift below is representable there
+    assert float(wasserstein(far, far + 2.0**-20, method=method)) == pytest.approx(math.sqrt(2) * 2.0**-20, rel=1e-12)
+    plain = wasserstein(points, 2 * points, method="exact")
+    for scale in (1e-300, 1e-12, 1e300):
+        found = wasserstein(scale * points, 2 * scale * points, method=method)
+        assert float(found) == pytest.approx(scale * float(plain), rel=1e-9)
+        assert found.trimmed(0.2) == pytest.approx(scale * plain.trimmed(0.2), rel=1e-9)

@@ -39,9 +39,17 @@ def _file(folder: Path, content: bytes | str, name: str = "a.csv") -> Path:
         '"1","2"\n"3","-4.5"\n',
         "\ufeffx,y\n1,2\n3,-4.5\n",
         "1e0,2E0\n+3,-.45e1\n",
+        "x\ty\n1,0\t2\n3\t-4,5\n",
+        "x|y\n1|2\n3|-4.5\n",
+        "x;y;\n1;2;\n3;-4,5; \n",
+        "# made by a balance\n# x y\n1 2\n3 -4.5\n",
+        "größe;höhe\n1;2\n3;-4,5\n".encode("cp1252"),
+        "größe,höhe\n1,2\n3,-4.5\n".encode("utf-16"),
+        "x\ty\r\n1\t2\r\n3\t-4.5\r\n".encode("utf-16-le"),
+        "1,2\n3,-4.5\n".encode("utf-16-be"),
     ],
 )
-def test_text_in_all_its_dialects(tmp_path: Path, content: str) -> None:
+def test_text_in_all_its_dialects(tmp_path: Path, content: bytes | str) -> None:
     found = read_tokens(_file(tmp_path, content))
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, _POINTS)
@@ -66,7 +74,10 @@ def test_one_column_and_one_number(tmp_path: Path) -> None:
         ("1,2\n3,4e", r"line 2, column 2 is '4e', not a number \(the last line: the file may be half-written\)"),
         ("x,y\n1,2,3\n", r"the header on line 1 names 2 columns and the lines have 3: give every column one name"),
         (",x,y\n0,1,2\n1,3,4\n", r"the first column has no name and looks like row numbers: .*index=False"),
-        (b"1,2\n\xff\xfe", r"is not text in UTF-8 \(byte 4 is 0xff\): save it as CSV in UTF-8, or as \.npy"),
+        (b"1,2\n\xff\xfe", r"line 2, column 1 is 'ÿþ', not a number"),
+        (b"1,2\n\x81\x8d", r"is not text in UTF-8 \(byte 4 is 0x81\): save it as CSV in UTF-8, or as \.npy"),
+        (b"\x89PNG\r\n\x00\xff", r"is not text in UTF-8 \(byte 0 is 0x89\): save it as CSV"),
+        ("1;2;\n3;4\n", r"line 1, column 3 is empty, not a number"),
         ("PK\x03\x04 not a table at all, sorry\n", r"header and no numbers follow"),
     ],
 )

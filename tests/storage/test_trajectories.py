@@ -250,7 +250,9 @@ def test_names_and_values_that_cannot_be_saved(tmp_path: Path) -> None:
         hm.save(_RUNS["limit"], tmp_path / "run.pkl")
     with pytest.raises(hm.FileError, match=r"runs cannot be loaded as a file without suffix: use"):
         hm.load(tmp_path / "run")
-    with pytest.raises(hm.InputError, match=r"value must be a Trajectory or an Equilibrium, got a list"):
+    with pytest.raises(
+        hm.InputError, match=r"value must be a Trajectory, an Equilibrium, Phases or a LowTemperatureLimit, got a list"
+    ):
         hm.save([1.0], tmp_path / "run.nc")  # type: ignore[arg-type]
 
     class Strange(hm.AbstractLayer):

@@ -251,9 +251,9 @@ def test_many_small_portions_are_as_one(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.usefixtures("cpu_as_a_device")
 def test_single_precision_differs_by_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hardmax.text import classifier
+    from hardmax.text import fitting
 
-    monkeypatch.setattr(classifier, "_SMALL", 0)
+    monkeypatch.setattr(fitting, "_SMALL", 0)
     settings: dict[str, Any] = {"epochs": 2, "random_state": 0}
     on_rows = LeaderClassifier(**settings).fit(TEXTS, LABELS)
     on_device = LeaderClassifier(**settings, device="cpu").fit(TEXTS, LABELS)

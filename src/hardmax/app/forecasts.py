@@ -23,6 +23,7 @@ from ..forecasting.series import Record
 from ..forecasting.series import read_series as regular_record
 from ..progress import Tell
 from .archives import pack
+from .upload_files import as_file
 from .uploads import Upload, for_a_sheet, text_of, within_bounds
 
 FEWEST, MOST_SAMPLES, MOST_CHANNELS, MOST_STEPS = 60, 5_000, 12, 2_000
@@ -123,15 +124,8 @@ def read_data(upload: Upload, folder: Path, *, fill: bool, even: bool) -> Data:
     """A series from an uploaded table: one row a moment, one column a channel, a time column if there is one."""
     text = text_of(upload)
     within_bounds(upload.name, text)
-    path = folder / f"series{upload.suffix}"
-    path.write_text(text, encoding="utf-8")
-    try:
-        with in_other_words(_ON_THE_PAGE):
-            series = read_series(path)
-    except FileError as error:
-        raise FileError(upload.name, error.problem, error.remedy) from None
-    finally:
-        path.unlink(missing_ok=True)
+    with as_file(folder / f"series{upload.suffix}", text.encode(), upload.name) as path, in_other_words(_ON_THE_PAGE):
+        series = read_series(path)
     if len(series) > MOST_SAMPLES or series.channels > MOST_CHANNELS:
         problem = f"has {len(series):,} samples of {series.channels} channels"
         remedy = f"upload at most {MOST_SAMPLES:,} samples of {MOST_CHANNELS} channels, or use hardmax forecast for all"

@@ -7,8 +7,6 @@ from typing import Any
 
 import panel as pn
 
-SIDE = 300
-
 
 def card(*contents: Any, title: str = "", **options: Any) -> Any:
     """Contents on a card as wide as there is room."""

@@ -15,6 +15,7 @@ from ..interpolation.problems import Problem, read_problem
 from ..interpolation.verification import verify
 from ..progress import Tell
 from .archives import pack, unpack
+from .upload_files import as_file
 from .uploads import Upload, rows_of, text_of
 
 CERTIFICATE_NAME = "certificate.json"
@@ -67,11 +68,5 @@ def read_upload(upload: Upload, folder: Path) -> Problem:
     """A data set to compile: JSON, or CSV in long form with a column of labels."""
     if upload.suffix == ".csv":
         rows_of(upload)  # refuses what is too wide, too long or no table
-    path = folder / f"data{upload.suffix}"
-    path.write_text(text_of(upload), encoding="utf-8")
-    try:
+    with as_file(folder / f"data{upload.suffix}", text_of(upload).encode(), upload.name) as path:
         return read_problem(path)
-    except FileError as error:
-        raise FileError(upload.name, error.problem, error.remedy) from None
-    finally:
-        path.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ from ..text.survey import Survey, survey
 from ..text.texts import NoKnownWordWarning
 from .archives import unpack
 from .text_examples import EXAMPLES
+from .upload_files import as_file
 from .uploads import Upload
 
 SUFFIX = ".safetensors"
@@ -89,14 +90,8 @@ def load_model(upload: Upload, folder: Path) -> TextModel:
         if len(found) != 1:
             raise FileError(upload.name, f"holds {len(found)} models", "upload an archive with one model")
         data = next(iter(found.values()))
-    path = folder / f"model{SUFFIX}"
-    path.write_bytes(data)
-    try:
+    with as_file(folder / f"model{SUFFIX}", data, upload.name) as path:
         model = LeaderClassifier.load(path)
-    except FileError as error:
-        raise FileError(upload.name, error.problem, error.remedy) from None
-    finally:
-        path.unlink(missing_ok=True)
     _check(upload.name, model)
     return TextModel(
         model=model,

@@ -10,7 +10,6 @@ import base64
 import binascii
 import csv
 import io
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +20,10 @@ import pandas
 import param
 from panel.reactive import ReactiveHTML
 
-from ..encodings import decoded
 from ..errors import FileError
 from ..storage.text_tables import read_text
+from ..text_files import decoded
+from .upload_files import as_file
 
 MOST_BYTES = 5 * 2**20
 """The largest upload."""
@@ -32,7 +32,6 @@ STAYS = "What you upload stays with this visit: the address of the page does not
 MOST_COLUMNS = 500
 MOST_ROWS = 200_000
 _TABLES = (".csv", ".tsv", ".txt")
-_ENOUGH_TO_JUDGE = 1_000
 # What files begin with that are no text, whatever they are called.
 _MAGIC = {
     b"PK\x03\x04": "a ZIP archive (or an office document)",
@@ -95,14 +94,9 @@ def numbers_of(upload: Upload, folder: Path) -> tuple[np.ndarray, list[str]]:
     """A table of finite numbers, shape (row, column), and the names of its columns (x1, x2 … without a header)."""
     text = text_of(upload)
     header = within_bounds(upload.name, text)
-    path = folder / ("table" + (upload.suffix if upload.suffix in _TABLES else ".csv"))
-    path.write_bytes(text.encode("utf-8"))
-    try:
+    suffix = upload.suffix if upload.suffix in _TABLES else ".csv"
+    with as_file(folder / f"table{suffix}", text.encode(), upload.name) as path:
         values = read_text(path)
-    except FileError as error:
-        raise FileError(upload.name, error.problem, error.remedy) from None
-    finally:
-        path.unlink(missing_ok=True)
     if not np.isfinite(values).all():
         row, column = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
         problem = f"row {row + 1}, column {column + 1} is {values[row, column]}, not a finite number"
@@ -126,23 +120,9 @@ def rows_of(upload: Upload) -> pandas.DataFrame:
         raise FileError(upload.name, problem, "save it as CSV with one header line") from None
 
 
-def json_of(upload: Upload) -> Any:
-    """The contents as JSON, no deeper than makes sense."""
-    text = text_of(upload)
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        problem = f"is no JSON that can be read here ({str(error)[:120]})"
-        raise FileError(upload.name, problem, "check it with python -m json.tool") from None
-
-
 def for_a_sheet(cell: str) -> str:
     """A cell of text that no spreadsheet will take for a formula when we write it back to a CSV."""
     return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not _is_number(cell) else cell
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a finite number")
 
 
 def _short(name: str) -> str:

@@ -247,13 +247,3 @@ def _score_of_pairs(queries: Points, points: Points, rows: Indices | None, colum
         left = queries[part] if rows is None else queries[rows[part]]
         parts.append(score(left, points[columns[part]]))
     return torch.cat(parts) if parts else queries[:0, 0]
-
-
-def choice_from_pairs(queries: Queries, points: Tokens, rows: Indices, columns: Indices, tolerance: float) -> Choice:
-    """Decide among candidate pairs ``(rows[p], columns[p])`` that are all known at once, see :class:`Ballot`.
-
-    Candidates of zero queries are not needed.
-    """
-    ballot = Ballot(queries, points, tolerance)
-    ballot.decide(rows, columns)
-    return ballot.choice()

@@ -147,8 +147,8 @@ class HardmaxLayer(AbstractLayer):
         return HardmaxLayer(self.alpha, self.A, V=self.V, tolerance=default_tolerance(dtype))
 
     def score_matrix(self, tokens: Tokens) -> Square:
-        """A for tokens of this dimension."""
-        return _checked_dimension("A", self.A, tokens)
+        """A for tokens of this dimension; without gradients, since small changes of A change no choice."""
+        return _checked_dimension("A", self.A, tokens).detach()
 
     def choose(self, tokens: Tokens, queries: slice = _ALL) -> Choice:
         """Whom each of these checked tokens, or some of them, listens to."""

@@ -31,6 +31,15 @@ def _load(model: Path | None) -> LeaderClassifier:
     return shipped_model() if model is None else LeaderClassifier.load(model)
 
 
+def _judged(
+    file: Path | None, *, text: str | None, encoding: str | None, label: str | None = None, labelled: bool = True
+) -> Documents:
+    """The documents of a file; without one, those of the embedded corpus that the shipped model has not seen."""
+    if file is None:
+        return train_and_test(movie_reviews())[1]
+    return read_documents(file, text=text, label=label, labelled=labelled, encoding=encoding)
+
+
 def train_model(
     file: Path | None,
     output: Path,
@@ -76,10 +85,7 @@ def judge(
     file: Path | None, model: Path | None, *, text: str | None, label: str | None, encoding: str | None, as_json: bool
 ) -> None:
     """Print the figures of a model on documents with labels."""
-    if file is None:
-        documents = train_and_test(movie_reviews())[1]
-    else:
-        documents = read_documents(file, text=text, label=label, encoding=encoding)
+    documents = _judged(file, text=text, label=label, encoding=encoding)
     labels = named(documents.labels) if model is None else documents.labels
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoKnownWordWarning)
@@ -147,10 +153,7 @@ def list_words(
 ) -> None:
     """Leaders and weights over many documents."""
     _require_figure(figure)
-    if file is None:
-        documents = train_and_test(movie_reviews())[1]
-    else:
-        documents = read_documents(file, text=text, labelled=False, encoding=encoding)
+    documents = _judged(file, text=text, labelled=False, encoding=encoding)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoKnownWordWarning)
         seen = survey(_load(model), documents.texts[:_MOST_DOCUMENTS_SURVEYED])

@@ -14,14 +14,15 @@ import typer
 from ..distributed import Processes, processes
 from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
-from ..errors import FileError, InputError
-from ..files import require_writable, write_text
+from ..errors import InputError
+from ..files import write_text
 from ..meanfield.flow import SphereFlow
 from ..meanfield.limit import low_temperature_limit
 from ..meanfield.measures import Measure, circle_quantiles, fibonacci_sphere, sphere_sample
 from ..meanfield.occupancy import FewTokensWarning
 from ..meanfield.phases import Phases, phases
 from ..storage.tables import read_matrix, read_tokens
+from .targets import require_target
 
 _DEFAULT_B, _DEFAULT_V = "diag:4,1", "diag:1,2"
 _TABLES = (".csv", ".json")
@@ -111,17 +112,9 @@ def _require_writable_all(request: Request) -> None:
     from ..figures.animate import FORMATS as FILMS
     from ..figures.save import FORMATS as PICTURES
 
-    for option, path, known in (
-        ("--figure", request.figure, PICTURES),
-        ("--animate", request.animate, FILMS),
-        ("--save", request.save, _TABLES),
-    ):
-        if path is None:
-            continue
-        if path.suffix.lower() not in known:
-            problem = f"{option} cannot write {path.suffix or 'a file without suffix'}"
-            raise FileError(path, problem, f"use {', '.join(known)}")
-        require_writable(path)
+    require_target("--figure", request.figure, PICTURES)
+    require_target("--animate", request.animate, FILMS)
+    require_target("--save", request.save, _TABLES)
 
 
 def _matrices(request: Request, dimension: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -23,6 +23,7 @@ from ..forecasting.model_files import load_forecaster
 from ..forecasting.series import Gaps
 from .forecast_data import Columns, Measured, even_series, in_options, read_measured
 from .forecast_words import sentences
+from .targets import require_target
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,7 @@ def _check(request: Request) -> None:
         raise InputError("--recipe", repr(request.recipe), "must be family or paper", "leave it out for family")
     if request.starts < 0:
         raise InputError("--starts", request.starts, "must not be negative", "pass --starts 20, or 0 for no backtest")
-    if request.figure is not None:
-        if request.figure.suffix.lower() not in FORMATS:
-            problem = f"--figure cannot write {request.figure.suffix or 'a file without suffix'}"
-            raise FileError(request.figure, problem, f"use {', '.join(FORMATS)}")
-        require_writable(request.figure)
+    require_target("--figure", request.figure, FORMATS)
     if request.output is not None:
         if request.output.suffix.lower() != ".csv":
             raise FileError(request.output, "--output writes CSV only", "end the name in .csv")

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from .panels import panel
+
 # Repeated from hardmax.interpolation because the help must not import it; a test compares them.
 CONSTRUCTIONS = ("leaders", "fewest", "witness", "conditioned", "paper")
 
-_NETWORK, _OUTPUT = "Network", "Output"
+_network, _output = panel("Network"), panel("Output")
 
 
 def register(app: typer.Typer) -> None:
@@ -24,44 +26,29 @@ def interpolate(
         Path,
         typer.Argument(help="JSON, or CSV/Parquet in long form (sequence, token, coordinates).", show_default=False),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the network goes.", rich_help_panel=_OUTPUT)
-    ],
+    output: Annotated[Path, _output("--output", "-o", metavar="FOLDER", help="Where the network goes.")],
     outputs: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="For CSV/Parquet: the output points, in the same long form."),
     ] = None,
-    construction: Annotated[
-        str,
-        typer.Option(metavar="NAME", help=f"One of {', '.join(CONSTRUCTIONS)}.", rich_help_panel=_NETWORK),
-    ] = "leaders",
-    width: Annotated[int, typer.Option(metavar="H", help="Neurons per layer.", rich_help_panel=_NETWORK)] = 4,
+    construction: Annotated[str, _network(metavar="NAME", help=f"One of {', '.join(CONSTRUCTIONS)}.")] = "leaders",
+    width: Annotated[int, _network(metavar="H", help="Neurons per layer.")] = 4,
     softmax: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TAU", help="Softmax attention at this temperature: 0.1 or 1/10.", rich_help_panel=_NETWORK
-        ),
+        str | None, _network(metavar="TAU", help="Softmax attention at this temperature: 0.1 or 1/10.")
     ] = None,
     flat: Annotated[
         bool | None,
-        typer.Option(
+        _network(
             "--flat/--no-flat",
             help="Constant around every token: safer in floats, more blocks.",
-            rich_help_panel=_NETWORK,
             show_default=False,
         ),
     ] = None,
     token_level: Annotated[
-        bool,
-        typer.Option("--token-level", help="Outputs name the image of every single token.", rich_help_panel=_NETWORK),
+        bool, _network("--token-level", help="Outputs name the image of every single token.")
     ] = False,
-    onnx: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write the network for ONNX runtimes.", rich_help_panel=_OUTPUT),
-    ] = None,
-    workers: Annotated[
-        int, typer.Option(metavar="P", help="Processes that share the proof.", rich_help_panel=_OUTPUT)
-    ] = 1,
+    onnx: Annotated[Path | None, _output(metavar="FILE", help="Also write the network for ONNX runtimes.")] = None,
+    workers: Annotated[int, _output(metavar="P", help="Processes that share the proof.")] = 1,
 ) -> None:
     """Compile a data set into a transformer that is exactly right on all of it, and prove it.
 

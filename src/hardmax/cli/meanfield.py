@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from .panels import panel
 from .values import read_number, read_whole
 
-_law: Callable[..., Any] = partial(typer.Option, rich_help_panel="Tokens")
-_flow: Callable[..., Any] = partial(typer.Option, rich_help_panel="Flow")
-_run: Callable[..., Any] = partial(typer.Option, rich_help_panel="Run")
-_output: Callable[..., Any] = partial(typer.Option, rich_help_panel="Output")
+_law = panel("Tokens")
+_flow = panel("Flow")
+_run = panel("Run")
+_output = panel("Output")
 
 
 def register(app: typer.Typer) -> None:

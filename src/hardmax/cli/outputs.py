@@ -12,11 +12,10 @@ from ..attention.layer import HardmaxLayer
 from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
-from ..errors import FileError
-from ..files import require_writable
 from ..storage.tables import READABLE, write_tokens
 from ..storage.trajectories import SAVEABLE, save
 from ..storage.zarr_files import MARKER
+from .targets import require_target
 
 if TYPE_CHECKING:
     from .simulation import Request
@@ -36,17 +35,10 @@ def require_writable_all(figure: Path | None, animate: Path | None, to_save: Pat
     from ..figures.animate import FORMATS as FILMS
     from ..figures.save import FORMATS as PICTURES
 
-    for option, path, known in (
-        ("--figure", figure, PICTURES),
-        ("--animate", animate, FILMS),
-        ("--save", to_save, (*SAVEABLE, *READABLE)),
-    ):
-        if path is None:
-            continue
-        if path.suffix.lower() not in known:
-            problem = f"{option} cannot write {path.suffix or 'a file without suffix'}"
-            raise FileError(path, problem, f"use {', '.join(known)}")
-        require_writable(path, folder_with=MARKER if path.suffix.lower() == ".zarr" else None)
+    require_target("--figure", figure, PICTURES)
+    require_target("--animate", animate, FILMS)
+    in_a_folder = to_save is not None and to_save.suffix.lower() == ".zarr"
+    require_target("--save", to_save, (*SAVEABLE, *READABLE), folder_with=MARKER if in_a_folder else None)
 
 
 def write_all(

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+_Folder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figures and tables.")]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -21,9 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def clustering(
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figures and tables.")] = Path(
-        "out/clustering"
-    ),
+    output: _Folder = Path("out/clustering"),
     quick: Annotated[bool, typer.Option("--quick", help="Fewer random systems, in seconds.")] = False,
 ) -> None:
     """Figures 1 and 2 of the clustering paper (arXiv 2407.01602), and a table of facts checked on random systems.
@@ -38,13 +38,11 @@ def clustering(
     from ..reproduce.clustering import PAGE, reproduce
 
     reproduce(output, quick=quick)
-    typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")
+    _say_where(output, PAGE)
 
 
 def meanfield(
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figures and tables.")] = Path(
-        "out/meanfield"
-    ),
+    output: _Folder = Path("out/meanfield"),
     quick: Annotated[bool, typer.Option("--quick", help="Fewer tokens and temperatures, in seconds.")] = False,
 ) -> None:
     """Concentration, metastability and the terminal phase at low temperature (after arXiv 2605.10931).
@@ -59,13 +57,11 @@ def meanfield(
     from ..reproduce.meanfield import PAGE, reproduce
 
     reproduce(output, quick=quick)
-    typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")
+    _say_where(output, PAGE)
 
 
 def interpolation(
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figures and tables.")] = Path(
-        "out/interpolation"
-    ),
+    output: _Folder = Path("out/interpolation"),
     quick: Annotated[bool, typer.Option("--quick", help="Smaller networks and short training, in a minute.")] = False,
 ) -> None:
     """Exact interpolation (arXiv 2502.02270): the construction stage by stage, counts, errors, regularised training.
@@ -80,13 +76,11 @@ def interpolation(
     from ..reproduce.interpolation import PAGE, reproduce
 
     reproduce(output, quick=quick)
-    typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")
+    _say_where(output, PAGE)
 
 
 def sentiment(
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figures and tables.")] = Path(
-        "out/sentiment"
-    ),
+    output: _Folder = Path("out/sentiment"),
     data: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Reviews with the columns text and label; the embedded corpus without it."),
@@ -114,13 +108,11 @@ def sentiment(
     from .values import read_whole
 
     reproduce(output, data=data, quick=quick, epochs=read_whole("--epochs", epochs, 100) or 100, device=device)
-    typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")
+    _say_where(output, PAGE)
 
 
 def forecasting(
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figures and tables.")] = Path(
-        "out/forecasting"
-    ),
+    output: _Folder = Path("out/forecasting"),
     quick: Annotated[bool, typer.Option("--quick", help="Shorter records and searches, in a minute.")] = False,
 ) -> None:
     """The four cases of the time-delayed transformer paper (arXiv 2602.08478), its claims beside what we measure.
@@ -135,7 +127,7 @@ def forecasting(
     from ..reproduce.forecasting import PAGE, reproduce
 
     reproduce(output, quick=quick)
-    typer.echo(f"The figures and tables are in {output}; {output / PAGE} shows them all.")
+    _say_where(output, PAGE)
 
 
 def forecasting_study(
@@ -175,3 +167,7 @@ def forecasting_study(
     for table in write_summary(folder):
         typer.echo(f"\n{table.title}\n\n{table.to_markdown()}\n{table.note}")
     typer.echo(f"\nThe rows and tables are in {folder}; {folder / PAGE} shows them all.")
+
+
+def _say_where(output: Path, page: str) -> None:
+    typer.echo(f"The figures and tables are in {output}; {output / page} shows them all.")

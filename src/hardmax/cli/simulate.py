@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from .panels import panel
 from .values import read_number, read_step, read_whole
 
 # The names of hardmax.datasets, repeated here because the help must not import it; a test compares them.
@@ -16,10 +15,10 @@ LAWS = ("gaussian", "uniform-cube", "ball", "sphere", "circle", "grid", "cluster
 MATRICES = ("identity", "paper", "random-spd", "anisotropic", "random", "rotation")
 
 # Options by the panel of the help in which they are shown.
-_tokens: Callable[..., Any] = partial(typer.Option, rich_help_panel="Tokens")
-_layer: Callable[..., Any] = partial(typer.Option, rich_help_panel="Layer")
-_run: Callable[..., Any] = partial(typer.Option, rich_help_panel="Run")
-_output: Callable[..., Any] = partial(typer.Option, rich_help_panel="Output")
+_tokens = panel("Tokens")
+_layer = panel("Layer")
+_run = panel("Run")
+_output = panel("Output")
 
 
 def register(app: typer.Typer) -> None:

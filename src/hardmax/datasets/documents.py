@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..encodings import SPREADSHEET, UTF16_MARKS
 from ..errors import FileError, MissingExtraError
+from ..text_files import SPREADSHEET, UTF16_MARKS
 
 TEXT_NAMES = ("text", "review", "document", "sentence", "content")
 LABEL_NAMES = ("label", "sentiment", "class", "target", "category")

@@ -7,13 +7,12 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..encodings import decoded
 from ..errors import FileError
+from ..text_files import file_text, separator_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SEPARATORS = (";", "\t", ",", "|")
 _PLAIN = r"[-+]?\d+(?:,\d+)?(?:[eE][-+]?\d+)?"
 _GROUPED = r"[-+]?\d{1,3}(?:\.\d{3})+(?:,\d+)?"
 _COMMA_NUMBER = rf"^\s*(?:{_PLAIN}|{_GROUPED})\s*$"
@@ -25,11 +24,11 @@ def read_text_table(path: Path) -> tuple[pd.DataFrame, bool]:
     """The table in a text file, and whether its columns have names; the first line shows the separator."""
     import pandas as pd
 
-    text = decoded(path.read_bytes(), path)
+    text = file_text(path)
     first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), None)
     if first is None:
         raise FileError(path, "is empty", "save at least two rows of one number")
-    mark = next((mark for mark in _SEPARATORS if mark in first), None)
+    mark = separator_of(first)
     fields = first.split() if mark is None else next(csv.reader([first], delimiter=mark))
     named = not any(_is_number(field) for field in fields)
     try:

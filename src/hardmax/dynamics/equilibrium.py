@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,8 +17,8 @@ import torch
 from ..attention.layer import HardmaxLayer
 from ..distributed import ALONE, Processes
 from ..errors import InputError
-from ..inputs import as_count, as_positive, as_tokens, as_weights
-from ..outcomes import Ending, Outcome
+from ..inputs import as_count, as_positive, as_tokens, as_weights, plain
+from ..outcomes import Ending, Outcome, counted
 from ..polytopes import Polytope
 from ..progress import Progress, Ticker
 from ..shapes import Array, ArrayLike
@@ -26,6 +27,9 @@ from .assumptions import Assumptions
 from .leadership import Leadership, Ties
 from .sharded import SplitStarted, start_split
 from .start import Started
+
+if TYPE_CHECKING:
+    import xarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +94,12 @@ class Equilibrium:
             raise InputError(
                 "polytope", "no leader", "needs at least one leader", "see the outcome of this equilibrium"
             )
-        return Polytope.of(np.asarray(self.positions)[np.asarray(self.leaders)])
+        return Polytope.of(plain(self.positions)[plain(self.leaders)])
 
     @cached_property
     def _limits(self) -> tuple[np.ndarray, np.ndarray]:
-        positions, leaders = np.asarray(self.positions), np.asarray(self.leaders)
-        follows, ties = np.asarray(self.follows), self.ties
+        positions, leaders = plain(self.positions), plain(self.leaders)
+        follows, ties = plain(self.follows), self.ties
         tied = np.zeros(len(positions), dtype=bool)
         tied[ties.tokens] = True
         tied |= follows < 0
@@ -111,9 +115,32 @@ class Equilibrium:
         n, d = self.positions.shape
         faces = int(self.on_faces.sum())
         return (
-            f"Equilibrium of {_counted(n, 'token')} in {_counted(d, 'dimension')}: "
-            f"{_counted(len(self.leaders), 'leader')}, {_counted(faces, 'limit point')} on faces; {self.outcome}"
+            f"Equilibrium of {counted(n, 'token')} in {counted(d, 'dimension')}: "
+            f"{counted(len(self.leaders), 'leader')}, {counted(faces, 'limit point')} on faces; {self.outcome}"
         )
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The limit as an :class:`xarray.Dataset` with labelled axes ``token``, ``coordinate`` and ``leader``."""
+        import xarray
+
+        positions = plain(self.positions)
+        data: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
+            "positions": (("token", "coordinate"), positions),
+            "follows": (("token",), plain(self.follows)),
+            "decided_at": (("token",), plain(self.decided_at)),
+            "emerged_at": (("leader",), plain(self.emerged_at)),
+        }
+        if self.weights is not None:
+            data["weights"] = (("token",), plain(self.weights))
+        coordinates = {
+            "token": np.arange(positions.shape[0]),
+            "coordinate": np.arange(positions.shape[1]),
+            "leader": plain(self.leaders),
+        }
+        return xarray.Dataset(data, coords=coordinates, attrs={**self.outcome.attributes(), "rule": str(self.layer)})
 
 
 def equilibrium(
@@ -188,15 +215,11 @@ def equilibrium(
         )
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _outcome(started: Started | SplitStarted, max_layers: int) -> Outcome:
     process, undecided = started.process, started.undecided()
     if process.done:
         leaders = int((process.emerged_at >= 0).sum())
-        return Outcome(Ending.DECIDED, f"{_counted(leaders, 'leader')}, every token decided by layer {process.layer}")
+        return Outcome(Ending.DECIDED, f"{counted(leaders, 'leader')}, every token decided by layer {process.layer}")
     if started.settled:
         return Outcome(
             Ending.SETTLED,

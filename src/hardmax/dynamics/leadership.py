@@ -11,8 +11,10 @@ import torch
 from ..inputs import Kind
 from ..shapes import Array, Indices
 
+_SHOWN = 5
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Ties(Mapping[int, np.ndarray]):
     """For each token that follows several leaders for ever: those leaders, ascending.
 
@@ -36,8 +38,22 @@ class Ties(Mapping[int, np.ndarray]):
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return len(self) == len(other) and all(
+            token in other and np.array_equal(leaders, other[token]) for token, leaders in self.items()
+        )
 
-@dataclass(frozen=True)
+    __hash__ = None  # type: ignore[assignment]  # equal to a dict, which has none
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{token}: {self[token].tolist()}" for token in self.tokens[:_SHOWN].tolist())
+        more = f", … {len(self)} in all" if len(self) > _SHOWN else ""
+        return f"Ties({{{shown}{more}}})"
+
+
+@dataclass(frozen=True, eq=False)
 class Leadership:
     """The outcome of following the tokens until each is decided.
 

@@ -115,12 +115,13 @@ def _in_memory(keep: object, depth: int) -> InMemory:
     elif isinstance(keep, Every):
         return InMemory(step=keep.step)
     elif isinstance(keep, Iterable):
-        listed = frozenset(as_count("keep", layer) for layer in keep)
-        if listed and max(listed) <= depth:
-            return InMemory(listed=listed)
+        listed = list(keep)
+        whole = all(isinstance(k, (int, np.integer)) and not isinstance(k, bool) for k in listed)
+        if listed and whole and min(listed) >= 0 and max(listed) <= depth:
+            return InMemory(listed=frozenset(int(k) for k in listed))
         raise InputError(
             "keep",
-            sorted(listed),
+            sorted(listed) if whole else listed,
             f"must list layers from 0 to depth = {depth}",
             "raise depth or leave out the layers beyond it",
         )
@@ -139,6 +140,7 @@ class Moment:
     """Tokens whose leader is not known yet; None for layers that do not decide."""
 
 
+@runtime_checkable
 class StopRule(Protocol):
     """Decides when to end a run early."""
 
@@ -165,5 +167,5 @@ class Bound:
         as_positive("limit", self.limit)
 
     def reason(self, moment: Moment) -> str | None:
-        size = float(torch.max(moment.tokens.abs()))
+        size = float(torch.max(moment.tokens.detach().abs()))
         return f"a coordinate of size {size:.3g} passed the bound {self.limit:.3g}" if size > self.limit else None

@@ -49,7 +49,9 @@ def simulate(
     Parameters
     ----------
     tokens
-        Shape (token, coordinate). The result has the same kind, dtype and device; computation is in float64.
+        Shape (token, coordinate). The result has the same kind, dtype and device; computation is in float64. Gradients
+        of tensors flow through layers and flows that are run step by step, not through a :class:`HardmaxLayer`, whose
+        decided tokens are in closed form: call ``layer(tokens)`` as often as needed for those.
     layer
         The layer to repeat, or the flow to follow.
     depth
@@ -93,7 +95,7 @@ def simulate(
         depth = as_count("depth", depth)
         mass = as_weights(weights, tensor.shape[0], tensor.device)
         limit = None if seconds is None else as_positive("seconds", seconds)
-        rules = tuple(stop) if isinstance(stop, Iterable) else (stop,)
+        rules = _stop_rules(stop)
     kept = keep if isinstance(keep, str) else type(keep).__name__
     ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, depth=depth, keep=kept, seconds=limit)
     shape = (sum(ranks.counts(tensor.shape[0])), tensor.shape[1])
@@ -133,6 +135,14 @@ def simulate(
                 assumptions=None if started is None else started.assumptions,
             )
         )
+
+
+def _stop_rules(stop: StopRule | Iterable[StopRule]) -> tuple[StopRule, ...]:
+    rules = tuple(stop) if isinstance(stop, Iterable) else (stop,)
+    for rule in rules:
+        if isinstance(rule, type) or not isinstance(rule, StopRule):
+            raise InputError("stop", rule, "must be a rule", "pass for example Decided() or Bound(10.0), or a list")
+    return rules
 
 
 def _itself(tokens: Tokens) -> Tokens:
@@ -177,7 +187,8 @@ class _Run:
                     process.move()
                 ticker.advance()
         undecided = started.undecided()
-        tail = "every token is decided" if undecided == 0 else f"{undecided} tokens are still undecided"
+        waiting = "1 token is" if undecided == 1 else f"{undecided} tokens are"
+        tail = "every token is decided" if undecided == 0 else f"{waiting} still undecided"
         return Outcome(Ending.DEPTH_REACHED, f"{self._depth} layers were run and {tail}")
 
     def repeat(self, layer: AbstractLayer, tokens: Tokens, weights: PerToken) -> Outcome:
@@ -234,5 +245,8 @@ def choose(tokens: ArrayLike, layer: HardmaxLayer) -> Choice:
     >>> choose([[1.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], HardmaxLayer()).first.tolist()
     [0, 0, 2]
     """
+    if not isinstance(layer, HardmaxLayer):
+        remedy = "pass for example HardmaxLayer(alpha=0.5)"  # type: ignore[unreachable]
+        raise InputError("layer", str(layer), "must be a HardmaxLayer: others listen to everybody", remedy)
     tensor, kind = as_tokens(tokens)
     return layer.for_dtype(kind.dtype).choose(tensor.to(torch.float64))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..attention.layer import AbstractLayer
-from ..outcomes import Outcome
+from ..inputs import plain
+from ..outcomes import Outcome, counted
 from ..shapes import Array
 from .assumptions import Assumptions
 from .leadership import Leadership
@@ -50,13 +51,17 @@ class Trajectory:
 
     def __str__(self) -> str:
         kept, n, d = self.tokens.shape
-        return f"Trajectory of {n} tokens in {d} dimensions, {kept} states kept; {self.outcome}"
+        size = f"{counted(n, 'token')} in {counted(d, 'dimension')}, {counted(kept, 'state')} kept"
+        return f"Trajectory of {size}; {self.outcome}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def to_xarray(self) -> xarray.Dataset:
         """The run as an :class:`xarray.Dataset` with labelled axes ``layer``, ``token`` and ``coordinate``."""
         import xarray
 
-        values = np.asarray(self.tokens)
+        values = plain(self.tokens)
         data: dict[str, tuple[tuple[str, ...], np.ndarray]] = {"tokens": (("layer", "token", "coordinate"), values)}
         coordinates: dict[str, object] = {
             "layer": self.layers,
@@ -66,16 +71,11 @@ class Trajectory:
         if self.times is not None:
             coordinates["time"] = ("layer", self.times)
         if self.weights is not None:
-            data["weights"] = (("token",), np.asarray(self.weights))
+            data["weights"] = (("token",), plain(self.weights))
         if self.leadership is not None:
-            data["follows"] = (("token",), np.asarray(self.leadership.follows))
-            data["decided_at"] = (("token",), np.asarray(self.leadership.decided_at))
-            data["emerged_at"] = (("leader",), np.asarray(self.leadership.emerged_at))
-            coordinates["leader"] = np.asarray(self.leadership.leaders)
-        attributes = {
-            "outcome": self.outcome.ending.value,
-            "outcome_sentence": self.outcome.sentence,
-            "outcome_remedy": self.outcome.remedy,
-            "rule": str(self.layer),
-        }
+            data["follows"] = (("token",), plain(self.leadership.follows))
+            data["decided_at"] = (("token",), plain(self.leadership.decided_at))
+            data["emerged_at"] = (("leader",), plain(self.leadership.emerged_at))
+            coordinates["leader"] = plain(self.leadership.leaders)
+        attributes = {**self.outcome.attributes(), "rule": str(self.layer)}
         return xarray.Dataset(data, coords=coordinates, attrs=attributes)

@@ -15,6 +15,8 @@ from ._style import LINE, SOFT, new_figure
 
 # Sizes beyond these are drawn in a unit of their own: axes cannot span 1e300.
 _PLAIN_SIZES = (1e-90, 1e90)
+# Half the shorter side of a frame, as a share of the longer one.
+_SLIMMEST = 0.125
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -114,6 +116,9 @@ def frame(ax: Axes, view: View, placed: np.ndarray) -> None:
     """Label and limit the axes so that all ``placed`` points show at equal scales, with air around them."""
     low, high = placed.min(axis=0), placed.max(axis=0)
     reach = float((high - low).max())
+    if not view.is_strip and not view.in_space:  # tokens on a line get a frame that is not a line
+        middle, half = 0.5 * low + 0.5 * high, np.maximum(0.5 * high - 0.5 * low, _SLIMMEST * reach)
+        low, high = middle - half, middle + half
     air = 0.08 * (reach or max(1.0, float(np.abs(placed).max())))
     dress(ax)
     words: dict[str, Any] = {"color": SOFT, "fontsize": 10}
@@ -131,4 +136,4 @@ def frame(ax: Axes, view: View, placed: np.ndarray) -> None:
         ax.set_zlabel(view.labels[2], **words)  # type: ignore[attr-defined]
         ax.set_box_aspect((high - low + 2 * air).tolist())
         return
-    ax.set_aspect("equal", adjustable="box" if reach and min(high - low) > 0.25 * reach else "datalim")
+    ax.set_aspect("equal", adjustable="box")

@@ -89,7 +89,7 @@ def draw_tokens(
 
 def draw_panels(
     run: Trajectory,
-    layers: Sequence[int] | None = None,
+    layers: Sequence[int] | int | None = None,
     *,
     axes: Sequence[Axes] | None = None,
     trails: bool = True,
@@ -100,6 +100,11 @@ def draw_panels(
     All panels share their limits and colours. Without ``axes`` a new figure is made and, if ``conventions`` is
     true, a line below it says how to read it.
     """
+    if not isinstance(run, Trajectory):
+        remedy = "a limit has no layers: pass what simulate gave back, or use draw(limit)"  # type: ignore[unreachable]
+        raise InputError("run", type(run).__name__, "must be a Trajectory", remedy)
+    if isinstance(layers, int | np.integer):
+        layers = [int(layers)]
     chosen = _some_layers(run) if layers is None else list(layers)
     if not chosen:
         raise InputError("layers", chosen, "must name at least one layer", "pass for example layers=[0, 1, 5]")

@@ -8,7 +8,7 @@ from typing import Any
 
 from .attention import Kind
 from .clock import Clock
-from .family import Settings, exact_stage, plan_for
+from .family import exact_stage, plan_for
 from .features import FeatureMap
 from .held_out import Fold, make_folds, middle_of
 from .linear import least_squares_with_inputs
@@ -16,6 +16,7 @@ from .networks import train_networks
 from .protocol import FloatArray
 from .rolling import Member, roll
 from .search import Candidate, Search
+from .settings import Settings
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from .clock import Clock
-from .family import Settings, exact_stage, fit_family, plan_for
+from .family import exact_stage, fit_family, plan_for
 from .held_out import make_folds
 from .inference import Predictor
 from .protocol import FloatArray
 from .rolling import Member, roll, window_of
 from .search import Candidate, Learner, Search
+from .settings import Settings
 from .skill import THRESHOLD, error_curves, valid_times
 
 _SHARE = 0.25

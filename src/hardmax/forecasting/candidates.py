@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
 
 import numpy as np
 
@@ -116,16 +115,12 @@ WARM_UP = 100
 
 
 def reservoir_groups(
-    channels: int,
-    longest: int,
-    draw: ReservoirDraw,
-    base: FeatureMap,
-    strengths: Iterable[tuple[float, float, float]] = tuple(product(RADII, STRENGTHS, LEAKS)),
+    longest: int, draw: ReservoirDraw, base: FeatureMap, kinds: Iterable[tuple[float, float, float]]
 ) -> Iterator[Group]:
-    """Echo states of several radii, input strengths and leaks beside ``base`` in one readout."""
+    """Echo states beside ``base`` in one readout; ``kinds`` are radii, input strengths and leaks."""
     window = min(longest, WARM_UP)
     beside = "" if base.polynomial is None else f" beside polynomials of degree {base.degree}"
-    for radius, strength, leak in strengths:
+    for radius, strength, leak in kinds:
         features = replace(base, reservoir=draw.scaled(radius, strength, leak, window))
         label = f"{len(draw.bias)} echo states (radius {radius}, input {strength}, leak {leak}){beside}"
         yield Group("reservoir", label, (features,))

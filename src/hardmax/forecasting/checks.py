@@ -24,7 +24,7 @@ def one_of(argument: str, value: object, allowed: tuple[object, ...]) -> None:
         raise InputError(argument, repr(value), f"must be one of {allowed}", f"pass {argument}={allowed[0]!r}")
 
 
-def settings_of(estimator: object) -> str:
+def shown(estimator: object) -> str:
     """How an estimator was made: its class with the settings that are not the usual ones."""
     changed = [
         f"{name}={getattr(estimator, name)!r}"

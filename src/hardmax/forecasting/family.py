@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from ..progress import Progress, Ticker
+from ..progress import Ticker
 from .attention import Kind
 from .candidates import (
     LEAKS,
@@ -36,6 +36,7 @@ from .reservoir import draw_reservoir
 from .rolling import Member, roll
 from .search import Candidate, Learner, Search
 from .selection import Selection, rank, select
+from .settings import Settings
 
 _LONGEST_WINDOW = 300
 _SMALL, _LARGE = 150, 300
@@ -44,19 +45,6 @@ _ONE_STEP_ROWS = 32
 _FEWEST_FOR_RESERVOIR = 600
 TRUNCATED_RIDGES: FloatArray = np.append(RIDGES[::3], BY_MODES)
 FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the caller chose."""
-
-    delays: int | None
-    horizon: int | None
-    restarts: int
-    ablation: str | None
-    seconds: float | None
-    seed: int
-    progress: Progress
 
 
 @dataclass(frozen=True)
@@ -151,9 +139,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     small = draw_reservoir(channels, _SMALL, generator)
     for kind in product(RADII, STRENGTHS, LEAKS):
         before = len(search.screened)
-        search.screen(
-            reservoir_groups(channels, plan.longest, small, alone, [kind]), (noise,), share=0.5, ridges=RIDGES[5:]
-        )
+        search.screen(reservoir_groups(plan.longest, small, alone, [kind]), (noise,), share=0.5, ridges=RIDGES[5:])
         added = search.screened[before:]
         if added:
             kinds.append((min(c.score for c in added), kind))
@@ -162,7 +148,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     large = draw_reservoir(channels, _LARGE, generator)
     for features in (alone, base.features):
         search.screen(
-            reservoir_groups(channels, plan.longest, large, features, chosen),
+            reservoir_groups(plan.longest, large, features, chosen),
             tuple(sorted({base.noise, noise})),
             share=0.6,
             ridges=RIDGES[5:],

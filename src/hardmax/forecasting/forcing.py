@@ -67,3 +67,22 @@ def read_future(u: object, forcing: Forcing, rows: int, starts: int, meaning: st
     if not np.isfinite(array).all():
         raise InputError("u", "NaN or infinity", "must be finite", "fill the gaps of the inputs")
     return np.asarray(array)
+
+
+def inputs_over(
+    u: object, forcing: Forcing | None, states: FloatArray, steps: int, before: FloatArray | None
+) -> FloatArray | None:
+    """Inputs over the windows ``states`` and the steps ahead; None for a model without inputs.
+
+    ``before`` are those of the record's last window; where it is None, ``u`` holds the windows' own inputs too.
+    """
+    if forcing is None:
+        if u is not None:
+            raise InputError("u", f"a {type(u).__name__}", "was not used in fit", "fit with u=, or leave it out")
+        return None
+    if u is None:
+        raise InputError("u", None, "is needed by a model fitted with inputs", "pass the inputs of the steps ahead")
+    if before is None:
+        return read_future(u, forcing, states.shape[1] + steps, len(states), "the window and the steps ahead")
+    ahead = read_future(u, forcing, steps, 1, "the steps ahead")
+    return np.concatenate([before[None], ahead], axis=1)

@@ -6,21 +6,22 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from ..errors import HardmaxError, InputError
 from ..progress import Progress
-from ..randomness import seeded
 from .ablation import Ablation, ablate, ablate_published
+from .ahead import normalised, roll_ahead
 from .backtest import Backtest, backtest
-from .checks import one_of, settings_of, whole
+from .checks import shown, whole
 from .clock_times import own_times
-from .family import Fitted, Settings, fit_family
-from .forcing import Forcing, read_future, read_inputs
+from .family import Fitted, fit_family
+from .forcing import Forcing, inputs_over, read_inputs
 from .forecast import Forecast, outcome_of
 from .inference import Predictor
+from .lengths import long_enough
 from .model_files import save_forecaster
 from .pod import Pod, fit_pod
 from .protocol import FloatArray
@@ -34,12 +35,9 @@ from .reading import (
     spectrum,
 )
 from .report import Report, report_on
-from .same_kind import read_like_the_fit
+from .same_kind import read_like_the_fit, read_window
 from .series import Gaps, Irregular, Record, Units, as_array, as_list, read_series
-
-_FEWEST = 12
-_FAR = 3.0
-_HELD = 0.95
+from .settings import Settings, settings_of
 
 
 class NotFittedError(HardmaxError, ValueError, AttributeError):
@@ -107,7 +105,7 @@ class TimeDelayedTransformer:
         self.progress = progress
 
     def __repr__(self) -> str:
-        return settings_of(self)
+        return shown(self)
 
     # fitting
 
@@ -129,16 +127,17 @@ class TimeDelayedTransformer:
         Missing values are refused unless ``gaps="interpolate"``, uneven times unless ``irregular="resample"``. Channels
         are normalised, so units may differ by any factor; constant channels are forecast as constant.
         """
-        settings = self._settings()
+        settings = settings_of(self)
+        self.seed_ = settings.seed
         self.pod_: Pod | None = None
         if self.pod is not None:
             if dt is None and times is None:
-                times = own_times(as_list("series", series))
+                times = own_times(as_list(series))
             self.pod_, coefficients = fit_pod(series, self.pod)
             series = coefficients
         record = read_series(series, dt=dt, times=times, gaps=gaps, irregular=irregular)
         inputs = None if u is None else read_inputs(u, record.trajectories)
-        record, inputs, notes = self._long_enough(record, inputs)
+        record, inputs, notes = long_enough(record, inputs, self.delays)
         self.dt_ = record.dt
         self.last_time_ = record.last_time
         self.units_ = Units.of(record.trajectories)
@@ -167,52 +166,6 @@ class TimeDelayedTransformer:
         self.predictor_ = self.fitted_.predictor
         self.explained_beyond_linear_ = self.fitted_.beyond_linear
 
-    def _settings(self) -> Settings:
-        one_of("recipe", self.recipe, ("family", "paper"))
-        one_of("ablation", self.ablation, (None, "uniform", "mlp"))
-        if self.delays is not None:
-            whole("delays", self.delays, 0)
-        if self.horizon is not None:
-            whole("horizon", self.horizon, 2)
-        if self.seconds is not None and not (
-            isinstance(self.seconds, (int, float)) and np.isfinite(self.seconds) and self.seconds > 0
-        ):
-            raise InputError("seconds", repr(self.seconds), "must be a positive number", "pass seconds=10, or None")
-        seed = seeded(self.random_state)
-        self.seed_ = seed.seed if seed.seed is not None else int(seed.generator.integers(2**31))
-        return Settings(
-            self.delays,
-            self.horizon,
-            whole("restarts", self.restarts, 1),
-            self.ablation,
-            None if self.seconds is None else float(self.seconds),
-            self.seed_,
-            self.progress,
-        )
-
-    def _long_enough(
-        self, record: Record, inputs: list[FloatArray] | None
-    ) -> tuple[Record, list[FloatArray] | None, list[str]]:
-        needed = _FEWEST if self.delays is None else self.delays + _FEWEST
-        lengths = [len(z) for z in record.trajectories]
-        keep = [i for i, length in enumerate(lengths) if length >= needed]
-        if not keep:
-            raise InputError(
-                "series",
-                f"{max(lengths, default=0)} samples",
-                f"has too few samples: at least {needed} are needed"
-                + ("" if self.delays is None else f" for delays={self.delays}"),
-                "record more, or lower delays",
-            )
-        notes = []
-        if len(keep) < len(lengths):
-            notes.append(
-                f"{len(lengths) - len(keep)} of {len(lengths)} trajectories have fewer than {needed} samples and "
-                "were left out."
-            )
-        kept = Record([record.trajectories[i] for i in keep], record.dt, record.last_time, record.notes)
-        return kept, None if inputs is None else [inputs[i] for i in keep], notes
-
     # forecasting
 
     @property
@@ -230,9 +183,8 @@ class TimeDelayedTransformer:
         """
         self._require_fit()
         steps = whole("steps", steps, 1)
-        single, states = self._states(window)
-        inputs = self._inputs(u, steps, window is not None, states)
-        values, spread, left, far = self._run(states, steps, inputs)
+        single, states, inputs = self._start(window, u, steps)
+        values, spread, left, far = roll_ahead(self.predictor_, self.units_, self.forcing_, states, steps, inputs)
         start = self.last_time_ if window is None else 0.0
         times = np.asarray(start + self.dt_ * np.arange(1, steps + 1), dtype=np.float64)
         fades = self.predictor_ is not None and self.predictor_.fade.fallback is not None
@@ -313,7 +265,9 @@ class TimeDelayedTransformer:
 
     def local_eigenvalues(self, window: object = None, *, u: object = None) -> ComplexArray:
         """Eigenvalues of the learned map's derivative at the end of the record, or at ``window``."""
-        predictor, rows, future = self._place(window, u)
+        predictor = self._require_predictor()
+        _, states, inputs = self._start(window, u, 1)
+        rows, future = normalised(self.units_, self.forcing_, states, inputs)
         return local_eigenvalues(predictor, rows[0], None if future is None else future[0])
 
     def lyapunov_exponent(self, steps: int = 4000) -> float:
@@ -349,15 +303,6 @@ class TimeDelayedTransformer:
         predictor = self._require_predictor()
         return spectrum(predictor.linear, predictor.outputs, self.units_.scale[self.units_.keep])
 
-    def _place(self, window: object, u: object) -> tuple[Predictor, FloatArray, FloatArray | None]:
-        predictor = self._require_predictor()
-        _, states = self._states(window)
-        rows, future = self.units_.normalise(states), None
-        inputs = self._inputs(u, 1, window is not None, states)
-        if self.forcing_ is not None and inputs is not None:
-            rows, future = self.forcing_.split(rows, inputs)
-        return predictor, rows, future
-
     def _require_predictor(self) -> Predictor:
         self._require_fit()
         if self.predictor_ is None:
@@ -379,7 +324,7 @@ class TimeDelayedTransformer:
                 )
             return self._rows
         record, inputs = read_like_the_fit(series, u, self.dt_, self.channels_, self.pod_, self.forcing_)
-        return self._normalised(*self._long_enough(record, inputs)[:2])
+        return self._normalised(*long_enough(record, inputs, self.delays)[:2])
 
     def _normalised(self, record: Record, inputs: list[FloatArray] | None) -> list[FloatArray]:
         rows = [self.units_.normalise(z) for z in record.trajectories]
@@ -388,70 +333,18 @@ class TimeDelayedTransformer:
         return [self.forcing_.attach(z, v) for z, v in zip(rows, inputs, strict=True)]
 
     def _settings_again(self) -> Settings:
-        return replace(self._settings(), seed=self.seed_)
+        return replace(settings_of(self), seed=self.seed_)
 
     def _states(self, window: object) -> tuple[bool, FloatArray]:
         if window is None:
             return True, self.last_window_[None]
-        array = as_array("window", window)
-        if self.pod_ is not None and array.shape[-len(self.pod_.shape) :] == self.pod_.shape:
-            array = self.pod_.reduce(array)
-        if array.ndim == 1 and self.channels_ == 1:
-            array = array[:, None]
-        single = array.ndim == 2
-        if single:
-            array = array[None]
-        if array.ndim != 3 or array.shape[2] != self.channels_:
-            raise InputError(
-                "window",
-                f"shape {array.shape}",
-                f"must have {self.channels_} channels: (samples, {self.channels_}) or (starts, samples, channels)",
-                "pass the same channels as in fit, oldest sample first",
-            )
-        if array.shape[1] < self.window or len(array) == 0:
-            raise InputError(
-                "window",
-                f"{array.shape[1]} samples",
-                f"must hold at least {self.window} samples",
-                f"pass the last {self.window} samples, or fit with fewer delays",
-            )
-        if not np.isfinite(array).all():
-            raise InputError("window", "NaN or infinity", "must be finite", "fill its gaps first")
-        return single, array
+        return read_window(window, self.channels_, self.window, self.pod_)
 
-    def _inputs(self, u: object, steps: int, own_window: bool, states: FloatArray) -> FloatArray | None:
-        if self.forcing_ is None:
-            if u is not None:
-                raise InputError("u", f"a {type(u).__name__}", "was not used in fit", "fit with u=, or leave it out")
-            return None
-        if u is None:
-            raise InputError("u", None, "is needed by a model fitted with inputs", "pass the inputs of the steps ahead")
-        length = states.shape[1]
-        if own_window:
-            return read_future(u, self.forcing_, length + steps, len(states), "the window and the steps ahead")
-        ahead = read_future(u, self.forcing_, steps, 1, "the steps ahead")
-        return np.concatenate([np.asarray(self.last_inputs_)[None], ahead], axis=1)
-
-    def _run(
-        self, states: FloatArray, steps: int, inputs: FloatArray | None
-    ) -> tuple[FloatArray, FloatArray, Any, Any]:
-        starts = len(states)
-        if self.predictor_ is None:
-            values = np.broadcast_to(self.units_.mean, (starts, steps, self.channels_)).copy()
-            return values, np.zeros_like(values), np.zeros(starts, dtype=np.int64), np.zeros(starts, dtype=bool)
-        rows, future = self.units_.normalise(states), None
-        if self.forcing_ is not None and inputs is not None:
-            rows, future = self.forcing_.split(rows, inputs)
-        ahead = self.predictor_.roll(rows, steps, future)
-        spread = self.predictor_.spread(rows, steps, future, ahead)
-        excess = self.predictor_.fade.excess(ahead)
-        # A hair beyond the largest training value is still the training range.
-        outside = excess > 1.05
-        left = np.where(outside.any(axis=1), outside.argmax(axis=1) + 1, 0).astype(np.int64)
-        # A fading model is held at the end of its reach; whoever ends there has not been led back.
-        fade = self.predictor_.fade
-        far = excess[:, -1] > (_FAR if fade.fallback is None else _HELD * fade.end)
-        return self.units_.restore(ahead), self.units_.stretch(spread), left, far
+    def _start(self, window: object, u: object, steps: int) -> tuple[bool, FloatArray, FloatArray | None]:
+        """Whether there is a single start, all of them, and the inputs over them and the steps ahead."""
+        single, states = self._states(window)
+        before = self.last_inputs_ if window is None else None
+        return single, states, inputs_over(u, self.forcing_, states, steps, before)
 
     def _require_fit(self) -> None:
         if not hasattr(self, "units_"):

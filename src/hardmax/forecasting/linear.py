@@ -14,12 +14,13 @@ from ..errors import InputError
 from .candidates import NOISES, Embeddings, linear_groups, truncated_groups
 from .checks import whole
 from .delays import flat_windows, lags
-from .family import TRUNCATED_RIDGES, Settings, tuned_member
+from .family import TRUNCATED_RIDGES, tuned_member
 from .features import FeatureMap
 from .protocol import FloatArray
 from .readout import RIDGES
 from .rolling import Member, roll
 from .series import Units, as_windows, read_series, to_tune_on
+from .settings import Settings
 
 _CEILING = 1e6
 

@@ -22,13 +22,13 @@ from ..progress import Ticker
 from .attention import Kind, LagNetwork, new_network
 from .clock import Clock
 from .delays import flat_windows, lags
-from .family import Settings
 from .features import FeatureMap
 from .inference import Predictor
 from .linear import least_squares_with_inputs
 from .protocol import FloatArray
 from .refit import bounds_of
 from .rolling import Fade, Member
+from .settings import Settings
 
 LABEL = "the published layer, by AdamW"
 DELAYS = 16

@@ -27,7 +27,7 @@ class Pod:
 
     def fields(self, argument: str, series: object) -> list[FloatArray]:
         """One record of fields or several, each checked against the shape of a field."""
-        found = [as_array(argument, part) for part in as_list(argument, series)]
+        found = [as_array(argument, part) for part in as_list(series)]
         for part in found:
             if part.shape[1:] != self.shape:
                 raise InputError(
@@ -49,7 +49,7 @@ class Pod:
 
 def fit_pod(series: object, pod: int | float) -> tuple[Pod, list[FloatArray]]:
     """Modes of the fields, as many as asked for or as hold this share of the energy, and all coefficients."""
-    fields = [as_array("series", part) for part in as_list("series", series)]
+    fields = [as_array("series", part) for part in as_list(series)]
     shapes = {part.shape[1:] for part in fields}
     if len(shapes) != 1 or fields[0].ndim < 2:
         raise InputError(

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Self
 
 from .candidates import NOISES, lag_polynomial_groups
-from .family import Settings, tuned_member
+from .family import tuned_member
 from .protocol import FloatArray
 from .readout import RIDGES
 from .rolling import roll
 from .series import as_windows, to_tune_on
+from .settings import Settings
 
 _CEILING = 1e6
 

@@ -49,7 +49,7 @@ def as_array(argument: str, value: object) -> FloatArray:
     return array
 
 
-def as_list(argument: str, value: object) -> list[object]:
+def as_list(value: object) -> list[object]:
     """One series or several: a list or tuple of arrays is several, everything else one."""
     if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(plain(value[0])) >= 1:
         # A nested list of numbers is one table; only arrays (or tables of their own) make several.
@@ -119,7 +119,7 @@ def _times(
     if times is None:
         return None, 1.0
     columns = []
-    for part in as_list("times", times):
+    for part in as_list(times):
         column, note = clock_times(part)
         columns.append(as_array("times", column).reshape(-1))
         if note and note not in notes:
@@ -153,7 +153,7 @@ def read_series(
     ):
         if value not in allowed:
             raise InputError(name, repr(value), f"must be one of {allowed}", f"pass {name}={allowed[1]!r}")
-    parts = aligned(as_list(argument, series))
+    parts = aligned(as_list(series))
     if parts is None:
         raise InputError(argument, "tables", "must all have the columns of the first", "give them the same names")
     if times is None and dt is None:

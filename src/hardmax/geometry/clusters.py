@@ -94,6 +94,12 @@ class Clusters:
     def __str__(self) -> str:
         return str(self.to_pandas().to_string(index=False, max_rows=20))
 
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return str(self.to_pandas().to_html(index=False, max_rows=20))
+
     def to_pandas(self) -> pandas.DataFrame:
         """One row a cluster."""
         import pandas

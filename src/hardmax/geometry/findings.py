@@ -59,5 +59,8 @@ class TheoremReport:
                 return finding
         raise KeyError(f"no finding is called {name!r}: {', '.join(f.name for f in self.findings)}")
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         return "\n".join([str(self.assumptions), *(str(finding) for finding in self.findings)])

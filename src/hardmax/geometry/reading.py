@@ -13,14 +13,9 @@ from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.leadership import Leadership, Ties
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
-from ..shapes import Array, ArrayLike
+from ..inputs import plain as plain
 
 Result = Trajectory | Equilibrium
-
-
-def plain(array: Array | np.ndarray) -> np.ndarray:
-    """A NumPy array of the same numbers, wherever they are."""
-    return array.detach().cpu().numpy() if isinstance(array, torch.Tensor) else np.asarray(array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +78,9 @@ def roles(run: Result) -> Roles:
 
 def states(run: Trajectory) -> np.ndarray:
     """The kept states in float64, at least one."""
+    if not isinstance(run, Trajectory):
+        remedy = "a limit has no layers: pass what simulate gave back"  # type: ignore[unreachable]
+        raise InputError("run", f"a {type(run).__name__}", "must be a Trajectory", remedy)
     if len(run) == 0:
         raise InputError(
             "run",
@@ -105,8 +103,8 @@ def near_one(array: np.ndarray) -> tuple[np.ndarray, int]:
     return np.ldexp(array, -exponent), exponent
 
 
-def pair_up(tokens: ArrayLike, layer: object) -> HardmaxLayer:
-    """Require a hardmax layer beside tokens."""
+def require_hardmax(layer: object) -> HardmaxLayer:
+    """The layer that was given, if it is one that the theorem is about."""
     if not isinstance(layer, HardmaxLayer):
         raise InputError(
             "layer", repr(layer)[:60], "must be a HardmaxLayer", "Theorem 1.1 is about HardmaxLayer(alpha, A)"

@@ -19,7 +19,7 @@ from .clusters import clusters
 from .conclusions import Ending
 from .facts import Passage
 from .findings import Finding, TheoremReport, unknown
-from .reading import Result, hardmax_layer, pair_up, plain, result, roles, score_matrix, states
+from .reading import Result, hardmax_layer, plain, require_hardmax, result, roles, score_matrix, states
 
 # Rounding of a run is some tens of units in the last place; a violation of the theory is not.
 _ROUNDING_UNITS = 1024
@@ -34,7 +34,7 @@ def check_assumptions(tokens: ArrayLike, layer: HardmaxLayer) -> Assumptions:
     >>> print(check_assumptions([[1.0, 0.0], [0.0, 0.0]], hm.HardmaxLayer(A=[[1.0, 0.0], [0.0, -1.0]])))
     Theorem 1.1 does not apply: A is not positive definite; some token is zero
     """
-    layer = pair_up(tokens, layer)
+    layer = require_hardmax(layer)
     tensor, _ = as_tokens(tokens)
     tensor = tensor.to(torch.float64)
     found = distinct(tensor, torch.ones(len(tensor), dtype=torch.float64, device=tensor.device))
@@ -96,7 +96,7 @@ def _run(subject: object, layer: HardmaxLayer | None) -> Result:
         return result("subject", subject)
     if isinstance(subject, tuple) and len(subject) == 2 and isinstance(subject[1], HardmaxLayer) and layer is None:
         subject, layer = subject
-    rule = pair_up(subject, layer)
+    rule = require_hardmax(layer)
     decided = simulate(subject, rule, depth=_DEPTH, keep="last", stop=Decided(), progress=False)
     depth = int(decided.layers[-1]) + _EXTRA_LAYERS
     return simulate(subject, rule, depth=depth, progress=False)

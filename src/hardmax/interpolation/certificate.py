@@ -68,6 +68,9 @@ class Certificate:
         record["failures"] = [str(failure) for failure in self.failures]
         return record
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         head = (
             f"PROVED in {self.arithmetic}: T(X) = Y for all {self.sequences} sequences ({self.tokens} tokens)"

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from flint import fmpq
 
 from ..errors import InputError
@@ -15,6 +14,8 @@ from .construction import interpolate
 from .data import as_list, read_vector
 from .network import ExactTransformer
 from .numbers import to_floats, unit
+from .rationals import Progress
+from .running import floats, images, read_sequence
 
 
 def classify_exactly(inputs: object, labels: Sequence[Hashable], **options: Any) -> ExactTransformer:
@@ -27,7 +28,7 @@ def classify_exactly(inputs: object, labels: Sequence[Hashable], **options: Any)
     >>> net.certify().proved, net.predict([[[0, 0], [0, 1]]])
     (True, ['dog'])
     """
-    names = as_list("labels", labels)
+    names = as_list("labels", labels, "pass one label per sequence")
     documents = as_list("inputs", inputs)
     if len(names) != len(documents):
         raise InputError(
@@ -39,6 +40,9 @@ def classify_exactly(inputs: object, labels: Sequence[Hashable], **options: Any)
     for option in ("token_level", "outputs"):
         if option in options:
             raise InputError(option, repr(options[option]), "has no meaning for labels", "use hardmax.interpolate")
+    for j, name in enumerate(names):
+        if not isinstance(name, Hashable):
+            raise InputError(f"labels[{j}]", repr(name), "must be one label", "pass strings or numbers, one per input")
     try:
         classes = sorted(set(names))  # type: ignore[type-var]
     except TypeError:
@@ -53,28 +57,17 @@ def classify_exactly(inputs: object, labels: Sequence[Hashable], **options: Any)
     return replace(network, classes=tuple(classes), class_targets=tuple(targets[c] for c in classes))
 
 
-def predict(network: ExactTransformer, inputs: object) -> list[object]:
-    """The class whose target is nearest to the mean of the float64 output."""
+def predict(network: ExactTransformer, inputs: object, progress: Progress = None) -> list[object]:
+    """The class whose target is nearest to the mean of the output, which is computed exactly."""
     if network.classes is None:
         raise InputError(
-            "network", repr(network), "has no classes", "make it with hardmax.classify_exactly, or use net.to_torch()"
+            "network", repr(network), "has no classes", "make it with hardmax.classify_exactly, or call net(sequence)"
         )
-    sequences = []
-    for j, entry in enumerate(as_list("inputs", inputs)):
-        points = [read_vector(f"inputs[{j}][{i}]", p) for i, p in enumerate(as_list(f"inputs[{j}]", entry))]
-        if not points or any(len(p) != network.dimension for p in points):
-            raise InputError(
-                f"inputs[{j}]",
-                "a sequence of another shape",
-                f"must be tokens of {network.dimension} coordinates",
-                "pass what the network was made for",
-            )
-        sequences.append(torch.from_numpy(to_floats(dict.fromkeys(points), network.dimension)))
+    entries = as_list("inputs", inputs)
+    sequences = [read_sequence(network, f"inputs[{j}]", entry) for j, entry in enumerate(entries)]
     targets = to_floats(network.class_targets, network.dimension)
-    with torch.no_grad():
-        outputs = network.to_torch().eval()(sequences)
     chosen = []
-    for output in outputs:
-        distance = np.abs(targets - output.numpy().mean(axis=0)).max(axis=1)
+    for output in images(network, sequences, progress):
+        distance = np.abs(targets - floats(output).mean(axis=0)).max(axis=1)
         chosen.append(network.classes[int(distance.argmin())])
     return chosen

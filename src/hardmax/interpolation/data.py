@@ -96,7 +96,7 @@ def _sequences(argument: str, value: object) -> list[tuple[Vector, ...]]:
     for j, entry in enumerate(entries):
         name = f"{argument}[{j}]"
         points = as_list(name, entry)
-        if points and not _is_list(points[0]):
+        if points and not is_list(points[0]):
             if argument == "inputs":
                 raise InputError(
                     name, "a list of numbers", "must be a list of tokens", "each token is a list of d numbers"
@@ -113,15 +113,26 @@ def _sequences(argument: str, value: object) -> list[tuple[Vector, ...]]:
     return result
 
 
-def _is_list(value: object) -> bool:
-    return isinstance(value, (Sequence, np.ndarray, torch.Tensor, frozenset, set)) and not isinstance(
-        value, (str, bytes)
-    )
+def is_list(value: object) -> bool:
+    """Whether this is a list of something: a sequence, a set, an array, a tensor or a table of pandas."""
+    if isinstance(value, (str, bytes)):
+        return False
+    return isinstance(value, (Sequence, np.ndarray, torch.Tensor, frozenset, set)) or hasattr(value, "to_numpy")
 
 
-def as_list(argument: str, value: object) -> list[object]:
-    if not _is_list(value):
-        raise InputError(argument, _brief(value), "must be a list", "pass a list of sequences of tokens")
+def as_list(argument: str, value: object, remedy: str = "pass a list of sequences of tokens") -> list[object]:
+    """The entries of a list; arrays along their first axis, as plain numbers."""
+    if not is_list(value):
+        raise InputError(argument, _brief(value), "must be a list", remedy)
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    if isinstance(value, np.ma.MaskedArray):
+        if np.ma.is_masked(value):
+            where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(value))[0])
+            raise InputError(
+                argument, f"a masked value at index {where}", "must not be masked", "remove or impute what is masked"
+            )
+        value = value.data
     if isinstance(value, (np.ndarray, torch.Tensor)):
         if value.ndim == 0:
             raise InputError(
@@ -137,6 +148,7 @@ def _brief(value: object) -> str:
 
 
 def read_vector(argument: str, value: object) -> Vector:
+    """One token, its coordinates taken exactly."""
     if isinstance(value, (set, frozenset)):
         raise InputError(argument, _brief(value), "must be an ordered list of coordinates", "pass a list or a tuple")
     numbers = as_list(argument, value)

@@ -24,6 +24,7 @@ from .numbers import ONE, TWO, ZERO, Vector, power_of_two_at_most, scaled
 
 _CANDIDATES = 256
 _HAIR = 1e-9
+_MOST_BITS = 1000
 _PATIENCE = 12
 """Rounds of larger factors tried when the gap found is a hair."""
 _FACTORS = [1, -2, 2, -3, 3, -4, 4, -5, 5, 6, -6, 7, -7, 8, -8, 9, 10, 11, 12, 13, 14, 15, 16]
@@ -111,7 +112,9 @@ def _find_queries(lattice: Lattice, levels: np.ndarray, generator: np.random.Gen
     values = np.unique(levels)
     if len(values) > _CANDIDATES:
         values = np.sort(generator.choice(values, size=_CANDIDATES, replace=False))
-    rough = levels.astype(np.float64)
+    # In a unit that keeps the largest level finite in float64; the unit is one unless the data span 300 decimals.
+    unit = 1 << max(0, int(max(abs(v) for v in values.tolist())).bit_length() - _MOST_BITS)
+    rough = levels.astype(np.float64) if unit == 1 else np.array([v / unit for v in levels.tolist()])
     points: list[int] = []
     readings: list[np.ndarray] = []
     # Readings that differ by a hair (decimals rounded to binary do) count as equal first: another query is cheaper
@@ -120,13 +123,13 @@ def _find_queries(lattice: Lattice, levels: np.ndarray, generator: np.random.Gen
     hair = _HAIR * (float(rough.max() - rough.min()) or 1.0)
     while label.max() < count - 1 or (hair and coarse.max() < count - 1) or not points:
         if hair:
-            w, finer = _best_query(lattice, rough, values, coarse, hair)
+            w, finer = _best_query(lattice, rough, values, coarse, hair, unit)
             if finer.max() == coarse.max() and points:
                 hair = 0.0
                 continue
             coarse = finer
         else:
-            w, _ = _best_query(lattice, rough, values, label, 0.0)
+            w, _ = _best_query(lattice, rough, values, label, 0.0, unit)
             if _refine(label, _reading(lattice, levels, w)).max() == label.max():
                 w = _witness(lattice, levels, label)
         reading = _reading(lattice, levels, w)
@@ -149,7 +152,7 @@ def _refine(label: np.ndarray, reading: np.ndarray) -> np.ndarray:
 
 
 def _best_query(
-    lattice: Lattice, rough: np.ndarray, values: np.ndarray, label: np.ndarray, hair: float
+    lattice: Lattice, rough: np.ndarray, values: np.ndarray, label: np.ndarray, hair: float, unit: int
 ) -> tuple[int, np.ndarray]:
     """The candidate that splits the classes most, by float64 distances, and the classes that result.
 
@@ -157,7 +160,7 @@ def _best_query(
     """
     best, chosen, classes = (-1, 0.0), int(values[0]), label
     for w in values.tolist():
-        distance = np.minimum.reduceat(np.abs(rough - float(w)), lattice.starts[:-1])
+        distance = np.minimum.reduceat(np.abs(rough - w / unit), lattice.starts[:-1])
         order = np.lexsort((distance, label))
         steps = np.diff(distance[order])
         same = np.diff(label[order]) == 0

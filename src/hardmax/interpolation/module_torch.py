@@ -69,6 +69,13 @@ class TorchTransformer(nn.Module):
                 mask = torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device)
             flat = self._run(tokens[mask], mask.sum(dim=1).tolist())
             return tokens.masked_scatter(mask.unsqueeze(-1), flat)
+        for j, x in enumerate(tokens):
+            if not isinstance(x, torch.Tensor) or x.ndim != 2 or x.shape[-1] != self.U.shape[-1]:
+                found = f"shape {tuple(x.shape)}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
+                wanted = f"must be a tensor of shape (token, {self.U.shape[-1]})"
+                raise InputError(f"tokens[{j}]", found, wanted, "pass a list of tensors, or call the ExactTransformer")
+        if len(tokens) == 0:
+            return []
         lengths = [int(x.shape[0]) for x in tokens]
         results: list[torch.Tensor] = []
         for chunk in _chunks(lengths):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from flint import fmpq
 
@@ -19,8 +19,10 @@ from .rationals import Progress
 if TYPE_CHECKING:
     import torch
 
+    from ..shapes import Array
     from .certificate import Certificate
     from .module_torch import TorchTransformer
+    from .running import Fractions
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,34 @@ class ExactTransformer:
 
         return TorchTransformer.from_network(self, dtype)
 
+    @overload
+    def __call__(self, tokens: object, *, exact: Literal[False] = False) -> Array | list[Array]: ...
+
+    @overload
+    def __call__(self, tokens: object, *, exact: Literal[True]) -> Fractions | list[Fractions]: ...
+
+    def __call__(self, tokens: object, *, exact: bool = False) -> Array | list[Array] | Fractions | list[Fractions]:
+        """Where every token of a sequence ends: computed without rounding, and rounded once at the end.
+
+        ``tokens`` is one sequence, (token, coordinate), or several: an array (sequence, token, coordinate) or a list of
+        sequences of any lengths. NumPy and lists give NumPy, tensors give tensors; with ``exact`` tuples of Fractions
+        come back. A token that is repeated in a sequence counts once, as in the data. For gradients, batches on a GPU
+        or training, use :meth:`to_torch`.
+
+        >>> from hardmax import interpolate
+        >>> net = interpolate([[[0, 0], [1, 0]], [[0, 0], [0, 1]]], [[["1/3", 1]], [[2, 2]]])
+        >>> net([[0, 0], [0, 1]])
+        array([[2., 2.],
+               [2., 2.]])
+        >>> net([[0, 0], [1, 0]], exact=True)
+        [(Fraction(1, 3), Fraction(1, 1)), (Fraction(1, 3), Fraction(1, 1))]
+        """
+        from .running import run
+
+        return run(self, tokens, exact=exact)
+
     def predict(self, inputs: object) -> list[object]:
-        """The class of each sequence, by the target nearest to the float64 output (classification only)."""
+        """The class of each sequence, by the target nearest to its exact output (classification only)."""
         from .classification import predict
 
         return predict(self, inputs)

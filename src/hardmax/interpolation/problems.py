@@ -8,11 +8,17 @@ sequence.
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import FileError, MissingExtraError
+from ..text_files import file_text, is_comment, separator_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _REMEDY = "see `hardmax interpolate --help` for the format"
 
@@ -54,9 +60,11 @@ def read_problem(path: Path, outputs: Path | None = None) -> Problem:
 
 def _from_json(path: Path) -> Problem:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"), parse_float=str, parse_constant=str)
+        record = json.loads(file_text(path), parse_float=str, parse_constant=str)
     except FileNotFoundError:
         raise FileError(path, "does not exist", "check the name") from None
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(path, f"cannot be read ({error.strerror})", "check the path and its permissions") from None
     except (ValueError, RecursionError) as error:
@@ -74,14 +82,13 @@ def _long_form(path: Path) -> tuple[list[str], list[list[list[object]]], list[ob
     import pandas as pd
 
     try:
-        if path.suffix.lower() == ".csv":
-            table = pd.read_csv(path, dtype=str, keep_default_na=False)  # as text, so that decimals stay exact
-        else:
-            table = pd.read_parquet(path)
+        table = _text_table(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
     except FileNotFoundError:
         raise FileError(path, "does not exist", "check the name") from None
     except ImportError:
         raise MissingExtraError("pyarrow", "store", "reading Parquet files") from None
+    except FileError:
+        raise
     except (OSError, ValueError) as error:
         raise FileError(path, f"cannot be read ({' '.join(str(error).split())})", _REMEDY) from None
     for column in ("sequence", "token"):
@@ -101,6 +108,21 @@ def _long_form(path: Path) -> tuple[list[str], list[list[list[object]]], list[ob
             raise FileError(path, f"sequence {name} has two labels", "give every row of a sequence the same label")
     tokens = [[values for _, values in sorted(own, key=lambda pair: pair[0])] for own in names.values()]  # type: ignore[arg-type, return-value]
     return list(names), tokens, None if marks is None else list(labels.values())
+
+
+def _text_table(path: Path) -> pd.DataFrame:
+    """All cells as text, so that decimals stay exact; decimal commas, where the separator is no comma, as points."""
+    import pandas as pd
+
+    text = file_text(path)
+    first = next((line for line in text.splitlines() if line.strip() and not is_comment(line)), "")
+    mark = separator_of(first) or ","
+    table = pd.read_csv(io.StringIO(text), sep=mark, dtype=str, keep_default_na=False, comment="#")
+    table.columns = [str(name).strip() for name in table.columns]
+    if mark != ",":
+        for name in [name for name in table.columns if name not in ("sequence", "token", "label")]:
+            table[name] = table[name].str.replace(",", ".", regex=False)
+    return table
 
 
 def _order(token: object) -> tuple[int, float, str]:

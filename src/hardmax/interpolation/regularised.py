@@ -14,6 +14,7 @@ the target.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -119,6 +120,25 @@ def as_trainable(network: ExactTransformer) -> TrainableTransformer:
     return model
 
 
+def training_data(network: ExactTransformer) -> TrainingData:
+    """The data of a network compiled with softmax attention, to train on; its own parameters are the exact ones.
+
+    Every sequence needs the same number of distinct tokens and one target.
+    """
+    exact, data = as_trainable(network), network.data
+    lengths = sorted({len(x) for x in data.inputs})
+    if len(lengths) > 1 or data.targets != len(data) or data.token_level:
+        raise InputError(
+            "network",
+            f"sequences of {', '.join(map(str, lengths))} tokens with {data.targets} targets for {len(data)}",
+            "must have sequences of one length with one target each",
+            "compile such data, or make TrainingData of tensors of your own",
+        )
+    d = data.dimension
+    tokens = torch.from_numpy(np.stack([to_floats(x, d) for x in data.inputs]))
+    return TrainingData(tokens, torch.from_numpy(np.concatenate([to_floats(y, d) for y in data.outputs])), exact)
+
+
 def _copy(model: TrainableTransformer, k: int, block: Block, d: int, heat: float) -> None:
     def tensor(rows: Sequence[float] | np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.array(rows, dtype=np.float64))
@@ -154,6 +174,8 @@ class RegularisedRun:
     losses: np.ndarray
     norms: np.ndarray
     threshold: float
+    model: TrainableTransformer
+    """The trained model, called with tokens (sequence, token, d)."""
 
     @property
     def least_loss(self) -> float:
@@ -187,10 +209,14 @@ def train(
     start: TrainableTransformer | None = None,
     progress: bool | None = None,
 ) -> RegularisedRun:
-    r"""Minimise :math:`\mathrm{loss}+\varepsilon\|\theta\|^2` with Adam and a cosine schedule, from a fresh start."""
+    r"""Minimise :math:`\mathrm{loss}+\varepsilon\|\theta\|^2` with Adam and a cosine schedule.
+
+    From a fresh start drawn with ``seed``, or from a copy of ``start``, for example ``as_trainable(network)``.
+    """
     eps, epochs = as_positive("eps", eps), as_count("epochs", epochs, 1)
+    least = threshold(data.exact, eps)
     generator = torch.Generator().manual_seed(seed)
-    model = start or TrainableTransformer(data.tokens.shape[-1], generator=generator)
+    model = copy.deepcopy(start) or TrainableTransformer(data.tokens.shape[-1], generator=generator)
     optimiser = torch.optim.Adam(model.parameters(), lr=as_positive("rate", rate), fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
     kept = set(np.unique(np.geomspace(1, epochs, _RECORDED).round().astype(int)).tolist())
@@ -206,7 +232,7 @@ def train(
             schedule.step()
             ticker.advance()
     table = np.array(record)
-    return RegularisedRun(eps, seed, table[:, 0].astype(int), table[:, 1], table[:, 2], threshold(data.exact, eps))
+    return RegularisedRun(eps, seed, table[:, 0].astype(int), table[:, 1], table[:, 2], least, model)
 
 
 def decay_exponents(runs: Sequence[RegularisedRun]) -> tuple[float, float]:

@@ -47,8 +47,8 @@ def advice(network: ExactTransformer) -> str:
         return "this route is for comparison; 'leaders' needs a fraction of its blocks and keeps float accuracy"
     if ratio > _TROUBLE:
         return (
-            "float64 cannot resolve these tokens on a line; the exact network is right, but run it with rationals "
-            "(tokens are very close together compared with their spread)"
+            "float64 cannot resolve these tokens on a line; the exact network is right: call net(sequence), not its "
+            "PyTorch module (tokens are very close together compared with their spread)"
         )
     if network.construction != "conditioned" and (ratio > _CARE and not network.report.flat):
         return "use construction='conditioned' if the network is to be run in floating point"

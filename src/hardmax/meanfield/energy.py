@@ -82,7 +82,7 @@ def lyapunov(run: Trajectory) -> Lyapunov:
     flow = flow_of(run)
     states, mass = states_of(run), weights_of(run)
     d = states.shape[2]
-    B, V = flow.score_matrix(d), flow.value_matrix(d)
+    B, V = flow.score_matrix(d).detach().cpu(), flow.value_matrix(d).detach().cpu()
     asked = states @ B.T
     metric = (states * asked).sum(dim=2)
     if bool((metric == 0).any()):

@@ -44,7 +44,7 @@ class Evaluation:
         """For each query x (the tokens themselves when None) the mean of tokens y of mass w exp(<scores x, y>)."""
         asking = tokens if queries is None else queries
         limit = torch.finfo(self.dtype).max
-        size = float(torch.linalg.matrix_norm(scores, ord=2))
+        size = float(torch.linalg.matrix_norm(scores.detach(), ord=2))
         if not size < 0.01 * limit:
             raise InputError(
                 "beta",
@@ -53,7 +53,7 @@ class Evaluation:
                 "pass beta=inf for the zero-temperature field, or SphereHardmaxFlow for finite tokens",
             )
         mass = weights / weights.max()
-        if tokens.is_cuda or tokens.requires_grad:
+        if tokens.is_cuda or any(tensor.requires_grad for tensor in (tokens, asking, scores, weights)):
             return _in_torch(asking @ scores.T, tokens, mass, self.dtype).to(tokens.dtype)
         kind = np.float64 if self.dtype == torch.float64 else np.float32
         keys, heavy = tokens.numpy(), mass.numpy()

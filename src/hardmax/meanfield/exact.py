@@ -51,10 +51,10 @@ def zero_temperature_solution(
     """
     tensor, kind = as_tokens(tokens)
     flow = SphereFlow(B, V, math.inf, normalise=normalise)
-    points = flow.on_sphere(tensor.to(torch.float64), kind.dtype).cpu().numpy()
+    points = flow.on_sphere(tensor.detach().to(torch.float64), kind.dtype).cpu().numpy()
     d = points.shape[1]
-    score = as_square("B", flow.score_matrix(d)).numpy()
-    value = as_square("V", flow.value_matrix(d)).numpy()
+    score = as_square("B", flow.score_matrix(d)).detach().cpu().numpy()
+    value = as_square("V", flow.value_matrix(d)).detach().cpu().numpy()
     refuse_singular(score)
     remedy = "pass one time or an ascending list"
     times = [as_number("time", t, lambda x: x >= 0, "must be finite and not negative", remedy) for t in np.ravel(time)]

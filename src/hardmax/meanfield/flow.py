@@ -105,14 +105,14 @@ class _OnSphere(AbstractFlow):
         self.score_matrix(tokens.shape[1])
         self.value_matrix(tokens.shape[1])
         on_sphere = normalised(tokens)
-        gap = (tokens - on_sphere).abs().amax(dim=1)
+        gap = (tokens - on_sphere).detach().abs().amax(dim=1)
         if not self.normalise and float(gap.max()) > 64 * torch.finfo(dtype).eps:
             worst = int(gap.argmax())
             raise InputError(
                 "tokens",
-                f"length {float(tokens[worst].norm()):.6g} at index {worst}",
+                f"length {float(tokens[worst].detach().norm()):.6g} at index {worst}",
                 "must lie on the unit sphere",
-                "divide each by its length, or pass normalise=True to the flow",
+                "divide each by its length, or pass normalise=True to the flow (--normalise on the command line)",
             )
         return on_sphere
 

@@ -44,6 +44,9 @@ class LowTemperatureLimit:
         """Dimension of the leading eigenspace; for 1, the limit is two atoms at most."""
         return self.leading.dimension
 
+    def __repr__(self) -> str:
+        return f"<LowTemperatureLimit of {len(self.positions)} tokens: {self}>"
+
     def __str__(self) -> str:
         kind = "two antipodal points" if self.dimension == 1 else f"a sphere of dimension {self.dimension - 1}"
         return f"limit on {kind}: leading eigenvalue {self.eigenvalue:.6g}, gap {self.leading.gap:.6g}"
@@ -68,10 +71,10 @@ def low_temperature_limit(
            [-1.,  0.]])
     """
     tensor, kind = as_tokens(tokens)
-    points = normalised(tensor.to(torch.float64).cpu())
+    points = normalised(tensor.detach().to(torch.float64).cpu())
     d = points.shape[1]
-    score = sized("B", as_score_matrix("B", B, None, None), d).cpu().numpy()
-    value = sized("V", as_score_matrix("V", V, None, None), d).cpu().numpy()
+    score = sized("B", as_score_matrix("B", B, None, None), d).detach().cpu().numpy()
+    value = sized("V", as_score_matrix("V", V, None, None), d).detach().cpu().numpy()
     mass = None if weights is None else kind.give_back(as_weights(weights, len(points), points.device))
     leading = leading_part(score, value)
     positions = _limits(points.numpy(), leading)

@@ -15,6 +15,7 @@ from numpy.polynomial import legendre
 
 from ..errors import InputError
 from ..inputs import as_count
+from ..outcomes import counted
 from ..randomness import seeded
 from ..shapes import ArrayLike
 
@@ -37,6 +38,11 @@ class Measure:
 
     def __len__(self) -> int:
         return len(self.points)
+
+    def __repr__(self) -> str:
+        even = "equal" if bool(np.ptp(self.weights) <= 1e-12 * self.weights.max()) else "different"
+        n, d = self.points.shape
+        return f"<Measure of {counted(n, 'point')} of {even} weights in {counted(d, 'dimension')}>"
 
     def reweighted(self, density: Density) -> Measure:
         """The same points with weights multiplied by a density of the points; points of density zero are left out."""

@@ -61,6 +61,7 @@ def occupancy_of(tokens: Tokens, B: Square, beta: float) -> Occupancy:
     counts = torch.exp(log_count - 0.5 * (d - 1) * kappa.log())
     # At high temperature the Gaussian is wider than the sphere; nobody hears more than all.
     counts = counts.clamp_max(n)
+    counts = counts.detach()
     smallest = max(float(counts.min()), 1e-300)
     return Occupancy(n, d, beta, smallest, float(counts.median()))
 

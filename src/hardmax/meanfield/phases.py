@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from ..dynamics.trajectory import Trajectory
+from ..errors import InputError
 from ..geometry.reading import plain
 from ..inputs import as_number
 from .energy import flow_of, states_of, weights_of
@@ -26,6 +27,7 @@ from .transport import Transport, wasserstein
 
 _NEAR = 2.0  # the metastable window: W_2 below twice its least value
 _FEWEST_TO_FIT = 4
+_ROUNDING = 1e-12  # distances on the unit sphere below this say nothing
 _MOST_PROGRAMMED = 40
 
 
@@ -108,6 +110,9 @@ class Phases:
             ("rms distance to V's leading axis", self.terminal.distance, None, None),
         ]
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         def shown(number: float | None) -> str:
             return "–" if number is None else f"{number:.4g}"
@@ -133,7 +138,7 @@ def phases(
     Parameters
     ----------
     run
-        A run whose first kept state is its start.
+        A run that kept its start, such as ``simulate(tokens, SphereFlow(…), time=14.0)``.
     limit
         The law to compare with; the low-temperature limit of the start when left out.
     trim
@@ -143,13 +148,18 @@ def phases(
     """
     flow = flow_of(run)
     share = as_number("trim", trim, lambda x: 0 <= x < 1, "must lie in [0, 1)", "pass for example trim=0.01")
+    if len(run.layers) == 0 or int(run.layers[0]) != 0:
+        kept = "no state" if len(run.layers) == 0 else f"the first at t = {run.times[0]:g}"  # type: ignore[index]
+        remedy = 'the limit is that of the start: keep it, for example with keep="all" or keep=Every(10)'
+        raise InputError("run", f"a run that kept {kept}", "must have kept its start", remedy)
     states, mass = states_of(run).numpy(), weights_of(run).numpy()
     d = states.shape[2]
-    B, V = flow.score_matrix(d), flow.value_matrix(d)
+    B, V = flow.score_matrix(d).detach().cpu(), flow.value_matrix(d).detach().cpu()
     beta = flow.beta
     occupied = occupancy_of(torch.from_numpy(states[0]), B, min(beta, 1e300))
     if limit is None:
         limit = low_temperature_limit(states[0], B, V)
+    _require_limit(limit, states.shape[1:])
     times, found = _distances(run, states, mass, limit, method)
     distances = np.array([one.distance for one in found])
     trimmed = np.array([one.trimmed(share) for one in found])
@@ -173,6 +183,16 @@ def phases(
         theory=rates(limit),
         beta=beta,
     )
+
+
+def _require_limit(limit: object, shape: tuple[int, ...]) -> None:
+    remedy = "leave it out, or pass low_temperature_limit(run.tokens[0], B, V)"
+    if not isinstance(limit, LowTemperatureLimit):
+        raise InputError("limit", f"a {type(limit).__name__}", "must be a LowTemperatureLimit", remedy)
+    if tuple(limit.positions.shape) != tuple(shape):
+        found = f"{limit.positions.shape[0]} tokens of {limit.positions.shape[1]} coordinates"
+        wanted = f"must have one position for each of {shape[0]} tokens of {shape[1]} coordinates"
+        raise InputError("limit", found, wanted, remedy)
 
 
 def _fitted(fit: Fit | None) -> tuple[float | None, float | None]:
@@ -231,9 +251,9 @@ def _falling(distances: np.ndarray, least: int) -> tuple[int, int]:
 
 def _escape(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float | None, Fit | None]:
     later = distances[least:]
-    if len(later) < 2 or 0.5 * later.max() < later[0]:
-        return None, None
     half = 0.5 * later.max()
+    if half <= max(float(later[0]), _ROUNDING):  # the latter for tokens that start at their limit and stay
+        return None, None
     after = least + int(np.argmax(later > half))
     # The cluster's own displacement shows in W_2 once it is well above what remained at the closest approach.
     start = least + int(np.argmax(later > min(3 * later[0], 0.5 * half)))
@@ -241,9 +261,10 @@ def _escape(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float
 
 
 def _fit(times: np.ndarray, distances: np.ndarray, start: int, stop: int, *, sign: float) -> Fit | None:
-    if stop - start < _FEWEST_TO_FIT:
+    t, w = times[start:stop], distances[start:stop]
+    t, y = t[w > _ROUNDING], np.log(w[w > _ROUNDING])
+    if len(t) < _FEWEST_TO_FIT:
         return None
-    t, y = times[start:stop], np.log(distances[start:stop])
     centred = t - t.mean()
     slope = float(centred @ y / (centred @ centred))
     residual = y - y.mean() - slope * centred

@@ -29,7 +29,7 @@ def _fastest(at: Tokens, pulled: Tokens, derivative: torch.Tensor) -> float:
     onto = torch.eye(at.shape[1], dtype=at.dtype, device=at.device) - at[:, :, None] * at[:, None, :]
     growth = torch.linalg.eigvals(onto @ derivative @ onto).real.amin(dim=1)
     # Along x itself the projected derivative is zero, so the least eigenvalue is never above zero.
-    return max(0.0, float(((at * pulled).sum(dim=1) - growth).max()))
+    return max(0.0, float(((at * pulled).sum(dim=1) - growth).detach().max()))
 
 
 def decay_of_attention(tokens: Tokens, weights: PerToken, scores: Square, V: Square) -> float:

@@ -21,11 +21,12 @@ that share of the mass that travels farthest.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import torch
+from scipy.spatial.distance import cdist
 
 from ..errors import InputError, MissingExtraError
 from ..inputs import as_count, as_number, as_tokens, as_weights
@@ -34,7 +35,8 @@ from ..shapes import ArrayLike
 
 Metric = Literal["chordal", "geodesic"]
 _AFFORDABLE = 2_500 * 2_500
-_SAME_ATOM = 1e-9
+_PLAIN_SIZES = (1e-100, 1e100)
+_SAME_ATOM = 1e-9  # points of one law this close, relative to the extent of both laws, are one
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,8 @@ class Transport:
     method: str
     costs: np.ndarray
     masses: np.ndarray
+    unit: float = 1.0
+    """The length in whose square costs are given: one, unless squares of the points' size leave float64."""
 
     @property
     def exact(self) -> bool:
@@ -53,7 +57,7 @@ class Transport:
     @property
     def distance(self) -> float:
         """W_2, or its sliced counterpart."""
-        return math.sqrt(max(0.0, float(self.costs @ self.masses / self.masses.sum())))
+        return self.unit * math.sqrt(max(0.0, float(self.costs @ self.masses / self.masses.sum())))
 
     def trimmed(self, share: float = 0.01) -> float:
         """The distance without the ``share`` of the mass that travels farthest in this plan."""
@@ -63,10 +67,13 @@ class Transport:
         masses = self.masses[order]
         room = (1 - share) * masses.sum() - (np.cumsum(masses) - masses)
         kept = np.clip(room, 0.0, masses)
-        return math.sqrt(max(0.0, float(self.costs[order] @ kept / kept.sum())))
+        return self.unit * math.sqrt(max(0.0, float(self.costs[order] @ kept / kept.sum())))
 
     def __float__(self) -> float:
         return self.distance
+
+    def __repr__(self) -> str:
+        return f"<Transport: {self}>"
 
     def __str__(self) -> str:
         return f"{'W2' if self.exact else 'sliced W2'} = {self.distance:.6g} (method {self.method})"
@@ -98,6 +105,26 @@ def wasserstein(
         raise InputError("metric", repr(metric), "is not known", 'pass "chordal" or "geodesic"')
     if metric == "geodesic" and not _on_sphere(a, b):
         raise InputError("metric", "geodesic", "needs points on the unit sphere", 'use metric="chordal"')
+    unit = _unit(a, b)
+    found = _transport(a / unit, wa, b / unit, wb, metric, method, projections, random_state)
+    return replace(found, unit=unit)
+
+
+def _unit(a: np.ndarray, b: np.ndarray) -> float:
+    size = max(float(np.abs(a).max()), float(np.abs(b).max()))
+    return 1.0 if size == 0 or _PLAIN_SIZES[0] < size < _PLAIN_SIZES[1] else 2.0 ** math.floor(math.log2(size))
+
+
+def _transport(
+    a: np.ndarray,
+    wa: np.ndarray,
+    b: np.ndarray,
+    wb: np.ndarray,
+    metric: Metric,
+    method: str,
+    projections: int,
+    random_state: int | np.random.Generator | None,
+) -> Transport:
     chosen = _chosen(a, b, metric) if method == "auto" else method
     if chosen == "line":
         _require(a.shape[1] == 1, "line", "d = 1")
@@ -106,8 +133,7 @@ def wasserstein(
         _require(a.shape[1] == 2 and metric == "geodesic", "circle", 'd = 2 and metric="geodesic"')
         return _circle(a, wa, b, wb)
     if chosen == "atoms":
-        _require(_atoms(b) is not None or _atoms(a) is not None, "atoms", "at most two distinct points on one side")
-        return _to_atoms(a, wa, b, wb, metric) if _atoms(b) is not None else _to_atoms(b, wb, a, wa, metric)
+        return _atomic(a, wa, b, wb, metric)
     if chosen == "exact":
         return _programmed(a, wa, b, wb, metric)
     if chosen == "sliced":
@@ -118,7 +144,7 @@ def wasserstein(
 
 def _law(points: ArrayLike, weights: ArrayLike | None, argument: str) -> tuple[np.ndarray, np.ndarray]:
     tensor, _ = as_tokens(points, argument=argument)
-    mass = as_weights(weights, len(tensor), torch.device("cpu")).numpy()
+    mass = as_weights(weights, len(tensor), torch.device("cpu"), f"{argument}_weights").detach().numpy()
     return tensor.detach().to(torch.float64).cpu().numpy(), mass / mass.sum()
 
 
@@ -134,7 +160,7 @@ def _require(holds: bool, method: str, need: str) -> None:
 def _chosen(a: np.ndarray, b: np.ndarray, metric: Metric) -> str:
     if a.shape[1] == 1:
         return "line"
-    if _atoms(b) is not None or _atoms(a) is not None:
+    if _atoms(b, a) is not None or _atoms(a, b) is not None:
         return "atoms"
     if a.shape[1] == 2 and metric == "geodesic":
         return "circle"
@@ -142,7 +168,8 @@ def _chosen(a: np.ndarray, b: np.ndarray, metric: Metric) -> str:
 
 
 def _costs(a: np.ndarray, b: np.ndarray, metric: Metric) -> np.ndarray:
-    squared = np.maximum(0.0, (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T)
+    # From differences: |a|^2 + |b|^2 - 2 <a, b> would lose all digits of points that are close and far from zero.
+    squared = cdist(a, b, "sqeuclidean")
     costs = squared if metric == "chordal" else (2 * np.arcsin(np.minimum(1.0, 0.5 * np.sqrt(squared)))) ** 2
     return np.asarray(costs)
 
@@ -201,23 +228,27 @@ def _circle(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray) -> Tra
     return Transport("circle", *shifted(0.5 * (low + high)))
 
 
-def _atoms(points: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _atoms(points: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """At most two places, and which of them each point is at; None if there are more."""
+    low = np.minimum(points.min(axis=0), others.min(axis=0))
+    grain = _SAME_ATOM * float((np.maximum(points.max(axis=0), others.max(axis=0)) - low).max())
     first = points[0]
-    elsewhere = np.abs(points - first).max(axis=1) > _SAME_ATOM
+    elsewhere = np.abs(points - first).max(axis=1) > grain
     if not elsewhere.any():
         return points[:1], np.zeros(len(points), dtype=np.int64)
     second = points[int(elsewhere.argmax())]
-    if (np.abs(points[elsewhere] - second).max(axis=1) > _SAME_ATOM).any():
+    if (np.abs(points[elsewhere] - second).max(axis=1) > grain).any():
         return None
     return np.stack([first, second]), elsewhere.astype(np.int64)
 
 
-def _to_atoms(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray, metric: Metric) -> Transport:
+def _atomic(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray, metric: Metric) -> Transport:
     """With two targets, those go to the first whose cost there is least compared with the second's."""
-    found = _atoms(b)
-    assert found is not None  # noqa: S101 - the caller chose this method by it
-    places, which = found
+    found = _atoms(b, a)
+    if found is None:
+        found, (a, wa), wb = _atoms(a, b), (b, wb), wa
+    _require(found is not None, "atoms", "at most two distinct points on one side")
+    places, which = found  # type: ignore[misc]  # the line above refuses None
     costs = _costs(a, places, metric)
     if len(places) == 1:
         return Transport("atoms", costs[:, 0], wa)

@@ -63,10 +63,13 @@ def example() -> tuple[list[list[list[int]]], list[list[list[int]]]]:
 
 
 def gaussian_data(
-    sequences: int, targets: int, seed: int = 0, *, d: int = 3, n: int = 10
+    sequences: int, targets: int, generator: np.random.Generator | None = None, *, d: int = 3, n: int = 10
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Gaussian tokens on a grid of step 2^-12, half of them from a shared pool; Gaussian targets."""
-    generator = np.random.default_rng([seed, sequences, targets])
+    """Gaussian tokens on a grid of step 2^-12, half of them from a shared pool; Gaussian targets.
+
+    Without a generator every size has its own seed.
+    """
+    generator = np.random.default_rng([0, sequences, targets]) if generator is None else generator
 
     def grid(*size: int) -> np.ndarray:
         return np.round(generator.normal(size=size) * 4096) / 4096

@@ -24,7 +24,8 @@ READABLE = (*_TEXT, ".npy", *_PARQUET)
 def read_tokens(path: PathLike) -> np.ndarray:
     """Tokens from a table: one row a token, one column a coordinate; float64.
 
-    CSV files may have a header and use commas, semicolons (then with decimal commas too), tabs or blanks.
+    CSV files may have a header and remarks that begin with ``#``, and use commas, semicolons, tabs, ``|`` (with all but
+    the first also decimal commas) or blanks, in UTF-8, UTF-16 or the Windows code page of western Europe.
     """
     values = _read(path)
     if values.ndim != 2:

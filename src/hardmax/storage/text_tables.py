@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import csv
+import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 
 from ..errors import FileError
 from ..files import PathLike
+from ..text_files import file_text, is_comment, separator_of
 
 _REMEDY = "save one line of numbers per token"
 
 
 def read_text(path: PathLike) -> np.ndarray:
-    """A table from text in UTF-8; the first line shows the separator (``;``, tab, ``,`` or blank)."""
-    raw = Path(path).read_bytes()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        problem = f"is not text in UTF-8 (byte {error.start} is 0x{raw[error.start]:02x})"
-        raise FileError(path, problem, "save it as CSV in UTF-8, or as .npy") from error
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    """A table from text; the first line shows the separator (``;``, tab, ``,``, ``|`` or blank)."""
+    # A remark becomes a blank line, so that refusals keep the numbers of the lines.
+    lines = ["" if is_comment(line) else line for line in re.split("\r\n|\r|\n", file_text(path))]
     first = next((number for number, line in enumerate(lines) if line.strip()), None)
     if first is None:
         raise FileError(path, "is empty", _REMEDY)
-    separator = next((mark for mark in (";", "\t", ",") if mark in lines[first]), None)
-    if separator == ";":  # then commas are decimal points
+    separator = separator_of(lines[first])
+    if separator not in (",", None):  # then commas are decimal points
         lines = [line.replace(",", ".") for line in lines]
+    lines = _without_empty_ends(lines, separator)
     header = _fields(lines[first], separator)
     if any(_is_number(field) for field in header):  # a name beside a number is a mistake, not a header
         header = []
@@ -50,6 +47,14 @@ def read_text(path: PathLike) -> np.ndarray:
         problem = f"the header on line {first + 1} names {len(header)} columns and the lines have {values.shape[1]}"
         raise FileError(path, problem, "give every column one name, or leave the header out")
     return values
+
+
+def _without_empty_ends(lines: list[str], separator: str | None) -> list[str]:
+    """Without the separator that some instruments write at the end of every line."""
+    full = [line.rstrip(" ") for line in lines if line.strip()]
+    if separator is None or not all(len(line) > 1 and line.endswith(separator) for line in full):
+        return lines
+    return [line.rstrip(" ").removesuffix(separator) for line in lines]
 
 
 def _fields(line: str, separator: str | None) -> list[str]:

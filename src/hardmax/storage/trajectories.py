@@ -6,7 +6,9 @@ and the layer itself, rebuilt from its recipe. The files open in xarray too, wit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,8 +17,11 @@ from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..errors import FileError, InputError
 from ..files import PathLike
+from ..meanfield.limit import LowTemperatureLimit
+from ..meanfield.phases import Phases
 from . import parts
 from .contents import Contents, Reader
+from .meanfield_parts import limit_contents, phases_contents, read_limit, read_phases
 from .netcdf_files import read_netcdf, write_netcdf
 from .recipes import get_layer, put_layer
 from .zarr_files import read_zarr, write_zarr
@@ -27,34 +32,48 @@ SAVEABLE = (*_ZARR, *_NETCDF)
 """The suffixes of files that hold a whole run."""
 
 
-def save(value: Trajectory | Equilibrium, path: PathLike) -> None:
-    """Save a run or a limit: ``.zarr`` (a folder), ``.zip`` (zarr in one file) or ``.nc`` (netCDF).
+Saved: TypeAlias = Trajectory | Equilibrium | Phases | LowTemperatureLimit
+"""What one file can hold."""
+
+
+def save(value: Saved, path: PathLike) -> None:
+    """Save a run, a limit or phases: ``.zarr`` (a folder), ``.zip`` (zarr in one file) or ``.nc`` (netCDF).
 
     The file appears whole or not at all; an older one of that name stays until then.
     """
     suffix = saveable_suffix(path, "saved")
-    if not isinstance(value, (Trajectory, Equilibrium)):
+    if isinstance(value, Trajectory):
+        contents = _trajectory_contents(value)
+    elif isinstance(value, Equilibrium):
+        contents = _equilibrium_contents(value)
+    elif isinstance(value, Phases):
+        contents = phases_contents(value)
+    elif isinstance(value, LowTemperatureLimit):
+        contents = limit_contents(value)
+    else:
         kind = f"a {type(value).__name__}"  # type: ignore[unreachable]
-        remedy = "save what simulate or equilibrium gave back; models and networks have a method save of their own"
-        raise InputError("value", kind, "must be a Trajectory or an Equilibrium", remedy)
-    contents = _trajectory_contents(value) if isinstance(value, Trajectory) else _equilibrium_contents(value)
+        remedy = (
+            "save what simulate, equilibrium, phases or low_temperature_limit gave back; models and networks have a "
+            "method save of their own, tables a method to_pandas"
+        )
+        problem = "must be a Trajectory, an Equilibrium, Phases or a LowTemperatureLimit"
+        raise InputError("value", kind, problem, remedy)
     write = write_zarr if suffix in _ZARR else write_netcdf
     write(path, contents)
 
 
-def load(path: PathLike) -> Trajectory | Equilibrium:
-    """The run or limit that :func:`save` or :class:`ToDisk` put into a file."""
+def load(path: PathLike) -> Saved:
+    """What :func:`save` or :class:`ToDisk` put into a file."""
     suffix = saveable_suffix(path, "loaded")
     path = Path(path).expanduser()
     if not path.exists():
         raise FileError(path, "there is no such file", "check the name and the folder")
     reader = Reader(path, read_zarr(path) if suffix in _ZARR else read_netcdf(path))
     content = reader.text("content")
-    if content == "trajectory":
-        return _read_trajectory(reader)
-    if content == "equilibrium":
-        return _read_equilibrium(reader)
-    raise reader.bad("content", f"is {content!r}, not 'trajectory' or 'equilibrium'")
+    read = _READERS.get(content)
+    if read is None:
+        raise reader.bad("content", f"is {content!r}, not one of {', '.join(map(repr, _READERS))}")
+    return read(reader)
 
 
 def saveable_suffix(path: PathLike, verb: str) -> str:
@@ -135,3 +154,11 @@ def _read_equilibrium(reader: Reader) -> Equilibrium:
         layer=layer,
         weights=parts.get_weights(reader, count),
     )
+
+
+_READERS: dict[str, Callable[[Reader], Saved]] = {
+    "trajectory": _read_trajectory,
+    "equilibrium": _read_equilibrium,
+    "phases": read_phases,
+    "low-temperature limit": read_limit,
+}

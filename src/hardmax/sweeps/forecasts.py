@@ -15,8 +15,8 @@ from ..datasets.signals import sinusoids
 from ..errors import InputError
 from ..forecasting.backtest import backtest
 from ..forecasting.checks import one_of, whole
-from ..forecasting.family import Settings
 from ..forecasting.series import Units, read_series
+from ..forecasting.settings import Settings
 from ..inputs import as_positive
 
 _MADE: dict[str, Callable[[int, int], Series]] = {

@@ -56,9 +56,9 @@ def key_of(function: str, point: Row) -> str:
 
 
 def finished(folder: Path) -> dict[str, Row]:
-    """The rows that are in a folder, by their keys."""
+    """The rows that are in a folder, by their keys; hidden files are drafts of processes that were killed."""
     rows = {}
-    for file in folder.glob("*" + SUFFIX):
+    for file in folder.glob("[!.]*" + SUFFIX):
         try:
             row = json.loads(file.read_text(encoding="utf-8"))
             _ = row["parameters"], row["outcome"], row["results"]

@@ -85,7 +85,7 @@ def as_rows(document: Any) -> Any:
     return row if row.dtype.kind in "USO" else np.atleast_2d(row)
 
 
-def labels_for(X: Any, y: Any, texts: list[str] | None) -> np.ndarray:
+def labels_for(y: Any, texts: list[str] | None) -> np.ndarray:
     """The labels, if there is one for each text; those of a table are checked together with it."""
     if texts is None:
         return np.empty(0)

@@ -23,6 +23,7 @@ from ..layout import beside, card, controls, empty, note, noted, split
 from ..network_files import load_network, network_archive, read_upload
 from ..page import Page
 from ..sequences import EXAMPLES, MOST_CHARACTERS, read_lines, write_lines
+from ..typed_text import LONGEST, example_of, kept_text
 from ..uploads import FilePicker, Upload
 from ..views.blocks import BlockPlane, CountBars
 from ..views.board import Board
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from ..jobs import Job
     from ..session import Session
 
-_LONGEST_IN_ADDRESS = 3_000
 _WIDEST, _MOST_TOKENS = 64, 5_000
 _WORDS = {
     "leaders": "True argmax attention, a few layers of it.",
@@ -111,12 +111,7 @@ class NetworksPage(Page):
 
     def state(self) -> dict[str, str]:
         """The sequences and the choices."""
-        kept: dict[str, str] = {}
-        example = _example_of(self._lines)
-        if example is not None:
-            kept["example"] = example
-        elif len(self._lines) <= _LONGEST_IN_ADDRESS:
-            kept["lines"] = self._lines
+        kept = kept_text("lines", self._lines, EXAMPLES)
         kept |= {"construction": self._construction, "width": str(self._width)}
         if self._temperature:
             kept["temperature"] = self._temperature
@@ -129,7 +124,7 @@ class NetworksPage(Page):
         if state.get("example") in EXAMPLES:
             self._lines = EXAMPLES[state["example"]][1]
         elif "lines" in state:
-            self._lines = state["lines"][:_LONGEST_IN_ADDRESS]
+            self._lines = state["lines"][:LONGEST]
         if state.get("construction") in get_args(Construction):
             self._construction = cast("Construction", state["construction"])
         if state.get("width", "").isdecimal():
@@ -176,7 +171,7 @@ class NetworksPage(Page):
         guarded = self._session.guarded
         options = {title: name for name, (title, _) in EXAMPLES.items()}
         self._pick = pn.widgets.Select(
-            label="Example", options={**options, "your own": ""}, value=_example_of(self._lines) or ""
+            label="Example", options={**options, "your own": ""}, value=example_of(self._lines, EXAMPLES) or ""
         )
         self._pick.param.watch(guarded(self._picked), "value")
         self._area = pn.widgets.TextAreaInput(
@@ -299,7 +294,7 @@ class NetworksPage(Page):
         self._session.changed()
 
     def _after_edit(self) -> None:
-        self._pick.value = _example_of(self._lines) or ""
+        self._pick.value = example_of(self._lines, EXAMPLES) or ""
         count = self._board.sequences
         names = {f"sequence {k + 1}": k for k in range(count)} | {"a new sequence": count}
         chosen = self._which.value if self._which.value in names.values() else 0
@@ -385,10 +380,6 @@ class NetworksPage(Page):
         if self._done is None:
             raise HardmaxError("there is no network yet: press Compile first")
         return BytesIO(network_archive(self._done.network, self._done.certificate, self._session.folder))
-
-
-def _example_of(lines: str) -> str | None:
-    return next((name for name, (_, example) in EXAMPLES.items() if example == lines), None)
 
 
 def _count(problem: Problem) -> str:

@@ -27,6 +27,7 @@ from ..text_models import (
     train_model,
     usual_column,
 )
+from ..typed_text import example_of, kept_text
 from ..uploads import STAYS, FilePicker, Upload, rows_of, text_of
 from ..views.contributions import Staircase
 from ..views.panes import Steps, plot_pane, wide_html
@@ -39,13 +40,7 @@ if TYPE_CHECKING:
     from ..session import Session
 
 MOST_CHARACTERS = 20_000
-_LONGEST_IN_ADDRESS = 3_000
 _OWN = "your own text"
-
-
-def _example_of(text: str) -> str | None:
-    """The name of the example that has this text."""
-    return next((name for name, (_, example) in EXAMPLES.items() if example == text), None)
 
 
 class TextPage(Page):
@@ -72,12 +67,7 @@ class TextPage(Page):
 
     def state(self) -> dict[str, str]:
         """The text, and the layer where it is not the first."""
-        kept: dict[str, str] = {}
-        example = _example_of(self._typed)
-        if example is not None:
-            kept["example"] = example
-        elif len(self._typed) <= _LONGEST_IN_ADDRESS:
-            kept["text"] = self._typed
+        kept = kept_text("text", self._typed, EXAMPLES)
         if self._layer:
             kept["layer"] = str(self._layer)
         return kept
@@ -132,7 +122,7 @@ class TextPage(Page):
         self._area.param.watch(guarded(lambda event: self._take(event.new)), "value")
         options = {title: name for name, (title, _) in EXAMPLES.items()}
         self._pick = pn.widgets.Select(
-            label="Example", options={**options, _OWN: ""}, value=_example_of(self._typed) or ""
+            label="Example", options={**options, _OWN: ""}, value=example_of(self._typed, EXAMPLES) or ""
         )
         self._pick.param.watch(guarded(self._picked), "value")
         self._another = pn.widgets.Button(label="A review nobody trained on", visible=reviews() is not None)
@@ -238,7 +228,7 @@ class TextPage(Page):
         if text == self._typed:
             return
         self._typed = text
-        self._pick.value = _example_of(text) or ""
+        self._pick.value = example_of(text, EXAMPLES) or ""
         self._explain()
 
     def _explain(self) -> None:

@@ -15,10 +15,11 @@ import numpy as np
 
 from ...errors import InputError
 from ..clock import Clock
-from ..family import Settings, plan_for
+from ..family import plan_for
 from ..held_out import Fold, make_folds
 from ..protocol import FloatArray
 from ..series import as_windows, to_tune_on
+from ..settings import Settings
 
 _CONTEXT = 200
 _CEILING = 1e3
