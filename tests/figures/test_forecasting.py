@@ -32,7 +32,7 @@ def _forecast(left=0):
 
 @pytest.fixture(scope="module")
 def model():
-    return hm.TimeDelayedTransformer(seconds=1.0, random_state=0).fit(airfoil(300, initial_pitch=0.1).values, dt=2.0)
+    return hm.TimeDelayedTransformer(restarts=1, random_state=0).fit(airfoil(300, initial_pitch=0.1).values, dt=2.0)
 
 
 def test_a_forecast_goes_on_from_the_record_with_its_fan():
