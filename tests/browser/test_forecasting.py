@@ -43,6 +43,7 @@ def _load(page: Page, name: str, data: bytes) -> None:
 def test_a_model_goes_out_as_a_file_and_comes_back(explorer, page, shoot):
     address = f"{explorer}/forecasting?system=airfoil&samples=150&steps=60&seconds=0.5"
     page.goto(address)
+    expect(page.get_by_text("150 samples")).to_be_visible()  # what the address asks for has been read
     page.get_by_role("button", name="Fit and forecast").click()
     expect(page.get_by_text("Outcome: ")).to_contain_text("60 steps")
     with page.expect_download() as waiting:
@@ -71,6 +72,7 @@ def test_a_model_goes_out_as_a_file_and_comes_back(explorer, page, shoot):
 
 def test_a_system_with_its_backtest(explorer, page, shoot):
     page.goto(f"{explorer}/forecasting?system=airfoil&samples=150&steps=60&seconds=0.5")
+    expect(page.get_by_text("150 samples")).to_be_visible()
     page.get_by_role("button", name="Fit and forecast").click()
     expect(page.get_by_text("what really came")).to_be_visible()
     page.get_by_role("button", name="lift").click()
