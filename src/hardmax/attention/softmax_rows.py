@@ -40,7 +40,7 @@ _WIDE_TILE = _Tile(64, 64, 3, None)
 _NARROWEST = 16
 # Programs that measure queries and points, and how many numbers each looks at at a time.
 _MEASURING, _NUMBERS_AT_ONCE = 256, 2048
-# The smallest power of two with all its digits, and that which halves hold.
+# The exponents of the smallest power of two with all its digits, and of the room that points have in halves.
 _SMALLEST, _ROOM = -126, 14
 
 

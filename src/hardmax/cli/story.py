@@ -14,7 +14,7 @@ from ..dynamics.trajectory import Trajectory
 from ..geometry.clusters import Clusters, clusters
 from ..geometry.findings import TheoremReport
 from ..geometry.leaders import Leaders, leaders
-from ..geometry.reading import plain
+from ..inputs import plain
 
 _SHOWN = 8
 _SHOWN_COORDINATES = 4

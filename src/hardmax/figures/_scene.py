@@ -12,7 +12,8 @@ from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..geometry.listening import attention_at
-from ..geometry.reading import Roles, plain
+from ..geometry.reading import Roles
+from ..inputs import plain
 
 NOBODY = -1
 # Listening to more than this many at once is drawn like listening to nobody in particular.

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ..dynamics.trajectory import Trajectory
-from ..geometry.reading import plain
+from ..inputs import plain
 from ._hull import draw_hull
 from ._marks import CROWD, Marks, Ranks
 from ._scene import Scene

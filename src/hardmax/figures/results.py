@@ -13,7 +13,8 @@ from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..geometry.clusters import clusters
-from ..geometry.reading import plain, roles, states
+from ..geometry.reading import roles, states
+from ..inputs import plain
 from ._marks import Ranks
 from ._stage import say
 from ._style import INK, NOBODY, PALETTE, SOFT, axes_or_new, colours_of, new_figure, rule_lines, styled

@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
-from ..geometry.reading import plain
-from ..inputs import as_tokens
+from ..inputs import as_tokens, plain
 from ..shapes import ArrayLike
 from ._marks import CROWD, Marks, label_points
 from ._scene import Scene, index_of_layer, scene_of_layer, scene_of_limit

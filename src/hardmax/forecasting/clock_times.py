@@ -63,13 +63,13 @@ def own_times(parts: Sequence[object]) -> list[object] | None:
     return found if parts and all(times is not None for times in found) else None
 
 
-def plain(value: Any) -> Any:
+def without_times(value: Any) -> Any:
     """A series with its own times (see :class:`hardmax.datasets.series.Series`) as its values; others as they are."""
     return value.values if hasattr(value, "times") and hasattr(value, "began") else value
 
 
 def _times_of(part: Any) -> object | None:
-    if plain(part) is not part:
+    if without_times(part) is not part:
         return part.times if part.time_name else None
     index = getattr(part, "index", None)  # pandas
     if not callable(index) and type(index).__name__ in ("DatetimeIndex", "TimedeltaIndex", "PeriodIndex"):

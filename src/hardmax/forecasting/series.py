@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from .clock_times import aligned, clock_times, column_that_is_no_number, in_seconds, own_times, plain
+from .clock_times import aligned, clock_times, column_that_is_no_number, in_seconds, own_times, without_times
 from .protocol import FloatArray
 
 Gaps = Literal["refuse", "interpolate"]
@@ -38,7 +38,7 @@ def as_array(argument: str, value: object) -> FloatArray:
         remedy = f"pass times=table[{name!r}] and the other columns" if dates else "leave it out, or convert it first"
         raise InputError(argument, f"column {name!r}", "must hold real numbers in every column", remedy)
     try:
-        given = np.asarray(plain(value))
+        given = np.asarray(without_times(value))
         if given.dtype.kind == "c":
             raise TypeError("complex numbers: pass real and imaginary parts as channels")
         array = np.asarray(given, dtype=np.float64)
@@ -51,7 +51,7 @@ def as_array(argument: str, value: object) -> FloatArray:
 
 def as_list(value: object) -> list[object]:
     """One series or several: a list or tuple of arrays is several, everything else one."""
-    if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(plain(value[0])) >= 1:
+    if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(without_times(value[0])) >= 1:
         # A nested list of numbers is one table; only arrays (or tables of their own) make several.
         if all(isinstance(part, (list, tuple)) and np.ndim(part) == 1 for part in value):
             return [value]

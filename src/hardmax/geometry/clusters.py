@@ -17,7 +17,8 @@ import numpy as np
 
 from ..dynamics.equilibrium import equilibrium
 from ..dynamics.trajectory import Trajectory
-from .reading import Result, Roles, hardmax_layer, plain, result, roles, states
+from ..inputs import plain
+from .reading import Result, Roles, hardmax_layer, result, roles, states
 
 if TYPE_CHECKING:
     import pandas

@@ -10,7 +10,8 @@ import torch
 
 from ..dynamics.assumptions import is_positive_definite
 from ..dynamics.equilibrium import Equilibrium
-from .reading import Result, Roles, hardmax_layer, near_one, plain, result, roles, score_matrix, states
+from ..inputs import plain
+from .reading import Result, Roles, hardmax_layer, near_one, result, roles, score_matrix, states
 
 if TYPE_CHECKING:
     import pandas

@@ -15,8 +15,9 @@ from ..attention.search import attended
 from ..dynamics.leadership import Ties
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
+from ..inputs import plain
 from ..shapes import Indices, Tokens
-from .reading import Roles, hardmax_layer, plain, states
+from .reading import Roles, hardmax_layer, states
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.leadership import Leadership, Ties
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
-from ..inputs import plain as plain
+from ..inputs import plain
 
 Result = Trajectory | Equilibrium
 

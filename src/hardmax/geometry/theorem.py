@@ -13,13 +13,13 @@ from ..dynamics.rules import Decided
 from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
-from ..inputs import as_tokens
+from ..inputs import as_tokens, plain
 from ..shapes import ArrayLike
 from .clusters import clusters
 from .conclusions import Ending
 from .facts import Passage
 from .findings import Finding, TheoremReport, unknown
-from .reading import Result, hardmax_layer, plain, require_hardmax, result, roles, score_matrix, states
+from .reading import Result, hardmax_layer, require_hardmax, result, roles, score_matrix, states
 
 # Rounding of a run is some tens of units in the last place; a violation of the theory is not.
 _ROUNDING_UNITS = 1024

@@ -20,7 +20,7 @@ import torch
 from ..dynamics.flows import FlowStep
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
-from ..geometry.reading import plain
+from ..inputs import plain
 from ..shapes import PerToken, Square, Tokens
 from .flow import SphereFlow
 

@@ -17,8 +17,7 @@ import torch
 
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
-from ..geometry.reading import plain
-from ..inputs import as_number
+from ..inputs import as_number, plain
 from .energy import flow_of, states_of, weights_of
 from .limit import LowTemperatureLimit, low_temperature_limit
 from .occupancy import Occupancy, occupancy_of

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
-from ..geometry.reading import plain
+from ..inputs import plain
 from .limit import LowTemperatureLimit
 
 _ALIGNED = 1e-8
