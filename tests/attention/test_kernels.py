@@ -16,7 +16,7 @@ import torch
 from hardmax.attention import kernels, softmax_rows
 from hardmax.attention.choice import Ballot, Choice, default_tolerance, score
 from hardmax.attention.kernels import pair_scores, usable
-from hardmax.attention.search import attended, auto, maxima
+from hardmax.attention.search import attended, auto, maxima, outliers
 from hardmax.attention.search.accelerated import best_points, decide_by_kernels
 from hardmax.attention.search.decision import Screen
 from hardmax.attention.search.margins import tie_margin
@@ -63,6 +63,55 @@ def test_same_choice_as_the_plain_search(kind: str, d: int, prune: bool, monkeyp
     monkeypatch.setattr(maxima, "_FURTHER", 2)
     points = tokens_of(kind, 70, d)
     assert_same_choice(points[:37], points, prune=prune)
+
+
+def odd_clouds() -> dict[str, torch.Tensor]:
+    plain = tokens_of("gaussian", 50, 6)
+    long = plain.clone()
+    long[7] *= 1e5
+    both = plain + 1e6
+    both[3] += 1e9
+    lattice = tokens_of("lattice", 50, 6)
+    lattice[0] *= 2.0**20
+    return {"one long point": long, "an offset": plain + 1e6, "both": both, "a lattice with a long point": lattice}
+
+
+@pytest.mark.parametrize("name", odd_clouds())
+def test_clouds_with_outliers_or_an_offset(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outliers, "_RARE", 25)
+    points = odd_clouds()[name]
+    assert (outliers.outliers_of(points) is not None) == (name != "an offset")
+    for queries in (points[:16], torch.cat([points[:3] * 0, -points[3:16]])):
+        ballot = Ballot(queries, points, TOLERANCE)
+        decide_by_kernels(ballot, queries, points, tie_margin(TOLERANCE, 6), TOLERANCE)
+        assert_same(ballot.choice(), attended(queries.cpu(), points.cpu(), tolerance=TOLERANCE, method="dense"))
+
+
+def test_an_outlier_that_ties_with_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Both parts of the points hold members of the same choice, and some of one part fall out by the other.
+    monkeypatch.setattr(outliers, "_RARE", 20)
+    points = tokens_of("lattice", 60, 2)
+    points[:, 0] = torch.where(points[:, 0] > 1, 1.0, points[:, 0])
+    points[4] = torch.tensor([1.0, 1e6], dtype=torch.float64)
+    queries = torch.tensor([[1.0, 0.0], [1.0, 1e-9], [1.0, -1e-5], [-1.0, 0.0]], dtype=torch.float64, device=DEVICE)
+    ballot = Ballot(queries, points, TOLERANCE)
+    decide_by_kernels(ballot, queries, points, tie_margin(TOLERANCE, 2), TOLERANCE)
+    choice = ballot.choice()
+    assert 4 in choice[0]
+    assert len(choice[0]) > 1
+    assert_same(choice, attended(queries.cpu(), points.cpu(), tolerance=TOLERANCE, method="dense"))
+
+
+def test_only_clouds_that_need_it_are_cut_or_centred() -> None:
+    points = tokens_of("gaussian", 4000, 3)
+    assert outliers.outliers_of(points) is None
+    assert outliers.outliers_of(points[:50]) is None
+    assert not outliers.is_far_from_zero(points + 10)
+    assert outliers.is_far_from_zero(points + 1e3)
+    points[[1, 5]] *= 1e4
+    found = outliers.outliers_of(points)
+    assert found is not None
+    assert found.nonzero()[:, 0].tolist() == [1, 5]
 
 
 def test_zero_queries_and_repeated_points() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -174,6 +175,31 @@ def test_queries_of_extreme_size(method: str, scale: float) -> None:
     queries = points.clone()
     queries[::5] *= scale
     assert_same(attended(queries, points, tolerance=TOLERANCE, method=method), dense_choice(queries, points, TOLERANCE))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("of_queries", "of_points"), [(-500, -500), (-500, 500), (500, -900), (-1000, -1000), (900, 0)]
+)
+def test_sizes_whose_squares_leave_the_range_of_float64(method: str, of_queries: int, of_points: int) -> None:
+    points = tensor(grid(7, 2) + 1 / 3)
+    plain = dense_choice(points, points, TOLERANCE)
+    found = attended(points * 2.0**of_queries, points * 2.0**of_points, tolerance=TOLERANCE, method=method)
+    for field in ("first", "everyone", "tied", "offsets", "members"):
+        assert torch.equal(getattr(found, field), getattr(plain, field)), field
+    exact = [Fraction(best) * Fraction(2) ** (of_queries + of_points) for best in plain.best.tolist()]
+    assert found.best.tolist() == [float(best) for best in exact]
+
+
+def test_points_too_far_apart_are_refused() -> None:
+    with pytest.raises(InputError, match="288 orders of magnitude"):
+        attended(tensor([[1.0, 1.0]]), tensor([[-1e200, 0.0], [1e-200, 3e-200]]), tolerance=0.0)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-200, 1e200])
+def test_points_that_are_all_zero(size: float) -> None:
+    found = attended(tensor([[size, 1.0]]), tensor(np.zeros((3, 2))), tolerance=TOLERANCE)
+    assert found[0].tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("d", [2, 8])

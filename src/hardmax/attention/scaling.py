@@ -12,8 +12,8 @@ import torch
 
 from ..errors import InputError
 
-# Below 2**-960 of the largest coordinate, a coordinate could lose digits when multiplied by another.
-_LOWEST_EXPONENT = -960
+# Below this share of the largest coordinate, a coordinate could lose digits when multiplied by another.
+_LOWEST = 2.0**-960
 
 
 def exponent_of(tensor: torch.Tensor) -> int:
@@ -32,9 +32,9 @@ def scaled_down(argument: str, tensor: torch.Tensor, exponent: int | None = None
     exponent = exponent_of(tensor) if exponent is None else exponent
     scaled = scale(tensor, -exponent)
     size = scaled.detach().abs()
-    if float(size.min()) >= 2.0**_LOWEST_EXPONENT:
+    if float(size.min()) >= _LOWEST:
         return scaled, exponent
-    lost = (tensor != 0) & (size < 2.0**_LOWEST_EXPONENT)
+    lost = (tensor != 0) & (size < _LOWEST)
     if bool(lost.any()):
         low = float(tensor.detach().abs()[lost].min())
         high = float(tensor.detach().abs().max())
@@ -53,3 +53,25 @@ def scale(tensor: torch.Tensor, exponent: int) -> torch.Tensor:
         return tensor
     half = exponent // 2
     return tensor * 2.0**half * 2.0 ** (exponent - half)
+
+
+def exponents_of(sizes: torch.Tensor) -> torch.Tensor:
+    """The power of two just above each of these float64 sizes, as integers (0 for a size of zero)."""
+    return torch.frexp(sizes).exponent.to(torch.int64)
+
+
+def scale_rows(tensor: torch.Tensor, exponents: torch.Tensor) -> torch.Tensor:
+    """Each row of a float64 tensor times ``2**exponent`` of its own, exactly.
+
+    >>> scale_rows(torch.tensor([[1.0], [3.0]], dtype=torch.float64), torch.tensor([2, -1])).tolist()
+    [[4.0], [1.5]]
+    """
+    half = exponents // 2
+    for part in (half, exponents - half):
+        tensor = tensor * _power_of_two(part).reshape(-1, *[1] * (tensor.dim() - 1))
+    return tensor
+
+
+def _power_of_two(exponents: torch.Tensor) -> torch.Tensor:
+    """``2.0**exponent`` put together from its bits: functions such as ``exp2`` may round."""
+    return ((exponents.to(torch.int64) + 1023) << 52).view(torch.float64)

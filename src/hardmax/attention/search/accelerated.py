@@ -9,9 +9,11 @@ import torch
 from ...errors import InputError
 from ...shapes import Indices, Queries, Tokens
 from ..choice import Ballot
+from ..kernels.canonical import pair_scores
 from .arrangement import arrange
 from .decision import Found, Screen
 from .maxima import NARROWEST, WIDEST, Tiles
+from .outliers import decide_between, is_far_from_zero, outliers_of
 
 # Largest scores of blocks held at a time, in numbers; less where the memory is short.
 _MAXIMA_AT_ONCE = 1 << 30
@@ -28,9 +30,23 @@ def takes(dimension: int) -> bool:
 
 def decide_by_kernels(ballot: Ballot, queries: Queries, points: Tokens, margin: float, tolerance: float) -> None:
     """Decide all queries that are not zero."""
-    prune = len(queries) * len(points) >= _PRUNING_PAYS_FROM
-    found = best_points(queries, points, margin, tolerance, prune=prune)
-    ballot.record(found.rows, found.first, found.best, found.tied, found.members)
+    outliers = outliers_of(points)
+    if outliers is None:
+        prune = _pruning_pays(queries, points)
+        found = best_points(queries, points, margin, tolerance, prune=prune)
+        ballot.record(found.rows, found.first, found.best, found.tied, found.members)
+        return
+    square = pair_scores(points, points).max()
+    few, most = outliers.nonzero()[:, 0], (~outliers).nonzero()[:, 0]
+    among_few = best_points(queries, points[few], margin, tolerance, prune=False, square=square)
+    rest = points[most]
+    among_most = best_points(queries, rest, margin, tolerance, prune=_pruning_pays(queries, rest), square=square)
+    slack = tolerance * pair_scores(queries, queries).sqrt() * square.sqrt()
+    decide_between(ballot, among_most.of(most), among_few.of(few), slack)
+
+
+def _pruning_pays(queries: Queries, points: Tokens) -> bool:
+    return len(queries) * len(points) >= _PRUNING_PAYS_FROM or is_far_from_zero(points)
 
 
 def best_points(
@@ -40,15 +56,17 @@ def best_points(
     tolerance: float,
     *,
     prune: bool = True,
+    square: torch.Tensor | None = None,
     tiles: Tiles | None = None,
     most_visits: int = _MOST_VISITS,
     maxima_at_once: int = _MAXIMA_AT_ONCE,
 ) -> Found:
     """The points within the tolerance of the best score; a query that is zero is given any point.
 
-    ``prune`` visits points by decreasing length, after making the cloud round, and stops where none can win.
+    ``prune`` visits points by decreasing length, after making the cloud round, and stops where none can win;
+    ``square`` is the squared length that the tolerance refers to, that of the longest point when left out.
     """
-    arranged = arrange(queries, points, margin, tolerance, prune)
+    arranged = arrange(queries, points, margin, tolerance, prune, square)
     in_two_fit = 3 * points.shape[1]
     pieces = 2 if in_two_fit <= NARROWEST else 1
     parts: list[Found] = []

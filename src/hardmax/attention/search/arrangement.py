@@ -9,6 +9,7 @@ import torch
 from ...shapes import Indices, PerQuery, Queries, Tokens
 from ..kernels.canonical import pair_scores
 from .frames import round_frame
+from .margins import UNIT32
 
 # Points whose lengths differ by less than this are ordered by direction instead.
 _SAME_LENGTH = 1.02
@@ -42,17 +43,25 @@ class Arranged:
     """The largest squared length of a y."""
 
 
-def arrange(queries: Queries, points: Tokens, margin: float, tolerance: float, prune: bool) -> Arranged:
-    """Queries and points as they are, or with ``prune`` in a frame in which the cloud is round, the longest first."""
-    square = pair_scores(points, points).max()
+def arrange(
+    queries: Queries, points: Tokens, margin: float, tolerance: float, prune: bool, square: torch.Tensor | None = None
+) -> Arranged:
+    """Queries and points as they are, or with ``prune`` in a frame in which the cloud is round, the longest first.
+
+    ``square`` is the squared length that tolerance and margin refer to; that of the longest point when left out.
+    """
+    own_square = pair_scores(points, points).max()
+    square = own_square if square is None else square
     if not prune:
         order = torch.atan2(points[:, 1], points[:, 0]).argsort() if points.shape[1] == 2 else None
         z = points if order is None else points[order]
-        return Arranged(queries, z, queries, z, order, margin, None, None, None, tolerance, square, None, square)
+        return Arranged(queries, z, queries, z, order, margin, None, None, None, tolerance, square, None, own_square)
     zero = ~queries.any(dim=1)
     if bool(zero.any()):  # a direction of their own does no harm, and their answer is not used
         queries = torch.where(zero[:, None], torch.ones_like(queries), queries)
-    frame = round_frame(queries.double(), points.double(), margin, torch.float64)
+    # The frame measures the margin by its own longest point.
+    stretched = margin if square is own_square else margin * float((square / own_square).sqrt()) * (1 + UNIT32)
+    frame = round_frame(queries.double(), points.double(), stretched, torch.float64)
     order = _longest_first_then_by_direction(frame.lengths, frame.points)
     lengths = frame.lengths[order]
     return Arranged(

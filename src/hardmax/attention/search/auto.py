@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from ...errors import InputError
 from ...shapes import Indices, Queries, Tokens
 from .. import kernels
 from ..choice import Ballot, Choice
+from ..scaling import exponents_of, scale_rows, scaled_down
 from .accelerated import decide_by_kernels, takes
 from .blocks import decide_by_blocks, decide_by_longest
 from .cells import HIGHEST_DIMENSION, decide_by_cells
@@ -18,7 +21,6 @@ METHODS = ("auto", "cells", "tree", "pruned", "dense")
 
 # Numbers outside this range might overflow or lose digits when squared.
 _SMALLEST, _LARGEST = 2.0**-400, 2.0**400
-_PAIRS_AT_ONCE = 1 << 22
 # For so few pairs, queries or points nothing is worth preparing; float32 copies pay from so many pairs.
 _FEW_PAIRS, _FEW_QUERIES, _FEW_POINTS = 1 << 20, 128, 512
 _FLOAT32_PAYS_FROM = 1 << 22
@@ -34,8 +36,8 @@ def attended(
     Parameters
     ----------
     queries, points
-        Finite float64 tensors on one device, ``(query, coordinate)`` and ``(point, coordinate)``; no product of
-        a query and a point may overflow.
+        Finite float64 tensors on one device, ``(query, coordinate)`` and ``(point, coordinate)``, of any size;
+        the coordinates of points must not range over more than 288 orders of magnitude.
     tolerance
         Relative, see :func:`~hardmax.attention.choice.slack`.
     method
@@ -52,24 +54,40 @@ def attended(
     """
     if method not in METHODS:
         raise InputError("method", repr(method), "is not a search method", f"pass one of {', '.join(METHODS)}")
-    ballot = Ballot(queries, points, tolerance)
     size = queries.abs().amax(dim=1)
-    extreme = ((size < _SMALLEST) & (size > 0)) | (size > _LARGEST)
-    if not _SMALLEST < ballot.longest < _LARGEST:
-        extreme = size > 0
-    ordinary = torch.where(extreme[:, None], 0.0, queries) if bool(extreme.any()) else queries
-    if bool(((size > 0) & ~extreme).any()):
-        margin = tie_margin(tolerance, points.shape[1])
-        if method == "auto" and kernels.usable(points.device) and takes(points.shape[1]):
-            decide_by_kernels(ballot, ordinary, points, margin, tolerance)
-        else:
-            _decide(ballot, ordinary, points, margin, method, hint)
-    _decide_by_everything(ballot, extreme.nonzero()[:, 0], points.shape[0])
+    if not bool(_is_ordinary(size).all() & _is_ordinary(points.abs().max())):
+        return _attended_at_any_size(queries, points, tolerance, method, hint)
+    ballot = Ballot(queries, points, tolerance)
+    if bool(size.any()):
+        _decide(ballot, queries, points, tolerance, method, hint)
     return ballot.choice()
 
 
-def _decide(ballot: Ballot, queries: Queries, points: Tokens, margin: float, method: str, hint: Indices | None) -> None:
+def _is_ordinary(size: torch.Tensor) -> torch.Tensor:
+    return ((size > _SMALLEST) & (size < _LARGEST)) | (size == 0)
+
+
+def _attended_at_any_size(
+    queries: Queries, points: Tokens, tolerance: float, method: str, hint: Indices | None
+) -> Choice:
+    """The same choice for numbers whose squares leave the range of float64.
+
+    Points, and each query by itself, are brought near one by exact powers of two.
+    """
+    scaled, exponent = scaled_down("points", points)
+    exponents = exponents_of(queries.abs().amax(dim=1))
+    choice = attended(scale_rows(queries, -exponents), scaled, tolerance=tolerance, method=method, hint=hint)
+    return replace(choice, best=scale_rows(choice.best, exponents + exponent))
+
+
+def _decide(
+    ballot: Ballot, queries: Queries, points: Tokens, tolerance: float, method: str, hint: Indices | None
+) -> None:
     """Decide all queries that are not zero."""
+    margin = tie_margin(tolerance, points.shape[1])
+    if method == "auto" and ballot.longest > 0 and kernels.usable(points.device) and takes(points.shape[1]):
+        decide_by_kernels(ballot, queries, points, margin, tolerance)
+        return
     d, pairs = points.shape[1], queries.shape[0] * points.shape[0]
     on_processor = points.device.type == "cpu"
     low = method == "auto" and pairs > _FEW_PAIRS and on_processor
@@ -90,13 +108,6 @@ def _decide(ballot: Ballot, queries: Queries, points: Tokens, margin: float, met
         decide_by_blocks(ballot, queries, points, margin, dtype=dtype)
     else:
         decide_by_longest(ballot, queries, points, margin, dtype=dtype, hint=hint)
-
-
-def _decide_by_everything(ballot: Ballot, rows: Indices, count: int) -> None:
-    everybody = torch.arange(count, device=rows.device)
-    for start in range(0, len(rows), max(1, _PAIRS_AT_ONCE // count)):
-        some = rows[start : start + max(1, _PAIRS_AT_ONCE // count)]
-        ballot.decide(some.repeat_interleave(count), everybody.repeat(len(some)))
 
 
 def _float32_is_kept(device: torch.device) -> bool:

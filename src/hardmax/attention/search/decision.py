@@ -6,7 +6,7 @@ products in an order of their own, keeping at least 23 bits, so they add at most
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -31,6 +31,10 @@ class Found:
     best: PerQuery
     tied: Indices
     members: Indices
+
+    def of(self, part: Indices) -> Found:
+        """The same, for points that are a part of all points, at these indices."""
+        return replace(self, first=part[self.first], members=part[self.members])
 
 
 class Screen:

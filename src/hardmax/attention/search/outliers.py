@@ -1,0 +1,66 @@
+"""Clouds whose shape would spoil a screen in half precision: few points much longer than the rest, or an offset.
+
+The screen rounds relative to the longest point. One point 1e5 times as long as the others leaves them a bit or two, and
+every block would have to be searched again in float64. Such points are searched apart and the two answers compared.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from ...shapes import Indices, PerQuery, Tokens
+from ..choice import Ballot
+from .decision import Found
+
+# At most one point in so many is an outlier, so that the search among them costs little.
+_RARE = 1000
+# Half precision has 11 bits: with a ratio of 32 the other points keep 6 of them.
+_MUCH_FARTHER = 32.0
+# Offsets up to 30 spreads cost nothing measurable; with 1e3 the plain screen takes 6 times as long (H200, d = 16).
+_FAR_FROM_ZERO = 64.0
+
+
+def outliers_of(points: Tokens) -> torch.Tensor | None:
+    """True for the few points that lie much farther from the mean than all others; None where there are none."""
+    most = len(points) // _RARE
+    if most == 0:
+        return None
+    distances = (points - points.mean(dim=0)).norm(dim=1)
+    farthest = distances.topk(most + 1).values
+    limit = _MUCH_FARTHER * farthest[-1]
+    return distances > limit if bool(farthest[0] > limit) else None
+
+
+def is_far_from_zero(points: Tokens) -> bool:
+    """Whether the points, not all of them equal, lie close together compared with the length of their mean."""
+    mean = points.mean(dim=0)
+    spread = (points - mean).norm(dim=1).square().mean().sqrt()
+    return bool((spread > 0) & (mean.norm() > _FAR_FROM_ZERO * spread))
+
+
+def decide_between(ballot: Ballot, ours: Found, theirs: Found, slack: PerQuery) -> None:
+    """Record the better of two answers for each query; where both are within the slack, decide among all members.
+
+    Both answers are for all queries, about two parts of the points.
+    """
+    gap = _by_query(ours, ours.best) - _by_query(theirs, theirs.best)
+    for found, wins in ((ours, gap > slack), (theirs, gap < -slack)):
+        rows, listed = wins[found.rows], wins[found.tied]
+        ballot.record(found.rows[rows], found.first[rows], found.best[rows], found.tied[listed], found.members[listed])
+    close = gap.abs() <= slack
+    candidates = [_pairs(found, close) for found in (ours, theirs)]
+    ballot.decide(*(torch.cat(side) for side in zip(*candidates, strict=True)))
+
+
+def _by_query(found: Found, values: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(values).index_copy(0, found.rows, values)
+
+
+def _pairs(found: Found, chosen: torch.Tensor) -> tuple[Indices, Indices]:
+    """Pairs of a chosen query and a point that it may have chosen."""
+    listed = chosen[found.tied]
+    alone = chosen.index_fill(0, found.tied, False)[found.rows]
+    return (
+        torch.cat([found.rows[alone], found.tied[listed]]),
+        torch.cat([found.first[alone], found.members[listed]]),
+    )
