@@ -15,15 +15,17 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install
 PINNED := --constraint constraints.txt
 LOW    := $(VENV)-lowest
+# The extras whose lower bounds are tested: the versions of linters and documentation tools are those of constraints.txt.
+LOWEST := all gpu cluster rivals test
 UV     := $(BIN)/uv
-comma  := ,
 
 # Without its dependencies: an index of torch builds has them in other versions than constraints.txt. They come from
 # the usual index with hardmax itself.
 TORCH_FROM := $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX))
 
-# $(call step,what is done,command): says what is done, and afterwards how long it took.
-step = @echo '==> $(1)'; began=$$(date +%s); $(2) && echo "    took $$(($$(date +%s) - began)) s"
+# $(call timed,command) says afterwards how long it took; $(call step,what is done,command) says before what is done.
+timed = @began=$$(date +%s); $(1) && echo "    took $$(($$(date +%s) - began)) s"
+step  = @echo '==> $(1)'; began=$$(date +%s); $(2) && echo "    took $$(($$(date +%s) - began)) s"
 
 .PHONY: help setup demo test lint types imports unit browser doctest docs slow bench constraints resolve lowest clean
 
@@ -35,7 +37,9 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.torch: constraints.txt | $(VENV)/.made
-	$(call step,Installing torch: the longest step. 0.1 to 0.2 GB without CUDA; on Linux the usual index has it with CUDA only and about 3 GB (see TORCH_INDEX in the Makefile),$(PIP) $(PINNED) $(TORCH_FROM) torch)
+	@echo '==> Installing torch: the longest step; 0.1 to 0.2 GB, but 3 GB on Linux, where the usual index has CUDA builds only'
+	@echo '    (TORCH_INDEX, at the top of the Makefile, is the way around that)'
+	$(call timed,$(PIP) $(PINNED) $(TORCH_FROM) torch)
 	@touch $@
 
 $(VENV)/.library: $(VENV)/.torch pyproject.toml
@@ -90,21 +94,22 @@ constraints: $(UV)  ## write constraints.txt again; versions that still fit stay
 
 # Packages without wheels on the index; everything else must have one for every Python and system named here.
 SOURCE_ONLY := lime pykeops keopscore
-# torch has no wheels for older macOS than 14, nor for Intel Macs.
-export MACOSX_DEPLOYMENT_TARGET := 14.0
+SYSTEMS     := x86_64-manylinux_2_28 aarch64-manylinux_2_28 aarch64-apple-darwin x86_64-pc-windows-msvc
+DRY_RUN     := pip compile --no-config --quiet --no-header --only-binary :all: $(SOURCE_ONLY:%=--no-binary %) pyproject.toml
+# torch has no wheels for macOS before 14, nor for Intel Macs.
+resolve: export MACOSX_DEPLOYMENT_TARGET := 14.0
 
-resolve: $(UV)  ## whether constraints.txt can be installed on every system, without installing anything
-	@for python in 3.11 3.12 3.13; do \
-	  for system in x86_64-manylinux_2_28 aarch64-manylinux_2_28 aarch64-apple-darwin x86_64-pc-windows-msvc; do \
-	    $(UV) pip compile --no-config --quiet --no-header --python-version $$python --python-platform $$system \
-	      $(PINNED) --extra dev --only-binary :all: $(SOURCE_ONLY:%=--no-binary %) pyproject.toml >/dev/null || exit 1; \
-	    echo "Python $$python on $$system: resolved"; \
-	  done; \
-	done
+resolve: $(UV)  ## whether the pinned and the lowest versions can be installed on every system; installs nothing
+	@for python in 3.11 3.12 3.13; do for system in $(SYSTEMS); do \
+	  where="--python-version $$python --python-platform $$system"; \
+	  $(UV) $(DRY_RUN) $$where --extra dev $(PINNED) >/dev/null || exit 1; \
+	  $(UV) $(DRY_RUN) $$where $(LOWEST:%=--extra %) --resolution lowest-direct >/dev/null || exit 1; \
+	  echo "Python $$python on $$system: pinned and lowest versions resolve"; \
+	done; done
 
 lowest: $(UV)  ## the tests with the lowest versions that pyproject.toml allows, in an environment of its own
 	$(PYTHON_LOW) -m venv --clear $(LOW)
-	$(call step,Installing the lowest versions into $(LOW) (about 3 GB on Linux),$(UV) pip install --no-config --quiet --python $(LOW)/bin/python --resolution lowest-direct --editable '.[all$(comma)cluster$(comma)rivals$(comma)test]')
+	$(call step,Installing the lowest versions into $(LOW) (about 3 GB on Linux),$(UV) pip install --no-config --quiet --python $(LOW)/bin/python --resolution lowest-direct --requirement pyproject.toml $(LOWEST:%=--extra %) --editable .)
 	$(LOW)/bin/hardmax --help >/dev/null
 	OMP_NUM_THREADS=1 $(LOW)/bin/python -m pytest -n 2 -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser
 
