@@ -1,26 +1,59 @@
 # Two commands set everything up on a bare machine with Python 3.11 or newer: `make demo` and `make test`.
-PYTHON ?= python3
-VENV   ?= .venv
-BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+#
+# Variables, as in `make demo PYTHON=python3.13`:
+#   PYTHON       the Python that .venv is made with
+#   VENV         where the environment goes
+#   TORCH_INDEX  a package index to take torch from: with the address of the CPU builds, as given on the start page of
+#                pytorch.org ("Get started": Linux, Pip, CPU), the CUDA packages are left out on Linux, about 3 GB
+#   PYTHON_LOW   the Python for `make lowest`, the oldest that is supported
+PYTHON      ?= python3
+PYTHON_LOW  ?= python3.11
+VENV        ?= .venv
+TORCH_INDEX ?=
 
-.PHONY: help setup demo test lint types imports unit browser doctest docs slow bench clean
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install
+PINNED := --constraint constraints.txt
+LOW    := $(VENV)-lowest
+# The extras whose lower bounds are tested: the versions of linters and documentation tools are those of constraints.txt.
+LOWEST := all gpu cluster rivals test
+UV     := $(BIN)/uv
+
+# Without its dependencies: an index of torch builds has them in other versions than constraints.txt. They come from
+# the usual index with hardmax itself.
+TORCH_FROM := $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX))
+
+# $(call timed,command) says afterwards how long it took; $(call step,what is done,command) says before what is done.
+timed = @began=$$(date +%s); $(1) && echo "    took $$(($$(date +%s) - began)) s"
+step  = @echo '==> $(1)'; began=$$(date +%s); $(2) && echo "    took $$(($$(date +%s) - began)) s"
+
+.PHONY: help setup demo test lint types imports unit browser doctest docs slow bench constraints resolve lowest clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
-setup: $(STAMP)  ## make .venv with everything in the extra `all` and the developer tools
+$(VENV)/.made:
+	$(call step,Making $(VENV) (seconds),$(PYTHON) -m venv $(VENV) && $(PIP) --quiet --upgrade pip)
+	@touch $@
 
-$(STAMP): pyproject.toml constraints.txt
-	@echo 'Making $(VENV) with everything that hardmax needs: a few minutes, the first time only.'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	@touch $(STAMP)
+$(VENV)/.torch: constraints.txt | $(VENV)/.made
+	@echo '==> Installing torch: the longest step; 0.1 to 0.2 GB, but 3 GB on Linux, where the usual index has CUDA builds only'
+	@echo '    (TORCH_INDEX, at the top of the Makefile, is the way around that)'
+	$(call timed,$(PIP) $(PINNED) $(TORCH_FROM) torch)
+	@touch $@
 
-demo: setup  ## the tour: runs what exists so far and writes out/demo.html
-	$(BIN)/hardmax demo --output out/demo.html
+$(VENV)/.library: $(VENV)/.torch pyproject.toml
+	$(call step,Installing hardmax with what it always needs: about 0.1 GB (a minute),$(PIP) --quiet $(PINNED) --editable .)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.torch pyproject.toml
+	$(call step,Installing all extras and the developer tools: about 0.5 GB (some minutes),$(PIP) --quiet $(PINNED) --editable '.[dev]')
+	@touch $(VENV)/.library $@
+
+setup: $(VENV)/.installed  ## make .venv with all extras and the developer tools
+
+demo: $(VENV)/.library  ## the tour as one page, out/demo.html; installs what it needs and no more
+	$(call step,The tour (about a minute),$(BIN)/hardmax demo --output out/demo.html)
 
 test: lint types imports unit browser doctest docs  ## everything a submission must pass
 
@@ -35,7 +68,7 @@ imports: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser
+	$(call step,The tests (the longest part of make test: some minutes),OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser)
 
 browser: setup  ## what a person does in the explorer; a browser may stumble where it is busy, so what failed is tried again
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/browser || OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --last-failed tests/browser
@@ -44,13 +77,41 @@ doctest: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules src/hardmax
 
 docs: setup  ## build the documentation, warnings are errors
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(call step,The documentation with its gallery (some minutes),$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html)
 
 slow: setup  ## longer evidence: more random systems, larger sizes
 	$(BIN)/python -m pytest -q -m slow
 
 bench: setup  ## us against the rivals in one run, as ratios
 	$(BIN)/python -m benchmarks
+
+$(UV): | $(VENV)/.made
+	$(PIP) --quiet uv
+
+constraints: $(UV)  ## write constraints.txt again; versions that still fit stay (delete a line to take its newest)
+	$(UV) pip compile --no-config --universal --python-version 3.11 --all-extras --no-annotate --quiet \
+	  --custom-compile-command 'make constraints' --output-file constraints.txt pyproject.toml
+
+# Packages without wheels on the index; everything else must have one for every Python and system named here.
+SOURCE_ONLY := lime pykeops keopscore
+SYSTEMS     := x86_64-manylinux_2_28 aarch64-manylinux_2_28 aarch64-apple-darwin x86_64-pc-windows-msvc
+DRY_RUN     := pip compile --no-config --quiet --no-header --only-binary :all: $(SOURCE_ONLY:%=--no-binary %) pyproject.toml
+# torch has no wheels for macOS before 14, nor for Intel Macs.
+resolve: export MACOSX_DEPLOYMENT_TARGET := 14.0
+
+resolve: $(UV)  ## whether the pinned and the lowest versions can be installed on every system; installs nothing
+	@for python in 3.11 3.12 3.13; do for system in $(SYSTEMS); do \
+	  where="--python-version $$python --python-platform $$system"; \
+	  $(UV) $(DRY_RUN) $$where --extra dev $(PINNED) >/dev/null || exit 1; \
+	  $(UV) $(DRY_RUN) $$where $(LOWEST:%=--extra %) --resolution lowest-direct >/dev/null || exit 1; \
+	  echo "Python $$python on $$system: pinned and lowest versions resolve"; \
+	done; done
+
+lowest: $(UV)  ## the tests with the lowest versions that pyproject.toml allows, in an environment of its own
+	$(PYTHON_LOW) -m venv --clear $(LOW)
+	$(call step,Installing the lowest versions into $(LOW) (about 3 GB on Linux),$(UV) pip install --no-config --quiet --python $(LOW)/bin/python --resolution lowest-direct --requirement pyproject.toml $(LOWEST:%=--extra %) --editable .)
+	$(LOW)/bin/hardmax --help >/dev/null
+	OMP_NUM_THREADS=1 $(LOW)/bin/python -m pytest -n 2 -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser
 
 clean:  ## remove what was built, keep .venv
 	rm -rf out docs/_build docs/auto_gallery build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

