@@ -53,7 +53,7 @@ def test_all_evaluators_agree(construction: str, temperature: str | None, tmp_pa
     net = build(construction, temperature)
     generator = np.random.default_rng([len(construction), len(temperature or "")])
     batch = sequences(generator)
-    close = dict(rtol=1e-7, atol=1e-7 if construction != "paper" else 1e-4)
+    close = {"rtol": 1e-7, "atol": 1e-7 if construction != "paper" else 1e-4}
     wanted = [expected(net, x) for x in batch]
     for found, want in zip(net(batch), wanted, strict=True):
         np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
@@ -154,11 +154,10 @@ def test_first_occurrences_and_their_means() -> None:
     assert first_occurrences([a, b, a, b, a]) == [0, 1]
     assert first_occurrences([b]) == [0]
     one = (fmpq(1), fmpq(0)), (fmpq(0), fmpq(1))
-    mean = hm.interpolation.Block(
-        fmpq(1), (), fmpq(0), V=tuple(hm.interpolation.OuterProduct(e, e) for e in one)
-    )
+    mean = hm.interpolation.Block(fmpq(1), (), fmpq(0), V=tuple(hm.interpolation.OuterProduct(e, e) for e in one))
     state = evaluate([mean], [[a, b, b, b]])
     assert state.rows == [[fmpq(2), fmpq(1, 2)]] * 4
-    assert reference.run([mean], [[Fraction(0)] * 2, *[[Fraction(4), Fraction(1)]] * 3]) == [
-        (Fraction(2), Fraction(1, 2))
-    ] * 4
+    assert (
+        reference.run([mean], [[Fraction(0)] * 2, *[[Fraction(4), Fraction(1)]] * 3])
+        == [(Fraction(2), Fraction(1, 2))] * 4
+    )

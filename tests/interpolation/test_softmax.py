@@ -140,7 +140,7 @@ def test_ends_of_an_enclosure() -> None:
         assert low < fmpq(1, 3) < high
         assert high - low < fmpq(1, 2**60)
         assert hull(fmpq(1, 3)) == (fmpq(1, 3), fmpq(1, 3))
-        tiny = (-arb(10) ** 60).exp()
+        tiny = (-(arb(10) ** 60)).exp()
         low, high = hull(tiny)
         assert low <= 0 < high < fmpq(1, 10**300)
         low, high = hull(-tiny)

@@ -110,7 +110,9 @@ def certify(
     else:
         proof = _prove_in_parallel(network.blocks, data, heat, workers)
     ball = "" if proof.precision == 0 else f" and balls of {proof.precision} bits"
-    heat_text = f"softmax at temperature {brief(heat)}" if heat is not None else "hardmax, ties by equality of rationals"
+    heat_text = (
+        f"softmax at temperature {brief(heat)}" if heat is not None else "hardmax, ties by equality of rationals"
+    )
     return Certificate(
         proved=not proof.failures and not problems,
         data_hash=data.digest(),

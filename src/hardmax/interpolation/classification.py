@@ -65,9 +65,7 @@ def predict(network: ExactTransformer, inputs: object, progress: Progress = None
         )
     entries = as_list("inputs", inputs)
     # Each distinct token counts once in the mean of the output, as it does in every layer.
-    sequences = [
-        tuple(dict.fromkeys(read_sequence(network, f"inputs[{j}]", entry))) for j, entry in enumerate(entries)
-    ]
+    sequences = [tuple(dict.fromkeys(read_sequence(network, f"inputs[{j}]", entry))) for j, entry in enumerate(entries)]
     targets = to_floats(network.class_targets, network.dimension)
     chosen = []
     for output in images(network, sequences, progress):

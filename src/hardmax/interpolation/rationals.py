@@ -136,11 +136,10 @@ def feed_forward(state: State, block: Block) -> None:
     if block.eta == 1 and not block.neurons:
         return
     screen = SignFilter(block, state.dimension)
-    index = (
-        screen.possibly_active(state.middle, state.radius, exact=not state.has_balls)
-        if block.eta == 1
-        else np.arange(len(state.rows))
-    )
+    index, margin = np.arange(len(state.rows)), np.inf
+    if block.eta == 1:
+        index, margin = screen.possibly_active(state.middle, state.radius, exact=not state.has_balls)
+        state.margins.activation = min(state.margins.activation, margin)
     if not len(index):
         return
 
