@@ -22,13 +22,20 @@ def write_onnx(network: ExactTransformer, path: Path, *, single_precision: bool 
 
     ``mask`` is true on real tokens; what padding becomes is of no interest. A token that is repeated counts once.
     """
+    require_onnx()
+    from onnx import checker
+
+    model = _Graph(network, np.dtype(np.float32 if single_precision else np.float64)).model()
+    checker.check_model(model)
+    return write_bytes(path, model.SerializeToString())
+
+
+def require_onnx() -> None:
+    """Refuse at once where the package onnx is not installed; call it before a long computation."""
     try:
-        import onnx
+        import onnx  # noqa: F401
     except ImportError:
         raise MissingExtraError("onnx", "onnx", "writing ONNX files") from None
-    model = _Graph(network, np.dtype(np.float32 if single_precision else np.float64)).model()
-    onnx.checker.check_model(model)
-    return write_bytes(path, model.SerializeToString())
 
 
 class _Graph:
