@@ -107,30 +107,35 @@ def _name_at_the_end(ax: Axes) -> None:
 def draw_training_loss(run: RegularisedRun, ax: Axes | None = None, *, judged: bool = True) -> Axes:
     r"""The loss of one run over the epochs, with the threshold :math:`\varepsilon\|\theta^*\|^2`.
 
-    ``judged=False`` says in the picture that the run is too short to be held against the threshold.
+    ``judged=False`` leaves out the threshold of a run that is too short to be held against it, and says so.
     """
     with styled():
         ax = axes_or_new(ax, 5.6, 3.6)
         dress(ax)
         ax.plot(run.epochs, run.losses, color=PALETTE[0], lw=1.6)
-        ax.axhline(run.threshold, color=PALETTE[4], lw=1.2, ls="--")
-        ax.annotate(
-            r"threshold $\varepsilon\,\|\theta^*\|^2$", (0.02, run.threshold), xycoords=("axes fraction", "data"),
-            ha="left", va="bottom", fontsize=9, color=PALETTE[4],
-        )  # fmt: skip
-        if not judged:
-            _say_not_judged(ax)
-        elif run.reached_at is not None:
-            k = int(np.flatnonzero(run.epochs == run.reached_at)[0])
-            ax.plot(run.reached_at, run.losses[k], "o", color=PALETTE[0], mec=INK, ms=6)
-            ax.annotate(
-                f"epoch {run.reached_at:,}", (run.reached_at, run.losses[k]), textcoords="offset points",
-                xytext=(-8, -4), ha="right", va="top", fontsize=9, color=INK,
-            )  # fmt: skip
         ax.set(xscale="log", yscale="log", xlabel="epoch", ylabel="loss")
         ax.set_title(rf"weight decay $\varepsilon$ = {run.eps:g}")
+        if judged:
+            _draw_threshold(ax, run)
+        else:
+            _say_not_judged(ax)
         ax.grid(which="major", axis="y")
     return ax
+
+
+def _draw_threshold(ax: Axes, run: RegularisedRun) -> None:
+    ax.axhline(run.threshold, color=PALETTE[4], lw=1.2, ls="--")
+    ax.annotate(
+        r"threshold $\varepsilon\,\|\theta^*\|^2$", (0.02, run.threshold), xycoords=("axes fraction", "data"),
+        ha="left", va="bottom", fontsize=9, color=PALETTE[4],
+    )  # fmt: skip
+    if run.reached_at is not None:
+        k = int(np.flatnonzero(run.epochs == run.reached_at)[0])
+        ax.plot(run.reached_at, run.losses[k], "o", color=PALETTE[0], mec=INK, ms=6)
+        ax.annotate(
+            f"epoch {run.reached_at:,}", (run.reached_at, run.losses[k]), textcoords="offset points",
+            xytext=(-8, -4), ha="right", va="top", fontsize=9, color=INK,
+        )  # fmt: skip
 
 
 def draw_loss_against_decay(runs: Sequence[RegularisedRun], ax: Axes | None = None, *, judged: bool = True) -> Axes:
@@ -174,7 +179,4 @@ def _draw_what_is_left(ax: Axes, runs: Sequence[RegularisedRun]) -> None:
 
 
 def _say_not_judged(ax: Axes) -> None:
-    ax.text(
-        0.98, 0.03, "training cut short: not judged in a quick run", transform=ax.transAxes, ha="right", va="bottom",
-        fontsize=9, color=SOFT,
-    )  # fmt: skip
+    ax.set_title("not judged in a quick run", loc="right", fontsize=9, color=SOFT)

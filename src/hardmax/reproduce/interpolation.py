@@ -307,7 +307,7 @@ def _page(folder: Path, tables: dict[str, Table], film: Path, *, quick: bool) ->
     )
     section.picture(
         picture("training-loss"),
-        "The first epochs of the long run; the threshold is for its end."
+        "The first epochs of the long run, too few to be held against the threshold."
         if quick
         else "Loss of the long run, and the threshold it must pass.",
         narrow=True,
