@@ -90,6 +90,15 @@ def make_folder(path: PathLike) -> Path:
     return folder
 
 
+def require_folder(path: PathLike) -> None:
+    """Refuse at once a folder that could not be made or written into; nothing is left behind by the attempt."""
+    folder = Path(path).expanduser()
+    there = next((parent for parent in (folder, *folder.absolute().parents) if parent.exists()), None)
+    if there is None or not there.is_dir():
+        raise FileError(path, f"cannot be made a folder ({there} is a file)", "choose another output folder")
+    require_writable(there / secrets.token_hex(8))
+
+
 def _unwritable(path: PathLike, error: OSError) -> FileError:
     problem = f"cannot be written ({error.strerror or error})"
     return FileError(path, problem, "choose a folder with space and permission")

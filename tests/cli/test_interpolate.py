@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from hardmax.cli import interpolate as command
-from hardmax.errors import FileError, HardmaxError, InputError
+from hardmax.errors import FileError, HardmaxError, InputError, MissingExtraError
 from hardmax.interpolation import ExactTransformer
 from hardmax.interpolation.construction import Construction
 
@@ -166,6 +167,87 @@ def test_verify_says_no_and_which_sequence(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "sequence 2: " in result.output
     assert run("verify", tmp_path / "net", "--quiet").output == ""
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Make an installed package look as if it was not."""
+    for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_without_onnx_nothing_is_computed_or_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = write(tmp_path / "data.json", GOOD)
+    hide(monkeypatch, "onnx")
+    monkeypatch.setattr("hardmax.interpolation.problems.read_problem", None)  # nothing is even read
+    result = run("interpolate", good, "-o", tmp_path / "net", "--onnx", tmp_path / "n.onnx")
+    with pytest.raises(MissingExtraError, match="writing ONNX files needs the package onnx"):
+        raise result.exception  # type: ignore[misc]
+    assert result.output == ""
+    assert [p.name for p in tmp_path.iterdir()] == ["data.json"]
+
+
+def test_without_onnx_the_rest_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hide(monkeypatch, "onnx")
+    assert run("interpolate", write(tmp_path / "data.json", GOOD), "-o", tmp_path / "net").exit_code == 0
+
+
+def test_places_that_cannot_be_written_are_refused_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = write(tmp_path / "data.json", GOOD)
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setattr("hardmax.interpolation.problems.read_problem", None)
+    for arguments, message in (
+        (("-o", tmp_path / "net", "--onnx", tmp_path / "folder"), "is a folder and would be lost"),
+        (("-o", tmp_path / "net", "--onnx", tmp_path / "no" / "n.onnx"), "does not exist"),
+        (("-o", good), "cannot be made a folder"),
+        (("-o", good / "inside" / "net"), "cannot be made a folder"),
+    ):
+        with pytest.raises(FileError, match=message):
+            raise run("interpolate", good, *arguments).exception  # type: ignore[misc]
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["data.json", "folder"]
+
+
+@pytest.mark.parametrize("temperature", ["1e-50", "1e27", "1e-300", "1e300", "1/3", "5e-324"])
+def test_every_temperature(tmp_path: Path, temperature: str) -> None:
+    good = write(tmp_path / "data.json", GOOD)
+    result = run("interpolate", good, "-o", tmp_path / "net", "--softmax", temperature)
+    assert result.exit_code == 0, result.output
+    assert f"softmax at temperature {temperature}" in result.output
+    assert run("verify", tmp_path / "net").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--softmax", "0"),
+            "--softmax must be positive, got 0: pass --softmax 0.1 or 1/10, or leave it out for hardmax",
+        ),
+        (("--softmax", "-1e-50"), "--softmax must be positive, got -1e-50: pass --softmax"),
+        (("--softmax", "inf"), "--softmax must be a finite number, got 'inf'"),
+        (("--softmax", "hot"), "--softmax must be a finite number, got 'hot'"),
+        (
+            ("--softmax", "1", "--no-flat"),
+            "--flat must be true for leaders under softmax, got False: leave out --no-flat,",
+        ),
+        (("--softmax", "1", "--construction", "paper"), "--construction must not need .* or leave out --softmax"),
+        (("--construction", "magic"), "--construction is not known, got 'magic'"),
+        (("--width", "0"), "--width must be a whole number"),
+        (("--workers", "0"), "--workers must be a whole number"),
+    ],
+)
+def test_complaints_speak_of_flags(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    result = run("interpolate", write(tmp_path / "data.json", GOOD), "-o", tmp_path / "net", *arguments)
+    with pytest.raises(InputError, match=message):
+        raise result.exception  # type: ignore[misc]
+    assert not (tmp_path / "net").exists()
+
+
+def test_labels_have_no_token_level(tmp_path: Path) -> None:
+    record = write(tmp_path / "l.json", {"inputs": GOOD["inputs"], "labels": [1, 2]})
+    result = run("interpolate", record, "-o", tmp_path / "net", "--token-level")
+    with pytest.raises(InputError, match="--token-level has no meaning for labels, got True: leave out --token-level"):
+        raise result.exception  # type: ignore[misc]
 
 
 def test_help_teaches() -> None:

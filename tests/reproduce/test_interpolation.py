@@ -34,3 +34,27 @@ def test_everything_is_written_and_proved(tmp_path: Path, small: None) -> None:
     assert "NOT PROVED" not in report.to_html()
     rows = json.loads((tmp_path / "out" / "networks.json").read_text())
     assert "false" not in json.dumps(rows).lower()
+
+
+def test_a_quick_run_judges_no_training(tmp_path: Path, small: None) -> None:
+    report = interpolation.reproduce(tmp_path / "out", quick=True, progress=False)
+    page = report.to_html()
+    claims = json.loads((tmp_path / "out" / "claims.json").read_text())["rows"]
+    found = [list(row.values())[2] if isinstance(row, dict) else row[2] for row in claims]
+    assert found[2:] == ["not judged in a quick run"] * 5
+    assert "exponent" in page
+    assert "0.00" not in (tmp_path / "out" / "claims.md").read_text()
+    training = (tmp_path / "out" / "training.md").read_text()
+    assert training.count("not judged in a quick run") == 3 * 4
+    assert "not passed" not in page
+    assert page.count("run without --quick for the claims about it") >= 3
+
+
+def test_a_full_run_judges(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_SIZES", (3, 5)), ("_TARGETS", (1, 2)), ("_EPOCHS", (30, 30))):
+        monkeypatch.setattr(interpolation, name, value)
+    page = interpolation.reproduce(tmp_path / "out", progress=False).to_html()
+    assert "not judged" not in page
+    claims = (tmp_path / "out" / "claims.csv").read_text()
+    assert "not in 30 epochs" in claims
+    assert "quick" not in claims

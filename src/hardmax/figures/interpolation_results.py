@@ -104,32 +104,45 @@ def _name_at_the_end(ax: Axes) -> None:
     ax.set_xlim(left * (left / right) ** 0.03, right * (right / left) ** 0.32)
 
 
-def draw_training_loss(run: RegularisedRun, ax: Axes | None = None) -> Axes:
-    r"""The loss of one run over the epochs, with the threshold :math:`\varepsilon\|\theta^*\|^2`."""
+def draw_training_loss(run: RegularisedRun, ax: Axes | None = None, *, judged: bool = True) -> Axes:
+    r"""The loss of one run over the epochs, with the threshold :math:`\varepsilon\|\theta^*\|^2`.
+
+    ``judged=False`` leaves out the threshold of a run that is too short to be held against it, and says so.
+    """
     with styled():
         ax = axes_or_new(ax, 5.6, 3.6)
         dress(ax)
         ax.plot(run.epochs, run.losses, color=PALETTE[0], lw=1.6)
-        ax.axhline(run.threshold, color=PALETTE[4], lw=1.2, ls="--")
-        ax.annotate(
-            r"threshold $\varepsilon\,\|\theta^*\|^2$", (0.02, run.threshold), xycoords=("axes fraction", "data"),
-            ha="left", va="bottom", fontsize=9, color=PALETTE[4],
-        )  # fmt: skip
-        if run.reached_at is not None:
-            k = int(np.flatnonzero(run.epochs == run.reached_at)[0])
-            ax.plot(run.reached_at, run.losses[k], "o", color=PALETTE[0], mec=INK, ms=6)
-            ax.annotate(
-                f"epoch {run.reached_at:,}", (run.reached_at, run.losses[k]), textcoords="offset points",
-                xytext=(-8, -4), ha="right", va="top", fontsize=9, color=INK,
-            )  # fmt: skip
         ax.set(xscale="log", yscale="log", xlabel="epoch", ylabel="loss")
         ax.set_title(rf"weight decay $\varepsilon$ = {run.eps:g}")
+        if judged:
+            _draw_threshold(ax, run)
+        else:
+            _say_not_judged(ax)
         ax.grid(which="major", axis="y")
     return ax
 
 
-def draw_loss_against_decay(runs: Sequence[RegularisedRun], ax: Axes | None = None) -> Axes:
-    r"""Loss and objective after training against :math:`\varepsilon`, each from a fresh start, and the thresholds."""
+def _draw_threshold(ax: Axes, run: RegularisedRun) -> None:
+    ax.axhline(run.threshold, color=PALETTE[4], lw=1.2, ls="--")
+    ax.annotate(
+        r"threshold $\varepsilon\,\|\theta^*\|^2$", (0.02, run.threshold), xycoords=("axes fraction", "data"),
+        ha="left", va="bottom", fontsize=9, color=PALETTE[4],
+    )  # fmt: skip
+    if run.reached_at is not None:
+        k = int(np.flatnonzero(run.epochs == run.reached_at)[0])
+        ax.plot(run.reached_at, run.losses[k], "o", color=PALETTE[0], mec=INK, ms=6)
+        ax.annotate(
+            f"epoch {run.reached_at:,}", (run.reached_at, run.losses[k]), textcoords="offset points",
+            xytext=(-8, -4), ha="right", va="top", fontsize=9, color=INK,
+        )  # fmt: skip
+
+
+def draw_loss_against_decay(runs: Sequence[RegularisedRun], ax: Axes | None = None, *, judged: bool = True) -> Axes:
+    r"""Loss and objective after training against :math:`\varepsilon`, each from a fresh start, and the thresholds.
+
+    ``judged=False`` leaves out loss and objective of runs that are too short, and says so.
+    """
     if len(runs) < 2:
         raise InputError("runs", f"{len(runs)} runs", "must be at least two", "train with several values of eps")
     runs = sorted(runs, key=lambda run: run.eps)
@@ -142,16 +155,28 @@ def draw_loss_against_decay(runs: Sequence[RegularisedRun], ax: Axes | None = No
             r"threshold $\varepsilon\,\|\theta^*\|^2$", (eps[-1], runs[-1].threshold), textcoords="offset points",
             xytext=(-8, 4), ha="right", fontsize=9, color=PALETTE[4],
         )  # fmt: skip
-        ax.plot(eps, [run.final_objective for run in runs], color=PALETTE[2], lw=1.4, marker="s", ms=5, mec=INK)
-        ax.annotate(
-            r"loss + $\varepsilon\,\|\theta\|^2$", (eps[-1], runs[-1].final_objective), textcoords="offset points",
-            xytext=(0, -20), ha="right", fontsize=9, color=PALETTE[2],
-        )  # fmt: skip
-        ax.plot(eps, [run.final_loss for run in runs], color=PALETTE[0], lw=1.6, marker="o", ms=6, mec=INK)
-        ax.annotate(
-            "loss after training", (eps[-1], runs[-1].final_loss), textcoords="offset points",
-            xytext=(-6, -14), ha="right", fontsize=9, color=PALETTE[0],
-        )  # fmt: skip
+        if judged:
+            _draw_what_is_left(ax, runs)
+        else:
+            _say_not_judged(ax)
         ax.set(xscale="log", yscale="log", xlabel=r"weight decay $\varepsilon$", ylabel="loss")
         ax.grid(which="major", axis="y")
     return ax
+
+
+def _draw_what_is_left(ax: Axes, runs: Sequence[RegularisedRun]) -> None:
+    eps = [run.eps for run in runs]
+    ax.plot(eps, [run.final_objective for run in runs], color=PALETTE[2], lw=1.4, marker="s", ms=5, mec=INK)
+    ax.annotate(
+        r"loss + $\varepsilon\,\|\theta\|^2$", (eps[-1], runs[-1].final_objective), textcoords="offset points",
+        xytext=(0, -20), ha="right", fontsize=9, color=PALETTE[2],
+    )  # fmt: skip
+    ax.plot(eps, [run.final_loss for run in runs], color=PALETTE[0], lw=1.6, marker="o", ms=6, mec=INK)
+    ax.annotate(
+        "loss after training", (eps[-1], runs[-1].final_loss), textcoords="offset points",
+        xytext=(-6, -14), ha="right", fontsize=9, color=PALETTE[0],
+    )  # fmt: skip
+
+
+def _say_not_judged(ax: Axes) -> None:
+    ax.set_title("not judged in a quick run", loc="right", fontsize=9, color=SOFT)

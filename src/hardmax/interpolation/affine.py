@@ -91,33 +91,36 @@ class SignFilter:
         size = np.abs(x) @ np.abs(u)
         return x @ u, self.slack * size + (1 + self.slack) * (radius[:, support] @ np.abs(u)) + _TINY
 
-    def possibly_active(self, middle: np.ndarray, radius: np.ndarray, *, exact: bool) -> np.ndarray:
+    def possibly_active(self, middle: np.ndarray, radius: np.ndarray, *, exact: bool) -> tuple[np.ndarray, float]:
         """Indices of tokens at which some neuron may be on; at all others every neuron is off, for certain.
 
-        ``exact`` says that all radii are zero.
+        With them comes the smallest distance from zero of a pre-activation at those others. ``exact`` says that all
+        radii are zero.
         """
         if exact and len(self.groups) == 1 and not self.blind[0]:
             support = np.flatnonzero(self.readings[0])
             if len(support) == 1:
                 return self._beyond(middle[:, support[0]], float(self.readings[0][support[0]]))
         maybe = np.zeros(len(middle), dtype=bool)
+        nearest = np.full(len(middle), np.inf)
         for g, members in enumerate(self.groups):
             level, error = self._levels(g, middle, radius)
             top = self.bias[members].max()
             maybe |= ~(level + top + error + self.slack * abs(top) < 0)  # not-a-number counts as possible
-        return np.flatnonzero(maybe)
+            nearest = np.minimum(nearest, np.abs(level + top))
+        return np.flatnonzero(maybe), float(nearest[~maybe].min(initial=np.inf))
 
-    def _beyond(self, column: np.ndarray, factor: float) -> np.ndarray:
+    def _beyond(self, column: np.ndarray, factor: float) -> tuple[np.ndarray, float]:
         """The same when all neurons read one coordinate: one comparison with a knot, moved to the safe side.
 
         The knot -b/u and the coordinate are each off by a few units in the last place, relatively.
         """
         knot = -float(self.bias.max()) / factor
         if not np.isfinite(knot):
-            return np.arange(len(column))
+            return np.arange(len(column)), np.inf
         slack = 16 * _ULP * abs(knot) + _TINY
         far = column < knot - slack if factor > 0 else column > knot + slack
-        return np.flatnonzero(~far)
+        return np.flatnonzero(~far), abs(factor) * float(np.abs(column[far] - knot).min(initial=np.inf))
 
     def active(
         self, middle: np.ndarray, radius: np.ndarray, decide: Callable[[int, Neuron], bool]

@@ -8,15 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from flint import fmpq
 
 from .blocks import Block, LowRank
-from .numbers import to_float
+from .numbers import ONE, scaled, to_float
 
 NAMES = ("eta", "U", "b", "W", "rho", "B_left", "B_right", "V_left", "V_right")
 
 
-def stacked(blocks: Sequence[Block], dimension: int) -> dict[str, np.ndarray]:
-    """``eta, rho`` (block); ``U, b, W`` (block, h, d), (block, h), (block, d, h); factors (block, rank, d)."""
+def stacked(blocks: Sequence[Block], dimension: int, temperature: fmpq | None = None) -> dict[str, np.ndarray]:
+    """``eta, rho`` (block); ``U, b, W`` (block, h, d), (block, h), (block, d, h); factors (block, rank, d).
+
+    With a temperature the scores are divided by it: ``B_left`` is the rounded quotient, which a float holds also where
+    it holds neither B nor the temperature.
+    """
+    cold = ONE if temperature is None else 1 / temperature
     count, d = len(blocks), dimension
     width = max(len(block.neurons) for block in blocks)
     B_rank = max(len(block.B) for block in blocks)
@@ -37,12 +43,12 @@ def stacked(blocks: Sequence[Block], dimension: int) -> dict[str, np.ndarray]:
             arrays["U"][k, r] = [to_float(c) for c in neuron.reading]
             arrays["b"][k, r] = to_float(neuron.bias)
             arrays["W"][k, :, r] = [to_float(c) for c in neuron.writing]
-        _fill(arrays["B_left"][k], arrays["B_right"][k], block.B)
-        _fill(arrays["V_left"][k], arrays["V_right"][k], block.V)
+        _fill(arrays["B_left"][k], arrays["B_right"][k], block.B, cold)
+        _fill(arrays["V_left"][k], arrays["V_right"][k], block.V, ONE)
     return arrays
 
 
-def _fill(left: np.ndarray, right: np.ndarray, matrix: LowRank) -> None:
+def _fill(left: np.ndarray, right: np.ndarray, matrix: LowRank, factor: fmpq) -> None:
     for r, term in enumerate(matrix):
-        left[r] = [to_float(c) for c in term.left]
+        left[r] = [to_float(c) for c in scaled(factor, term.left)]
         right[r] = [to_float(c) for c in term.right]

@@ -16,13 +16,13 @@ from flint import ctx, fmpq
 from ..inputs import as_count
 from .blocks import Block
 from .data import DataSet
-from .numbers import Vector, to_floats
+from .numbers import Vector, brief, to_floats
 from .rationals import Margins, Progress, State, UndecidedError, evaluate, is_exact
 
 if TYPE_CHECKING:
     from .network import ExactTransformer
 
-_PRECISIONS = (64, 128, 256, 512, 1024, 2048, 4096)
+_PRECISIONS = (64, 128, 256, 512, 1024, 2048, 4096, 16384)
 _REPORTED = 20
 
 
@@ -110,7 +110,9 @@ def certify(
     else:
         proof = _prove_in_parallel(network.blocks, data, heat, workers)
     ball = "" if proof.precision == 0 else f" and balls of {proof.precision} bits"
-    heat_text = f"softmax at temperature {heat}" if heat is not None else "hardmax, ties by equality of rationals"
+    heat_text = (
+        f"softmax at temperature {brief(heat)}" if heat is not None else "hardmax, ties by equality of rationals"
+    )
     return Certificate(
         proved=not proof.failures and not problems,
         data_hash=data.digest(),

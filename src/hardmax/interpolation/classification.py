@@ -58,13 +58,14 @@ def classify_exactly(inputs: object, labels: Sequence[Hashable], **options: Any)
 
 
 def predict(network: ExactTransformer, inputs: object, progress: Progress = None) -> list[object]:
-    """The class whose target is nearest to the mean of the output, which is computed exactly."""
+    """The class whose target is nearest to the mean over the distinct tokens of the output."""
     if network.classes is None:
         raise InputError(
             "network", repr(network), "has no classes", "make it with hardmax.classify_exactly, or call net(sequence)"
         )
     entries = as_list("inputs", inputs)
-    sequences = [read_sequence(network, f"inputs[{j}]", entry) for j, entry in enumerate(entries)]
+    # Each distinct token counts once in the mean of the output, as it does in every layer.
+    sequences = [tuple(dict.fromkeys(read_sequence(network, f"inputs[{j}]", entry))) for j, entry in enumerate(entries)]
     targets = to_floats(network.class_targets, network.dimension)
     chosen = []
     for output in images(network, sequences, progress):

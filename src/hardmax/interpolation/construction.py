@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from typing import Literal, get_args
 
@@ -56,7 +57,8 @@ def interpolate(
     ----------
     inputs, outputs
         One list of tokens, and one list of output points, per sequence. Numbers are taken exactly: ints, floats
-        (their binary value), Fractions and strings such as ``"3/8"``.
+        (their binary value), Fractions and strings such as ``"3/8"``. A sequence is a set of tokens: one that is
+        repeated counts once, here and wherever the network is run.
     construction
         ``"leaders"`` (true argmax attention, a few layers of it), ``"fewest"`` (fewest blocks, one mean-pooling
         layer), ``"witness"`` (argmax, integers and dyadics only), ``"conditioned"`` (best float accuracy), ``"paper"``
@@ -64,7 +66,8 @@ def interpolate(
     width
         Neurons per feed-forward layer.
     attention, temperature
-        ``"softmax"`` at any temperature > 0 is supported by leaders, fewest and conditioned.
+        ``"softmax"`` at any temperature > 0 is supported by leaders, fewest and conditioned. The temperature is taken
+        exactly, however small or large: ``1e-300``, ``"1e400"`` and ``"1/3"`` are all served and certified.
     flat
         Make the output locally constant around every token. More blocks, better in floating point. By default only
         where it is needed: conditioned, and leaders under softmax.
@@ -104,8 +107,8 @@ def interpolate(
     _check_size(data, construction, width, flat)
     if data.repeats_tokens and construction in _READS_MEANS:
         warnings.warn(
-            f"repeated tokens were removed: construction {construction!r} reads means, so feed it sets "
-            "(leaders and witness do not care)",
+            f"repeated tokens were removed: construction {construction!r} reads means, and each distinct token of a "
+            "sequence counts once in them",
             stacklevel=2,
         )
     with telling("compiling", 3, progress) as tell:
@@ -114,14 +117,12 @@ def interpolate(
 
 def read_temperature(temperature: object) -> fmpq:
     """Read a temperature exactly; it must be positive."""
+    remedy = "pass temperature > 0, or attention='hardmax' for its limit at zero"
+    if isinstance(temperature, float) and not math.isfinite(temperature):
+        raise InputError("temperature", str(temperature), "must be finite", remedy)
     heat = rational("temperature", temperature)
     if heat <= 0:
-        raise InputError(
-            "temperature",
-            str(temperature),
-            "must be positive",
-            "pass temperature > 0, or attention='hardmax' for its limit",
-        )
+        raise InputError("temperature", str(temperature), "must be positive", remedy)
     return heat
 
 

@@ -41,10 +41,8 @@ class Queries:
     """:math:`s_j` before the last query."""
 
 
-def leaders(
-    lattice: Lattice, u: tuple[int, ...], generator: np.random.Generator, width: int, gain: fmpq = ONE
-) -> Identification:
-    """Construction B; ``gain`` multiplies the attention scores (it matters under softmax only)."""
+def leaders(lattice: Lattice, u: tuple[int, ...], generator: np.random.Generator, width: int) -> Identification:
+    """Construction B."""
     data = lattice.data
     reading = tuple(fmpq(c) for c in u)
     scale = fmpq(1, lattice.denominator)
@@ -72,7 +70,7 @@ def leaders(
         tuple(s + 2 * (t + lift) + points[-1] - abs(t + lift - points[-1]) for t in own)
         for s, own in zip(shifts, levels, strict=True)
     )
-    blocks = _blocks(reading, lift, points, factors, width, gain, plane(data))
+    blocks = _blocks(reading, lift, points, factors, width, plane(data))
     e1, e2 = plane(data)
     read_out = tuple(2 * a + b for a, b in zip(e1, e2, strict=True))
     return Identification(tuple(blocks), read_out, positions, len(points))
@@ -84,7 +82,6 @@ def _blocks(
     points: list[fmpq],
     factors: list[fmpq],
     width: int,
-    gain: fmpq,
     basis: tuple[Vector, Vector],
 ) -> list[Block]:
     e1, e2 = basis
@@ -99,7 +96,7 @@ def _blocks(
         built = [Block(ZERO if r == k == 0 else ONE, layer, stage="leader") for k, layer in enumerate(layers)]
         built[-1] = replace(
             built[-1],
-            B=(OuterProduct(scaled(gain, e2), e1),),
+            B=(OuterProduct(e2, e1),),
             V=(OuterProduct(scaled(factor, e2), e2),),
         )
         blocks += built

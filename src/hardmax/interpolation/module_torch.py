@@ -11,7 +11,6 @@ from torch import nn
 
 from ..errors import InputError
 from .arrays import NAMES, stacked
-from .numbers import to_float
 
 if TYPE_CHECKING:
     from .network import ExactTransformer
@@ -23,7 +22,11 @@ class TorchTransformer(nn.Module):
     """Blocks of feed-forward and attention with the weights of an exact network, stacked over the blocks.
 
     Call it with a list of tensors ``(token, coordinate)``, or with a padded tensor ``(batch, token, coordinate)`` and a
-    truth table ``mask`` (batch, token) that is true on real tokens. It gives back what it was given.
+    truth table ``mask`` (batch, token) that is true on real tokens. It gives back what it was given. As everywhere, a
+    token that is repeated in a sequence counts once in every mean.
+
+    Under softmax ``B_left`` holds the exact weights divided by the temperature and rounded once, so the scores are
+    those of temperature one.
     """
 
     eta: nn.Parameter
@@ -36,11 +39,11 @@ class TorchTransformer(nn.Module):
     V_left: nn.Parameter
     V_right: nn.Parameter
 
-    def __init__(self, weights: dict[str, torch.Tensor], temperature: float | None) -> None:
+    def __init__(self, weights: dict[str, torch.Tensor], *, softmax: bool) -> None:
         super().__init__()
         for name in NAMES:
             self.register_parameter(name, nn.Parameter(weights[name]))
-        self.temperature = temperature
+        self.softmax = softmax
 
     @classmethod
     def from_network(cls, network: ExactTransformer, dtype: torch.dtype | None = None) -> TorchTransformer:
@@ -48,10 +51,9 @@ class TorchTransformer(nn.Module):
         dtype = torch.float64 if dtype is None else dtype
         if dtype not in (torch.float32, torch.float64):
             raise InputError("dtype", dtype, "must be float32 or float64", "pass dtype=torch.float64")
-        arrays = stacked(network.blocks, network.dimension)
+        arrays = stacked(network.blocks, network.dimension, network.temperature)
         weights = {name: torch.from_numpy(array).to(dtype) for name, array in arrays.items()}
-        heat = None if network.temperature is None else to_float(network.temperature)
-        return cls(weights, heat)
+        return cls(weights, softmax=network.temperature is not None)
 
     def forward(
         self, tokens: torch.Tensor | Sequence[torch.Tensor], mask: torch.Tensor | None = None
@@ -84,8 +86,11 @@ class TorchTransformer(nn.Module):
         return results
 
     def _run(self, x: torch.Tensor, lengths: list[int]) -> torch.Tensor:
-        x = x.to(self.U.dtype)
+        if not len(x):
+            return x.to(self.U.dtype)
         place = _padding(lengths).to(x.device)
+        counted = _first_occurrences(x, lengths)[place.clamp(min=0)] & (place >= 0)
+        x = x.to(self.U.dtype)
         # Zero factors have no effect and no gradient, so skipping them changes nothing.
         values = (self.V_left.flatten(1).any(1) & self.V_right.flatten(1).any(1)).tolist()
         scores = (self.B_left.flatten(1).any(1) & self.B_right.flatten(1).any(1)).tolist()
@@ -97,31 +102,44 @@ class TorchTransformer(nn.Module):
             else:
                 x = torch.addmm(self.eta[k] * x, height, self.W[k].T)
             if values[k]:
-                x = self._attend(x, k, place, with_scores=scores[k])
+                x = self._attend(x, k, place, counted, with_scores=scores[k])
             elif rho[k] != 1.0 or self.training:
                 x = self.rho[k] * x
         return x
 
-    def _attend(self, x: torch.Tensor, k: int, place: torch.Tensor, *, with_scores: bool) -> torch.Tensor:
+    def _attend(
+        self, x: torch.Tensor, k: int, place: torch.Tensor, counted: torch.Tensor, *, with_scores: bool
+    ) -> torch.Tensor:
         real = place >= 0
         padded = x[place.clamp(min=0)]
         value = padded @ self.V_right[k].T
         if with_scores:
             query, key = padded @ self.B_right[k].T, padded @ self.B_left[k].T
             score = query @ key.transpose(1, 2)
-            score = score.masked_fill(~real.unsqueeze(1), -torch.inf)
-            if self.temperature is None:
+            score = score.masked_fill(~counted.unsqueeze(1), -torch.inf)
+            if not self.softmax:
                 weight = (score == score.amax(dim=-1, keepdim=True)).to(x.dtype)
                 weight = weight / weight.sum(dim=-1, keepdim=True)
             else:
-                weight = torch.softmax(score / self.temperature, dim=-1)
+                weight = torch.softmax(score, dim=-1)
             mean = weight @ value
         else:
-            total = (value * real.unsqueeze(-1)).sum(dim=1, keepdim=True)
-            mean = (total / real.sum(dim=1).view(-1, 1, 1)).expand_as(value)
+            total = (value * counted.unsqueeze(-1)).sum(dim=1, keepdim=True)
+            mean = (total / counted.sum(dim=1).view(-1, 1, 1)).expand_as(value)
         move = (mean @ self.V_left[k])[real]
         # Rows of `place` hold the tokens of a sequence in order, so this is the order of x.
         return self.rho[k] * x + move
+
+
+def _first_occurrences(x: torch.Tensor, lengths: list[int]) -> torch.Tensor:
+    """Whether a token of the flat list is the first of its kind in its sequence."""
+    position = torch.arange(len(x), device=x.device)
+    owner = torch.repeat_interleave(torch.tensor(lengths, device=x.device))
+    # Adding zero makes -0.0 and 0.0, which are equal numbers, equal keys.
+    keys = torch.cat([owner.unsqueeze(1).double(), x.detach().double() + 0.0], dim=1)
+    kinds, kind = torch.unique(keys, dim=0, return_inverse=True)
+    first = torch.full((len(kinds),), len(x), device=x.device).scatter_reduce(0, kind, position, "amin")
+    return first[kind] == position
 
 
 def _padding(lengths: list[int]) -> torch.Tensor:

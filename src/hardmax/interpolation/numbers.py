@@ -18,6 +18,7 @@ Vector: TypeAlias = tuple[fmpq, ...]
 
 ZERO, ONE, TWO = fmpq(0), fmpq(1), fmpq(2)
 _SMALLEST = 5e-324
+_SHORT = 20  # digits of a rational that a line of a report has room for
 _LONGEST = 4_000  # digits of a number in a string: more is a mistake or an attack, not data
 
 
@@ -75,6 +76,19 @@ def as_fraction(value: fmpq) -> Fraction:
     return Fraction(int(value.p), int(value.q))
 
 
+def brief(value: fmpq) -> str:
+    """The number as text: exactly where that is short, else with six digits.
+
+    >>> brief(fmpq(3, 8)), brief(fmpq(*(1e-300).as_integer_ratio()))
+    ('3/8', '1e-300')
+    """
+    text = str(value)
+    if len(text) <= _SHORT:
+        return text
+    digits, exponent = f"{Decimal(int(value.p)) / Decimal(int(value.q)):.5e}".split("e")
+    return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
+
+
 def to_float(value: fmpq) -> float:
     """The nearest float64; huge numbers become infinite, and a number that is not zero never becomes zero."""
     numerator, denominator = int(value.p), int(value.q)
@@ -119,7 +133,7 @@ def power_of_two_at_most(value: fmpq) -> fmpq:
     """
     numerator, denominator = int(value.p), int(value.q)
     exponent = numerator.bit_length() - denominator.bit_length()
-    power = _power_of_two(exponent)
+    power = power_of_two(exponent)
     if power > value:
         power /= 2
     elif power * 2 <= value:
@@ -133,7 +147,8 @@ def power_of_two_at_least(value: fmpq) -> fmpq:
     return below if below == value else below * 2
 
 
-def _power_of_two(exponent: int) -> fmpq:
+def power_of_two(exponent: int) -> fmpq:
+    """2 to an integer power, exactly."""
     return fmpq(2**exponent) if exponent >= 0 else fmpq(1, 2**-exponent)
 
 

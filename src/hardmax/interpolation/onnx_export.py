@@ -10,7 +10,6 @@ import numpy as np
 from ..errors import MissingExtraError
 from ..files import write_bytes
 from .arrays import stacked
-from .numbers import to_float
 
 if TYPE_CHECKING:
     from .network import ExactTransformer
@@ -21,25 +20,32 @@ _OPSET = 18
 def write_onnx(network: ExactTransformer, path: Path, *, single_precision: bool = False) -> Path:
     """Write a graph with inputs ``tokens`` (batch, token, d) and ``mask`` (batch, token) and output ``moved``.
 
-    ``mask`` is true on real tokens; what padding becomes is of no interest.
+    ``mask`` is true on real tokens; what padding becomes is of no interest. A token that is repeated counts once.
     """
+    require_onnx()
+    from onnx import checker
+
+    model = _Graph(network, np.dtype(np.float32 if single_precision else np.float64)).model()
+    checker.check_model(model)
+    return write_bytes(path, model.SerializeToString())
+
+
+def require_onnx() -> None:
+    """Refuse at once where the package onnx is not installed; call it before a long computation."""
     try:
-        import onnx
+        import onnx  # noqa: F401
     except ImportError:
         raise MissingExtraError("onnx", "onnx", "writing ONNX files") from None
-    model = _Graph(network, np.dtype(np.float32 if single_precision else np.float64)).model()
-    onnx.checker.check_model(model)
-    return write_bytes(path, model.SerializeToString())
 
 
 class _Graph:
     """Nodes and constants of one network; every method returns the name of what it computes."""
 
     def __init__(self, network: ExactTransformer, dtype: np.dtype[Any]) -> None:
-        self.arrays = stacked(network.blocks, network.dimension)
+        self.arrays = stacked(network.blocks, network.dimension, network.temperature)
         self.blocks = network.blocks
         self.dimension = network.dimension
-        self.temperature = None if network.temperature is None else to_float(network.temperature)
+        self.softmax = network.temperature is not None
         self.dtype = dtype
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
@@ -51,7 +57,7 @@ class _Graph:
         if array.dtype.kind == "f":
             array = array.astype(self.dtype)
         name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        self.constants.append(numpy_helper.from_array(np.asarray(array, order="C"), name))
         return name
 
     def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
@@ -66,9 +72,9 @@ class _Graph:
 
         kind = TensorProto.DOUBLE if self.dtype == np.float64 else TensorProto.FLOAT
         shape: list[str | int | None] = ["batch", "token", self.dimension]
-        real = self.node("Cast", "mask", to=kind)
-        column = self.node("Unsqueeze", real, self.constant(np.array([2])))
-        absent = self.node("Not", self.node("Unsqueeze", "mask", self.constant(np.array([1]))))
+        counted = self._counted()
+        column = self.node("Unsqueeze", self.node("Cast", counted, to=kind), self.constant(np.array([2])))
+        absent = self.node("Not", self.node("Unsqueeze", counted, self.constant(np.array([1]))))
         x = "tokens"
         for k in range(len(self.blocks)):
             x = self._attention(k, self._feed_forward(k, x), column, absent)
@@ -86,6 +92,19 @@ class _Graph:
         return helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", _OPSET)], producer_name="hardmax", ir_version=8
         )
+
+    def _counted(self) -> str:
+        """The real tokens that are the first of their kind in their sequence, (batch, token)."""
+        axis, other = self.constant(np.array([1])), self.constant(np.array([2]))
+        same = self.node("Unsqueeze", "mask", axis)
+        for k in range(self.dimension):
+            coordinate = self.node("Gather", "tokens", self.constant(np.array(k)), axis=2)
+            row, line = self.node("Unsqueeze", coordinate, axis), self.node("Unsqueeze", coordinate, other)
+            same = self.node("And", same, self.node("Equal", row, line))
+        first = self.node("ArgMax", self.node("CastLike", same, self.constant(np.array(0.0))), axis=2, keepdims=0)
+        count = self.node("Gather", self.node("Shape", "tokens"), self.constant(np.array(1)), axis=0)
+        position = self.node("Range", self.constant(np.array(0)), count, self.constant(np.array(1)))
+        return self.node("And", "mask", self.node("Equal", first, position))
 
     def _feed_forward(self, k: int, x: str) -> str:
         a, count = self.arrays, len(self.blocks[k].neurons)
@@ -119,8 +138,8 @@ class _Graph:
         key = self.node("MatMul", x, self.constant(a["B_left"][k, :rank].T))
         score = self.node("MatMul", query, self.node("Transpose", key, perm=[0, 2, 1]))
         score = self.node("Where", absent, self.constant(np.array(-np.inf)), score)
-        if self.temperature is not None:
-            return self.node("Softmax", self.node("Div", score, self.constant(np.array(self.temperature))), axis=-1)
+        if self.softmax:
+            return self.node("Softmax", score, axis=-1)
         last = self.constant(np.array([2]))
         best = self.node("Equal", score, self.node("ReduceMax", score, last, keepdims=1))
         chosen = self.node("CastLike", best, self.constant(np.array(0.0)))

@@ -62,10 +62,20 @@ class Margins:
     """Smallest difference between the best attention score and the next."""
 
 
+def first_occurrences(tokens: Sequence[Vector]) -> list[int]:
+    """The position of the first of each group of equal tokens, ascending."""
+    first: dict[Vector, int] = {}
+    for position, token in enumerate(tokens):
+        first.setdefault(tuple(token), position)
+    return list(first.values())
+
+
 class State:
     """The tokens of many sequences, with float64 shadows that say where they are up to a radius."""
 
     def __init__(self, sequences: Sequence[Sequence[Vector]]) -> None:
+        self.counted = [first_occurrences(tokens) for tokens in sequences]
+        """Per sequence, the positions that attention averages over: each distinct input token once."""
         self.rows: list[list[Number]] = [list(x) for tokens in sequences for x in tokens]
         self.starts = np.concatenate([[0], np.cumsum([len(tokens) for tokens in sequences])]).astype(np.int64)
         self.dimension = len(self.rows[0])
@@ -126,11 +136,10 @@ def feed_forward(state: State, block: Block) -> None:
     if block.eta == 1 and not block.neurons:
         return
     screen = SignFilter(block, state.dimension)
-    index = (
-        screen.possibly_active(state.middle, state.radius, exact=not state.has_balls)
-        if block.eta == 1
-        else np.arange(len(state.rows))
-    )
+    index, margin = np.arange(len(state.rows)), np.inf
+    if block.eta == 1:
+        index, margin = screen.possibly_active(state.middle, state.radius, exact=not state.has_balls)
+        state.margins.activation = min(state.margins.activation, margin)
     if not len(index):
         return
 
@@ -182,8 +191,9 @@ def attention(state: State, block: Block, temperature: fmpq | None) -> None:
         if silent[j] and keeps:
             continue
         tokens = state.rows[start:end]
-        values = [[linear(r, x) for x in tokens] for r in right]
-        means = _means(tokens, values, block.B, temperature, state.margins)
+        averaged = [tokens[i] for i in state.counted[j]]
+        values = [[linear(r, x) for x in averaged] for r in right]
+        means = _means(tokens, averaged, values, block.B, temperature, state.margins)
         for offset, x in enumerate(tokens):
             new = x if keeps else [block.rho * c for c in x]
             for term, mean in zip(left, means, strict=True):
@@ -195,17 +205,17 @@ def attention(state: State, block: Block, temperature: fmpq | None) -> None:
 
 def _means(
     tokens: list[list[Number]],
+    averaged: list[list[Number]],
     values: list[list[Number]],
     B: LowRank,
     temperature: fmpq | None,
     margins: Margins,
 ) -> list[list[Number]]:
-    """For each list of values, what every token receives of it."""
-    n = len(tokens)
+    """For each list of values of the tokens ``averaged``, the mean that every one of ``tokens`` receives."""
     if not B:
-        return [[_average(v)] * n for v in values]
+        return [[_average(v)] * len(tokens) for v in values]
     queries = [[linear(sparse(term.right), x) for x in tokens] for term in B]
-    keys = [[linear(sparse(term.left), x) for x in tokens] for term in B]
+    keys = [[linear(sparse(term.left), x) for x in averaged] for term in B]
     if temperature is not None:
         return _soft_means(queries, keys, values, temperature)
     chosen = _favourites(queries, keys, margins)
@@ -223,8 +233,7 @@ def _average(values: list[Number]) -> Number:
 
 
 def _favourites(queries: list[list[Number]], keys: list[list[Number]], margins: Margins) -> list[tuple[int, ...]]:
-    """The tokens of the largest score, for every token; ties by equality of rationals."""
-    n = len(keys[0])
+    """The keys of the largest score, for every query; ties by equality of rationals."""
     if len(keys) == 1:
         # A rank-one score q_i k_l is largest where k_l is largest, smallest or anywhere, by the sign of q_i.
         signs = [_sign(q) for q in queries[0]]
@@ -238,7 +247,7 @@ def _favourites(queries: list[list[Number]], keys: list[list[Number]], margins: 
             ],
             margins,
         )
-        for i in range(n)
+        for i in range(len(queries[0]))
     ]
 
 
@@ -258,31 +267,32 @@ def _soft_means(
     queries: list[list[Number]], keys: list[list[Number]], values: list[list[Number]], temperature: fmpq
 ) -> list[list[Number]]:
     """Softmax averages as balls; a value that all tokens share stays exact."""
-    n = len(keys[0])
+    others = range(len(keys[0]))
     result: list[list[Number]] = [[] for _ in values]
-    for i in range(n):
-        scores = [_score([q[i] for q in queries], [k[m] for k in keys]) / arb(temperature) for m in range(n)]
-        top = max(range(n), key=lambda m: float(scores[m].mid()))
-        weights = [(s - scores[top]).exp() for s in scores]
+    for i in range(len(queries[0])):
+        scores = [_score([q[i] for q in queries], [k[m] for k in keys], temperature) for m in others]
+        top = max(others, key=lambda m: scores[m] if is_exact(scores[m]) else scores[m].mid())
+        weights = [arb(1) if m == top else arb(scores[m] - scores[top]).exp() for m in others]
         total = sum(weights, arb(0))
         for v, out in zip(values, result, strict=True):
             if all(is_exact(x) and x == v[top] for x in v):
                 out.append(v[top])
                 continue
             # Written relative to the top token, so that the ball is as small as what the others contribute.
-            mean = arb(v[top]) if is_exact(v[top]) else v[top]
-            for m in range(n):
+            mean = arb(v[top])
+            for m in others:
                 if m != top:
                     mean = mean + weights[m] / total * (v[m] - v[top])
             out.append(mean)
     return result
 
 
-def _score(query: list[Number], key: list[Number]) -> Number:
-    total = arb(0)
+def _score(query: list[Number], key: list[Number], temperature: fmpq) -> Number:
+    """``<query, key> / temperature``, a rational when both vectors are."""
+    total: Number = ZERO
     for q, k in zip(query, key, strict=True):
-        total = total + arb(q) * arb(k) if is_exact(q) and is_exact(k) else total + q * k
-    return total
+        total = total + q * k
+    return total / temperature
 
 
 def evaluate(
@@ -291,7 +301,11 @@ def evaluate(
     temperature: fmpq | None = None,
     progress: Progress = False,
 ) -> State:
-    """Send all sequences through all blocks exactly; ``temperature`` asks for softmax attention."""
+    """Send all sequences through all blocks exactly; ``temperature`` asks for softmax attention.
+
+    A sequence is a set of tokens: a token that is repeated goes where the first of its kind goes and counts once in
+    every mean.
+    """
     state = State(sequences)
     with telling("evaluating blocks exactly", len(blocks), progress) as tell:
         for done, block in enumerate(blocks):

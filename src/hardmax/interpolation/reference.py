@@ -33,24 +33,25 @@ def feed_forward(block: Block, x: Point) -> Point:
     return result
 
 
-def attention(block: Block, tokens: list[Point]) -> list[Point]:
-    r""":math:`\rho x_i + V\,\mathrm{mean}\{x_l : l\in C_i\}`, ties by equality of numbers."""
+def attention(block: Block, tokens: list[Point], counted: Sequence[int]) -> list[Point]:
+    r""":math:`\rho x_i + V\,\mathrm{mean}\{x_l : l\in C_i\}` with l among ``counted``, ties by equality of numbers."""
     d = len(tokens[0])
     B = [[as_fraction(c) for c in row] for row in dense(block.B, d)]
     V = [[as_fraction(c) for c in row] for row in dense(block.V, d)]
     moved = []
     for x in tokens:
         query = _times(B, x)
-        scores = [_inner(query, z) for z in tokens]
-        chosen = [z for z, score in zip(tokens, scores, strict=True) if score == max(scores)]
+        scores = [_inner(query, tokens[i]) for i in counted]
+        chosen = [tokens[i] for i, score in zip(counted, scores, strict=True) if score == max(scores)]
         mean = [sum((z[k] for z in chosen), Fraction(0)) / len(chosen) for k in range(d)]
         moved.append([as_fraction(block.rho) * a + b for a, b in zip(x, _times(V, mean), strict=True)])
     return moved
 
 
 def run(blocks: Sequence[Block], tokens: Sequence[Sequence[Fraction]]) -> list[tuple[Fraction, ...]]:
-    """Send one sequence of tokens through all blocks."""
+    """Send one sequence of tokens through all blocks; a token that is repeated counts once in every mean."""
     current = [list(x) for x in tokens]
+    counted = [i for i, x in enumerate(current) if x not in current[:i]]
     for block in blocks:
-        current = attention(block, [feed_forward(block, x) for x in current])
+        current = attention(block, [feed_forward(block, x) for x in current], counted)
     return [tuple(x) for x in current]

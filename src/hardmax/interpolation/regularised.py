@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from flint import fmpq
 from torch import nn
 
 from ..errors import InputError
@@ -107,7 +108,7 @@ def as_trainable(network: ExactTransformer) -> TrainableTransformer:
             "must use softmax attention like the model that is trained",
             "compile it with attention='softmax', temperature=1",
         )
-    heat = to_float(network.temperature or ONE)
+    heat = network.temperature or ONE
     d, blocks = network.dimension, network.blocks
     model = TrainableTransformer(d, blocks=len(blocks) + 1, width=network.width)
     with torch.no_grad():
@@ -139,7 +140,7 @@ def training_data(network: ExactTransformer) -> TrainingData:
     return TrainingData(tokens, torch.from_numpy(np.concatenate([to_floats(y, d) for y in data.outputs])), exact)
 
 
-def _copy(model: TrainableTransformer, k: int, block: Block, d: int, heat: float) -> None:
+def _copy(model: TrainableTransformer, k: int, block: Block, d: int, heat: fmpq) -> None:
     def tensor(rows: Sequence[float] | np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.array(rows, dtype=np.float64))
 
@@ -153,8 +154,8 @@ def _copy(model: TrainableTransformer, k: int, block: Block, d: int, heat: float
         model.V[k + 1] = tensor(to_floats(dense(block.V, d), d))
     if block.B:
         # Half of the scale on each side keeps the norm small: only the product of Q and K matters.
-        query = tensor([to_float(c) for c in block.B[0].right]) / heat
-        key = tensor([to_float(c) for c in block.B[0].left])
+        query = tensor([to_float(c) for c in block.B[0].right])
+        key = tensor([to_float(c / heat) for c in block.B[0].left])
         balance = math.sqrt(float(key.norm() / query.norm()))
         model.Q[k + 1, 0], model.K[k + 1, 0] = query * balance, key / balance
 

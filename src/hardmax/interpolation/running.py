@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Fractions: TypeAlias = list[tuple[Fraction, ...]]
 
-_PRECISIONS = (64, 256, 1024)
+_PRECISIONS = (64, 256, 1024, 4096, 16384)
 """Bits of the balls that hold what softmax attention gives."""
 
 
@@ -59,24 +59,9 @@ def read_sequence(network: ExactTransformer, argument: str, value: object) -> tu
 def images(
     network: ExactTransformer, sequences: Sequence[tuple[Vector, ...]], progress: Progress = None
 ) -> list[list[list[Number]]]:
-    """The image of every token: rationals, or under softmax balls where no rational is reached.
-
-    Sequences are taken as sets, as the data were: a token that is repeated counts once.
-    """
+    """The image of every token: rationals, or under softmax balls where no rational is reached."""
     if not sequences:
         return []
-    distinct = [tuple(dict.fromkeys(x)) for x in sequences]
-    moved = _evaluated(network, distinct, progress)
-    found = []
-    for x, once, ends in zip(sequences, distinct, moved, strict=True):
-        end_of = dict(zip(once, ends, strict=True))
-        found.append([end_of[token] for token in x])
-    return found
-
-
-def _evaluated(
-    network: ExactTransformer, sequences: Sequence[tuple[Vector, ...]], progress: Progress
-) -> list[list[list[Number]]]:
     if network.temperature is None or all(not block.B for block in network.blocks):
         return evaluate(network.blocks, sequences, None, progress).sequences()
     for precision in _PRECISIONS:

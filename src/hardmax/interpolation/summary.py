@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .network import stages
+from .numbers import brief
 
 if TYPE_CHECKING:
     from .network import ExactTransformer
@@ -16,7 +17,7 @@ _CARE = 1e7
 def summary(network: ExactTransformer) -> str:
     """Counts, ratios to the published bound, conditioning and a recommendation."""
     data, counts, report = network.data, network.counts, network.report
-    heat = "" if network.temperature is None else f" at temperature {network.temperature}"
+    heat = "" if network.temperature is None else f" at temperature {brief(network.temperature)}"
     kind = (
         "token-level interpolation"
         if data.token_level
