@@ -26,36 +26,33 @@ _WORTH_SHARING = 1 << 28
 """Multiplications from which several threads gain more than their start costs: tens of milliseconds of one thread."""
 
 
+_Limits = Sequence[tuple[Any, int]]
+"""BLAS libraries, and how many threads each could use."""
+
+
 class _Block(threading.local):
     """What the calling thread found when it entered its outermost block."""
 
     depth = 0
     torch_threads: int | None = None
     """How many threads torch could use; None where torch had not been imported."""
+    blas: _Limits = ()
+    """BLAS libraries that are limited thread by thread."""
     shares = False
     """Whether the thread is one of several that share work already."""
 
 
 class _Process:
-    """What belongs to the whole process: the threads of BLAS. The first to enter and the last to leave change them."""
+    """What belongs to the whole process, and which only the first to enter and the last to leave may change."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.inside = 0
+        """How many threads are in a block."""
+        self.blas: _Limits = ()
+        """BLAS libraries with one pool of threads for all."""
         self.torch_threads: int | None = None
         """How many threads torch could use in the thread that entered first."""
-        self._limits: Any = None
-
-    def enter(self) -> None:
-        if self.inside == 0:
-            self._limits = _blas_libraries().limit(limits=1)
-        self.inside += 1
-
-    def leave(self) -> None:
-        self.inside -= 1
-        if self.inside == 0:
-            self._limits.restore_original_limits()
-            self.torch_threads = None
 
 
 _block, _process = _Block(), _Process()
@@ -66,17 +63,16 @@ def one_thread() -> Iterator[None]:
     """Work of torch, NumPy and SciPy in this block stays on the calling thread; also a decorator: ``@one_thread()``."""
     with _process.lock:
         if _block.depth == 0:
-            _process.enter()
+            _enter()
         _block.depth += 1
-        _limit_torch()
+        _limit_torch()  # which may have been imported since the outermost block began
     try:
         yield
     finally:
         with _process.lock:
             _block.depth -= 1
             if _block.depth == 0:
-                _restore_torch()
-                _process.leave()
+                _leave()
 
 
 def allowed_threads() -> int:
@@ -131,12 +127,47 @@ def in_order(work: Callable[[Item], Result], items: Sequence[Item], *, multiplic
         pool.shutdown(cancel_futures=True)
 
 
+def _enter() -> None:
+    shared, own = _blas_libraries()
+    _block.blas = _limited(own)
+    if _process.inside == 0:
+        _process.blas = _limited(shared)
+    _process.inside += 1
+
+
+def _leave() -> None:
+    _restore_torch()
+    _restore(_block.blas)
+    _process.inside -= 1
+    if _process.inside == 0:
+        _restore(_process.blas)
+        _process.torch_threads = None
+
+
 @lru_cache
-def _blas_libraries() -> Any:
+def _blas_libraries() -> tuple[list[Any], list[Any]]:
+    """Libraries with one pool of threads for the process, and those whose limit belongs to a thread (OpenMP)."""
     import scipy.linalg  # noqa: F401 (brings a BLAS library of its own, which must be loaded to be found)
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController().select(user_api="blas")
+    every = ThreadpoolController().select(user_api="blas").lib_controllers
+    own = [library for library in every if getattr(library, "threading_layer", None) == "openmp"]
+    return [library for library in every if library not in own], own
+
+
+def _limited(libraries: list[Any]) -> _Limits:
+    found = [(library, library.get_num_threads()) for library in libraries]
+    _restore([(library, 1) for library in libraries])
+    return found
+
+
+def _restore(limits: _Limits) -> None:
+    for library, threads in limits:
+        # Recent versions of threadpoolctl ignore all threads but the first to set a limit, unless it lets go.
+        release = getattr(library, "clear_controlling_thread", lambda force: None)
+        release(force=True)
+        library.set_num_threads(threads)
+        release(force=True)
 
 
 def _limit_torch() -> None:
