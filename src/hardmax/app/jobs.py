@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ..errors import HardmaxError
+from ..threads import one_thread
 
 T = TypeVar("T")
 Schedule = Callable[[Callable[[], None]], None]
@@ -48,7 +49,8 @@ class Workshop:
 
         def run() -> None:
             try:
-                work()
+                with one_thread():  # several jobs share the processors, and none of them may spin
+                    work()
             finally:
                 self._room.release()
 

@@ -15,7 +15,8 @@ import torch
 
 from ..errors import InputError
 from ..inputs import as_number, as_positive, as_score_matrix, as_square, as_tensor, as_tokens, as_weights
-from ..shapes import Array, ArrayLike, Matrix, PerToken, Points, Square, Tokens, Values
+from ..shapes import Array, ArrayLike, Matrix, PerToken, Points, Queries, Square, Tokens, Values
+from ..threads import in_order, one_thread
 from .choice import Choice, apply, default_tolerance
 from .distinct import distinct
 from .rational import exact_choice
@@ -37,6 +38,7 @@ class AbstractLayer(ABC):
         """What becomes of some of the tokens; layers that can leave out the work for the others do."""
         return self.step(tokens, weights)[rows]
 
+    @one_thread()
     def __call__(self, tokens: ArrayLike, weights: ArrayLike | None = None) -> Array:
         """One layer on tokens ``(..., token, coordinate)`` of any kind; batch entries do not see each other."""
         tensor, kind = as_tokens(tokens, batch=True)
@@ -228,10 +230,10 @@ class SoftmaxLayer(AbstractLayer):
         asking = tokens[rows]
         queries = self.beta * (asking @ _checked_dimension("A", self.A, tokens).T)
         mass = weights.log()
-        at_once = max(1, 2**22 // tokens.shape[0])  # logits of a block of rows stay near 32 MB
-        heard = []
-        for start in range(0, asking.shape[0], at_once):
-            logits = queries[start : start + at_once] @ tokens.T + mass
+        at_once = max(4, 2**20 // tokens.shape[0])  # logits of a block of rows stay near 8 MB, and several are held
+
+        def heard_by(some: Queries) -> Tokens:
+            logits = some @ tokens.T + mass
             if not bool(torch.isfinite(logits.detach().amax(dim=1)).all()):
                 raise InputError(
                     "tokens",
@@ -239,8 +241,12 @@ class SoftmaxLayer(AbstractLayer):
                     "must keep beta <A z_i, z_j> within float64",
                     "rescale the tokens or lower beta",
                 )
-            heard.append(torch.softmax(logits, dim=1) @ tokens)
-        return _towards(asking, torch.cat(heard), self.V, self.alpha)
+            return torch.softmax(logits, dim=1) @ tokens
+
+        pairs = queries.shape[0] * tokens.shape[0] if tokens.device.type == "cpu" else 0
+        work = pairs * (2 * tokens.shape[1] + 16)  # an exponential takes about as long as 16 multiplications
+        heard = torch.cat([*in_order(heard_by, torch.split(queries, at_once), multiplications=work)])
+        return _towards(asking, heard, self.V, self.alpha)
 
     def __str__(self) -> str:
         matrix = "I" if self.A is None else f"{self.A.shape[0]} x {self.A.shape[0]}"

@@ -22,7 +22,7 @@ from ..outcomes import Ending, Outcome, counted
 from ..polytopes import Polytope
 from ..progress import Progress, Ticker
 from ..shapes import Array, ArrayLike
-from ..threads import threads_for
+from ..threads import one_thread
 from .assumptions import Assumptions
 from .leadership import Leadership, Ties
 from .sharded import SplitStarted, start_split
@@ -195,7 +195,7 @@ def equilibrium(
     layer = layer.for_dtype(kind.dtype)
     ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, max_layers=max_layers, seconds=limit)
     began = time.monotonic()
-    with threads_for(tensor):
+    with one_thread():
         started = start_split(ranks, tensor.to(torch.float64), mass, layer)
         process = started.process
         with Ticker("layers until decided", progress=progress if ranks.first else False) as ticker:

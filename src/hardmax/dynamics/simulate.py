@@ -17,7 +17,7 @@ from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights
 from ..outcomes import Ending, Outcome
 from ..progress import Progress, Ticker
 from ..shapes import Array, ArrayLike, PerToken, Tokens
-from ..threads import threads_for
+from ..threads import one_thread
 from .flows import AbstractFlow, FlowStep, discretised
 from .integrators import AbstractIntegrator
 from .rules import InMemory, Keep, KeepRule, Moment, StopRule, finishing, keeping
@@ -108,11 +108,11 @@ def simulate(
     if not decides:
         tensor, mass = ranks.gather(tensor), ranks.gather(mass)
     if isinstance(layer, FlowStep):
-        with threads_for(tensor):
+        with one_thread():
             tensor = layer.admit(tensor, mass, kind.dtype)
     run = _Run(depth, keeper, rules, limit, progress if ranks.first else False, ranks)
     started = None
-    with threads_for(tensor), finishing(keeper) as finish:
+    with one_thread(), finishing(keeper) as finish:
         if isinstance(layer, HardmaxLayer) and decides:
             started = start_split(ranks, tensor, mass, layer)
             outcome = run.follow(started)
@@ -239,6 +239,7 @@ class _Run:
             self._keeper.store(layer, tokens)
 
 
+@one_thread()
 def choose(tokens: ArrayLike, layer: HardmaxLayer) -> Choice:
     """Who listens to whom in one layer: the sets C_i, as a :class:`hardmax.Choice`.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import HardmaxError, InputError
 from ..progress import Progress
+from ..threads import one_thread
 from .ablation import Ablation, ablate, ablate_published
 from .ahead import normalised, roll_ahead
 from .backtest import Backtest, backtest
@@ -109,6 +110,7 @@ class TimeDelayedTransformer:
 
     # fitting
 
+    @one_thread()
     def fit(
         self,
         series: object,
@@ -174,6 +176,7 @@ class TimeDelayedTransformer:
         self._require_fit()
         return 1 if self.predictor_ is None else self.predictor_.window
 
+    @one_thread()
     def forecast(self, steps: int, *, window: object = None, u: object = None) -> Forecast:
         """Go on for ``steps`` samples from the end of the record, or from ``window``.
 
@@ -219,6 +222,7 @@ class TimeDelayedTransformer:
 
     # looking back
 
+    @one_thread()
     def backtest(
         self, horizon: int | None = None, starts: int = 20, *, series: object = None, u: object = None
     ) -> Backtest:
@@ -234,6 +238,7 @@ class TimeDelayedTransformer:
         starts = whole("starts", starts, 1)
         return backtest(rows, len(self.units_.keep), settings, self.dt_, horizon, starts, recipe=self.recipe)
 
+    @one_thread()
     def ablate(self, *, series: object = None, u: object = None) -> Ablation:
         """What each part of the attention features is worth: held-out errors with it changed or removed.
 
@@ -263,6 +268,7 @@ class TimeDelayedTransformer:
             return modes
         return np.asarray((modes.T @ self.pod_.modes[self.units_.keep]).T)
 
+    @one_thread()
     def local_eigenvalues(self, window: object = None, *, u: object = None) -> ComplexArray:
         """Eigenvalues of the learned map's derivative at the end of the record, or at ``window``."""
         predictor = self._require_predictor()
@@ -270,6 +276,7 @@ class TimeDelayedTransformer:
         rows, future = normalised(self.units_, self.forcing_, states, inputs)
         return local_eigenvalues(predictor, rows[0], None if future is None else future[0])
 
+    @one_thread()
     def lyapunov_exponent(self, steps: int = 4000) -> float:
         """The largest Lyapunov exponent of the learned map, per unit of time, from training windows onwards."""
         predictor = self._require_predictor()
@@ -278,6 +285,7 @@ class TimeDelayedTransformer:
         windows = self.units_.normalise(self.last_window_)[None]
         return lyapunov_exponent(predictor, windows, self.dt_, whole("steps", steps, 100), self.seed_)
 
+    @one_thread()
     def attention(self, window: object = None) -> LagAttention:
         """How much the latest sample listens to each lag; see :class:`~hardmax.forecasting.reading.LagAttention`."""
         predictor = self._require_predictor()
@@ -299,6 +307,7 @@ class TimeDelayedTransformer:
         self._require_fit()
         return save_forecaster(self, folder)
 
+    @one_thread()
     def _spectrum(self) -> Spectrum:
         predictor = self._require_predictor()
         return spectrum(predictor.linear, predictor.outputs, self.units_.scale[self.units_.keep])

@@ -18,6 +18,7 @@ import numpy as np
 from ..dynamics.equilibrium import equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..inputs import plain
+from ..threads import one_thread
 from .reading import Result, Roles, hardmax_layer, result, roles, states
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class Clusters:
         return np.concatenate([[0], np.cumsum(counts)])
 
 
+@one_thread()
 def clusters(run: Result) -> Clusters:
     """The clusters that the tokens of a run or a limit form.
 

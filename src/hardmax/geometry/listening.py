@@ -17,6 +17,7 @@ from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..inputs import plain
 from ..shapes import Indices, Tokens
+from ..threads import one_thread
 from .reading import Roles, hardmax_layer, states
 
 
@@ -36,6 +37,7 @@ class Attention:
     """True for tokens at zero that are not at rest there: they listen to all tokens alike."""
 
 
+@one_thread()
 def attention_at(run: Trajectory, k: int) -> Attention:
     """Whom every token listens to in the ``k``-th kept state of a run of a hardmax layer.
 

@@ -15,6 +15,7 @@ from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..inputs import as_tokens, plain
 from ..shapes import ArrayLike
+from ..threads import one_thread
 from .clusters import clusters
 from .conclusions import Ending
 from .facts import Passage
@@ -41,6 +42,7 @@ def check_assumptions(tokens: ArrayLike, layer: HardmaxLayer) -> Assumptions:
     return assumptions_of(layer.score_matrix(tensor), layer.V is None, tensor, found.point_of is None)
 
 
+@one_thread()
 def check_theorem(
     subject: Result | ArrayLike,
     layer: HardmaxLayer | None = None,

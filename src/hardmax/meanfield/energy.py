@@ -22,6 +22,7 @@ from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..inputs import plain
 from ..shapes import PerToken, Square, Tokens
+from ..threads import one_thread
 from .flow import SphereFlow
 
 _ENTRIES = 1 << 22
@@ -77,6 +78,7 @@ def interaction_energy(tokens: Tokens, weights: PerToken, B: Square, beta: float
     return float(torch.logsumexp(torch.stack(parts), 0)) / beta
 
 
+@one_thread()
 def lyapunov(run: Trajectory) -> Lyapunov:
     """The quantities that grow along a run of a :class:`SphereFlow`."""
     flow = flow_of(run)

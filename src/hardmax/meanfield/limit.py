@@ -15,6 +15,7 @@ import torch
 
 from ..inputs import Kind, as_score_matrix, as_tokens, as_weights
 from ..shapes import Array, ArrayLike
+from ..threads import one_thread
 from .flow import normalised, sized
 from .spectrum import Leading, NoLimit, NoLimitError, leading_part
 
@@ -52,6 +53,7 @@ class LowTemperatureLimit:
         return f"limit on {kind}: leading eigenvalue {self.eigenvalue:.6g}, gap {self.leading.gap:.6g}"
 
 
+@one_thread()
 def low_temperature_limit(
     tokens: ArrayLike,
     B: ArrayLike | None = None,

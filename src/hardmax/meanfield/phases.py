@@ -18,6 +18,7 @@ import torch
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..inputs import as_number, plain
+from ..threads import one_thread
 from .energy import flow_of, states_of, weights_of
 from .limit import LowTemperatureLimit, low_temperature_limit
 from .occupancy import Occupancy, occupancy_of
@@ -125,6 +126,7 @@ class Phases:
         return "\n".join(lines)
 
 
+@one_thread()
 def phases(
     run: Trajectory,
     limit: LowTemperatureLimit | None = None,

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..inputs import plain
+from ..threads import one_thread
 from .limit import LowTemperatureLimit
 
 _ALIGNED = 1e-8
@@ -49,6 +50,7 @@ class Rates:
         return 0.5 * (1 / self.slowest + 1 / self.escape) * math.log(beta)
 
 
+@one_thread()
 def rates(limit: LowTemperatureLimit) -> Rates:
     """The rates that belong to a limit.
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..threads import in_order
+
 _TILE_ROWS, _TILE_KEYS = 512, 256  # 1 MB in float64: two tiles fit the second-level cache of today's cores
 _SQUARE_TILE = 320
 _SQUARE_TILE_OF_MANY_COORDINATES = 192
@@ -48,18 +50,22 @@ def rows_mean(queries: np.ndarray, keys: np.ndarray, weights: np.ndarray) -> np.
     shifted = np.concatenate([queries, -bound[:, None]], axis=1)
     columns = np.ascontiguousarray(np.concatenate([keys, np.ones_like(keys[:, :1])], axis=1).T)
     values = _augmented(keys, weights)
-    total = np.zeros((len(queries), values.shape[1]), queries.dtype)
-    buffer = np.empty(_TILE_ROWS * _TILE_KEYS, queries.dtype)
     deep = bool(2 * bound.max() > _DEEPEST)
-    for top in range(0, len(queries), _TILE_ROWS):
+
+    def sums(top: int) -> np.ndarray:
         block = shifted[top : top + _TILE_ROWS]
-        part = total[top : top + _TILE_ROWS]
+        buffer = np.empty(_TILE_ROWS * _TILE_KEYS, queries.dtype)
+        part = np.zeros((len(block), values.shape[1]), queries.dtype)
         for left in range(0, len(keys), _TILE_KEYS):
             column = columns[:, left : left + _TILE_KEYS]
             kernel = buffer[: len(block) * column.shape[1]].reshape(len(block), -1)
             np.matmul(block, column, out=kernel)
             exponential(kernel, deep)
             part += kernel @ values[left : left + _TILE_KEYS]
+        return part
+
+    work = len(queries) * len(keys) * (2 * keys.shape[1] + 16)  # an exponential takes as long as 16 multiplications
+    total = np.concatenate([*in_order(sums, range(0, len(queries), _TILE_ROWS), multiplications=work)])
     low = np.flatnonzero(~(total[:, -1] > _smallest_sum(queries.dtype)))
     total[low, -1] = 1.0
     mean = total[:, :-1] / total[:, -1:]

@@ -32,6 +32,7 @@ from ..errors import InputError, MissingExtraError
 from ..inputs import as_count, as_number, as_tokens, as_weights
 from ..randomness import seeded
 from ..shapes import ArrayLike
+from ..threads import one_thread
 
 Metric = Literal["chordal", "geodesic"]
 _AFFORDABLE = 2_500 * 2_500
@@ -79,6 +80,7 @@ class Transport:
         return f"{'W2' if self.exact else 'sliced W2'} = {self.distance:.6g} (method {self.method})"
 
 
+@one_thread()
 def wasserstein(
     first: ArrayLike,
     second: ArrayLike,

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..threads import one_thread
 from . import clustering_stops as clustering
 from . import forecasting_stops as forecasting
 from . import interpolation_stops as interpolation
@@ -58,6 +59,7 @@ STOPS: tuple[Stop, ...] = (
 )
 
 
+@one_thread()
 def take_tour(
     output: str | os.PathLike[str],
     *,

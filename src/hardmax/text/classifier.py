@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..distributed import Processes
 from ..errors import InputError
 from ..progress import Progress
+from ..threads import one_thread
 from .endings import EndingVocabulary
 from .explanation import Explanation
 from .fitting import fit_model
@@ -180,6 +181,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.positive_only = True
         return tags
 
+    @one_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None, validation: Any = None) -> LeaderClassifier:
         """Learn from texts, or from a table of non-negative counts (dense, sparse or a DataFrame), and labels.
 
@@ -203,6 +205,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warn_of_unknown(table)
         return table
 
+    @one_thread()
     def _logits(self, table: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
         logits, leaders = answers(self.network_, table, self.device)
         logits[np.diff(table.indptr) == 0] = self._prior_logits()
@@ -249,6 +252,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("names", f"{len(names)} names", "must name every column", "pass one name for each column")
         return [str(names[column]) for column in self.columns_]
 
+    @one_thread()
     def explain(self, document: Any, names: Any = None) -> Explanation:
         """Why one document is classified as it is: its leaders, their followers and what each contributes.
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import torch
 
 from ...shapes import Indices, PerQuery, Queries, Tokens, Values
+from ...threads import in_order
 from ..choice import Ballot
 from .frames import Frame, plain_frame, round_frame
 from .screens import BLOCK, TILE, AbstractScreen, IntegerScreen, ProductScreen, integers_are_fast, rows_at_once
@@ -31,8 +32,9 @@ def decide_by_blocks(ballot: Ballot, queries: Queries, points: Tokens, margin: f
     frame = plain_frame(queries, points, margin, dtype)
     screen = ProductScreen(frame)
     pending = _Pending(ballot, frame)
-    for rows in torch.split(torch.arange(len(frame.rows), device=points.device), rows_at_once(points.device)):
-        maxima = screen.maxima(rows, 0, points.shape[0])
+    parts = torch.split(torch.arange(len(frame.rows), device=points.device), rows_at_once(points.device))
+    every = in_order(lambda rows: screen.maxima(rows, 0, points.shape[0]), parts, multiplications=_products(frame))
+    for rows, maxima in zip(parts, every, strict=True):
         pending.add(rows, maxima, maxima.amax(dim=1) - screen.error[rows], screen.error[rows])
     pending.revisit()
 
@@ -54,19 +56,30 @@ def decide_by_longest(
     everybody = torch.arange(len(frame.rows), device=points.device)
     fine = ProductScreen(frame)
     first = min(TILE, points.shape[0])
-    start = torch.cat([fine.maxima(rows, 0, first) for rows in torch.split(everybody, rows_at_once(points.device))])
+    parts = torch.split(everybody, rows_at_once(points.device))
+    start = torch.cat([*in_order(lambda rows: fine.maxima(rows, 0, first), parts, multiplications=_products(frame))])
     known = start.amax(dim=1) - fine.error
     if hint is not None:
         known = torch.maximum(known, _score_of_hint(frame, hint) - fine.error)
     screen = _screen(frame, fine)
     pending = _Pending(ballot, frame)
     # Rows that know a good score stop early; rows that stop together are kept together.
-    for rows in torch.split(torch.argsort(known, descending=True), rows_at_once(points.device)):
-        maxima, best = _maxima_of_longest(frame, screen, rows, start[rows], known[rows])
-        blocks = pending.add(rows, maxima, best, screen.error[rows])
+    parts = torch.split(torch.argsort(known, descending=True), rows_at_once(points.device))
+    every = in_order(
+        lambda rows: _maxima_of_longest(frame, screen, rows, start[rows], known[rows]),
+        parts,
+        multiplications=_products(frame),
+    )
+    for rows, (maxima, best, error) in zip(parts, every, strict=True):
+        blocks = pending.add(rows, maxima, best, error)
         if blocks > len(rows) * (4 + maxima.shape[1] // 16):
             screen = fine  # the coarse screen leaves too much to be looked at again
     pending.revisit()
+
+
+def _products(frame: Frame) -> int:
+    """Multiplications if every pair is scored on the CPU, which several threads may share."""
+    return len(frame.rows) * frame.points.numel() if frame.points.device.type == "cpu" else 0
 
 
 def _screen(frame: Frame, fine: ProductScreen) -> AbstractScreen:
@@ -85,10 +98,10 @@ def _score_of_hint(frame: Frame, hint: Indices) -> Values:
 
 def _maxima_of_longest(
     frame: Frame, screen: AbstractScreen, rows: Indices, start: torch.Tensor, known: Values
-) -> tuple[torch.Tensor, Values]:
+) -> tuple[torch.Tensor, Values, Values]:
     """For each row its largest score in each block, up to where no row can do better than what it knows.
 
-    Also what it knows in the end: a score that some point certainly has.
+    Also what it knows in the end: a score that some point certainly has; and how much the scores may err.
     """
     parts = [start]
     reach, error = frame.reach[rows], screen.error[rows]
@@ -99,7 +112,7 @@ def _maxima_of_longest(
         parts.append(screen.maxima(rows, done, stop))
         known = torch.maximum(known, parts[-1].amax(dim=1) - error)
         done = stop
-    return torch.cat(parts, dim=1), known
+    return torch.cat(parts, dim=1), known, error
 
 
 class _Pending:

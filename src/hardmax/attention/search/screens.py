@@ -82,7 +82,6 @@ class IntegerScreen(AbstractScreen):
         largest = frame.points.abs().amax().reshape(1)
         points, spacing = _rounded(_repeat_last(frame.points, TILE), largest, d)
         self._tiles = [tile.T for tile in torch.split(points, TILE)]
-        self._scores = torch.empty(ROWS, TILE, dtype=torch.int32)
         self._units = scales * spacing[0]
         missing = _residual(frame.queries, self._queries, scales)
         lost = _residual(frame.points, points[: frame.points.shape[0]], spacing).max()
@@ -96,10 +95,11 @@ class IntegerScreen(AbstractScreen):
         per_tile = TILE // BLOCK
         tiles = self._tiles[start // TILE : -(-stop // TILE)]
         largest = torch.empty(len(tiles), ROWS, per_tile, dtype=torch.int32)
-        scores = self._scores.view(ROWS, per_tile, BLOCK)
+        scores = torch.empty(ROWS, TILE, dtype=torch.int32)  # not kept: several threads may ask at a time
+        by_block = scores.view(ROWS, per_tile, BLOCK)
         for points, some in zip(tiles, largest, strict=True):
-            torch._int_mm(queries, points, out=self._scores)
-            torch.amax(scores, dim=2, out=some)
+            torch._int_mm(queries, points, out=scores)
+            torch.amax(by_block, dim=2, out=some)
         blocks = -(-(stop - start) // BLOCK)
         by_row = largest.permute(1, 0, 2).reshape(ROWS, -1)
         return by_row[: len(rows), :blocks].to(self._units.dtype) * self._units[rows, None]

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from ...threads import allowed_threads
 from ..choice import Ballot
 from .margins import UNIT64
 
@@ -36,7 +37,7 @@ def decide_by_tree(ballot: Ballot, queries: Floats, points: Floats, margin: floa
     # The direction of a query and the distances err by a few roundings each.
     more = spread + 2 * (margin + 16 * (d + 8) * UNIT64) * radius**2
     tree = cKDTree(points)
-    threads = torch.get_num_threads()
+    threads = allowed_threads()
     distances, nearest = map(np.asarray, tree.query(targets, k=[1, 2], workers=threads))
     limits = np.sqrt(distances[:, 0] ** 2 + more) * (1 + 1e-12)
     alone = distances[:, 1] > limits
