@@ -107,11 +107,14 @@ resolve: $(UV)  ## whether the pinned and the lowest versions can be installed o
 	  echo "Python $$python on $$system: pinned and lowest versions resolve"; \
 	done; done
 
+# An old package may use what the newest version of another deprecates; that is no fault of ours.
+OLD := -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning
+
 lowest: $(UV)  ## the tests with the lowest versions that pyproject.toml allows, in an environment of its own
 	$(PYTHON_LOW) -m venv --clear $(LOW)
 	$(call step,Installing the lowest versions into $(LOW) (about 3 GB on Linux),$(UV) pip install --no-config --quiet --python $(LOW)/bin/python --resolution lowest-direct --requirement pyproject.toml $(LOWEST:%=--extra %) --editable .)
 	$(LOW)/bin/hardmax --help >/dev/null
-	OMP_NUM_THREADS=1 $(LOW)/bin/python -m pytest -n 2 -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser
+	OMP_NUM_THREADS=1 $(LOW)/bin/python -m pytest -n 2 -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser $(OLD)
 
 clean:  ## remove what was built, keep .venv
 	rm -rf out docs/_build docs/auto_gallery build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
