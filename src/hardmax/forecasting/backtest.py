@@ -13,6 +13,7 @@ from .family import exact_stage, fit_family, plan_for
 from .held_out import make_folds
 from .inference import Predictor
 from .protocol import FloatArray
+from .refit import learned
 from .rolling import Member, roll, window_of
 from .search import Candidate, Learner, Search
 from .settings import Settings
@@ -148,11 +149,7 @@ def _refitted(
     candidate: Candidate | None, training: Sequence[FloatArray], outputs: int, settings: Settings
 ) -> Member | None:
     """The candidate with its readout from all that may be learned from."""
-    if candidate is None:
-        return None
-    learner = Learner(training, outputs, settings.seed)
-    solved = learner.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
-    return Member(candidate.features, solved[0])
+    return None if candidate is None else learned(Learner(training, outputs, settings.seed), candidate)
 
 
 def _split(trajectories: Sequence[FloatArray]) -> tuple[list[FloatArray], list[tuple[FloatArray, int]]]:

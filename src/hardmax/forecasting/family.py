@@ -42,6 +42,8 @@ _LONGEST_WINDOW = 300
 _SMALL, _LARGE = 150, 300
 _SHORTEST_WARM_UP = 30
 _ONE_STEP_ROWS = 32
+_ERROR_STARTS = 64
+"""Starts in each fold from which the growth of errors is measured; models are compared from fewer."""
 _FEWEST_FOR_RESERVOIR = 600
 TRUNCATED_RIDGES: FloatArray = np.append(RIDGES[::3], BY_MODES)
 FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
@@ -103,14 +105,24 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         ticker.advance(note="guard and refit")
         refit = Refit(trajectories, outputs, settings.seed, folds[0])
         selection = select(ranking, refit.holds)
-        predictor = refit.predictor(selection, search.best(kind_of(settings.ablation)))
+        errors = refit.held_out_errors(selection.chosen, folds_for_errors(trajectories, outputs, plan))
+        predictor = refit.predictor(selection, errors, search.best(kind_of(settings.ablation)))
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
     beyond = explained_beyond_linear(selection, folds[0])
-    errors = [
+    typical = [
         folds[0].typical_error(roll(f.members, folds[0].windows, folds[0].horizon, future=folds[0].future)[0])
         for f in (selection.chosen, selection.linear)
     ]
-    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained, beyond, *errors)
+    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained, beyond, *typical)
+
+
+def folds_for_errors(trajectories: Sequence[FloatArray], outputs: int, plan: Plan) -> list[Fold]:
+    """Folds with many starts, to measure on how errors grow with the steps ahead.
+
+    Of one or two records the end only: there a forecast goes on, and the beginning may be a transient.
+    """
+    folds = make_folds(trajectories, outputs, plan.longest, plan.horizon, _ERROR_STARTS)
+    return folds if len(trajectories) >= 3 else folds[:1]
 
 
 def exact_stage(search: Search, plan: Plan) -> None:

@@ -16,9 +16,11 @@ from .protocol import FloatArray
 class Forecast:
     """``values`` are ``(steps, channels)``, or ``(starts, steps, channels)`` for several windows.
 
-    ``spread`` has the same shape; ``times`` are those of the steps; ``left_range_at`` is the step (from 1) at which
-    the forecast left the range of the training data, 0 where it did not, one number for each start.
-    ``numpy.asarray(forecast)`` is its values.
+    ``spread`` has the same shape: the root mean square error so many steps ahead of the same model fitted without the
+    data that it forecast, see :mod:`hardmax.forecasting.error_growth`; NaN for a model from a file that does not hold
+    such errors. ``times`` are those of the steps; ``left_range_at`` is the step (from 1) at which the forecast left
+    the range of the training data, 0 where it did not, one number for each start. ``numpy.asarray(forecast)`` is its
+    values.
     """
 
     values: FloatArray
@@ -38,7 +40,8 @@ class Forecast:
         left = self.left_range_at
         return {
             "values": self.values.tolist(),
-            "spread": self.spread.tolist(),
+            # JSON has no NaN.
+            "spread": np.where(np.isfinite(self.spread), self.spread, None).tolist(),
             "times": self.times.tolist(),
             "outcome": str(self.outcome),
             "left_range_at": int(left) if np.ndim(left) == 0 else np.asarray(left).tolist(),

@@ -23,7 +23,7 @@ from .forecast import Forecast, outcome_of
 from .inference import Predictor
 from .lengths import long_enough
 from .model_files import save_forecaster
-from .pod import Pod, fit_pod
+from .pod import Pod, fit_pod, read_fields
 from .protocol import FloatArray
 from .reading import (
     ComplexArray,
@@ -36,7 +36,7 @@ from .reading import (
 )
 from .report import Report, report_on
 from .same_kind import read_like_the_fit, read_window
-from .series import Gaps, Irregular, Record, Units, as_array, as_list, read_series
+from .series import Gaps, Irregular, Record, Units, as_array, as_list, check_choices, read_series
 from .settings import Settings, settings_of
 
 
@@ -129,11 +129,14 @@ class TimeDelayedTransformer:
         """
         settings = settings_of(self)
         self.seed_ = settings.seed
+        check_choices(gaps, irregular)
         self.pod_: Pod | None = None
+        filled: tuple[str, ...] = ()
         if self.pod is not None:
             if dt is None and times is None:
                 times = own_times(as_list(series))
-            self.pod_, coefficients = fit_pod(series, self.pod)
+            fields, filled = read_fields(series, gaps)
+            self.pod_, coefficients = fit_pod(fields, self.pod)
             series = coefficients
         record = read_series(series, dt=dt, times=times, gaps=gaps, irregular=irregular)
         inputs = None if u is None else read_inputs(u, record.trajectories)
@@ -153,7 +156,7 @@ class TimeDelayedTransformer:
         needed = self.window
         self.last_window_ = record.trajectories[-1][-needed:]
         self.last_inputs_ = None if inputs is None else inputs[-1][-needed:]
-        self.report_: Report = report_on(self, (*record.notes, *notes))
+        self.report_: Report = report_on(self, (*filled, *record.notes, *notes))
         return self
 
     def _learn(self, rows: Sequence[FloatArray], outputs: int, settings: Settings) -> None:
@@ -206,16 +209,17 @@ class TimeDelayedTransformer:
         return values if values.ndim == 3 else values[None]
 
     def reconstruct(self, values: object) -> FloatArray:
-        """Fields of POD coefficients, for a model fitted with ``pod``."""
-        self._require_fit()
-        if self.pod_ is None:
-            raise InputError("pod", None, "was not used", "fit with pod=8 to reduce fields and reconstruct them")
-        array = as_array("values", np.asarray(values))
-        if array.shape[-1] != self.pod_.rank:
-            raise InputError(
-                "values", f"shape {array.shape}", f"must end in {self.pod_.rank} coefficients", "pass forecast values"
-            )
-        return self.pod_.reconstruct(array)
+        """Fields ``(..., *shape)`` of POD coefficients ``(..., rank)``, for a model fitted with ``pod``."""
+        return self._require_pod().reconstruct(self._coefficients("values", np.asarray(values)))
+
+    def reconstruct_spread(self, spread: object) -> FloatArray:
+        """Spread at every point of a field, ``(..., *shape)``, of a forecast or of the spread of one, ``(..., rank)``.
+
+        For a model fitted with ``pod``. The errors of different coefficients, and of what the modes leave out, are
+        taken as uncorrelated.
+        """
+        given = spread.spread if isinstance(spread, Forecast) else spread
+        return self._require_pod().reconstruct_spread(self._coefficients("spread", given))
 
     # looking back
 
@@ -302,6 +306,19 @@ class TimeDelayedTransformer:
     def _spectrum(self) -> Spectrum:
         predictor = self._require_predictor()
         return spectrum(predictor.linear, predictor.outputs, self.units_.scale[self.units_.keep])
+
+    def _require_pod(self) -> Pod:
+        self._require_fit()
+        if self.pod_ is None:
+            raise InputError("pod", None, "was not used", "fit with pod=8 to reduce fields and reconstruct them")
+        return self.pod_
+
+    def _coefficients(self, argument: str, value: object) -> FloatArray:
+        array, rank = as_array(argument, value), self._require_pod().rank
+        if array.shape[-1:] != (rank,):
+            problem = f"must end in {rank} coefficients"
+            raise InputError(argument, f"shape {array.shape}", problem, f"pass the {argument} of a forecast")
+        return array
 
     def _require_predictor(self) -> Predictor:
         self._require_fit()

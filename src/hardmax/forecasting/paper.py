@@ -22,12 +22,14 @@ from ..progress import Ticker
 from .attention import Kind, LagNetwork, new_network
 from .clock import Clock
 from .delays import flat_windows, lags
+from .error_growth import ErrorGrowth, measure_growth
+from .family import folds_for_errors, plan_for
 from .features import FeatureMap
-from .inference import Predictor
+from .inference import FARTHEST, Predictor
 from .linear import least_squares_with_inputs
 from .protocol import FloatArray
 from .refit import bounds_of
-from .rolling import Fade, Member
+from .rolling import Fade, Member, roll
 from .settings import Settings
 
 LABEL = "the published layer, by AdamW"
@@ -56,11 +58,30 @@ def published_features(network: LagNetwork, part: dict[str, torch.Tensor], token
 
 
 def fit_paper(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Predictor:
-    """Train by AdamW; trajectories are normalised, inputs behind the outputs."""
-    member = train_published(trajectories, outputs, settings)
-    linear = least_squares_with_inputs(trajectories, member.features.window, outputs)
+    """Train by AdamW; trajectories are normalised, inputs behind the outputs.
+
+    The layer is trained twice: without the last part of the data, to measure how its errors grow there, and on all.
+    """
+    linear = least_squares_with_inputs(trajectories, published_window(trajectories, settings), outputs)
+    fade = Fade(*bounds_of(trajectories, outputs))
+    half = replace(settings, seconds=None if settings.seconds is None else settings.seconds / 2)
+    errors = _held_out_errors(trajectories, outputs, half, fade)
+    member = train_published(trajectories, outputs, half)
     # The published model does not fade; the linear one is there to be read and compared.
-    return Predictor(outputs, (member,), linear, Fade(*bounds_of(trajectories, outputs)))
+    return Predictor(outputs, (member,), linear, fade, errors)
+
+
+def _held_out_errors(
+    trajectories: Sequence[FloatArray], outputs: int, settings: Settings, fade: Fade
+) -> ErrorGrowth:
+    """How the errors of the layer grow over rollouts of data that it was not trained on."""
+    # The window that the whole record allows, so that it is the same model that is judged.
+    window = published_window(trajectories, settings)
+    plan = replace(plan_for(trajectories, settings), longest=window)
+    fold = folds_for_errors(trajectories, outputs, plan)[0]
+    member = train_published(fold.training, outputs, replace(settings, delays=window - 1))
+    paths = roll([member], fold.windows, fold.horizon, future=fold.future, fade=fade, ceiling=FARTHEST)[0]
+    return measure_growth([paths], [fold.truth])
 
 
 def published_window(trajectories: Sequence[FloatArray], settings: Settings) -> int:
