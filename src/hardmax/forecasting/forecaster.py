@@ -15,7 +15,7 @@ from ..progress import Progress
 from .ablation import Ablation, ablate, ablate_published
 from .ahead import normalised, roll_ahead
 from .backtest import Backtest, backtest
-from .checks import shown, whole
+from .checks import whole
 from .clock_times import own_times
 from .family import Fitted, fit_family
 from .forcing import Forcing, inputs_over, read_inputs
@@ -23,6 +23,7 @@ from .forecast import Forecast, outcome_of
 from .inference import Predictor
 from .lengths import long_enough
 from .model_files import save_forecaster
+from .parameters import Parameters
 from .pod import Pod, fit_pod, read_fields
 from .protocol import FloatArray
 from .reading import (
@@ -44,7 +45,7 @@ class NotFittedError(HardmaxError, ValueError, AttributeError):
     """The model has seen no data yet."""
 
 
-class TimeDelayedTransformer:
+class TimeDelayedTransformer(Parameters):
     r"""Forecast a dynamical system from delay windows, with an explicit linear path and nonlinear features.
 
     In normalised units, with features :math:`\phi` of the last samples,
@@ -71,12 +72,17 @@ class TimeDelayedTransformer:
     restarts
         How many sets of inner weights are trained.
     seconds
-        A budget of processor time for the search; None runs all of it (the same result every time).
+        A budget of processor time for the search, for comparisons at equal cost; None for no such limit.
+    budget
+        Wall seconds that a fit may take, and a backtest again; None for no limit. It is asked between pieces of work,
+        so small budgets are exceeded by a second or two. A search that ends by it says so in ``report_``; one that
+        does not gives the same model for the same ``random_state`` every time.
     random_state
         A whole number, a generator or None.
     progress
-        True, False, or None for a bar after two seconds on a terminal; or a function that is told
-        ``(stage, done, total)``, and whose errors end the fit.
+        The stages of a fit or a backtest with an estimate of the time left, as a bar on a terminal and else as a line
+        a stage on the error stream: True from the start, None once it has taken a second, False never. Or a function
+        that is told ``(stage, done, total)``, and whose errors end the work.
     """
 
     name = "TD-TF"
@@ -91,6 +97,7 @@ class TimeDelayedTransformer:
         horizon: int | None = None,
         restarts: int = 3,
         seconds: float | None = None,
+        budget: float | None = 300.0,
         random_state: int | np.random.Generator | None = None,
         progress: Progress = None,
     ) -> None:
@@ -101,11 +108,9 @@ class TimeDelayedTransformer:
         self.horizon = horizon
         self.restarts = restarts
         self.seconds = seconds
+        self.budget = budget
         self.random_state = random_state
         self.progress = progress
-
-    def __repr__(self) -> str:
-        return shown(self)
 
     # fitting
 
@@ -149,6 +154,7 @@ class TimeDelayedTransformer:
         self.predictor_: Predictor | None = None
         self.fitted_: Fitted | None = None
         self.explained_beyond_linear_ = 0.0
+        self.budget_ended_ = False
         self._rows: list[FloatArray] = self._normalised(record, inputs)
         outputs = len(self.units_.keep)
         if outputs:
@@ -163,10 +169,10 @@ class TimeDelayedTransformer:
         if self.recipe == "paper":
             from .paper import fit_paper  # needs torch
 
-            self.predictor_ = fit_paper(rows, outputs, settings)
+            self.predictor_, self.budget_ended_ = fit_paper(rows, outputs, settings)
             return
         self.fitted_ = fit_family(rows, outputs, settings)
-        self.predictor_ = self.fitted_.predictor
+        self.predictor_, self.budget_ended_ = self.fitted_.predictor, self.fitted_.cut
         self.explained_beyond_linear_ = self.fitted_.beyond_linear
 
     # forecasting
@@ -229,8 +235,9 @@ class TimeDelayedTransformer:
         """Forecast the last quarter of the data by a model that has not seen it, from ``starts`` places.
 
         Everything is learned and chosen anew on the first three quarters (or trajectories); persistence, TD-DMD and
-        NG-RC, tuned there too, stand beside it. Takes about as long as a fit. The data are those of the fit, or
-        ``series`` with its inputs ``u``, sampled every ``dt_``: a model from a file needs them.
+        NG-RC, tuned there too, stand beside it. Takes about as long as a fit, and has a ``budget`` as large. The data
+        are those of the fit, or ``series`` with its inputs ``u``, sampled every ``dt_``: a model from a file needs
+        them.
         """
         rows, settings = self._data_for("backtest", series, u), self._settings_again()
         if horizon is not None:
@@ -362,6 +369,9 @@ class TimeDelayedTransformer:
         single, states = self._states(window)
         before = self.last_inputs_ if window is None else None
         return single, states, inputs_over(u, self.forcing_, states, steps, before)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "units_")
 
     def _require_fit(self) -> None:
         if not hasattr(self, "units_"):

@@ -36,7 +36,7 @@ KIND = "time-delayed transformer"
 FILE = "model.safetensors"
 _DAMAGED = "the file is damaged; save the model again"
 _Arrays = dict[str, np.ndarray]
-_SETTINGS = ("delays", "recipe", "ablation", "pod", "horizon", "restarts", "seconds")
+_SETTINGS = ("delays", "recipe", "ablation", "pod", "horizon", "restarts", "seconds", "budget")
 
 
 def save_forecaster(model: TimeDelayedTransformer, folder: str | os.PathLike[str]) -> Path:
@@ -96,6 +96,7 @@ def _restore(model: TimeDelayedTransformer, path: Path, recipe: dict[str, Any], 
     model.report_ = Report(tuple(field(path, report, "sentences", list)), field(path, report, "numbers", dict))
     model.explained_beyond_linear_ = float(field(path, recipe, "explained", float))
     model.fitted_ = None
+    model.budget_ended_ = bool(model.report_.numbers.get("budget_ended", False))
     model.units_ = _get_units(path, "units", arrays)
     model.channels_ = len(model.units_.mean)
     model.last_window_ = require(path, arrays, "last_window", (None, model.channels_))
