@@ -27,7 +27,8 @@ def wing(tmp_path_factory):
 
 def test_everything_at_once(wing, tmp_path):
     figure, folder, table = tmp_path / "out.png", tmp_path / "model", tmp_path / "ahead.csv"
-    done = _run(wing, "--steps", 20, "--seconds", 1, "--figure", figure, "--save", folder, "--output", table)
+    words = ("--steps", 20, "--seconds", 0, "--window", 8)
+    done = _run(wing, *words, "--figure", figure, "--save", folder, "--output", table)
     assert done.exit_code == 0, done.output
     for word in ("240 samples of 3 (pitch, plunge, lift)", "time from column 't', 2 apart", "Backtest", "persistence"):
         assert word in done.output
@@ -82,7 +83,7 @@ def test_gaps_and_uneven_times_on_request(tmp_path):
 def test_without_time_samples_are_numbered(tmp_path):
     path = tmp_path / "plain.npy"
     np.save(path, np.sin(0.3 * np.arange(200)))
-    done = _run(path, "--seconds", 0.5, "--steps", 4, "--starts", 4)
+    done = _run(path, "--seconds", 0, "--window", 8, "--steps", 4, "--starts", 4)
     assert "no time column, so samples are 1 apart" in done.output
     assert "both forecast this to a thousandth of a standard deviation" in done.output
     assert "periods 20.94" in done.output

@@ -67,7 +67,7 @@ def draw_forecast(
             # From the last known sample on, so that the line does not begin in the air.
             span = np.concatenate([before[-1:], after])
             middle, wide = np.concatenate([tail[-1:], ahead]), np.concatenate([[0.0], spread])
-            # Once members have parted for good the spread says no more than "anywhere in the range".
+            # A spread as wide as the data says no more than "anywhere in the range"; in full it would flatten the lines.
             room = 0.1 * np.ptp(seen[:, k])
             floor, roof = min(seen[:, k].min(), ahead.min()) - room, max(seen[:, k].max(), ahead.max()) + room
             for width, alpha in ((2.0, 0.18), (1.0, 0.28)):

@@ -163,7 +163,9 @@ def _linear_stage(search: Search, plan: Plan, embeddings: Embeddings) -> None:
 
 def _polynomial_stage(search: Search, plan: Plan, embeddings: Embeddings) -> None:
     channels = search.fold.windows.shape[2]
-    search.screen(lag_polynomial_groups(channels, plan.spacing, plan.longest), NOISES, share=0.28)
+    groups = lag_polynomial_groups(channels, plan.spacing, plan.longest)
+    # NG-RC stands beside the model in every backtest, however little time there is.
+    search.screen(groups, NOISES, share=0.28, at_least_one=True)
     search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.4)
     search.settle(80)
 
