@@ -76,7 +76,7 @@ class Forecast:
         return {
             "values": self.values.tolist(),
             # JSON has no NaN.
-            "spread": np.where(np.isfinite(self.spread), self.spread, None).tolist(),
+            "spread": np.where(np.isfinite(self.spread), self.spread.astype(object), np.array(None)).tolist(),
             "times": self.times.tolist(),
             "outcome": str(self.outcome),
             "left_range_at": int(left) if np.ndim(left) == 0 else np.asarray(left).tolist(),
