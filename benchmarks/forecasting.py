@@ -72,7 +72,7 @@ def run(*, quick: bool = False) -> Report:
 def _compared(case: ForecastCase, search: float, quick: bool, report: Report) -> dict[str, tuple[float, float]]:
     """Rows of every model on one case; gives back their errors and the seconds of their fits."""
     models: list[AbstractForecaster] = [
-        TimeDelayedTransformer(seconds=search if quick else None, random_state=0, progress=False),
+        TimeDelayedTransformer(seconds=search if quick else None, budget=None, random_state=0, progress=False),
         TimeDelayedDMD(seconds=search),
         NextGenerationReservoir(seconds=search),
         HigherOrderDMD(seconds=search),

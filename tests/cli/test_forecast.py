@@ -1,6 +1,7 @@
 """``hardmax forecast``: finds time and channels, tells what it found, writes what was asked, refuses bad input."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,8 @@ def wing(tmp_path_factory):
 
 def test_everything_at_once(wing, tmp_path):
     figure, folder, table = tmp_path / "out.png", tmp_path / "model", tmp_path / "ahead.csv"
-    done = _run(wing, "--steps", 20, "--seconds", 1, "--figure", figure, "--save", folder, "--output", table)
+    words = ("--steps", 20, "--seconds", 0, "--window", 8)
+    done = _run(wing, *words, "--figure", figure, "--save", folder, "--output", table)
     assert done.exit_code == 0, done.output
     for word in ("240 samples of 3 (pitch, plunge, lift)", "time from column 't', 2 apart", "Backtest", "persistence"):
         assert word in done.output
@@ -81,7 +83,7 @@ def test_gaps_and_uneven_times_on_request(tmp_path):
 def test_without_time_samples_are_numbered(tmp_path):
     path = tmp_path / "plain.npy"
     np.save(path, np.sin(0.3 * np.arange(200)))
-    done = _run(path, "--seconds", 0.5, "--steps", 4, "--starts", 4)
+    done = _run(path, "--seconds", 0, "--window", 8, "--steps", 4, "--starts", 4)
     assert "no time column, so samples are 1 apart" in done.output
     assert "both forecast this to a thousandth of a standard deviation" in done.output
     assert "periods 20.94" in done.output
@@ -252,7 +254,7 @@ def test_a_given_time_step_goes_before_a_column_of_dates(tmp_path):
     [
         (("--dt", 0), "--dt must be a positive number, got 0"),
         (("--window", 0), "--window must be at least 1, got 0"),
-        (("--seconds", -1), "--seconds must be a positive number, got -1"),
+        (("--seconds", -1), "--seconds must be a positive number, or 0 for no limit, got -1"),
         (("--recipe", "cake"), "--recipe must be family or paper, got 'cake'"),
     ],
 )
@@ -268,3 +270,47 @@ def test_a_column_of_words_is_left_out_by_an_option(tmp_path):
     done = _run(path)
     assert done.exit_code == 2
     assert "choose the columns to use: --columns A,B" in " ".join(done.output.split())
+
+
+def _lines(text):
+    return [line for line in text.splitlines() if line.startswith("forecast: ")]
+
+
+def test_stages_are_told_from_the_start_on_the_error_stream(wing, tmp_path):
+    done = _run(wing, "--steps", 5, "--seconds", 2, "--starts", 4, "--figure", tmp_path / "out.svg", "--json")
+    assert json.loads(done.stdout)["forecast"]["values"]
+    told = _lines(done.stderr)
+    stages = [line.split(";")[0].removeprefix("forecast: ") for line in told]
+    assert stages[0] == "reading"
+    assert "at most about 2 s left" in told[0]
+    fit = ["delay windows", "linear models", "polynomials", "reservoirs", "attention", "selection"]
+    fit += ["bounded rollouts and refit", "held-out errors"]
+    assert stages[1:17] == [f"{part}: {stage}" for part in ("fit", "backtest") for stage in fit]
+    assert stages[17:] == ["figure", "reading the model"]
+    assert all(" s so far" in line for line in told)
+    assert "about" in told[5]
+
+
+def test_there_is_a_budget_and_what_it_cuts_short_is_told(wing, monkeypatch):
+    from hardmax.forecasting import clock
+
+    ticks = iter(range(10**9))
+    # Every look at the clock takes a second: wall time passes however fast the machine is.
+    monkeypatch.setattr(clock.time, "monotonic", lambda: float(next(ticks)))
+    cut = json.loads(_run(wing, "--steps", 5, "--starts", 4, "--json").stdout)
+    assert cut["report"]["budget_ended"]
+    assert any("cut short by its budget of 33 s" in sentence for sentence in cut["report"]["sentences"])
+    monkeypatch.undo()
+    whole = json.loads(_run(wing, "--steps", 5, "--starts", 0, "--seconds", 0, "--window", 4, "--json").stdout)
+    assert not whole["report"]["budget_ended"]
+
+
+def test_a_model_of_an_earlier_version_says_that_its_spread_is_not_known(tmp_path):
+    kept = Path(__file__).parents[1] / "forecasting" / "files" / "forecaster_format_1"
+    t = np.arange(80)
+    np.savetxt(tmp_path / "z.csv", np.stack([np.sin(0.2 * t), np.full(80, 2.0)], axis=1), delimiter=",")
+    words = ("--model", kept, "--steps", 5, "--figure", tmp_path / "out.png")
+    done = _run(tmp_path / "z.csv", *words)
+    assert done.exit_code == 0, done.output
+    assert "(spread not known: fit again with this version)" in done.stdout
+    assert json.loads(_run(tmp_path / "z.csv", *words, "--json").stdout)["forecast"]["spread"][0] == [None, 0.0]

@@ -51,6 +51,22 @@ def test_a_forecast_goes_on_from_the_record_with_its_fan():
     assert figure_bytes(figure)[:4] == b"\x89PNG"
 
 
+def test_the_fan_is_one_and_two_spreads_wide_and_missing_where_the_spread_is_not_known():
+    ahead = _forecast()
+    narrow = hm.Forecast(ahead.values, 0.04 * ahead.spread, ahead.times, ahead.outcome, 0)
+    wide, slim = artists(draw_forecast(_RECORD, narrow, dt=0.1).axes[0], "fan")
+    for fan, width in ((wide, 2.0), (slim, 1.0)):
+        corners = fan.get_paths()[0].vertices
+        for step in (10, 30, 49):
+            heights = corners[np.isclose(corners[:, 0], ahead.times[step]), 1]
+            middle, spread = ahead.values[step, 0], width * narrow.spread[step, 0]
+            assert (heights.min(), heights.max()) == pytest.approx((middle - spread, middle + spread))
+    unknown = hm.Forecast(ahead.values, np.full((50, 2), np.nan), ahead.times, ahead.outcome, 0)
+    figure = draw_forecast(_RECORD, unknown, dt=0.1)
+    assert not artists(figure.axes[0], "fan")
+    assert "the spread is not known" in words(figure)
+
+
 def test_the_step_that_left_the_range_is_told_and_many_channels_are_counted():
     assert "leaves the training range at step 7" in words(draw_forecast(_RECORD, _forecast(left=7), dt=0.1))
     many = hm.Forecast(np.zeros((5, 8)), np.ones((5, 8)), np.arange(5.0), Outcome(Ending.TIME_REACHED, ""), 0)

@@ -96,6 +96,49 @@ def test_the_guard_refuses_what_leaves_the_range() -> None:
     assert not stays_bounded([loud], windows, Fade(np.zeros(1), np.ones(1), loud))
 
 
+@pytest.mark.parametrize(("peak", "allowed"), [(1.6, True), (1.7, False), (20.0, False)])
+def test_the_guard_allows_no_single_step_far_outside(peak: float, allowed: bool) -> None:
+    # A jump to ``peak`` half-ranges and back at once: one step of many, so only its height can be refused.
+    constant = Member(FeatureMap(1, lags(1, 1)), np.array([[[0.0], [-1.0]]]))
+    windows = np.zeros((12, 1, 1))
+    windows[0] = 0.5
+    jump = Member(FeatureMap(2, lags(2, 1)), np.array([[[0.0], [-1.0], [1.0]]]))
+    future = np.zeros((12, 400, 1))
+    future[3, 17] = peak
+    with_inputs = np.concatenate([windows, np.zeros_like(windows)], axis=2)
+    fade = Fade(np.zeros(1), np.ones(1))
+    assert stays_bounded([constant], windows, fade)
+    assert stays_bounded([jump], with_inputs, fade, future=future) is allowed
+
+
+@pytest.mark.parametrize(("share", "allowed"), [(0.008, True), (0.02, False)])
+def test_the_guard_allows_one_step_of_a_hundred_a_little_outside(share: float, allowed: bool) -> None:
+    jump = Member(FeatureMap(2, lags(2, 1)), np.array([[[0.0], [-1.0], [1.0]]]))
+    future = np.zeros((12, 1000, 1))
+    future[:, 400 : 400 + int(1000 * share)] = 1.3
+    assert stays_bounded([jump], np.zeros((12, 1, 2)), Fade(np.zeros(1), np.ones(1)), future=future) is allowed
+
+
+def test_when_the_time_is_over_only_td_dmd_is_still_asked() -> None:
+    linear = Finalist((Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 0.0, np.zeros((2, 1)), 0.1),), 0.1)
+    good = Finalist((_candidate(0.05, -0.5),), 0.05)
+    asked: list[Finalist] = []
+
+    def holds(finalist: Finalist) -> bool:
+        asked.append(finalist)
+        return True
+
+    found = select(Ranking((good, linear), ()), holds, lambda: False)
+    assert asked == [linear]
+    assert found.chosen is linear
+    assert found.guarded
+    assert not found.walked
+    better = Finalist((_candidate(-1.0, 1.0),), -1.0)
+    found = select(Ranking((better, linear), ()), holds, lambda: False)
+    assert found.chosen is better
+    assert not found.guarded
+
+
 def _candidate(score: float, growth: float) -> Candidate:
     features = FeatureMap(1, lags(1, 1), lags(1, 1), 2)
     return Candidate("polynomial", f"{score}", features, 0.0, 1e-9, np.array([[0.0], [growth], [0.0], [0.0]]), score)

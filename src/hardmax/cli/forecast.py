@@ -46,8 +46,9 @@ def forecast(
         str, typer.Option(metavar="NAME", help="family, or paper for the published model and its training.")
     ] = "family",
     seconds: Annotated[
-        str | None, typer.Option(metavar="S", help="Processor seconds for the search, which else runs to its end.")
-    ] = None,
+        str,
+        typer.Option(metavar="S", help="About how long fit and backtest may take together; 0 lets the search end."),
+    ] = "60",
     seed: Annotated[str, typer.Option(metavar="S", help="Seed of all that is random.")] = "0",
     starts: Annotated[
         str, typer.Option(metavar="N", help="Forecasts in the backtest; 0 leaves the backtest out.")
@@ -72,6 +73,9 @@ def forecast(
     NG-RC, from several moments of the last quarter, which it learns nothing from: trust the forecast for about as long
     as the column "valid time" says.
 
+    What it does is told on the error stream as it goes: a bar on a terminal, else a line a stage, with the time left.
+    After 60 seconds the search ends with what it has found, and the report says so.
+
     [bold]Examples[/bold]
 
     [dim]# 200 samples ahead, with a picture[/dim]
@@ -80,7 +84,7 @@ def forecast(
     [cyan]hardmax forecast data.csv --columns lift,drag --gaps interpolate --resample[/cyan]
     [dim]# a valve that one sets, and how it will be set[/dim]
     [cyan]hardmax forecast plant.csv --inputs valve --ahead plan.csv --steps 50[/cyan]
-    [dim]# a search that ends in time (of a long record it takes pieces, and refits the choice on all)[/dim]
+    [dim]# a shorter search (of a long record it takes pieces, and refits the choice on all)[/dim]
     [cyan]hardmax forecast long.csv --seconds 20[/cyan]
     [dim]# the kept model from the end of newer data[/dim]
     [cyan]hardmax forecast newer.csv --model model/ --output ahead.csv[/cyan]
@@ -100,7 +104,7 @@ def forecast(
             resample=resample,
             window=read_whole("--window", window, 20),
             recipe=recipe,
-            seconds=read_number("--seconds", seconds, 10.0),
+            seconds=read_number("--seconds", seconds, 60.0) or None,
             seed=read_whole("--seed", seed, 0) or 0,
             starts=read_whole("--starts", starts, 20) or 0,
             figure=figure,

@@ -125,7 +125,12 @@ def _unit(series: Series) -> tuple[str, float]:
 def _ends(series: Series, ahead: Forecast) -> Iterator[str]:
     last = len(ahead) - 1
     parts = [
-        f"{name} {ahead.values[last, k]:.4g} ± {ahead.spread[last, k]:.2g}" for k, name in enumerate(series.names[:4])
+        f"{name} {ahead.values[last, k]:.4g}{_give_or_take(float(ahead.spread[last, k]))}"
+        for k, name in enumerate(series.names[:4])
     ]
     when = f"On {series.dates(ahead.times)[last]}" if series.began else f"At time {ahead.times[last]:.6g}"
     yield f"{when}: {'; '.join(parts)}{'; …' if series.channels > 4 else ''}."
+
+
+def _give_or_take(spread: float) -> str:
+    return f" ± {spread:.2g}" if np.isfinite(spread) else " (spread not known: fit again with this version)"

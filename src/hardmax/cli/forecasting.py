@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -21,9 +22,13 @@ from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer
 from ..forecasting.model_files import load_forecaster
 from ..forecasting.series import Gaps
+from ..progress import StageLog, Tell
 from .forecast_data import Columns, Measured, even_series, in_options, read_measured
 from .forecast_words import sentences
 from .targets import require_target
+
+_FIT = 0.55
+"""The share of the time for the fit; the backtest, which learns from three quarters of the data, has the rest."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,30 @@ class Request:
 def run(request: Request) -> None:
     """Read, fit or load, judge, forecast, tell, write."""
     _check(request)
+    with StageLog("forecast", most=request.seconds if request.model is None else None) as log:
+        log("reading", 0.0, 1.0)
+        measured = _read(request)
+        if request.model is None:
+            model, backtest = _judged(request, measured, log)
+            ahead = model.forecast(request.steps, u=measured.ahead)
+        else:
+            model, backtest = load_forecaster(request.model), None
+            ahead = _from_the_end(request, model, measured)
+        log("writing" if request.figure is None else "figure", 0.98, 1.0)
+        written = _write(request, model, measured, ahead)
+        # Eigenvalues and the Lyapunov exponent are computed for the words.
+        log("reading the model", 0.99, 1.0)
+        words = [] if request.as_json else list(sentences(model, measured, backtest, ahead))
+    if request.as_json:
+        typer.echo(json.dumps(_data(model, measured.series, backtest, ahead, written)))
+        return
+    for line in words:
+        typer.echo(line)
+    for path in written:
+        typer.echo(f"Wrote {path}.")
+
+
+def _read(request: Request) -> Measured:
     measured = read_measured(
         request.file,
         _columns(request),
@@ -63,27 +92,33 @@ def run(request: Request) -> None:
         ahead=request.ahead,
         steps=request.steps,
     )
-    if request.dt is not None:
-        measured = replace(measured, series=measured.series.stepping(request.dt))
-    series = measured.series
-    if request.model is None:
-        with in_options():
-            model = _fitted(request, measured)
-        varies = model.report_.numbers.get("kept") != "constant"
-        horizon = min(request.steps, max(2, len(series) // 8))
-        backtest = model.backtest(horizon, request.starts) if request.starts and varies else None
-        ahead = model.forecast(request.steps, u=measured.ahead)
-    else:
-        model, backtest = load_forecaster(request.model), None
-        ahead = _from_the_end(request, model, measured)
-    written = _write(request, model, measured, ahead)
-    if request.as_json:
-        typer.echo(json.dumps(_data(model, series, backtest, ahead, written)))
-        return
-    for line in sentences(model, measured, backtest, ahead):
-        typer.echo(line)
-    for path in written:
-        typer.echo(f"Wrote {path}.")
+    return measured if request.dt is None else replace(measured, series=measured.series.stepping(request.dt))
+
+
+def _judged(request: Request, measured: Measured, log: StageLog) -> tuple[TimeDelayedTransformer, Backtest | None]:
+    """The model fitted to the series, and its backtest, within the seconds asked for."""
+    began = time.monotonic()
+    share = _FIT if request.starts else 1.0
+    with in_options():
+        model = _fitted(request, measured, None if request.seconds is None else share * request.seconds, log)
+    if not request.starts or model.report_.numbers.get("kept") == "constant":
+        return model, None
+    if request.seconds is not None:
+        # A fit that ended early leaves its time to the backtest.
+        model.set_params(budget=max(request.seconds - (time.monotonic() - began), (1 - _FIT) * request.seconds / 2))
+    model.set_params(progress=_part(log, "backtest", _FIT, 0.97))
+    horizon = min(request.steps, max(2, len(measured.series) // 8))
+    backtest = model.backtest(horizon, request.starts)
+    return model.set_params(budget=request.seconds, progress=None), backtest
+
+
+def _part(log: StageLog, name: str, begin: float, end: float) -> Tell:
+    """What tells the log of a part of the command, between these shares of the whole."""
+
+    def tell(stage: str, done: float, total: float | None) -> None:
+        log(f"{name}: {stage}", begin + (end - begin) * (done / total if total else 0.0), 1.0)
+
+    return tell
 
 
 def _check(request: Request) -> None:
@@ -96,9 +131,8 @@ def _check(request: Request) -> None:
     if request.window is not None and request.window < 1:
         raise InputError("--window", request.window, "must be at least 1", "pass for example --window 20")
     if request.seconds is not None and not (np.isfinite(request.seconds) and request.seconds > 0):
-        raise InputError(
-            "--seconds", request.seconds, "must be a positive number", "pass --seconds 10, or leave it out"
-        )
+        problem = "must be a positive number, or 0 for no limit"
+        raise InputError("--seconds", request.seconds, problem, "pass --seconds 10, or leave it out")
     if request.recipe not in ("family", "paper"):
         raise InputError("--recipe", repr(request.recipe), "must be family or paper", "leave it out for family")
     if request.starts < 0:
@@ -122,14 +156,15 @@ def _columns(request: Request) -> Columns:
     )
 
 
-def _fitted(request: Request, measured: Measured) -> TimeDelayedTransformer:
+def _fitted(request: Request, measured: Measured, budget: float | None, log: StageLog) -> TimeDelayedTransformer:
     series = measured.series
     timed = bool(series.time_name)
     model = TimeDelayedTransformer(
         delays=None if request.window is None else request.window - 1,
         recipe=request.recipe,
-        seconds=request.seconds,
+        budget=budget,
         random_state=request.seed,
+        progress=_part(log, "fit", 0.01, _FIT if request.starts else 0.97),
     )
     return model.fit(
         series.values,

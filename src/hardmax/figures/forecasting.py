@@ -67,10 +67,10 @@ def draw_forecast(
             # From the last known sample on, so that the line does not begin in the air.
             span = np.concatenate([before[-1:], after])
             middle, wide = np.concatenate([tail[-1:], ahead]), np.concatenate([[0.0], spread])
-            # Once members have parted for good the spread says no more than "anywhere in the range".
+            # A spread as wide as the data means "anywhere in the range"; in full it would flatten the lines.
             room = 0.1 * np.ptp(seen[:, k])
             floor, roof = min(seen[:, k].min(), ahead.min()) - room, max(seen[:, k].max(), ahead.max()) + room
-            for width, alpha in ((2.0, 0.18), (1.0, 0.28)):
+            for width, alpha in ((2.0, 0.18), (1.0, 0.28)) if np.isfinite(spread).all() else ():
                 low, high = (np.clip(middle + side * width * wide, floor, roof) for side in (-1.0, 1.0))
                 ax.fill_between(span, low, high, color=_AHEAD_COLOUR, alpha=alpha, lw=0, gid=FAN)
             ax.plot(span, middle, color=_AHEAD_COLOUR, lw=1.5, gid=AHEAD, label="forecast")
@@ -95,6 +95,8 @@ def draw_forecast(
         axes[0].legend(loc="upper left", ncols=3, borderaxespad=0.2, frameon=True, edgecolor="none", framealpha=1.0)
         if int(np.asarray(forecast.left_range_at)) > 0:
             say(axes[0], f"leaves the training range at step {int(np.asarray(forecast.left_range_at)):,} (dotted)")
+        if not np.isfinite(forecast.spread).all():
+            say(axes[0], "the spread is not known")
         if shown < seen.shape[1]:
             say(axes[-1], f"{shown} of {seen.shape[1]} channels")
     return figure

@@ -32,7 +32,7 @@ def roll_ahead(
         return values, np.zeros_like(values), np.zeros(starts, dtype=np.int64), np.zeros(starts, dtype=bool)
     rows, future = normalised(units, forcing, states, inputs)
     ahead = predictor.roll(rows, steps, future)
-    spread = predictor.spread(rows, steps, future, ahead)
+    spread = predictor.spread(starts, steps)
     excess = predictor.fade.excess(ahead)
     # A hair beyond the largest training value is still the training range.
     outside = excess > 1.05

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,10 @@ import numpy as np
 from .clock import Clock
 from .family import exact_stage, fit_family, plan_for
 from .held_out import make_folds
+from .html_tables import html_table
 from .inference import Predictor
 from .protocol import FloatArray
+from .refit import learned
 from .rolling import Member, roll, window_of
 from .search import Candidate, Learner, Search
 from .settings import Settings
@@ -20,6 +22,8 @@ from .skill import THRESHOLD, error_curves, valid_times
 
 _SHARE = 0.25
 _CEILING = 1e3
+_TRAINING = 0.7
+"""The share of wall time for training the published layer; the rest is for tuning its rivals."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class BacktestRow:
     diverged: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Backtest:
     """Rows per model, and for each the root mean square error at every step, in standard deviations."""
 
@@ -42,6 +46,16 @@ class Backtest:
     times: FloatArray
     starts: int
     label: str
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [row.model, f"{row.error:.3g}", f"{row.median_error:.3g}", f"{row.valid_time:.4g}", str(row.diverged)]
+            for row in self.rows
+        ]
+        return html_table(self._about(), ("model", "mean error", "median", "valid time", "diverged"), rows)
 
     def row(self, model: str) -> BacktestRow:
         """The row of one model."""
@@ -55,11 +69,13 @@ class Backtest:
             f"{row.valid_time / size:>12.4g}{row.diverged:>10d}"
             for row in self.rows
         ]
-        about = (
+        return "\n".join([self._about(unit, size), head, *lines])
+
+    def _about(self, unit: str = "units of time", size: float = 1.0) -> str:
+        return (
             f"{self.starts} starts, {len(self.times)} steps ({self.times[-1] / size:.4g} {unit}); errors in standard "
             f"deviations; valid while below {THRESHOLD}."
         )
-        return "\n".join([about, head, *lines])
 
     def data(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -134,10 +150,12 @@ def _published(training: Sequence[FloatArray], outputs: int, settings: Settings)
     """The published recipe, which holds nothing out; the rivals are tuned beside it."""
     from .paper import LABEL, fit_paper  # needs torch
 
-    predictor = fit_paper(training, outputs, settings)
+    own = replace(settings, budget=None if settings.budget is None else _TRAINING * settings.budget)
+    predictor, _ = fit_paper(training, outputs, own)
     plan = plan_for(training, settings)
     fold = make_folds(training, outputs, plan.longest, plan.horizon)[0]
-    search = Search(fold, outputs, settings.seed, Clock(settings.seconds))
+    rest = None if settings.budget is None else (1 - _TRAINING) * settings.budget
+    search = Search(fold, outputs, settings.seed, Clock(settings.seconds, rest))
     exact_stage(search, plan)
     linear = _refitted(search.best("linear"), training, outputs, settings)
     polynomial = _refitted(search.best("polynomial"), training, outputs, settings)
@@ -148,11 +166,7 @@ def _refitted(
     candidate: Candidate | None, training: Sequence[FloatArray], outputs: int, settings: Settings
 ) -> Member | None:
     """The candidate with its readout from all that may be learned from."""
-    if candidate is None:
-        return None
-    learner = Learner(training, outputs, settings.seed)
-    solved = learner.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
-    return Member(candidate.features, solved[0])
+    return None if candidate is None else learned(Learner(training, outputs, settings.seed), candidate)
 
 
 def _split(trajectories: Sequence[FloatArray]) -> tuple[list[FloatArray], list[tuple[FloatArray, int]]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 
 from ..errors import InputError
@@ -22,13 +20,3 @@ def one_of(argument: str, value: object, allowed: tuple[object, ...]) -> None:
     """One of a few values."""
     if value not in allowed:
         raise InputError(argument, repr(value), f"must be one of {allowed}", f"pass {argument}={allowed[0]!r}")
-
-
-def shown(estimator: object) -> str:
-    """How an estimator was made: its class with the settings that are not the usual ones."""
-    changed = [
-        f"{name}={getattr(estimator, name)!r}"
-        for name, parameter in inspect.signature(type(estimator)).parameters.items()
-        if getattr(estimator, name) != parameter.default
-    ]
-    return f"{type(estimator).__name__}({', '.join(changed)})"

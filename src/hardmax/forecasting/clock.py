@@ -1,4 +1,4 @@
-"""A budget of processor time, asked between pieces of work."""
+"""Budgets of time, asked between pieces of work."""
 
 from __future__ import annotations
 
@@ -6,29 +6,64 @@ import time
 from collections.abc import Callable
 
 _AMPLE = 8.0
+_FOR_THE_SEARCH = 0.6
+"""The share of wall time that a search may plan with: selection, boundedness and refit come after it."""
+_LATE, _FEWER = 0.5, 3
+"""Past this share of wall time only one in three models is looked at closely."""
+_NEARLY_OVER = 0.9
 
 
 class Clock:
-    """Seconds of this thread's processor time since the start; None means no limit."""
+    """Two budgets since the start, each None for no limit.
 
-    def __init__(self, seconds: float | None = None) -> None:
+    ``seconds`` is processor time of this thread: the same search whatever else the machine does, for comparisons.
+    ``budget`` is wall time: what somebody waits.
+    """
+
+    def __init__(self, seconds: float | None = None, budget: float | None = None) -> None:
         self._started = time.thread_time()
-        self.seconds = seconds
+        self._began = time.monotonic()
+        self.seconds, self.budget = seconds, budget
+        self.cut = False
+        """Whether something was left out because the time was over."""
         self.pulse: Callable[[], None] | None = None
-        """Called whenever the time is asked: where progress is told and where work that nobody waits for ends."""
+        """Called whenever the time is asked: where progress is told and where cancelled work ends."""
 
     def spent(self) -> float:
-        """How much was used."""
+        """Processor seconds used."""
         return time.thread_time() - self._started
+
+    def used(self) -> float:
+        """The share used of the budget that is nearer to its end, 0 without budgets; a wall budget counts whole."""
+        return max(self._processor(), self._wall())
 
     def share_of(self, count: int, least: int) -> int:
         """How many of ``count`` things to look at closely: all of them, fewer when there is little time."""
-        if self.seconds is None:
+        planned = [part for part in (self.seconds, self.budget) if part is not None]
+        if not planned:
             return count
-        return max(least, min(count, round(count * self.seconds / _AMPLE)))
+        if self._wall() > _LATE:
+            count //= _FEWER
+        return max(least, min(count, round(count * min(planned) / _AMPLE)))
 
     def within(self, share: float = 1.0) -> bool:
-        """Whether less than this share of the budget was used."""
+        """Whether less than this share of the search's time was used."""
         if self.pulse is not None:
             self.pulse()
-        return self.seconds is None or self.spent() < share * self.seconds
+        inside = self._processor() < share and self._wall() < share * _FOR_THE_SEARCH
+        self.cut = self.cut or not inside
+        return inside
+
+    def time_to_choose(self) -> bool:
+        """Whether there is wall time left to look at further models after the search."""
+        if self.pulse is not None:
+            self.pulse()
+        left = self._wall() < _NEARLY_OVER
+        self.cut = self.cut or not left
+        return left
+
+    def _processor(self) -> float:
+        return 0.0 if self.seconds is None else self.spent() / self.seconds
+
+    def _wall(self) -> float:
+        return 0.0 if self.budget is None else (time.monotonic() - self._began) / self.budget

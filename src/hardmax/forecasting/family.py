@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from ..progress import Ticker
+from ..progress import in_stages
 from .attention import Kind
 from .candidates import (
     LEAKS,
@@ -42,8 +42,21 @@ _LONGEST_WINDOW = 300
 _SMALL, _LARGE = 150, 300
 _SHORTEST_WARM_UP = 30
 _ONE_STEP_ROWS = 32
+_ERROR_STARTS = 64
+"""Starts in each fold from which the growth of errors is measured; models are compared from fewer."""
 _FEWEST_FOR_RESERVOIR = 600
 TRUNCATED_RIDGES: FloatArray = np.append(RIDGES[::3], BY_MODES)
+STAGES = {
+    "delay windows": 1.0,
+    "linear models": 5.0,
+    "polynomials": 10.0,
+    "reservoirs": 30.0,
+    "attention": 14.0,
+    "selection": 17.0,
+    "bounded rollouts and refit": 20.0,
+    "held-out errors": 3.0,
+}
+"""The stages of a fit, with the percentage of its time that each took on 2,000 samples of Lorenz '63."""
 FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
 
 
@@ -66,6 +79,9 @@ class Fitted:
     folds: list[Fold]
     tried: int
     seconds: float
+    """Processor seconds."""
+    cut: bool
+    """Whether the search ended because its time was over."""
     best_by_family: dict[str, Candidate]
     explained: list[float]
     beyond_linear: float
@@ -87,40 +103,69 @@ def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
 
 def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Fitted:
     """Search, select, refit: trajectories are normalised, inputs behind the outputs."""
-    clock = Clock(settings.seconds)
-    plan = plan_for(trajectories, settings)
-    folds = make_folds(trajectories, outputs, plan.longest, plan.horizon)
-    search = Search(folds[0], outputs, settings.seed, clock)
-    with Ticker("fit", 5, progress=settings.progress) as ticker:
-        clock.pulse = ticker.beat
-        exact_stage(search, plan)
-        ticker.advance(note="reservoirs")
+    clock = Clock(settings.seconds, settings.budget)
+    with in_stages("fit", STAGES, progress=settings.progress, most=settings.budget) as stages:
+        stages.begin("delay windows")
+        clock.pulse = stages.beat
+        plan = plan_for(trajectories, settings)
+        folds = make_folds(trajectories, outputs, plan.longest, plan.horizon)
+        search = Search(folds[0], outputs, settings.seed, clock)
+        embeddings = Embeddings(folds[0].training)
+        stages.begin("linear models")
+        _linear_stage(search, plan, embeddings)
+        stages.begin("polynomials")
+        _polynomial_stage(search, plan, embeddings)
+        stages.begin("reservoirs")
         _reservoir_stage(search, plan, settings)
-        ticker.advance(note="networks")
+        stages.begin("attention")
         explained = _network_stage(search, plan, settings, middle_of(trajectories))
-        ticker.advance(note="selection")
+        stages.begin("selection")
         ranking = rank(search.candidates, folds, outputs, settings.seed, clock.share_of(40, 8))
-        ticker.advance(note="guard and refit")
+        stages.begin("bounded rollouts and refit")
         refit = Refit(trajectories, outputs, settings.seed, folds[0])
-        selection = select(ranking, refit.holds)
-        predictor = refit.predictor(selection, search.best(kind_of(settings.ablation)))
+        selection = select(ranking, refit.holds, clock.time_to_choose)
+        stages.begin("held-out errors")
+        errors = refit.held_out_errors(selection.chosen, folds_for_errors(trajectories, outputs, plan))
+        predictor = refit.predictor(selection, errors, search.best(kind_of(settings.ablation)))
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
     beyond = explained_beyond_linear(selection, folds[0])
-    errors = [
+    typical = [
         folds[0].typical_error(roll(f.members, folds[0].windows, folds[0].horizon, future=folds[0].future)[0])
         for f in (selection.chosen, selection.linear)
     ]
-    return Fitted(predictor, selection, plan, folds, search.tried, clock.spent(), best, explained, beyond, *errors)
+    return Fitted(
+        predictor, selection, plan, folds, search.tried, clock.spent(), clock.cut, best, explained, beyond, *typical
+    )
+
+
+def folds_for_errors(trajectories: Sequence[FloatArray], outputs: int, plan: Plan) -> list[Fold]:
+    """Folds with many starts, to measure on how errors grow with the steps ahead.
+
+    Of one or two records the end only: there a forecast goes on, and the beginning may be a transient.
+    """
+    folds = make_folds(trajectories, outputs, plan.longest, plan.horizon, _ERROR_STARTS)
+    return folds if len(trajectories) >= 3 else folds[:1]
 
 
 def exact_stage(search: Search, plan: Plan) -> None:
     """TD-DMD and polynomials: nothing inside is trained or drawn."""
-    channels = search.fold.windows.shape[2]
     embeddings = Embeddings(search.fold.training)
+    _linear_stage(search, plan, embeddings)
+    _polynomial_stage(search, plan, embeddings)
+
+
+def _linear_stage(search: Search, plan: Plan, embeddings: Embeddings) -> None:
+    channels = search.fold.windows.shape[2]
     search.screen(linear_groups(channels, plan.longest), NOISES, share=0.1)
     search.screen(truncated_groups(channels, plan.longest, embeddings), (0.0,), share=0.15, ridges=TRUNCATED_RIDGES)
     search.settle(40)
-    search.screen(lag_polynomial_groups(channels, plan.spacing, plan.longest), NOISES, share=0.28)
+
+
+def _polynomial_stage(search: Search, plan: Plan, embeddings: Embeddings) -> None:
+    channels = search.fold.windows.shape[2]
+    groups = lag_polynomial_groups(channels, plan.spacing, plan.longest)
+    # NG-RC stands beside the model in every backtest, however little time there is.
+    search.screen(groups, NOISES, share=0.28, at_least_one=True)
     search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.4)
     search.settle(80)
 

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..outcomes import Ending, Outcome
+from .html_tables import html_table
 from .protocol import FloatArray
 
+_ROWS, _COLUMNS = 4, 6
+"""How many of the first and of the last steps, and how many channels, a notebook shows."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Forecast:
     """``values`` are ``(steps, channels)``, or ``(starts, steps, channels)`` for several windows.
 
-    ``spread`` has the same shape; ``times`` are those of the steps; ``left_range_at`` is the step (from 1) at which
-    the forecast left the range of the training data, 0 where it did not, one number for each start.
-    ``numpy.asarray(forecast)`` is its values.
+    ``spread`` has the same shape: the root mean square error so many steps ahead of the same model fitted without the
+    data that it forecast, see :mod:`hardmax.forecasting.error_growth`; NaN for a model from a file that does not hold
+    such errors. ``times`` are those of the steps; ``left_range_at`` is the step (from 1) at which the forecast left
+    the range of the training data, 0 where it did not, one number for each start. ``numpy.asarray(forecast)`` is its
+    values.
     """
 
     values: FloatArray
@@ -30,6 +37,36 @@ class Forecast:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         return np.array(self.values, dtype=dtype, copy=True if copy is None else copy)
 
+    def __repr__(self) -> str:
+        return f"Forecast({self._about()})"
+
+    def _repr_html_(self) -> str:
+        if self.values.ndim != 2:
+            return f"<p>{escape(repr(self))}</p>"
+        steps, channels = self.values.shape
+        shown = range(steps) if steps <= 2 * _ROWS else (*range(_ROWS), None, *range(steps - _ROWS, steps))
+        columns = range(min(channels, _COLUMNS))
+        head = ["time", *(f"channel {k + 1}" for k in columns), *(["…"] if channels > _COLUMNS else [])]
+        rows = [
+            ["…"] * len(head)
+            if step is None
+            else [
+                f"{self.times[step]:.6g}",
+                *(f"{self.values[step, k]:.4g} ± {self.spread[step, k]:.2g}" for k in columns),
+                *(["…"] if channels > _COLUMNS else []),
+            ]
+            for step in shown
+        ]
+        return html_table(self._about(), head, rows)
+
+    def _about(self) -> str:
+        *starts, steps, channels = self.values.shape
+        many = f"{starts[0]} starts, " if starts else ""
+        return (
+            f"{many}{steps} steps of {channels} channel{'s' if channels != 1 else ''}, "
+            f"times {self.times[0]:.6g} to {self.times[-1]:.6g}: {self.outcome}"
+        )
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -38,7 +75,8 @@ class Forecast:
         left = self.left_range_at
         return {
             "values": self.values.tolist(),
-            "spread": self.spread.tolist(),
+            # JSON has no NaN.
+            "spread": np.where(np.isfinite(self.spread), self.spread.astype(object), np.array(None)).tolist(),
             "times": self.times.tolist(),
             "outcome": str(self.outcome),
             "left_range_at": int(left) if np.ndim(left) == 0 else np.asarray(left).tolist(),

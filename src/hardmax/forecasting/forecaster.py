@@ -16,7 +16,7 @@ from ..threads import one_thread
 from .ablation import Ablation, ablate, ablate_published
 from .ahead import normalised, roll_ahead
 from .backtest import Backtest, backtest
-from .checks import shown, whole
+from .checks import whole
 from .clock_times import own_times
 from .family import Fitted, fit_family
 from .forcing import Forcing, inputs_over, read_inputs
@@ -24,7 +24,8 @@ from .forecast import Forecast, outcome_of
 from .inference import Predictor
 from .lengths import long_enough
 from .model_files import save_forecaster
-from .pod import Pod, fit_pod
+from .parameters import Parameters
+from .pod import Pod, fit_pod, read_fields
 from .protocol import FloatArray
 from .reading import (
     ComplexArray,
@@ -37,7 +38,7 @@ from .reading import (
 )
 from .report import Report, report_on
 from .same_kind import read_like_the_fit, read_window
-from .series import Gaps, Irregular, Record, Units, as_array, as_list, read_series
+from .series import Gaps, Irregular, Record, Units, as_array, as_list, check_choices, read_series
 from .settings import Settings, settings_of
 
 
@@ -45,7 +46,7 @@ class NotFittedError(HardmaxError, ValueError, AttributeError):
     """The model has seen no data yet."""
 
 
-class TimeDelayedTransformer:
+class TimeDelayedTransformer(Parameters):
     r"""Forecast a dynamical system from delay windows, with an explicit linear path and nonlinear features.
 
     In normalised units, with features :math:`\phi` of the last samples,
@@ -72,12 +73,17 @@ class TimeDelayedTransformer:
     restarts
         How many sets of inner weights are trained.
     seconds
-        A budget of processor time for the search; None runs all of it (the same result every time).
+        A budget of processor time for the search, for comparisons at equal cost; None for no such limit.
+    budget
+        Wall seconds that a fit may take, and a backtest again; None for no limit. It is asked between pieces of work,
+        so small budgets are exceeded by a second or two. A search that ends by it says so in ``report_``; one that
+        does not gives the same model for the same ``random_state`` every time.
     random_state
         A whole number, a generator or None.
     progress
-        True, False, or None for a bar after two seconds on a terminal; or a function that is told
-        ``(stage, done, total)``, and whose errors end the fit.
+        The stages of a fit or a backtest with an estimate of the time left, as a bar on a terminal and else as a line
+        a stage on the error stream: True from the start, None once it has taken a second, False never. Or a function
+        that is told ``(stage, done, total)``, and whose errors end the work.
     """
 
     name = "TD-TF"
@@ -92,6 +98,7 @@ class TimeDelayedTransformer:
         horizon: int | None = None,
         restarts: int = 3,
         seconds: float | None = None,
+        budget: float | None = 300.0,
         random_state: int | np.random.Generator | None = None,
         progress: Progress = None,
     ) -> None:
@@ -102,11 +109,9 @@ class TimeDelayedTransformer:
         self.horizon = horizon
         self.restarts = restarts
         self.seconds = seconds
+        self.budget = budget
         self.random_state = random_state
         self.progress = progress
-
-    def __repr__(self) -> str:
-        return shown(self)
 
     # fitting
 
@@ -131,11 +136,14 @@ class TimeDelayedTransformer:
         """
         settings = settings_of(self)
         self.seed_ = settings.seed
+        check_choices(gaps, irregular)
         self.pod_: Pod | None = None
+        filled: tuple[str, ...] = ()
         if self.pod is not None:
             if dt is None and times is None:
                 times = own_times(as_list(series))
-            self.pod_, coefficients = fit_pod(series, self.pod)
+            fields, filled = read_fields(series, gaps)
+            self.pod_, coefficients = fit_pod(fields, self.pod)
             series = coefficients
         record = read_series(series, dt=dt, times=times, gaps=gaps, irregular=irregular)
         inputs = None if u is None else read_inputs(u, record.trajectories)
@@ -148,6 +156,7 @@ class TimeDelayedTransformer:
         self.predictor_: Predictor | None = None
         self.fitted_: Fitted | None = None
         self.explained_beyond_linear_ = 0.0
+        self.budget_ended_ = False
         self._rows: list[FloatArray] = self._normalised(record, inputs)
         outputs = len(self.units_.keep)
         if outputs:
@@ -155,17 +164,17 @@ class TimeDelayedTransformer:
         needed = self.window
         self.last_window_ = record.trajectories[-1][-needed:]
         self.last_inputs_ = None if inputs is None else inputs[-1][-needed:]
-        self.report_: Report = report_on(self, (*record.notes, *notes))
+        self.report_: Report = report_on(self, (*filled, *record.notes, *notes))
         return self
 
     def _learn(self, rows: Sequence[FloatArray], outputs: int, settings: Settings) -> None:
         if self.recipe == "paper":
             from .paper import fit_paper  # needs torch
 
-            self.predictor_ = fit_paper(rows, outputs, settings)
+            self.predictor_, self.budget_ended_ = fit_paper(rows, outputs, settings)
             return
         self.fitted_ = fit_family(rows, outputs, settings)
-        self.predictor_ = self.fitted_.predictor
+        self.predictor_, self.budget_ended_ = self.fitted_.predictor, self.fitted_.cut
         self.explained_beyond_linear_ = self.fitted_.beyond_linear
 
     # forecasting
@@ -209,16 +218,17 @@ class TimeDelayedTransformer:
         return values if values.ndim == 3 else values[None]
 
     def reconstruct(self, values: object) -> FloatArray:
-        """Fields of POD coefficients, for a model fitted with ``pod``."""
-        self._require_fit()
-        if self.pod_ is None:
-            raise InputError("pod", None, "was not used", "fit with pod=8 to reduce fields and reconstruct them")
-        array = as_array("values", np.asarray(values))
-        if array.shape[-1] != self.pod_.rank:
-            raise InputError(
-                "values", f"shape {array.shape}", f"must end in {self.pod_.rank} coefficients", "pass forecast values"
-            )
-        return self.pod_.reconstruct(array)
+        """Fields ``(..., *shape)`` of POD coefficients ``(..., rank)``, for a model fitted with ``pod``."""
+        return self._require_pod().reconstruct(self._coefficients("values", np.asarray(values)))
+
+    def reconstruct_spread(self, spread: object) -> FloatArray:
+        """Spread at every point of a field, ``(..., *shape)``, of a forecast or of the spread of one, ``(..., rank)``.
+
+        For a model fitted with ``pod``. The errors of different coefficients, and of what the modes leave out, are
+        taken as uncorrelated.
+        """
+        given = spread.spread if isinstance(spread, Forecast) else spread
+        return self._require_pod().reconstruct_spread(self._coefficients("spread", given))
 
     # looking back
 
@@ -229,8 +239,9 @@ class TimeDelayedTransformer:
         """Forecast the last quarter of the data by a model that has not seen it, from ``starts`` places.
 
         Everything is learned and chosen anew on the first three quarters (or trajectories); persistence, TD-DMD and
-        NG-RC, tuned there too, stand beside it. Takes about as long as a fit. The data are those of the fit, or
-        ``series`` with its inputs ``u``, sampled every ``dt_``: a model from a file needs them.
+        NG-RC, tuned there too, stand beside it. Takes about as long as a fit, and has a ``budget`` as large. The data
+        are those of the fit, or ``series`` with its inputs ``u``, sampled every ``dt_``: a model from a file needs
+        them.
         """
         rows, settings = self._data_for("backtest", series, u), self._settings_again()
         if horizon is not None:
@@ -312,6 +323,19 @@ class TimeDelayedTransformer:
         predictor = self._require_predictor()
         return spectrum(predictor.linear, predictor.outputs, self.units_.scale[self.units_.keep])
 
+    def _require_pod(self) -> Pod:
+        self._require_fit()
+        if self.pod_ is None:
+            raise InputError("pod", None, "was not used", "fit with pod=8 to reduce fields and reconstruct them")
+        return self.pod_
+
+    def _coefficients(self, argument: str, value: object) -> FloatArray:
+        array, rank = as_array(argument, value), self._require_pod().rank
+        if array.shape[-1:] != (rank,):
+            problem = f"must end in {rank} coefficients"
+            raise InputError(argument, f"shape {array.shape}", problem, f"pass the {argument} of a forecast")
+        return array
+
     def _require_predictor(self) -> Predictor:
         self._require_fit()
         if self.predictor_ is None:
@@ -354,6 +378,9 @@ class TimeDelayedTransformer:
         single, states = self._states(window)
         before = self.last_inputs_ if window is None else None
         return single, states, inputs_over(u, self.forcing_, states, steps, before)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "units_")
 
     def _require_fit(self) -> None:
         if not hasattr(self, "units_"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .error_growth import ErrorGrowth
 from .protocol import FloatArray
 from .rolling import Fade, Member, roll, window_of
 
@@ -15,17 +16,16 @@ FARTHEST = 1e3
 
 @dataclass(frozen=True)
 class Predictor:
-    """The chosen members, the best linear model, what happens outside the training range, and models beside them.
+    """The chosen members, the best linear model, what happens outside the training range, and how errors grow.
 
-    ``companions`` are other good models of the same data: their disagreement, times ``spread_factor``, is the spread.
+    ``errors`` is None for a model from a file that was written before held-out errors were saved with it.
     """
 
     outputs: int
     members: tuple[Member, ...]
     linear: Member
     fade: Fade
-    companions: tuple[Member, ...] = ()
-    spread_factor: float = 1.0
+    errors: ErrorGrowth | None = None
     attentive: Member | None = None
     """The best model with attention, kept for reading even where another forecasts better."""
 
@@ -34,7 +34,7 @@ class Predictor:
         """All models kept."""
         attentive = [] if self.attentive is None else [self.attentive]
         fallback = [] if self.fade.fallback is None else [self.fade.fallback]
-        return [*self.members, self.linear, *fallback, *self.companions, *attentive]
+        return [*self.members, self.linear, *fallback, *attentive]
 
     @property
     def window(self) -> int:
@@ -46,12 +46,7 @@ class Predictor:
         paths = roll(self.members, windows, steps, future=future, fade=self.fade, ceiling=FARTHEST)
         return np.asarray(paths[0])
 
-    def spread(self, windows: FloatArray, steps: int, future: FloatArray | None, ahead: FloatArray) -> FloatArray:
-        """Root mean square distance of the companions' forecasts from ``ahead``, calibrated on held-out rollouts."""
-        if not self.companions:
-            return np.zeros_like(ahead)
-        squares: FloatArray = np.zeros_like(ahead)
-        for companion in self.companions:
-            path = roll([companion], windows, steps, future=future, fade=self.fade, ceiling=FARTHEST)[0]
-            squares += (path - ahead) ** 2
-        return np.asarray(self.spread_factor * np.sqrt(squares / len(self.companions)))
+    def spread(self, starts: int, steps: int) -> FloatArray:
+        """Expected errors ``(starts, steps, outputs)`` in normalised units; NaN where they were not measured."""
+        shape = (starts, steps, self.outputs)
+        return np.full(shape, np.nan) if self.errors is None else np.tile(self.errors.ahead(steps), (starts, 1, 1))

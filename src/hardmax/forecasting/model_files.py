@@ -18,6 +18,7 @@ from ..files import make_folder, write_text
 from ..tensor_files import field, read, require, write
 from .attention import NAMES, LagNetwork
 from .delays import Embedding
+from .error_growth import ErrorGrowth
 from .features import FeatureMap
 from .forcing import Forcing
 from .inference import Predictor
@@ -35,7 +36,7 @@ KIND = "time-delayed transformer"
 FILE = "model.safetensors"
 _DAMAGED = "the file is damaged; save the model again"
 _Arrays = dict[str, np.ndarray]
-_SETTINGS = ("delays", "recipe", "ablation", "pod", "horizon", "restarts", "seconds")
+_SETTINGS = ("delays", "recipe", "ablation", "pod", "horizon", "restarts", "seconds", "budget")
 
 
 def save_forecaster(model: TimeDelayedTransformer, folder: str | os.PathLike[str]) -> Path:
@@ -57,6 +58,8 @@ def save_forecaster(model: TimeDelayedTransformer, folder: str | os.PathLike[str
         arrays["last_inputs"] = model.last_inputs_
     if model.pod_ is not None:
         arrays |= {"pod.mean": model.pod_.mean, "pod.modes": model.pod_.modes}
+        if model.pod_.left_over is not None:
+            arrays["pod.left_over"] = model.pod_.left_over
         recipe["pod"] = {"shape": list(model.pod_.shape), "energy": model.pod_.energy}
     if model.predictor_ is not None:
         recipe["predictor"] = _put_predictor(model.predictor_, arrays)
@@ -93,6 +96,7 @@ def _restore(model: TimeDelayedTransformer, path: Path, recipe: dict[str, Any], 
     model.report_ = Report(tuple(field(path, report, "sentences", list)), field(path, report, "numbers", dict))
     model.explained_beyond_linear_ = float(field(path, recipe, "explained", float))
     model.fitted_ = None
+    model.budget_ended_ = bool(model.report_.numbers.get("budget_ended", False))
     model.units_ = _get_units(path, "units", arrays)
     model.channels_ = len(model.units_.mean)
     model.last_window_ = require(path, arrays, "last_window", (None, model.channels_))
@@ -108,7 +112,8 @@ def _restore(model: TimeDelayedTransformer, path: Path, recipe: dict[str, Any], 
         field_shape = tuple(int(size) for size in recipe["pod"]["shape"])
         if int(np.prod(field_shape)) != modes.shape[1]:
             raise FileError(path, f"fields of shape {field_shape} do not have {modes.shape[1]} points", _DAMAGED)
-        model.pod_ = Pod(mean, modes, field_shape, float(recipe["pod"]["energy"]))
+        left_over = require(path, arrays, "pod.left_over", mean.shape) if "pod.left_over" in arrays else None
+        model.pod_ = Pod(mean, modes, field_shape, float(recipe["pod"]["energy"]), left_over)
     model.predictor_ = None
     if "predictor" in recipe:
         model.predictor_ = _get_predictor(path, field(path, recipe, "predictor", dict), arrays)
@@ -138,6 +143,8 @@ def _get_units(path: Path, name: str, arrays: _Arrays) -> Units:
 
 def _put_predictor(predictor: Predictor, arrays: _Arrays) -> dict[str, Any]:
     arrays |= {"fade.middle": predictor.fade.middle, "fade.half_range": predictor.fade.half_range}
+    if predictor.errors is not None:
+        arrays |= {"errors.per_step": predictor.errors.per_step, "errors.limit": predictor.errors.limit}
 
     def put(name: str, member: Member) -> dict[str, Any]:
         arrays[f"{name}.readout"] = member.readouts[0]
@@ -145,10 +152,8 @@ def _put_predictor(predictor: Predictor, arrays: _Arrays) -> dict[str, Any]:
 
     return {
         "outputs": predictor.outputs,
-        "spread_factor": predictor.spread_factor,
         "fade": [predictor.fade.begin, predictor.fade.end],
         "members": [put(f"member{i}", m) for i, m in enumerate(predictor.members)],
-        "companions": [put(f"companion{i}", m) for i, m in enumerate(predictor.companions)],
         "linear": put("linear", predictor.linear),
         "fallback": None if predictor.fade.fallback is None else put("fallback", predictor.fade.fallback),
         "attentive": None if predictor.attentive is None else put("attentive", predictor.attentive),
@@ -173,10 +178,19 @@ def _get_predictor(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> Predi
     members = tuple(get(f"member{i}", words) for i, words in enumerate(field(path, recipe, "members", list)))
     if not members:
         raise FileError(path, "the recipe's 'members' are none", _DAMAGED)
-    companions = tuple(get(f"companion{i}", w) for i, w in enumerate(field(path, recipe, "companions", list)))
     attentive = None if recipe.get("attentive") is None else get("attentive", recipe["attentive"])
-    factor = float(field(path, recipe, "spread_factor", float))
-    return Predictor(outputs, members, linear, fade, companions, factor, attentive)
+    return Predictor(outputs, members, linear, fade, _get_errors(path, outputs, arrays), attentive)
+
+
+def _get_errors(path: Path, outputs: int, arrays: _Arrays) -> ErrorGrowth | None:
+    """The growth of errors; None in files of earlier versions, which have other models to compare with instead."""
+    if "errors.per_step" not in arrays:
+        return None
+    per_step = require(path, arrays, "errors.per_step", (None, outputs))
+    limit = require(path, arrays, "errors.limit", (outputs,))
+    if not (len(per_step) and (per_step > 0).all() and (np.diff(per_step, axis=0) >= 0).all() and (limit > 0).all()):
+        raise FileError(path, "the errors of its forecasts must be positive and never shrink", _DAMAGED)
+    return ErrorGrowth(per_step, limit)
 
 
 def _put_features(name: str, features: FeatureMap, arrays: _Arrays) -> dict[str, Any]:

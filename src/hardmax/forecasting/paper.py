@@ -11,23 +11,25 @@ of maps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import cos, pi, sqrt
 
 import numpy as np
 import torch
 
-from ..progress import Ticker
+from ..progress import in_stages
 from .attention import Kind, LagNetwork, new_network
 from .clock import Clock
 from .delays import flat_windows, lags
+from .error_growth import ErrorGrowth, measure_growth
+from .family import folds_for_errors, plan_for
 from .features import FeatureMap
-from .inference import Predictor
+from .inference import FARTHEST, Predictor
 from .linear import least_squares_with_inputs
 from .protocol import FloatArray
 from .refit import bounds_of
-from .rolling import Fade, Member
+from .rolling import Fade, Member, roll
 from .settings import Settings
 
 LABEL = "the published layer, by AdamW"
@@ -37,6 +39,8 @@ _BATCH = 256
 _RATE = 3e-3
 _DECAY = 1e-6
 _WIDTH, _HIDDEN = 16, 48
+STAGES = {"AdamW without the held-out part": 1.0, "AdamW on all data": 1.0}
+"""The stages of a fit; both trainings take as many steps."""
 
 
 def published_features(network: LagNetwork, part: dict[str, torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
@@ -55,12 +59,46 @@ def published_features(network: LagNetwork, part: dict[str, torch.Tensor], token
     return torch.cat([torch.tanh(state @ part["hidden"] + part["bias"]), state], dim=1)
 
 
-def fit_paper(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Predictor:
-    """Train by AdamW; trajectories are normalised, inputs behind the outputs."""
-    member = train_published(trajectories, outputs, settings)
-    linear = least_squares_with_inputs(trajectories, member.features.window, outputs)
+def fit_paper(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> tuple[Predictor, bool]:
+    """Train by AdamW, and whether training ended because its time was over.
+
+    Trajectories are normalised, inputs behind the outputs. The layer is trained twice, with half of the time each:
+    without the last part of the data, to measure how its errors grow there, and on all of them.
+    """
+    linear = least_squares_with_inputs(trajectories, published_window(trajectories, settings), outputs)
+    fade = Fade(*bounds_of(trajectories, outputs))
+    clocks = [Clock(_half(settings.seconds), _half(settings.budget))]
+    with in_stages("fit", STAGES, progress=settings.progress, most=settings.budget) as stages:
+        stages.begin("AdamW without the held-out part")
+        errors = _held_out_errors(trajectories, outputs, settings, fade, clocks[0], stages.beat)
+        stages.begin("AdamW on all data")
+        # Its half begins when it does.
+        clocks.append(Clock(_half(settings.seconds), _half(settings.budget)))
+        member = train_published(trajectories, outputs, settings, clock=clocks[1], tell=stages.beat)
     # The published model does not fade; the linear one is there to be read and compared.
-    return Predictor(outputs, (member,), linear, Fade(*bounds_of(trajectories, outputs)))
+    return Predictor(outputs, (member,), linear, fade, errors), any(clock.cut for clock in clocks)
+
+
+def _half(time: float | None) -> float | None:
+    return None if time is None else time / 2
+
+
+def _held_out_errors(
+    trajectories: Sequence[FloatArray],
+    outputs: int,
+    settings: Settings,
+    fade: Fade,
+    clock: Clock,
+    tell: Callable[[float], None],
+) -> ErrorGrowth:
+    """How the errors of the layer grow over rollouts of data that it was not trained on."""
+    # The window that the whole record allows, so that it is the same model that is judged.
+    window = published_window(trajectories, settings)
+    fold = folds_for_errors(trajectories, outputs, replace(plan_for(trajectories, settings), longest=window))[0]
+    same = replace(settings, delays=window - 1)
+    member = train_published(fold.training, outputs, same, clock=clock, tell=tell)
+    paths = roll([member], fold.windows, fold.horizon, future=fold.future, fade=fade, ceiling=FARTHEST)[0]
+    return measure_growth([paths], [fold.truth])
 
 
 def published_window(trajectories: Sequence[FloatArray], settings: Settings) -> int:
@@ -77,11 +115,15 @@ def train_published(
     kind: Kind = "shared",
     feed_forward: bool = True,
     attentive: bool = True,
+    clock: Clock | None = None,
+    tell: Callable[[float], None] | None = None,
 ) -> Member:
     """The published layer, or one with a part changed: the MLP in its place, no feed-forward, uniform attention.
 
-    Queries that are zero, and stay so, listen to all lags alike.
+    Queries that are zero, and stay so, listen to all lags alike. ``clock`` ends the training, by the settings when left
+    out; ``tell`` is told the share that is done.
     """
+    clock = Clock(settings.seconds, settings.budget) if clock is None else clock
     channels, window = trajectories[0].shape[1], published_window(trajectories, settings)
     tokens = lags(channels, window)
     generator = np.random.default_rng([settings.seed, 29])
@@ -93,7 +135,8 @@ def train_published(
     rows = np.concatenate([flat_windows(z, window) for z in trajectories])
     increments = np.concatenate([(z[window:] - z[window - 1 : -1])[:, :outputs] for z in trajectories])
     scale = np.maximum(increments.std(axis=0), 1e-12)
-    network, readout = _adamw(start, rows, increments / scale, settings, () if attentive else ("queries", "keys"))
+    frozen = () if attentive else ("queries", "keys")
+    network, readout = _adamw(start, rows, increments / scale, settings.seed, frozen, clock, tell)
     features = FeatureMap(
         channels,
         tokens=tokens,
@@ -105,26 +148,32 @@ def train_published(
 
 
 def _adamw(
-    start: LagNetwork, rows: FloatArray, increments: FloatArray, settings: Settings, frozen: tuple[str, ...]
+    start: LagNetwork,
+    rows: FloatArray,
+    increments: FloatArray,
+    seed: int,
+    frozen: tuple[str, ...],
+    clock: Clock,
+    tell: Callable[[float], None] | None,
 ) -> tuple[LagNetwork, FloatArray]:
     part = {name: torch.tensor(value, requires_grad=name not in frozen) for name, value in start.weights.items()}
     readout = torch.zeros((start.size + 1, increments.shape[1]), dtype=torch.float64, requires_grad=True)
     inputs, targets = torch.from_numpy(np.ascontiguousarray(rows)), torch.from_numpy(increments)
     optimiser = _AdamW([*part.values(), readout])
-    draw = torch.Generator().manual_seed(settings.seed)
-    clock = Clock(settings.seconds)
-    with Ticker("training", _STEPS, progress=settings.progress) as ticker:
-        for step in range(_STEPS):
-            spent = step / _STEPS if clock.seconds is None else max(step / _STEPS, clock.spent() / clock.seconds)
-            if spent >= 1:
-                break
-            chosen = torch.randint(len(inputs), (min(_BATCH, len(inputs)),), generator=draw)
-            features = published_features(start, part, inputs[chosen])
-            ahead = features @ readout[1:] + readout[0]
-            loss = ((ahead - targets[chosen]) ** 2).mean()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step(1e-6 + _RATE * 0.5 * (1 + cos(pi * spent)))
-            ticker.advance(note=f"loss {float(loss.detach()):.3g}" if step % 50 == 0 else "")
+    draw = torch.Generator().manual_seed(seed)
+    for step in range(_STEPS):
+        spent = max(step / _STEPS, clock.used())
+        if spent >= 1:
+            clock.cut = True
+            break
+        chosen = torch.randint(len(inputs), (min(_BATCH, len(inputs)),), generator=draw)
+        features = published_features(start, part, inputs[chosen])
+        ahead = features @ readout[1:] + readout[0]
+        loss = ((ahead - targets[chosen]) ** 2).mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step(1e-6 + _RATE * 0.5 * (1 + cos(pi * spent)))
+        if tell is not None:
+            tell(spent)
     weights = {name: value.detach().numpy().copy() for name, value in part.items()}
     return replace(start, weights=weights), readout.detach().numpy().copy()
 

@@ -8,17 +8,21 @@ import numpy as np
 
 from ..errors import InputError
 from .protocol import FloatArray
-from .series import as_array, as_list
+from .series import Gaps, as_array, as_list, fill_gaps
 
 
 @dataclass(frozen=True)
 class Pod:
-    """The mean field, orthonormal modes ``(rank, points)``, the shape of a field and the energy kept."""
+    """The mean field, orthonormal modes ``(rank, points)``, the shape of a field and the share of energy in the modes.
+
+    ``left_over`` is the root mean square at each point of what the modes leave out; None in files that do not have it.
+    """
 
     mean: FloatArray
     modes: FloatArray
     shape: tuple[int, ...]
     energy: float
+    left_over: FloatArray | None = None
 
     @property
     def rank(self) -> int:
@@ -46,20 +50,35 @@ class Pod:
         flat = coefficients @ self.modes + self.mean
         return np.asarray(flat.reshape(*coefficients.shape[:-1], *self.shape))
 
+    def reconstruct_spread(self, spread: FloatArray) -> FloatArray:
+        """Spreads ``(..., *shape)`` at every point of those ``(..., rank)`` of the coefficients.
 
-def fit_pod(series: object, pod: int | float) -> tuple[Pod, list[FloatArray]]:
-    """Modes of the fields, as many as asked for or as hold this share of the energy, and all coefficients."""
+        Errors of different coefficients, and of what the modes leave out, are taken as uncorrelated: their squares add.
+        """
+        squares = spread**2 @ self.modes**2
+        if self.left_over is not None:
+            squares = squares + self.left_over**2
+        return np.asarray(np.sqrt(squares).reshape(*spread.shape[:-1], *self.shape))
+
+
+def read_fields(series: object, gaps: Gaps) -> tuple[list[FloatArray], tuple[str, ...]]:
+    """Fields ``(samples, *shape)`` of one record or several, with their gaps filled point by point, and notes on it."""
     fields = [as_array("series", part) for part in as_list(series)]
     shapes = {part.shape[1:] for part in fields}
     if len(shapes) != 1 or fields[0].ndim < 2:
         raise InputError(
             "series", f"shapes {[part.shape for part in fields]}", "must be (samples, …) of one field", "align them"
         )
+    notes: list[str] = []
+    filled = [fill_gaps("series", part.reshape(len(part), -1), gaps, notes).reshape(part.shape) for part in fields]
+    return filled, tuple(notes)
+
+
+def fit_pod(series: object, pod: int | float) -> tuple[Pod, list[FloatArray]]:
+    """Modes of the fields, as many as asked for or as hold this share of the energy, and all coefficients."""
+    fields, _ = read_fields(series, "refuse")
     shape = fields[0].shape[1:]
-    flat = [part.reshape(len(part), -1) for part in fields]
-    data = np.concatenate(flat)
-    if not np.isfinite(data).all():
-        raise InputError("series", "NaN or infinity", "must be finite for a decomposition", "fill the gaps first")
+    data = np.concatenate([part.reshape(len(part), -1) for part in fields])
     mean = data.mean(axis=0)
     centred = data - mean
     if min(centred.shape) > 0 and centred.shape[1] > centred.shape[0]:
@@ -75,8 +94,10 @@ def fit_pod(series: object, pod: int | float) -> tuple[Pod, list[FloatArray]]:
     if total <= 0:
         raise InputError("series", "fields that never change", "must vary", "there is nothing to decompose")
     rank = _rank(pod, squares, total)
-    kept = Pod(mean, np.ascontiguousarray(modes[:rank]), shape, float(squares[:rank].sum() / total))
-    return kept, [kept.reduce(part.reshape(len(part), *shape)) for part in fields]
+    modes = np.ascontiguousarray(modes[:rank])
+    left_over = np.sqrt(((centred - (centred @ modes.T) @ modes) ** 2).mean(axis=0))
+    kept = Pod(mean, modes, shape, float(squares[:rank].sum() / total), left_over)
+    return kept, [kept.reduce(part) for part in fields]
 
 
 def _rank(pod: int | float, squares: FloatArray, total: float) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .delays import lags
+from .error_growth import ErrorGrowth, measure_growth
 from .features import FeatureMap
 from .guard import STEPS, stays_bounded
 from .held_out import Fold
@@ -16,7 +17,6 @@ from .rolling import Fade, Member, roll
 from .search import Candidate, Learner
 from .selection import Finalist, Selection
 
-_COMPANIONS = 4
 _PLACES = 12
 _MUCH_NOISE = 0.1
 
@@ -27,6 +27,7 @@ class Refit:
     def __init__(self, trajectories: Sequence[FloatArray], outputs: int, seed: int, fold: Fold) -> None:
         self._learner = Learner(trajectories, outputs, seed)
         self._outputs = outputs
+        self._seed = seed
         self._fold = fold
         self._bounds = bounds_of(trajectories, outputs)
         self._members: dict[int, Member] = {}
@@ -38,8 +39,7 @@ class Refit:
         """The candidate with its readout from all data."""
         key = id(candidate)
         if key not in self._members:
-            solved = self._learner.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
-            self._members[key] = Member(candidate.features, solved[0])
+            self._members[key] = learned(self._learner, candidate)
         return self._members[key]
 
     def holds(self, finalist: Finalist) -> bool:
@@ -54,6 +54,24 @@ class Refit:
             return False
         return stays_bounded(members, self._windows, fade, steps=self._steps, future=self._future)
 
+    def held_out_errors(self, finalist: Finalist, folds: Sequence[Fold]) -> ErrorGrowth:
+        """How the errors of the finalist grow over rollouts of the folds, fitted on the rest of each.
+
+        The first of ``folds`` has the training part that the candidates were solved on.
+        """
+        fade, paths, truths = self._fade_for(finalist), [], []
+        for index, fold in enumerate(folds):
+            members = finalist.members
+            if index:
+                learner = Learner(fold.training, self._outputs, self._seed)
+                try:
+                    members = [learned(learner, source) for source in finalist.sources]
+                except np.linalg.LinAlgError:
+                    continue
+            paths.append(roll(members, fold.windows, fold.horizon, future=fold.future, fade=fade)[0])
+            truths.append(fold.truth)
+        return measure_growth(paths, truths)
+
     def _fade_for(self, finalist: Finalist) -> Fade:
         return Fade(*self._bounds) if finalist.is_linear else self._fade
 
@@ -63,18 +81,23 @@ class Refit:
         solved = self._learner.readouts([features], _MUCH_NOISE, np.array([_MUCH_NOISE**2]))
         return Member(features, solved[0])
 
-    def predictor(self, selection: Selection, attentive: Candidate | None) -> Predictor:
-        """The choice, the best linear model, what the choice fades to, its companions, and attention to read."""
+    def predictor(self, selection: Selection, errors: ErrorGrowth, attentive: Candidate | None) -> Predictor:
+        """The choice, the best linear model, what the choice fades to, how its errors grow, and attention to read."""
         members = tuple(self.member(source) for source in selection.chosen.sources)
         return Predictor(
             self._outputs,
             members,
             self.member(selection.linear.sources[0]),
             self._fade_for(selection.chosen),
-            tuple(self.member(source) for source in companions_of(selection)),
-            spread_factor(selection, self._fold),
+            errors,
             None if attentive is None else self.member(attentive),
         )
+
+
+def learned(learner: Learner, candidate: Candidate) -> Member:
+    """The candidate with its readout from the data of the learner."""
+    solved = learner.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
+    return Member(candidate.features, solved[0])
 
 
 def _places(trajectories: Sequence[FloatArray], outputs: int, fold: Fold) -> tuple[FloatArray, FloatArray | None]:
@@ -96,29 +119,3 @@ def bounds_of(trajectories: Sequence[FloatArray], outputs: int) -> tuple[FloatAr
     data = np.concatenate([z[:, :outputs] for z in trajectories])
     low, high = data.min(axis=0), data.max(axis=0)
     return (low + high) / 2, np.maximum((high - low) / 2, 1e-12)
-
-
-def companions_of(selection: Selection) -> list[Candidate]:
-    """The next best single models, each of another kind than the choice where the choice is one model."""
-    taken = {source.identity for source in selection.chosen.sources} if len(selection.chosen.sources) == 1 else set()
-    found: dict[tuple[str, int, float], Candidate] = {}
-    for finalist in selection.ranking:
-        source = finalist.sources[0]
-        if len(finalist.sources) == 1 and source.identity not in taken:
-            found.setdefault(source.identity, source)
-        if len(found) == _COMPANIONS:
-            break
-    return list(found.values())
-
-
-def spread_factor(selection: Selection, fold: Fold) -> float:
-    """By how much the companions' disagreement falls short of the error, on held-out rollouts (geometric mean)."""
-    companions = companions_of(selection)
-    if not companions:
-        return 1.0
-    ahead = roll(selection.chosen.members, fold.windows, fold.horizon, future=fold.future)[0]
-    paths = [roll([c.member], fold.windows, fold.horizon, future=fold.future)[0] for c in companions]
-    spread = np.sqrt(np.mean([(path - ahead) ** 2 for path in paths], axis=(0, 1, 3)))
-    error = np.sqrt(((ahead - fold.truth) ** 2).mean(axis=(0, 2)))
-    ratio = np.log(np.maximum(error, 1e-14)) - np.log(np.maximum(spread, 1e-14))
-    return float(np.clip(np.exp(ratio.mean()), 0.5, 50.0))

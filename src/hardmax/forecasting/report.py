@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from .family import Fitted, kind_of
@@ -16,7 +17,7 @@ _EQUAL = 5e-4
 """Scores are told to three digits; what is closer counts as equal."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """``sentences`` for people, ``numbers`` for programs; ``str(report)`` joins the sentences."""
 
@@ -25,6 +26,12 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences)
 
     def data(self) -> dict[str, Any]:
         """Both, as plain values."""
@@ -57,6 +64,13 @@ def _for_its_score(choice: Selection) -> str:
     return f"; over all held-out rollouts its score is {how} ({ours:.3f} against {linear:.3f}, lower is better)"
 
 
+def _which_time(model: TimeDelayedTransformer) -> str:
+    """The budgets that there were, in words."""
+    parts = [f"its budget of {model.budget:.3g} s"] if model.budget is not None else []
+    parts += [f"its {model.seconds:.3g} s of processor time"] if model.seconds is not None else []
+    return " or ".join(parts)
+
+
 def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
     """Sentences about the model kept, why, and what was done to the data."""
     sentences = list(notes)
@@ -68,10 +82,13 @@ def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
             return Report((*sentences, "Nothing varies, so nothing was learned."), {"kept": "constant"})
         parameters = sum(m.features.inner_parameters + m.readouts.size for m in model.predictor_.members)
         sentences.append(
-            f"The published model with {parameters} parameters was trained by AdamW; nothing was held out, so see how "
-            "it does on data of your own."
+            f"The published model with {parameters} parameters was trained by AdamW, once more without the last part "
+            "of the data to measure its errors there."
         )
-        return Report(tuple(sentences), {"kept": "paper", "parameters": parameters, "seed": model.seed_})
+        if model.budget_ended_:
+            sentences.append(f"Training was cut short by {_which_time(model)}.")
+        numbers = {"kept": "paper", "parameters": parameters, "seed": model.seed_, "budget_ended": model.budget_ended_}
+        return Report(tuple(sentences), numbers)
     found, choice = model.fitted_, model.fitted_.selection
     kept = "linear" if choice.chosen.is_linear else "nonlinear"
     if choice.chosen.is_linear:
@@ -91,6 +108,14 @@ def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
     if not choice.guarded:
         sentences.append(
             "No model whose long rollouts keep to the training range did nearly as well; long forecasts may leave it."
+            if choice.walked
+            else "There was no time to find a model whose long rollouts keep to the training range; long forecasts may "
+            "leave it."
+        )
+    if found.cut:
+        sentences.append(
+            f"The search was cut short by {_which_time(model)}: with more time more candidates are tried, and another "
+            "run may select another model."
         )
     numbers = {
         "kept": kept,
@@ -107,6 +132,7 @@ def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
         "rejected": choice.rejected,
         "guarded": choice.guarded,
         "seconds": found.seconds,
+        "budget_ended": found.cut,
         "seed": model.seed_,
         "best_by_family": {family: c.score for family, c in found.best_by_family.items()},
     }

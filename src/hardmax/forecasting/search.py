@@ -144,12 +144,18 @@ class Search:
         *,
         share: float = 1.0,
         ridges: FloatArray = RIDGES,
+        at_least_one: bool = False,
     ) -> None:
-        """Fit and score on short rollouts; stops when its share of the time is spent."""
+        """Fit and score on short rollouts; stops when its share of the time is spent.
+
+        ``at_least_one`` tries the first in any case; something is tried in any case too.
+        """
         for group in groups:
             for noise in noises:
-                if (self.screened or self.candidates) and not self.clock.within(share):
+                needed = at_least_one or not (self.screened or self.candidates)
+                if not self.clock.within(share) and not needed:
                     return
+                at_least_one = False
                 # On noisy windows the noise is a ridge of its own; the smallest ones make no difference.
                 self._screen_one(group, noise, ridges if noise == 0 else ridges[ridges > 1e-16])
 

@@ -62,6 +62,8 @@ class Selection:
     ranking: tuple[Finalist, ...]
     guarded: bool
     rejected: int
+    walked: bool = True
+    """Whether there was time to look for a model with bounded rollouts."""
 
 
 class TwoFolds:
@@ -126,16 +128,20 @@ def rank(
     return Ranking(best, rest)
 
 
-def select(ranking: Ranking, holds: Callable[[Finalist], bool]) -> Selection:
+def select(ranking: Ranking, holds: Callable[[Finalist], bool], go_on: Callable[[], bool] = lambda: True) -> Selection:
     """The first of the whole list that ``holds``: whose long rollouts keep to the range of the data.
 
-    Where that one is clearly worse (by 0.2 in score) than TD-DMD, or else than the best of all, these are kept and
-    marked as not guarded.
+    When the time is over (``go_on`` says False) TD-DMD is asked next, and no other. Where the choice is clearly worse
+    (by 0.2 in score) than TD-DMD, or else than the best of all, these are kept and marked as not guarded.
     """
     linear = ranking.linear
-    rejected = 0
+    rejected, walked = 0, True
     chosen: Finalist | None = None
     for finalist in (*ranking.best, *ranking.rest):
+        if not go_on():
+            walked = False
+            chosen = linear if holds(linear) else None
+            break
         if holds(finalist):
             chosen = finalist
             break
@@ -148,7 +154,7 @@ def select(ranking: Ranking, holds: Callable[[Finalist], bool]) -> Selection:
     elif best.score < chosen.score - _CLEARLY_BETTER:
         # Safety would cost too much: fading leads this one back whenever it leaves the range.
         chosen, guarded = best, False
-    return Selection(chosen, linear, ranking.best, guarded, rejected)
+    return Selection(chosen, linear, ranking.best, guarded, rejected, walked)
 
 
 def _distinct(candidates: Sequence[Candidate], count: int, ridges: int = 1) -> list[Candidate]:

@@ -73,7 +73,8 @@ def _table(argument: str, value: object) -> FloatArray:
     return array
 
 
-def _interpolate(argument: str, z: FloatArray, gaps: Gaps, notes: list[str]) -> FloatArray:
+def fill_gaps(argument: str, z: FloatArray, gaps: Gaps, notes: list[str]) -> FloatArray:
+    """The table ``(samples, channels)`` with its gaps filled linearly, where that is asked for; refused else."""
     bad = ~np.isfinite(z)
     if not bad.any():
         return z
@@ -137,6 +138,16 @@ def _times(
     return columns, float(np.median(np.concatenate([np.diff(column) for column in columns])))
 
 
+def check_choices(gaps: Gaps, irregular: Irregular) -> None:
+    """What to do with gaps and with uneven times must be one of what there is."""
+    for name, value, allowed in (
+        ("gaps", gaps, ("refuse", "interpolate")),
+        ("irregular", irregular, ("refuse", "resample")),
+    ):
+        if value not in allowed:
+            raise InputError(name, repr(value), f"must be one of {allowed}", f"pass {name}={allowed[1]!r}")
+
+
 def read_series(
     series: object,
     *,
@@ -147,12 +158,7 @@ def read_series(
     argument: str = "series",
 ) -> Record:
     """Checked trajectories of equal width at one time step; without ``dt`` and ``times`` those of the data count."""
-    for name, value, allowed in (
-        ("gaps", gaps, ("refuse", "interpolate")),
-        ("irregular", irregular, ("refuse", "resample")),
-    ):
-        if value not in allowed:
-            raise InputError(name, repr(value), f"must be one of {allowed}", f"pass {name}={allowed[1]!r}")
+    check_choices(gaps, irregular)
     parts = aligned(as_list(series))
     if parts is None:
         raise InputError(argument, "tables", "must all have the columns of the first", "give them the same names")
@@ -166,7 +172,7 @@ def read_series(
         )
     notes: list[str] = []
     columns, step = _times(times, dt, tables, notes)
-    tables = [_interpolate(argument, table, gaps, notes) for table in tables]
+    tables = [fill_gaps(argument, table, gaps, notes) for table in tables]
     for table in tables:
         if table.size and float(np.abs(table).max()) > _LARGEST:
             raise InputError(

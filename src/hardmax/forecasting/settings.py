@@ -27,6 +27,7 @@ class Settings:
     seconds: float | None
     seed: int
     progress: Progress
+    budget: float | None = None
 
 
 def settings_of(model: TimeDelayedTransformer) -> Settings:
@@ -37,17 +38,23 @@ def settings_of(model: TimeDelayedTransformer) -> Settings:
         whole("delays", model.delays, 0)
     if model.horizon is not None:
         whole("horizon", model.horizon, 2)
-    if model.seconds is not None and not (
-        isinstance(model.seconds, (int, float)) and np.isfinite(model.seconds) and model.seconds > 0
-    ):
-        raise InputError("seconds", repr(model.seconds), "must be a positive number", "pass seconds=10, or None")
     seed = seeded(model.random_state)
     return Settings(
         model.delays,
         model.horizon,
         whole("restarts", model.restarts, 1),
         model.ablation,
-        None if model.seconds is None else float(model.seconds),
+        _time("seconds", model.seconds),
         seed.seed if seed.seed is not None else int(seed.generator.integers(2**31)),
         model.progress,
+        _time("budget", model.budget),
     )
+
+
+def _time(argument: str, value: object) -> float | None:
+    """A positive number of seconds, or None for no limit."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < float(value) < np.inf:
+        raise InputError(argument, repr(value), "must be a positive number", f"pass {argument}=10, or None")
+    return float(value)

@@ -1,0 +1,102 @@
+"""Budgets of time: what they cut, what they leave alone, and that the report says so."""
+
+import numpy as np
+import pytest
+
+from hardmax.errors import InputError
+from hardmax.forecasting import clock as clocks
+from hardmax.forecasting.clock import Clock
+from hardmax.forecasting.forecaster import TimeDelayedTransformer
+
+
+class _Hands:
+    """A clock whose hands are moved by the test."""
+
+    def __init__(self) -> None:
+        self.processor = self.wall = 0.0
+
+    def thread_time(self) -> float:
+        return self.processor
+
+    def monotonic(self) -> float:
+        return self.wall
+
+
+@pytest.fixture
+def hands(monkeypatch: pytest.MonkeyPatch) -> _Hands:
+    found = _Hands()
+    monkeypatch.setattr(clocks, "time", found)
+    return found
+
+
+def test_without_budgets_nothing_is_cut(hands: _Hands) -> None:
+    clock = Clock()
+    hands.processor = hands.wall = 1e9
+    assert clock.within(0.01)
+    assert clock.time_to_choose()
+    assert clock.share_of(40, 8) == 40
+    assert clock.used() == 0
+    assert not clock.cut
+
+
+def test_processor_time_does_not_count_what_others_do(hands: _Hands) -> None:
+    clock = Clock(10.0)
+    hands.wall = 1e9
+    assert clock.within(0.1)
+    hands.processor = 4.9
+    assert clock.within(0.5)
+    assert not clock.cut
+    hands.processor = 5.1
+    assert not clock.within(0.5)
+    assert clock.cut
+    assert clock.time_to_choose()
+    assert clock.used() == pytest.approx(0.51)
+
+
+def test_wall_time_leaves_some_for_what_comes_after_the_search(hands: _Hands) -> None:
+    clock = Clock(None, 10.0)
+    hands.processor = 1e9
+    assert clock.within()
+    assert clock.share_of(40, 8) == 40
+    hands.wall = 5.9
+    assert clock.within()
+    assert clock.share_of(40, 8) == 13
+    hands.wall = 6.1
+    assert not clock.within()
+    assert clock.time_to_choose()
+    hands.wall = 9.1
+    assert not clock.time_to_choose()
+    assert Clock(2.0, 10.0).share_of(40, 8) == Clock(10.0, 2.0).share_of(40, 8) == 10
+
+
+def _waves() -> np.ndarray:
+    return np.sin(0.21 * np.arange(200)) + 0.5 * np.cos(0.07 * np.arange(200)) ** 3
+
+
+def test_a_fit_that_is_over_before_its_budget_is_the_same_every_time() -> None:
+    fits = [
+        TimeDelayedTransformer(8, restarts=1, random_state=0, budget=budget, progress=False).fit(_waves())
+        for budget in (None, 1e6)
+    ]
+    np.testing.assert_array_equal(fits[0].forecast(20).values, fits[1].forecast(20).values)
+    for model in fits:
+        assert model.report_.numbers["budget_ended"] is False
+        assert "cut short" not in str(model.report_)
+
+
+@pytest.mark.parametrize("recipe", ["family", "paper"])
+def test_a_search_cut_short_forecasts_and_says_so(recipe: str) -> None:
+    model = TimeDelayedTransformer(8, recipe=recipe, random_state=0, budget=1e-3, progress=False).fit(_waves())
+    assert np.isfinite(model.forecast(20).values).all()
+    assert np.isfinite(model.forecast(20).spread).all()
+    assert model.report_.numbers["budget_ended"] is True
+    assert "cut short by its budget of 0.001 s" in str(model.report_)
+    found = model.backtest(10, 4)
+    assert [row.model for row in found.rows] == ["TD-TF", "persistence", "TD-DMD", "NG-RC"]
+    assert found.row("TD-TF").error < np.inf
+
+
+@pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, "soon", True])
+def test_budgets_that_are_no_time_are_refused(value: object) -> None:
+    with pytest.raises(InputError, match="budget must be a positive number.*pass budget=10, or None"):
+        TimeDelayedTransformer(budget=value).fit(_waves())  # type: ignore[arg-type]
