@@ -72,9 +72,12 @@ def test_a_text_without_a_word_has_no_picture() -> None:
 
 
 def test_results_of_training() -> None:
-    ax = draw_accuracy_by_dimension({"published": {2: 0.7, 4: 0.8}, "ours": {2: 0.75, 4: 0.82}})
+    ax = draw_accuracy_by_dimension({"ours": {2: 0.75, 4: 0.82}}, published={2: 0.7, 4: 0.8})
     assert [line.get_label() for line in ax.lines] == ["published", "ours"]
     np.testing.assert_allclose(ax.lines[1].get_ydata(), [0.75, 0.82])
+    alone = draw_accuracy_by_dimension({"ours": {2: 0.75, 4: 0.82}}, note="A trial, too short to be compared.")
+    assert [line.get_label() for line in alone.lines] == ["ours"]
+    assert "too short" in alone.get_title(loc="left")
     history = [
         {"epoch": 1, "loss": 0.7, "accuracy": 0.5, "held_out_accuracy": 0.55, "hardmax_loss": 0.69},
         {"epoch": 2, "loss": 0.6, "accuracy": 0.6, "held_out_accuracy": 0.62},

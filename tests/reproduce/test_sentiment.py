@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 from hardmax.errors import InputError
 from hardmax.reproduce import sentiment
 from hardmax.reproduce.report import Section
-from hardmax.reproduce.sentiment_models import Reviews, published_model
+from hardmax.reproduce.sentiment_models import Reviews, default_model, published_model
 from hardmax.reproduce.sentiment_stops import show_reasons
+from hardmax.text.survey import survey
 from made_up_texts import opinions
 
 
@@ -48,12 +49,51 @@ def test_everything_is_written(reviews: Path, tmp_path: Path, monkeypatch: pytes
         ("default", 2),
         ("default", 16),
     ]
-    assert [row["published"] for row in rows[:2]] == [0.791, 0.882]
+    # Two epochs cannot be compared with the published hundred, neither in the table nor on the page.
+    assert all("published" not in row for row in rows)
+    assert "0.791" not in page
+    assert "too little training to be compared" in page
+    assert "too little training to be compared" in json.loads((folder / "accuracy.json").read_text())["note"]
+    assert "at least 0.95" not in page
+    assert "however sure the model is" in page
+    assert "hardmax reproduce sentiment --data reviews.csv --quick" in page
     assert rows[3]["as hardmax"] > 0.8  # what these made-up opinions are about, the default learns at once
     assert all(0.5 <= row["collapse"] <= 1 for row in rows)
     leaders = json.loads((folder / "leaders.json").read_text())["rows"]
     assert [row["model"] for row in leaders] == ["paper-d2", "paper-d16", "default-d2"]
     assert all(row["least"] <= row["mean"] <= row["most"] for row in leaders)
+
+
+def test_only_a_whole_training_is_compared_with_the_published_one(
+    reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Reviews.of(reviews)
+    theirs, ours = (
+        published_model(found, 2, tmp_path, epochs=1, progress=False),
+        default_model(found, 2, progress=False),
+    )
+    whole = sentiment._accuracy_table([theirs], [ours], theirs, found, 100, None)
+    assert "published" in whole.columns
+    assert "left out" not in whole.note
+    trial = sentiment._accuracy_table([theirs], [ours], theirs, found, 1, sentiment._trial(found, 1))
+    assert "published" not in trial.columns
+    assert all(len(row) == len(trial.columns) for row in trial.rows)
+    assert "A trial of 1 epochs on 140 reviews" in trial.note
+
+
+def test_the_histogram_says_which_reviews_it_counts(reviews: Path, tmp_path: Path) -> None:
+    found = Reviews.of(reviews)
+    model = default_model(found, 2, progress=False).model
+    seen = survey(model, found.test[0])
+    right = int((seen.classes[seen.predicted] == found.test[1]).sum())
+    for least, expected, words in (
+        (0.0, right, "however sure"),
+        (0.51, None, "at least 0.51"),
+        (1.1, right, "never reaches the probability of 1.1"),
+    ):
+        chosen, said = sentiment._right(model, found, seen, least)
+        assert words in said
+        assert expected is None or len(chosen.predicted) == expected
 
 
 def test_training_is_taken_up_again(reviews: Path, tmp_path: Path) -> None:

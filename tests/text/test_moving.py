@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,3 +92,18 @@ def test_without_bounds_words_go_farther() -> None:
         return float(fitted.network_.embedding.norm(dim=1).max())
 
     assert span(tether=0.1) < span(tether=math.inf)
+
+
+@pytest.mark.parametrize("settings", [{}, {"momentum": True}, {"temperature": 0.1}, {"device": "cpu"}])
+def test_a_bias_that_is_not_learned_is_zero(settings: dict[str, Any]) -> None:
+    own = dict(settings)
+    where = own.pop("device", None)
+    labels = [1] * len(LABELS[:30]) + list(LABELS[30:])  # more of one class, so that a bias would be learned
+    free, fixed = (
+        LeaderClassifier(random_state=0, device=where, recipe=Recipe(epochs=4, learn_bias=learned, **own)).fit(
+            TEXTS, labels
+        )
+        for learned in (True, False)
+    )
+    assert float(free.network_.bias.abs().max()) > 0
+    assert float(fixed.network_.bias.abs().max()) == 0

@@ -13,6 +13,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from hardmax.errors import InputError, MissingExtraError
 from hardmax.text import Tokeniser, Vocabulary
+from hardmax.text.lemmas import lemmatiser
+from hardmax.text.recipes import words_with
 from hardmax.text.words import EVERY_MARK, STOP_WORDS
 
 _TEXTS = st.lists(st.text(alphabet="ab c'!<>éд’", max_size=30), min_size=1, max_size=12)
@@ -165,3 +167,53 @@ def test_columns_know_how_many_words_they_have() -> None:
 def test_no_gram_runs_over_the_border_of_two_texts() -> None:
     words, _ = Vocabulary.learn(["a b", "c d"], Tokeniser(), ngrams=2, min_df=1)
     assert words.names() == ["a", "b", "c", "d", "a b", "c d"]
+
+
+PUBLISHED = Tokeniser(**words_with("paper", {}))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        # Each step by hand: what the authors' pipeline does, in its order.
+        ("See http://a.b/c?d=1 and www.imdb.com/x9 now", ["See"]),  # links go whole; "and" and "now" are function words
+        ("A<br /><br />fine<b>st</b> hour", ["Afinest", "hour"]),  # tags go without a blank, as published
+        ("an 8th8 10/10 rating", ["th", "rating"]),  # digits go
+        ("a naïve café’s “charm”", ["nave", "cafs", "charm"]),  # what is not ASCII goes
+        ("sooooo goooood, AAAH hmmmm", ["soo", "good", "AAH", "hmm"]),  # at most two equal letters in a row
+        ("don't, it's wasn't couldn't", []),  # the apostrophe parts words, and both parts are function words
+        ("The THE the movie", ["The", "THE", "movie"]),  # capitals stay, and are no function words
+        ("cannot gonna wanna go, GIMME lemme", ["gon", "na", "wan", "na", "go", "GIM", "ME", "lem"]),
+        ("stories boxes women wishes heroes lives Movies", ["story", "box", "woman", "wish", "hero", "life", "Movies"]),
+        ("loved worst better acting says boss James", ["loved", "worst", "better", "acting", "say", "boss", "James"]),
+        ("yourself us whose", ["us", "whose"]),
+    ],
+)
+def test_words_as_published(text: str, words: list[str]) -> None:
+    assert PUBLISHED(text) == words
+    assert [word for _, _, word in PUBLISHED.spans(text)] == words
+
+
+def test_stop_words_go_before_and_after_the_lemmas() -> None:
+    both = Tokeniser(stop_words=["cuts", "film"], lemmas="en-plurals")
+    assert both("cuts cut films film plots") == ["cut", "plot"]
+
+
+def test_places_of_words_in_a_text_with_deletions() -> None:
+    text = "A sooooo naïve <i>plot</i>"
+    assert [text[start:end] for start, end, _ in PUBLISHED.spans(text)] == ["A", "soo", "naïve", "plot"]
+
+
+def test_what_is_removed_must_be_patterns() -> None:
+    with pytest.raises(InputError, match="removed"):
+        Tokeniser(removed="a+")
+    with pytest.raises(InputError, match="removed"):
+        Tokeniser(removed=["("])
+    assert Tokeniser(removed=["x+"]).recipe()["removed"] == ["x+"]
+
+
+def test_plurals_without_the_package_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    lemmatiser.cache_clear()
+    monkeypatch.setitem(sys.modules, "simplemma", None)
+    with pytest.raises(MissingExtraError, match="text"):
+        Tokeniser(**words_with("paper", {}))

@@ -16,7 +16,7 @@ from ..errors import FileError, MissingExtraError
 from ..progress import Tell
 from ..text.classifier import LeaderClassifier
 from ..text.quality import quality
-from ..text.recipes import OWN_PATTERNS
+from ..text.recipes import OWN_PATTERNS, OWN_REMOVED
 from ..text.shipped import shipped_model
 from ..text.survey import Survey, survey
 from ..text.texts import NoKnownWordWarning
@@ -106,7 +106,8 @@ def _check(name: str, model: LeaderClassifier) -> None:
     """Refuse what is valid but could keep everybody waiting."""
     if not hasattr(model, "vocabulary_"):
         raise FileError(name, "is a model of tables, not of texts", "load a model that was fitted on texts")
-    if model.tokeniser_.pattern is not None and model.tokeniser_.pattern not in OWN_PATTERNS:
+    pattern, removed = model.tokeniser_.pattern, set(model.tokeniser_.removed)
+    if (pattern is not None and pattern not in OWN_PATTERNS) or not removed <= OWN_REMOVED:
         remedy = "use it through the library, where only you wait for it"
         raise FileError(name, "has a pattern of its own for words, which may take for ever", remedy)
     depth, coordinates = model.recipe_.depth, model.network_.embedding.shape[1]

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from ..datasets.documents import Documents, read_documents
 from ..datasets.reviews import movie_reviews, train_and_test
+from ..datasets.sentences import with_sentences
 from ..distributed import processes
 from ..errors import InputError
 from ..files import require_writable, write_text
@@ -25,6 +26,8 @@ from ..text.survey import survey
 from ..text.texts import NoKnownWordWarning
 
 _MOST_DOCUMENTS_SURVEYED = 5000
+_SHORT_TEXT = 60
+"""Words of a long sentence: film reviews are nearly all longer, single sentences never."""
 
 
 def _load(model: Path | None) -> LeaderClassifier:
@@ -48,16 +51,22 @@ def train_model(
     label: str | None,
     encoding: str | None,
     test_share: float,
+    sentences: float,
     settings: dict[str, Any],
 ) -> None:
     """Train, judge on rows kept apart, save."""
     require_writable(output)
     if not 0 <= test_share < 1:
         raise InputError("--test-share", repr(test_share), "must be at least 0 and below 1", "pass --test-share 0.2")
+    if not 0 <= sentences < np.inf:
+        raise InputError("--sentences", repr(sentences), "must be 0 or a positive number", "pass --sentences 2")
     documents = movie_reviews() if file is None else read_documents(file, text=text, label=label, encoding=encoding)
     training, test = train_and_test(documents, test_share)
+    weights = None
+    if sentences > 0:
+        training, weights = with_sentences(training, sentences)
     with processes() as ranks:
-        model = LeaderClassifier(**settings, processes=ranks).fit(training.texts, training.labels)
+        model = LeaderClassifier(**settings, processes=ranks).fit(training.texts, training.labels, weights)
     if not ranks.first:
         return
     model.save(output)
@@ -87,10 +96,31 @@ def judge(
     """Print the figures of a model on documents with labels."""
     documents = _judged(file, text=text, label=label, encoding=encoding)
     labels = named(documents.labels) if model is None else documents.labels
+    fitted = _load(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoKnownWordWarning)
-        found = quality(_load(model), documents.texts, labels)
-    typer.echo(json.dumps(found.data()) if as_json else f"{documents.source}: {found}")
+        found = quality(fitted, documents.texts, labels)
+        parts = {
+            name: quality(fitted, [documents.texts[k] for k in rows], np.asarray(labels)[rows])
+            for name, rows in _by_length(documents.texts).items()
+        }
+    if as_json:
+        typer.echo(json.dumps({**found.data(), "parts": {name: part.data() for name, part in parts.items()}}))
+        return
+    typer.echo(f"{documents.source}: {found}")
+    for name, part in parts.items():
+        typer.echo(f"{name}: {part}")
+
+
+def _by_length(texts: list[str]) -> dict[str, np.ndarray]:
+    """Places of the short and of the long texts, in words; none where all are of one kind."""
+    short = np.array([len(text.split()) <= _SHORT_TEXT for text in texts])
+    if short.all() or not short.any():
+        return {}
+    return {
+        f"of at most {_SHORT_TEXT} words": np.flatnonzero(short),
+        f"of more than {_SHORT_TEXT} words": np.flatnonzero(~short),
+    }
 
 
 def classify(

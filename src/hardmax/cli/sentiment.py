@@ -47,13 +47,26 @@ def train(
     encoding: _Encoding = None,
     recipe: Annotated[
         str,
-        typer.Option(metavar="NAME", help="default, accurate (three longer trainings on triples of words), or paper."),
+        typer.Option(
+            metavar="NAME",
+            help="default, accurate (three longer trainings on triples of words), short (for sentences), or paper.",
+        ),
     ] = "default",
     dim: Annotated[str | None, typer.Option(metavar="D", help="Coordinates of a word.")] = None,
     ngrams: Annotated[str | None, typer.Option(metavar="N", help="Words in the longest n-gram.")] = None,
     max_words: Annotated[
         str | None, typer.Option(metavar="N", help="Keep only the words that tell the classes apart best.")
     ] = None,
+    min_df: Annotated[
+        str | None, typer.Option(metavar="N", help="Keep only words that occur in at least so many documents.")
+    ] = None,
+    sentences: Annotated[
+        str,
+        typer.Option(
+            metavar="WEIGHT",
+            help="Learn from single sentences of the documents too, those of a document together with this weight.",
+        ),
+    ] = "0",
     lemmas: Annotated[str | None, typer.Option(metavar="LANGUAGE", help="Dictionary forms, for example en.")] = None,
     epochs: Annotated[str | None, typer.Option(metavar="N", help="Passes through the data.")] = None,
     seed: Annotated[str, typer.Option(metavar="S", help="Seed of all that is random.")] = "0",
@@ -75,6 +88,8 @@ def train(
     [cyan]hardmax sentiment train --output reviews.safetensors[/cyan]
     [dim]# on your own file[/dim]
     [cyan]hardmax sentiment train letters.csv --text body --label department[/cyan]
+    [dim]# from long documents, for short texts[/dim]
+    [cyan]hardmax sentiment train letters.csv --recipe short --sentences 2[/cyan]
     """
     from .classification import train_model
 
@@ -85,11 +100,13 @@ def train(
         label=label,
         encoding=encoding,
         test_share=read_number("--test-share", test_share, 0.2) or 0.0,
+        sentences=read_number("--sentences", sentences, 2) or 0.0,
         settings={
             "recipe": recipe,
             "dim": read_whole("--dim", dim, 2),
             "ngrams": read_whole("--ngrams", ngrams, 2),
             "max_words": read_whole("--max-words", max_words, 12000),
+            "min_df": read_whole("--min-df", min_df, 3),
             "lemmas": lemmas,
             "epochs": read_whole("--epochs", epochs, 3),
             "random_state": read_whole("--seed", seed, 0),
@@ -109,6 +126,7 @@ def evaluate(
 ) -> None:
     """Judge a model on documents with known labels: accuracy, log loss, calibration, leaders, collapse.
 
+    Where there are both, documents of at most 60 words and longer ones are judged apart too.
     Without a file: the fifth of the embedded corpus that the shipped model has not seen.
     """
     from .classification import judge

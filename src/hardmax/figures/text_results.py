@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
+from textwrap import wrap
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,25 +17,31 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 History = Sequence[Mapping[str, float]]
 
 
-def draw_accuracy_by_dimension(series: Mapping[str, Mapping[int, float]], ax: Axes | None = None) -> Axes:
-    """Test accuracy against the number of coordinates of a word, one line for each way; the first is the yardstick."""
+def draw_accuracy_by_dimension(
+    series: Mapping[str, Mapping[int, float]],
+    ax: Axes | None = None,
+    *,
+    published: Mapping[int, float] | None = None,
+    note: str | None = None,
+) -> Axes:
+    """Test accuracy against the number of coordinates of a word, one line for each model.
+
+    ``published`` is drawn dashed, as the yardstick; ``note`` is written above.
+    """
     with styled():
         ax = axes_or_new(ax, 5.6, 4.0)
         dress(ax)
-        for k, (name, values) in enumerate(series.items()):
+        lines = {name: (values, colour_of(k), "-") for k, (name, values) in enumerate(series.items())}
+        if published is not None:
+            lines = {"published": (published, INK, "--"), **lines}
+        for marker, (name, (values, colour, style)) in zip(cycle(_MARKERS), lines.items(), strict=False):
             dims = sorted(values)
-            ax.plot(
-                dims,
-                [values[d] for d in dims],
-                marker=_MARKERS[k % len(_MARKERS)],
-                color=INK if k == 0 else colour_of(k - 1),
-                ls="--" if k == 0 else "-",
-                lw=1.4,
-                ms=6,
-                label=name,
-            )
+            heights = [values[d] for d in dims]
+            ax.plot(dims, heights, marker=marker, color=colour, ls=style, lw=1.4, ms=6, label=name)
+        if note is not None:
+            ax.set_title("\n".join(wrap(note, 72)), fontsize=8, loc="left")
         ax.set_xscale("log", base=2)
-        every = sorted({d for values in series.values() for d in values})
+        every = sorted({d for values, _, _ in lines.values() for d in values})
         ax.set_xticks(every, [str(d) for d in every])
         ax.xaxis.set_minor_locator(NullLocator())
         ax.set_xlabel("coordinates of a word, d")

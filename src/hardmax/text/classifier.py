@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -48,11 +49,12 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     recipe
         ``"default"``; ``"accurate"`` for more accuracy from texts by triples of words, punctuation and more passes,
         with words, pairs, triples and what stands at the end on axes of their own, and by the mean of three trainings;
+        ``"short"`` for texts of a sentence or so, whose last five words count once more and whose bias is zero;
         ``"paper"`` for the published model and its training; or a :class:`~hardmax.text.recipes.Recipe` of your own.
     ngrams, min_df, max_words
         Words and n-grams of up to so many words that occur in at least ``min_df`` texts (3 for large sets, 1 for
         small); of those the ``max_words`` that tell the classes apart best (chi2).
-    token_pattern, lowercase, stop_words, lemmas
+    token_pattern, lowercase, stop_words, lemmas, removed
         How texts are cut into words, see :class:`~hardmax.text.words.Tokeniser`.
     depth, alpha, learn_alpha, collapse
         Number of layers, the step towards the followed word, whether it is learned, and how much of the way words
@@ -120,6 +122,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lowercase: bool | None = None,
         stop_words: Any = None,
         lemmas: str | None = None,
+        removed: Iterable[str] | None = None,
         depth: int | None = None,
         alpha: float | None = None,
         learn_alpha: bool | None = None,
@@ -152,6 +155,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.lowercase = lowercase
         self.stop_words = stop_words
         self.lemmas = lemmas
+        self.removed = removed
         self.depth = depth
         self.alpha = alpha
         self.learn_alpha = learn_alpha

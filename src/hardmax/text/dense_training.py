@@ -60,11 +60,7 @@ def train_dense(
     was trained, and as hardmax; the latter, which is what answers in the end, chooses the epoch. Every tenth epoch
     the loss of the training rows as hardmax is written down beside their loss in training.
     """
-    learned = {
-        name: part.requires_grad_(True)
-        for name, part in parameters.items()
-        if name != "raw_alpha" or recipe.learn_alpha
-    }
+    learned = {name: part.requires_grad_(True) for name, part in parameters.items() if name not in recipe.fixed}
     moments = Adam.moments_for(learned)
     state = resume({**{name: p.data for name, p in learned.items()}, **moments})
     steps = math.ceil(len(rows.labels) / recipe.batch_size)

@@ -42,7 +42,7 @@ class DeviceTrainer(Trainer):
         self._recipe, self._seed, self._shape, self._held_out = recipe, seed, shape_of(network), held_out
         place, dtype = torch.device(device), network.embedding.dtype
         self._all = {name: part.detach().to(place, copy=True) for name, part in network.parameters().items()}
-        self.parameters = {name: p for name, p in self._all.items() if name != "raw_alpha" or recipe.learn_alpha}
+        self.parameters = {name: p for name, p in self._all.items() if name not in recipe.fixed}
         table = self._all["embedding"]
         self._rows = DeviceRows.of(rows.table, rows.labels, rows.weights, place, dtype)
         self._rates = rates_of(self._rows.sizes, recipe.dropout)

@@ -85,6 +85,7 @@ def _learn_words(model: LeaderClassifier, texts: list[str], recipe: Recipe) -> s
         "stop_words": model.stop_words,
         "lemmas": model.lemmas,
         "cut": recipe.cut,
+        "removed": model.removed,
     }
     model.tokeniser_ = Tokeniser(**words_with(model.recipe, wanted))
     min_df = recipe.min_df or (1 if len(texts) < 200 else 2 if len(texts) < 2000 else 3)

@@ -100,7 +100,7 @@ def _take_up_settings(model: LeaderClassifier, recipe: Recipe) -> None:
     if not hasattr(model, "tokeniser_"):
         return
     usual = Tokeniser(**words_with(model.recipe, {}))
-    for part in ("pattern", "lowercase", "stop_words", "lemmas"):
+    for part in ("pattern", "lowercase", "stop_words", "lemmas", "removed"):
         if getattr(model.tokeniser_, part) != getattr(usual, part):
             setattr(model, "token_pattern" if part == "pattern" else part, getattr(model.tokeniser_, part))
 

@@ -22,9 +22,7 @@ class Mover:
     def __init__(self, network: Network, recipe: Recipe, ranks: Processes = ALONE) -> None:
         self._network, self._ranks = network, ranks
         self._by_rows = not recipe.momentum
-        self.parameters = {
-            name: p for name, p in network.parameters().items() if name != "raw_alpha" or recipe.learn_alpha
-        }
+        self.parameters = {name: p for name, p in network.parameters().items() if name not in recipe.fixed}
         self._whole = {
             name: p.requires_grad_(True) for name, p in self.parameters.items() if not self._is_by_rows(name)
         }

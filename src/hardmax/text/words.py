@@ -6,10 +6,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError
+from .lemmas import lemmatiser
 
 # Signs that belong to the letter before them, for which Python's re has no name: accents written apart, points of
 # Hebrew and Arabic, and whole blocks of India (whose letters are letters anyway) but for the full stops of Hindi.
@@ -44,7 +44,9 @@ _FUNCTION_WORDS = """but if because until about against between through during b
     too very can just should now s t d ll m o re ve y don ain aren couldn didn doesn hadn hasn haven isn ma mightn mustn
     needn shan shouldn wasn weren won wouldn"""
 FUNCTION_WORDS = frozenset(word for word in STOP_WORDS if "'" not in word) | frozenset(_FUNCTION_WORDS.split())
-_LISTS = {"english": STOP_WORDS, "english-function": FUNCTION_WORDS}
+# The list that the published model leaves out (NLTK's, less what holds an apostrophe, which parts words there).
+PUBLISHED_STOP_WORDS = FUNCTION_WORDS - {"us", "whose", "would", "shall"} | {"yourself", "yourselves"}
+_LISTS = {"english": STOP_WORDS, "english-function": FUNCTION_WORDS, "english-published": PUBLISHED_STOP_WORDS}
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,16 @@ class Tokeniser:
     lowercase
         Whether capitals are made small first.
     stop_words
-        Words to leave out: ``"english"`` for a short list of ours that keeps negations and opinions,
-        ``"english-function"`` for all function words, as the published model leaves them out, or any words.
+        Words to leave out, both before and after words are replaced by their lemmas: ``"english"`` for a short list
+        that keeps negations and opinions, ``"english-function"`` for all function words, ``"english-published"`` for
+        those that the published model leaves out, or any words.
     lemmas
-        A language code such as ``"en"``: every word is replaced by its dictionary form (needs the extra ``text``).
+        A language code such as ``"en"``: every word is replaced by its dictionary form. ``"en-plurals"`` replaces only
+        English plurals in lower case by their singulars. Both need the extra ``text``.
     cut
         Only the first so many words count.
+    removed
+        Regular expressions: what they match is deleted from the text, one after the other, before it is read.
 
     >>> Tokeniser()("It wasn't <br /> BAD! 7.5/10")
     ['it', "wasn't", 'bad', '!', '7.5/10']
@@ -81,38 +87,43 @@ class Tokeniser:
     stop_words: str | Iterable[str] | None = None
     lemmas: str | None = None
     cut: int | None = None
+    removed: Iterable[str] = ()
+    _removed: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
     _find: tuple[Callable[[str], list[str]], Callable[[str], list[str]]] = field(init=False, repr=False, compare=False)
     _stop: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        try:
-            general = re.compile(self.pattern or _LETTERS)
-        except re.error as error:
-            raise InputError(
-                "pattern", repr(self.pattern), f"must be a regular expression ({error})", "correct it or leave it out"
-            ) from None
+        general = _compiled("pattern", self.pattern or _LETTERS)
         if general.groups:
             raise InputError(
                 "pattern", repr(self.pattern), "must have no capturing groups", "write (?:…) instead of (…)"
             )
+        if isinstance(self.removed, str):
+            raise InputError("removed", repr(self.removed), "must be several patterns", f"pass [{self.removed!r}]")
+        object.__setattr__(self, "removed", tuple(self.removed))
+        object.__setattr__(self, "_removed", tuple(_compiled("removed", pattern) for pattern in self.removed))
         plain = general if self.pattern else re.compile(_ASCII_LETTERS)
         object.__setattr__(self, "_find", (general.findall, plain.findall))
         object.__setattr__(self, "_stop", _stop_words(self.stop_words))
         if self.lemmas is not None:
-            _lemmatiser(self.lemmas)
+            lemmatiser(self.lemmas)
 
     def __call__(self, text: str) -> list[str]:
         """The words of ``text`` in order."""
+        for pattern in self._removed:
+            text = pattern.sub("", text)
         if "<" in text:
             text = _TAG.sub(" ", text)
         if self.lowercase:
             text = text.lower()
         words = self._find[1](text) if text.isascii() else self._find[0](_plainer(text))
-        if self.lemmas is not None:
-            lemma = _lemmatiser(self.lemmas)
-            words = [lemma(word) for word in words]
         if self._stop:
             words = [word for word in words if word not in self._stop]
+        if self.lemmas is not None:
+            lemma = lemmatiser(self.lemmas)
+            words = [lemma(word) for word in words]
+            if self._stop:
+                words = [word for word in words if word not in self._stop]
         return words if self.cut is None else words[: self.cut]
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
@@ -120,7 +131,8 @@ class Tokeniser:
 
         Works on the text as written, so that a page can mark the words in it.
         """
-        blanked = _TAG.sub(lambda tag: " " * len(tag.group()), text).replace("’", "'")
+        read, places = self._deleted(text)
+        blanked = _TAG.sub(lambda tag: " " * len(tag.group()), read).replace("’", "'")
         lowered = blanked.lower() if self.lowercase else blanked
         if len(lowered) == len(blanked):  # a few capitals become two letters; then the text is read as it is
             blanked = lowered
@@ -128,8 +140,17 @@ class Tokeniser:
         for match in re.finditer(self.pattern or _LETTERS, blanked):
             words = self(match.group())
             if len(words) == 1:
-                found.append((match.start(), match.end(), words[0]))
+                found.append((places[match.start()], places[match.end() - 1] + 1, words[0]))
         return found if self.cut is None else found[: self.cut]
+
+    def _deleted(self, text: str) -> tuple[str, list[int]]:
+        """The text without what is removed, and the place of each remaining letter in the text as written."""
+        places = list(range(len(text)))
+        for pattern in self._removed:
+            for match in reversed(list(pattern.finditer(text))):
+                del places[match.start() : match.end()]
+            text = pattern.sub("", text)
+        return text, places
 
     def recipe(self) -> dict[str, Any]:
         """The parameters, as JSON knows them."""
@@ -140,7 +161,17 @@ class Tokeniser:
             "stop_words": stop,
             "lemmas": self.lemmas,
             "cut": self.cut,
+            "removed": list(self.removed),
         }
+
+
+def _compiled(name: str, pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except (re.error, TypeError) as error:
+        raise InputError(
+            name, repr(pattern), f"must be a regular expression ({error})", "correct it or leave it out"
+        ) from None
 
 
 def _plainer(text: str) -> str:
@@ -165,25 +196,3 @@ def _stop_words(wanted: str | Iterable[str] | None) -> frozenset[str]:
     if odd is not None:
         raise InputError("stop_words", repr(odd), "must hold words", 'pass a list such as ["the", "a"]')
     return words
-
-
-@lru_cache(maxsize=8)
-def _lemmatiser(language: str) -> Callable[[str], str]:
-    try:
-        import simplemma
-    except ImportError as error:
-        raise MissingExtraError("simplemma", "text", "replacing words by their lemmas") from error
-    remembered: dict[str, str] = {}
-
-    def lemma(word: str) -> str:
-        if word not in remembered:
-            remembered[word] = simplemma.lemmatize(word, lang=language)
-        return remembered[word]
-
-    try:
-        lemma("words")
-    except ValueError as error:
-        raise InputError(
-            "lemmas", repr(language), "is no language known to simplemma", 'pass for example "en"'
-        ) from error
-    return lemma
