@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Any
 
 from ..errors import FileError, HardmaxError, InputError
 
@@ -63,15 +63,8 @@ _RELATIONS = {">": "above", ">=": "at least", "<": "below", "<=": "at most"}
 _VALUE = r"\"[^\"]*\"|'[^']*'|\([^)]*\)|\[[^\]]*\]|[^\s,;:)]*"
 
 
-class Parameter(Protocol):
-    """An argument or option of a command, as typer describes it."""
-
-    name: str | None
-    opts: list[str]
-
-
-def flags_of(parameters: Iterable[Parameter]) -> dict[str, str]:
-    """The flag for each argument of the library, for a command with these parameters."""
+def flags_of(parameters: Iterable[Any]) -> dict[str, str]:
+    """The flag for each argument of the library, for a command with these parameters of typer's."""
     own = {p.name: next(iter([o for o in p.opts if o.startswith("--")]), "") for p in parameters if p.name}
     flags = {name: flag for name, flag in own.items() if flag}
     aliases = {name: flags[other] for name, other in _PARAMETER_OF.items() if name not in own and other in flags}
