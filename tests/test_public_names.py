@@ -1,6 +1,7 @@
 """Every public name resolves, and importing the package imports nothing heavy."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,14 +31,35 @@ def test_every_name_resolves(name: str) -> None:
 
 def test_the_names_of_the_documentation_are_there() -> None:
     assert set(hm.__all__) >= _WANTED
-    assert sorted(dir(hm)) == sorted(hm.__all__)
+    assert sorted(dir(hm)) == sorted([*hm.__all__, *hm._PACKAGES])
 
 
 def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse(Path(hm.__file__).read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
-    seen = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert seen == hm._MODULE_OF
+    seen = [
+        (alias.name, node.module) for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    ]
+    assert {name: module for name, module in seen if module} == hm._MODULE_OF
+    assert sorted(name for name, module in seen if module is None) == sorted(hm._PACKAGES)
+
+
+def test_packages_are_attributes_in_a_fresh_interpreter() -> None:
+    code = (
+        "import hardmax as hm, sys\n"
+        "for name in hm._PACKAGES:\n"
+        "    assert getattr(hm, name).__name__ == 'hardmax.' + name, name\n"
+        "print(len(hm.datasets.four_configurations()), hm.text.__name__, hm.sweep.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("4 hardmax.text sweep\n", "")
+
+
+def test_every_package_of_the_reference_is_an_attribute() -> None:
+    pages = (Path(__file__).parent.parent / "docs").rglob("*.rst")
+    named = {name for page in pages for name in re.findall(r"hardmax\.([a-z]+)\.", page.read_text(encoding="utf-8"))}
+    folder = Path(hm.__file__).parent
+    assert {name for name in named if (folder / name / "__init__.py").exists()} - {"cli", "app"} <= set(hm._PACKAGES)
 
 
 def test_errors_have_one_root() -> None:

@@ -28,8 +28,9 @@ for ax, (name, A) in zip(axes, matrices.items(), strict=True):
     print(f"{name}: the first token listens to {chosen}")
 
 # %%
-# With the identity the half-plane faces away from the origin, so tokens are drawn outwards: norms never decrease.
-# Another A turns the half-plane, and here the token listens to somebody else.
+# With the identity the half-plane faces away from the origin, so tokens are drawn outwards: norms never decrease. Two
+# tokens tie here, and the first token moves towards the mean of both. Another A turns the half-plane, and the tie is
+# broken.
 #
 # A token that has nobody in its half-plane is a leader. A cloud with a few far-out tokens:
 

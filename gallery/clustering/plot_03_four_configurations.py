@@ -2,57 +2,66 @@
 Four things that can happen
 ===========================
 
-Four starting configurations with alpha = 0.5 and A = I, at chosen layers (Figure 2 of the clustering paper; the
-coordinates are our own). Stars listen to themselves alone, colours say who is followed, two colours that two are
-followed. The last panel shades the polytope that the leaders span.
+The four starting configurations of Figure 2 of the clustering paper, with alpha = 0.5 and A = I, at its layers. Stars
+listen to themselves alone; colours say who is followed, two colours that two are followed; a token that others follow
+has an edge in the colour of these. The last panel shades the polytope that the leaders span.
 """
 
 # sphinx_gallery_capture_repr = ()
-# sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_number = 4
 
 import matplotlib.pyplot as plt
 
 import hardmax as hm
-from hardmax.datasets import four_configurations
+from hardmax.datasets import four_configurations, paper_configurations
 from hardmax.figures import draw_panels
 
-cloud, equals, late, broken = four_configurations()
+triangle, emerging, square, non_leaders = paper_configurations()
 
 
 def show(configuration):
     layer = hm.HardmaxLayer(configuration.alpha)
-    run = hm.simulate(configuration.tokens, layer, depth=40)
-    _, axes = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
+    run = hm.simulate(configuration.tokens, layer, depth=configuration.layers[-1])
+    count = len(configuration.layers)
+    _, axes = plt.subplots(1, count, figsize=(2.7 * count, 3.0), layout="constrained")
     draw_panels(run, configuration.layers, axes=axes)
 
 
 # %%
-# Every token ends with a leader
-# ------------------------------
-# Five tokens lead from the start; all others follow one of them to its vertex.
+# Triangular polytope
+# -------------------
+# Three tokens lead from the start. At layer 0 the light blue token listens to one that itself listens to a leader: the
+# edge of that one is light blue.
 
-show(cloud)
-
-# %%
-# Some end on faces
-# -----------------
-# Six leaders are equally far from the origin. Tokens halfway between two of them listen to both, for ever, and end in
-# the middle of an edge: points of the boundary of the polytope that are no vertices.
-
-show(equals)
+show(triangle)
 
 # %%
-# A leader emerges late
-# ---------------------
-# The token on the upper left first listens to a neighbour. The neighbour leaves for a leader on the right, and at
-# layer 3 the token has nobody left to listen to but itself.
+# A leader emerges
+# ----------------
+# The token near the origin first listens to its neighbour. The neighbour leaves for the leader on the right, and from
+# layer 1 on the token has nobody left to listen to but itself.
 
-show(late)
+show(emerging)
+
+# %%
+# Square polytope
+# ---------------
+# The corners of a square lead, and every other token follows one of them.
+
+show(square)
+
+# %%
+# Clusters that are not at leaders
+# --------------------------------
+# Two tokens are as far from one corner as from another. They listen to both, for ever, and end in the middle of a side:
+# points of the boundary of the polytope that are no vertices.
+
+show(non_leaders)
 
 # %%
 # Ties that break
 # ---------------
-# Three leaders at different distances from the origin. Four tokens start with two equal scores, but after one layer
-# the leader of larger norm wins.
+# A configuration that is not in the paper: three leaders at different distances from the origin. Four tokens start with
+# two equal scores, but after one layer the leader of larger norm wins.
 
-show(broken)
+show(four_configurations()[3])

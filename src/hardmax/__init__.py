@@ -5,7 +5,8 @@
 >>> limit.leaders, limit.follows
 (array([0, 2]), array([0, 0, 2]))
 
-Every public name is here. Each is imported when it is first used, so ``import hardmax`` costs nothing.
+Every public name is here, and the packages that hold more (``hm.datasets``, ``hm.figures``, ``hm.text`` …). Each is
+imported when it is first used, so ``import hardmax`` costs nothing.
 """
 
 from importlib import import_module as _import_module
@@ -15,6 +16,18 @@ from ._version import __version__ as __version__
 from .pictures import painted_by as _painted_by
 
 if TYPE_CHECKING:
+    from . import attention as attention
+    from . import datasets as datasets
+    from . import dynamics as dynamics
+    from . import figures as figures
+    from . import forecasting as forecasting
+    from . import geometry as geometry
+    from . import interpolation as interpolation
+    from . import meanfield as meanfield
+    from . import reproduce as reproduce
+    from . import storage as storage
+    from . import sweeps as sweeps
+    from . import text as text
     from .attention.choice import Choice as Choice
     from .attention.layer import AbstractLayer as AbstractLayer
     from .attention.layer import Block as Block
@@ -195,10 +208,28 @@ _MODULE_OF = {
     "zero_temperature_solution": "meanfield.exact",
 }
 
+# Packages that are reached as attributes too: hm.datasets.four_configurations().
+_PACKAGES = (
+    "attention",
+    "datasets",
+    "dynamics",
+    "figures",
+    "forecasting",
+    "geometry",
+    "interpolation",
+    "meanfield",
+    "reproduce",
+    "storage",
+    "sweeps",
+    "text",
+)
+
 __all__ = ["__version__", *sorted(_MODULE_OF)]
 
 
 def __getattr__(name: str) -> object:
+    if name in _PACKAGES:
+        return _import_module(f".{name}", __name__)
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(_import_module(f".{_MODULE_OF[name]}", __name__), name)
@@ -210,4 +241,4 @@ _painted_by("Explanation", lambda: _import_module(".figures.text", __name__).dra
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted([*__all__, *_PACKAGES])

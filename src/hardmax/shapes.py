@@ -6,17 +6,25 @@ time in the tests only (jaxtyping with beartype) and are documentation elsewhere
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
+from typing_extensions import TypeVar  # with a default, which Python's own has from 3.13 on
 
 ArrayLike: TypeAlias = object
 """Whatever a caller may pass for numbers: a tensor, an array, nested sequences, ints, Fractions."""
 
 Array: TypeAlias = torch.Tensor | np.ndarray
 """What public functions give back: the kind of array that came in."""
+
+NumPyLike: TypeAlias = np.ndarray | Sequence[object]
+"""What gives NumPy arrays back: arrays and nested sequences."""
+
+ArrayT_co = TypeVar("ArrayT_co", bound=Array, covariant=True, default=Array)
+"""The kind of array that a result holds, for type checkers: the one that came in."""
 
 Tokens: TypeAlias = Float[torch.Tensor, "token coordinate"]
 TokenBatch: TypeAlias = Float[torch.Tensor, "*batch token coordinate"]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from hardmax.attention.layer import HardmaxLayer
-from hardmax.datasets import four_configurations
+from hardmax.datasets import four_configurations, half_space_example, make_matrix, paper_configurations
 from hardmax.dynamics.equilibrium import equilibrium
-from hardmax.dynamics.simulate import simulate
+from hardmax.dynamics.simulate import choose, simulate
 from hardmax.geometry.listening import attention_at
 
-BY_NAME = {c.name: c for c in four_configurations()}
+BY_NAME = {c.name: c for c in (*four_configurations(), *paper_configurations())}
 
 
 def _limit(name, tolerance=None):
@@ -73,3 +73,40 @@ def test_broken_ties_last_one_layer():
 def test_tokens_cannot_be_overwritten():
     with pytest.raises(ValueError, match="read-only"):
         BY_NAME["cloud"].tokens[0, 0] = 1.0
+
+
+def test_the_papers_figure_has_its_layers_and_its_leaders():
+    names = [(c.name, len(c.tokens), _limit(c.name).leaders.tolist()) for c in paper_configurations()]
+    assert names == [
+        ("triangle", 9, [0, 1, 2]),
+        ("emerging-leader", 8, [0, 1, 2]),
+        ("square", 10, [0, 1, 2, 3]),
+        ("non-leader-clusters", 10, [0, 1, 2, 3]),
+    ]
+    assert {c.layers for c in paper_configurations()} == {(0, 1, 2, 5, 30)}
+
+
+def test_the_papers_leader_emerges_where_the_published_figure_has_its_star():
+    limit = _limit("emerging-leader")
+    assert limit.emerged_at.tolist() == [0, 1, 0]
+    assert np.allclose(limit.positions[1], [-1 / 18, 5 / 36])
+
+
+def test_the_papers_tokens_that_follow_two_end_in_the_middle_of_sides():
+    limit = _limit("non-leader-clusters")
+    assert {token: members.tolist() for token, members in limit.ties.items()} == {4: [2, 3], 5: [0, 1]}
+    assert np.allclose(limit.positions[[4, 5]], [[-1.0, 0.0], [1.0, 0.0]])
+    assert not _limit("square").ties
+
+
+def test_the_papers_triangle_has_a_token_that_follows_a_follower():
+    run = simulate(BY_NAME["triangle"].tokens, HardmaxLayer(0.5), depth=0)
+    follows = attention_at(run, 0).follows
+    assert (follows[8], follows[5]) == (5, 2)
+
+
+def test_figure_one_has_the_tie_of_the_paper():
+    tokens = half_space_example()
+    assert choose(tokens, HardmaxLayer(0.5))[0].tolist() == [1, 2]
+    assert choose(tokens, HardmaxLayer(0.5, tolerance="exact"))[0].tolist() == [1, 2]
+    assert choose(tokens, HardmaxLayer(0.5, make_matrix("paper", 2, 0)))[0].tolist() == [2]

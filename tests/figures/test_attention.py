@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardmax as hm
-from drawn import artists, places
+from drawn import artists, places, words
 from hardmax.datasets import half_space_example, make_matrix, make_tokens
 from hardmax.errors import InputError
 from hardmax.figures import draw_attention_geometry
@@ -38,8 +38,19 @@ def test_example_listens_elsewhere_under_the_papers_matrix():
     tokens = half_space_example()
     plain = places(draw_attention_geometry(tokens, hm.HardmaxLayer(0.5)), "favourites")
     skewed = places(draw_attention_geometry(tokens, hm.HardmaxLayer(0.5, make_matrix("paper", 2, 0))), "favourites")
-    assert np.array_equal(plain, tokens[[1]])
+    assert np.array_equal(plain, tokens[[1, 2]])
     assert np.array_equal(skewed, tokens[[2]])
+
+
+def test_those_who_are_listened_to_are_named_as_in_the_paper():
+    said = words(draw_attention_geometry(half_space_example(), hm.HardmaxLayer(0.5)).figure)
+    for label in ("$z_{1}$", "$z_{2}$", "$z_{3}$", r"$C_{1} = \{2,\,3\}$"):
+        assert label in said
+    assert "$z_{4}$" not in said
+    many = np.array([[0.0, 0.0], *make_tokens("circle", 30, 2, 0)])
+    said = words(draw_attention_geometry(many, hm.HardmaxLayer(0.5)).figure)
+    assert r"\ldots\}$" in said
+    assert "$z_{9}$" not in said
 
 
 def test_token_at_zero_listens_to_all():

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import hardmax as hm
 from drawn import artists, colour_at, places, words
-from hardmax.datasets import four_configurations, make_tokens
+from hardmax.datasets import four_configurations, make_tokens, paper_configurations
 from hardmax.errors import InputError
 from hardmax.figures import draw, draw_panels, draw_tokens, figure_bytes
 from hardmax.figures._crowd import density
@@ -57,6 +57,23 @@ def test_a_follower_has_the_colour_of_its_leader():
             assert colour_at(ax, "followers", run.tokens[1][token]) == own
     colours = {colour_at(ax, "leaders", run.tokens[1][leader])[0] for leader in run.leadership.leaders}
     assert len(colours) == len(run.leadership.leaders)
+
+
+def test_the_edge_of_a_token_has_the_colour_of_those_who_listen_to_it():
+    triangle, emerging = paper_configurations()[:2]
+    for tokens, heard, by in ((triangle.tokens, 5, 8), (emerging.tokens, 3, 1)):
+        run = hm.simulate(tokens, hm.HardmaxLayer(0.5), depth=2)
+        ax = draw_tokens(run, layer=0)
+        (dots,) = artists(ax, "followers")
+        places_of = {tuple(place): k for k, place in enumerate(np.asarray(dots.get_offsets()).tolist())}
+        edges, faces, widths = dots.get_edgecolors(), dots.get_facecolors(), dots.get_linewidths()
+        k, listener = places_of[tuple(tokens[heard])], places_of[tuple(tokens[by])]
+        assert np.allclose(edges[k], faces[listener])
+        assert not np.allclose(edges[k], faces[k])
+        # All others have a thin, dark edge of the colour that fills them.
+        others = [place for place in places_of.values() if place != k]
+        assert np.allclose(edges[others, :3], 0.55 * faces[others, :3])
+        assert widths[k] > max(widths[place] for place in others)
 
 
 def test_a_token_that_listens_to_two_has_both_colours_the_left_one_left():

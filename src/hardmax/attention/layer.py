@@ -9,13 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, overload
 
+import numpy as np
 import torch
 
 from ..errors import InputError
 from ..inputs import as_number, as_positive, as_score_matrix, as_square, as_tensor, as_tokens, as_weights
-from ..shapes import Array, ArrayLike, Matrix, PerToken, Points, Queries, Square, Tokens, Values
+from ..shapes import Array, ArrayLike, Matrix, NumPyLike, PerToken, Points, Queries, Square, Tokens, Values
 from ..threads import in_order, one_thread
 from .choice import Choice, apply, default_tolerance
 from .distinct import distinct
@@ -37,6 +38,15 @@ class AbstractLayer(ABC):
     def step_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
         """What becomes of some of the tokens; layers that can leave out the work for the others do."""
         return self.step(tokens, weights)[rows]
+
+    @overload
+    def __call__(self, tokens: torch.Tensor, weights: ArrayLike | None = None) -> torch.Tensor: ...
+
+    @overload
+    def __call__(self, tokens: NumPyLike, weights: ArrayLike | None = None) -> np.ndarray: ...
+
+    @overload
+    def __call__(self, tokens: ArrayLike, weights: ArrayLike | None = None) -> Array: ...
 
     @one_thread()
     def __call__(self, tokens: ArrayLike, weights: ArrayLike | None = None) -> Array:

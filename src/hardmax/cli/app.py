@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from .._version import __version__
 from ..errors import HardmaxError
 from . import data, demo, doctor, explore, forecast, interpolate, meanfield, reproduce, sentiment, simulate, sweep
+from .command import speak_of_flags
 
 # A new command is a module with a function `register(app)` and one entry here.
 _COMMANDS = (demo, simulate, sentiment, interpolate, forecast, meanfield, sweep, explore, reproduce, data, doctor)
@@ -57,7 +58,6 @@ def _print_version(wanted: bool) -> None:
 app = typer.Typer(
     cls=_Guarded,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -87,3 +87,4 @@ def _hardmax(
 
 for _command in _COMMANDS:
     _command.register(app)
+speak_of_flags(app)

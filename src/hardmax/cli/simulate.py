@@ -29,7 +29,10 @@ def register(app: typer.Typer) -> None:
 def simulate(
     tokens: Annotated[
         Path | None,
-        typer.Argument(help="CSV, NPY or Parquet: one row per token, one column per coordinate.", show_default=False),
+        typer.Argument(
+            help="CSV, NPY or Parquet: one row per token, one column per coordinate; - for the standard input.",
+            show_default=False,
+        ),
     ] = None,
     random: Annotated[
         str | None,
@@ -37,16 +40,17 @@ def simulate(
     ] = None,
     n: Annotated[str | None, _tokens("--n", "--number", metavar="N", help="How many tokens to draw (200).")] = None,
     dim: Annotated[str | None, _tokens(metavar="D", help="Coordinates of each token drawn (2).")] = None,
-    seed: Annotated[str, _tokens(metavar="S", help="Seed of all that is random.")] = "0",
+    seed: Annotated[str | None, _tokens(metavar="S", help="Seed of all that is random.", show_default="0")] = None,
     weights: Annotated[Path | None, _tokens(metavar="FILE", help="One positive weight per token.")] = None,
     alpha: Annotated[str, _layer(metavar="NUMBER", help="Step towards whom a token listens to: 0.5 or 1/2.")] = "0.5",
     matrix: Annotated[
-        str,
+        str | None,
         _layer(
             metavar="NAME|FILE",
             help=f"The score matrix A: {', '.join(MATRICES)}, or a file of d rows of d numbers.",
+            show_default="identity",
         ),
-    ] = "identity",
+    ] = None,
     softmax: Annotated[
         str | None, _layer(metavar="BETA", help="Softmax at this inverse temperature instead of hardmax.")
     ] = None,
@@ -87,6 +91,8 @@ def simulate(
     [cyan]hardmax simulate[/cyan]
     [dim]# your own tokens, with a picture[/dim]
     [cyan]hardmax simulate points.csv --limit --figure limit.png[/cyan]
+    [dim]# tokens from another program[/dim]
+    [cyan]python make_points.py | hardmax simulate -[/cyan]
     [dim]# a million tokens of three coordinates[/dim]
     [cyan]hardmax simulate --random ball --n 1000000 --dim 3[/cyan]
     [dim]# layer by layer, as a film and a file[/dim]
@@ -103,15 +109,15 @@ def simulate(
         Request(
             tokens=tokens,
             random=random,
-            n=read_whole("--n", n, 200),
-            dim=read_whole("--dim", dim, 2),
-            seed=read_whole("--seed", seed, 0),
+            n=read_whole("--n", n, 200, least=1),
+            dim=read_whole("--dim", dim, 2, least=1),
+            seed=read_whole("--seed", seed, 0, least=0),
             weights=weights,
             alpha=read_step("--alpha", alpha, exact=exact),
             matrix=matrix,
             softmax=read_number("--softmax", softmax, 4.0),
             exact=exact,
-            depth=read_whole("--depth", depth, 20),
+            depth=read_whole("--depth", depth, 20, least=0),
             limit=limit,
             keep=keep,
             seconds=read_number("--seconds", seconds, 10.0),

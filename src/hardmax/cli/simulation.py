@@ -22,7 +22,7 @@ from ..errors import FileError, InputError
 from ..geometry.theorem import check_theorem
 from ..storage.tables import read_matrix, read_tokens, read_weights
 from ..storage.to_disk import ToDisk
-from . import outputs
+from . import outputs, standard_input
 from .story import Story
 from .waiting import waiting
 
@@ -39,10 +39,10 @@ class Request:
     random: str | None = None
     n: int | None = None
     dim: int | None = None
-    seed: int | None = 0
+    seed: int | None = None
     weights: Path | None = None
     alpha: float | Fraction = 0.5
-    matrix: str = "identity"
+    matrix: str | None = None
     softmax: float | None = None
     exact: bool = False
     depth: int | None = None
@@ -138,10 +138,21 @@ def _refuse_contradictions(request: Request) -> None:
 
 def _tokens(request: Request) -> tuple[np.ndarray, str]:
     if request.tokens is not None:
-        return read_tokens(request.tokens), str(request.tokens)
+        return read_tokens(request.tokens), standard_input.name_of(request.tokens)
+    if request.random is request.n is request.dim is request.seed is None:
+        waits, remark = standard_input.offered()
+        if waits:
+            with standard_input.as_file(standard_input.read_all()) as path:
+                return read_tokens(path), standard_input.NAME
+        if remark and not request.quiet:
+            typer.echo(f"note: {remark}", err=True)
     law, n, d = request.random or "gaussian", request.n, request.dim
     n, d = 200 if n is None else n, 2 if d is None else d
-    return make_tokens(law, n, d, random_state=request.seed), f"{law}, seed {request.seed}"
+    return make_tokens(law, n, d, random_state=_seed(request)), f"{law}, seed {_seed(request)}"
+
+
+def _seed(request: Request) -> int:
+    return 0 if request.seed is None else request.seed
 
 
 def _layer(request: Request, dimension: int) -> HardmaxLayer | SoftmaxLayer:
@@ -159,10 +170,10 @@ def _hardmax(layer: HardmaxLayer | SoftmaxLayer) -> HardmaxLayer:
 
 def _matrix(request: Request, dimension: int) -> np.ndarray | None:
     name = request.matrix
-    if name == "identity":
+    if name is None:
         return None
     if name in MATRICES:
-        return make_matrix(name, dimension, random_state=request.seed)
+        return make_matrix(name, dimension, random_state=_seed(request))
     if not Path(name).exists():
         names = ", ".join(MATRICES)
         raise FileError(name, "is neither a file nor the name of a matrix", f"give a file or one of {names}")
@@ -192,7 +203,7 @@ def _every(keep: str) -> int | None:
         return None
     step = keep.removeprefix("every:")
     if not step.isdecimal() or int(step) < 1:
-        raise InputError("keep", repr(keep), "must name a step of at least 1", "pass for example --keep every:10")
+        raise InputError("--keep", repr(keep), "must name a step of at least 1", "pass for example --keep every:10")
     return int(step)
 
 
@@ -201,4 +212,4 @@ def _listed(keep: str) -> list[int]:
         return [int(layer) for layer in keep.split(",")]
     except ValueError:
         remedy = "pass all, last, every:10, or layers such as 0,1,5"
-        raise InputError("keep", repr(keep), "is not understood", remedy) from None
+        raise InputError("--keep", repr(keep), "is not understood", remedy) from None

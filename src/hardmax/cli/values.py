@@ -7,13 +7,15 @@ from fractions import Fraction
 from ..errors import InputError
 
 
-def read_whole(option: str, text: str | None, example: int) -> int | None:
-    """A whole number such as ``1000`` or ``1_000`` or ``1e6``; None stays None."""
+def read_whole(option: str, text: str | None, example: int, *, least: int | None = None) -> int | None:
+    """A whole number such as ``1000`` or ``1_000`` or ``1e6``, not below ``least``; None stays None."""
     if text is None:
         return None
     value = _fraction(text)
     if value is None or value.denominator != 1:
         raise InputError(option, repr(text), "must be a whole number", f"pass for example {option} {example}")
+    if least is not None and value < least:
+        raise InputError(option, text, f"must be at least {least}", f"pass for example {option} {example}")
     return int(value)
 
 
@@ -28,11 +30,13 @@ def read_number(option: str, text: str | None, example: float) -> float | None:
 
 
 def read_step(option: str, text: str, *, exact: bool) -> float | Fraction:
-    """A number that stays exact where it is written as a fraction, or where exactness is asked for."""
+    """A positive number that stays exact where it is written as a fraction, or where exactness is asked for."""
     value = _fraction(text)
     if value is None:
         remedy = f"pass for example {option} 0.5 or {option} 1/2"
         raise InputError(option, repr(text), "must be a number or a fraction", remedy)
+    if value <= 0:
+        raise InputError(option, text, "must be positive", f"pass for example {option} 0.5 or {option} 1/2")
     return value if exact or "/" in text else float(value)
 
 

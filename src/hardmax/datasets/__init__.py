@@ -7,6 +7,7 @@ from .chaotic import chaotic_systems as chaotic_systems
 from .clustering import Configuration as Configuration
 from .clustering import four_configurations as four_configurations
 from .clustering import half_space_example as half_space_example
+from .clustering import paper_configurations as paper_configurations
 from .laws import LAWS as LAWS
 from .laws import make_tokens as make_tokens
 from .lorenz import lorenz63 as lorenz63

@@ -1,7 +1,6 @@
-"""Four starting configurations in the plane, one for each thing that can happen to tokens under hardmax.
+"""Starting configurations in the plane: those of Figure 2 of the clustering paper, and four larger ones of our own.
 
-They take the place of those in Figure 2 of the clustering paper, whose coordinates are not published; like there,
-alpha = 0.5 and A is the identity. Coordinates that have to tie are exact in binary.
+In all of them alpha = 0.5 and A is the identity. Coordinates that have to tie are exact in binary.
 """
 
 from __future__ import annotations
@@ -28,10 +27,31 @@ class Configuration:
     alpha: float = ALPHA
 
 
-# The first token listens to the second when A is the identity and to the third when A = ((2, 1), (1, 1)).
+# The first token listens to the second and the third alike when A is the identity, and to the third alone when
+# A = ((2, 1), (1, 1)).
 _HALF_SPACES = (
-    (0.3, 1.2), (-0.9, 2.0), (2.1, 0.4), (1.3, 1.3), (-0.2, 1.6), (-1.5, 0.3), (-0.8, -1.0), (1.0, -0.9), (-0.5, 0.6),
-    (0.8, 0.2),
+    (0.5, 1.0), (-0.75, 2.125), (1.75, 0.875), (0.75, 1.125), (-0.25, 1.5), (-1.5, 0.25), (-0.75, -1.0), (1.0, -0.875),
+    (-0.5, 0.5), (0.875, 0.25),
+)  # fmt: skip
+
+# Figure 2 of the paper. The authors' notebook (dynamics.ipynb of DCN-FAU-AvH/clustering-hardmax-transformers on GitHub,
+# CC0) gives some tokens and draws the others at random without a seed; these are read off the figure that it wrote
+# (plots/dyn_panels.pdf there, commit f46b3c2), to four digits.
+_PAPER_LAYERS = (0, 1, 2, 5, 30)
+_PAPER_TRIANGLE = (
+    (1.0, 1.0), (0.5, -0.5), (-1.0, -1.0), (0.8776, 0.9784), (0.0989, 0.4935), (-0.2030, -0.9591), (-0.3824, -0.9243),
+    (0.3, -0.2), (0.1, -0.2),
+)  # fmt: skip
+_PAPER_EMERGING = (
+    (1.0, 4 / 12), (-1 / 12, 1 / 12), (-1.0, -1.0), (0.0, 3 / 12), (-0.3, -0.7), (-0.6, -0.9), (0.8, 0.1), (0.6, 0.15),
+)  # fmt: skip
+_PAPER_SQUARE = (
+    (1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0), (0.0689, -0.0899), (-0.0178, -0.0386), (0.3279, -0.0376),
+    (-0.0516, -0.4739), (-0.0025, 0.4866), (0.4185, -0.1927),
+)  # fmt: skip
+_PAPER_FACES = (
+    (1.0, 1.0), (1.0, -1.0), (-1.0, -1.0), (-1.0, 1.0), (-0.5, 0.0), (0.5, 0.0), (-0.3821, 0.3152), (-0.4013, 0.1119),
+    (-0.0112, -0.2064), (-0.4155, -0.2359),
 )  # fmt: skip
 
 _CLOUD = (
@@ -101,8 +121,50 @@ _ALL = (
 )
 
 
+_PAPER = (
+    Configuration(
+        "triangle",
+        "Triangular polytope",
+        "Three tokens lead from the start, the corners of a triangle; one token first follows a token that follows "
+        "a leader.",
+        _points(_PAPER_TRIANGLE),
+        _PAPER_LAYERS,
+    ),
+    Configuration(
+        "emerging-leader",
+        "Emerging leader",
+        "The token near the origin first listens to a neighbour; the neighbour leaves, and from layer 1 on it leads.",
+        _points(_PAPER_EMERGING),
+        _PAPER_LAYERS,
+    ),
+    Configuration(
+        "square",
+        "Square polytope",
+        "The corners of a square lead; every other token follows one of them to its corner.",
+        _points(_PAPER_SQUARE),
+        _PAPER_LAYERS,
+    ),
+    Configuration(
+        "non-leader-clusters",
+        "Clusters that are not at leaders",
+        "Two tokens have the same distance from two corners, listen to both for ever and end in the middle of a side.",
+        _points(_PAPER_FACES),
+        _PAPER_LAYERS,
+    ),
+)
+
+
+def paper_configurations() -> tuple[Configuration, ...]:
+    """The four configurations of Figure 2 of the clustering paper, in the order of its rows.
+
+    >>> [(c.name, len(c.tokens)) for c in paper_configurations()]
+    [('triangle', 9), ('emerging-leader', 8), ('square', 10), ('non-leader-clusters', 10)]
+    """
+    return _PAPER
+
+
 def four_configurations() -> tuple[Configuration, ...]:
-    """The configurations of Figure 2.
+    """Four configurations of our own with more tokens, one for each thing that can happen to tokens under hardmax.
 
     >>> [c.name for c in four_configurations()]
     ['cloud', 'equals', 'late-leader', 'broken-ties']
@@ -111,7 +173,10 @@ def four_configurations() -> tuple[Configuration, ...]:
 
 
 def half_space_example() -> np.ndarray:
-    """Ten tokens of the plane for Figure 1: whom the first listens to depends on A.
+    """Ten tokens of the plane for Figure 1 of the clustering paper: whom the first listens to depends on A.
+
+    With A = I it listens to the second and the third token alike, as in the paper, with A = ((2, 1), (1, 1)) to the
+    third alone.
 
     >>> half_space_example().shape
     (10, 2)

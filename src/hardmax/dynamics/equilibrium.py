@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, overload
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from ..inputs import as_count, as_positive, as_tokens, as_weights, plain
 from ..outcomes import Ending, Outcome, counted
 from ..polytopes import Polytope
 from ..progress import Progress, Ticker
-from ..shapes import Array, ArrayLike
+from ..shapes import ArrayLike, ArrayT_co, NumPyLike
 from ..threads import one_thread
 from .assumptions import Assumptions
 from .leadership import Leadership, Ties
@@ -33,32 +33,32 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Equilibrium:
+class Equilibrium(Generic[ArrayT_co]):
     """Where every token ends, and why."""
 
-    positions: Array
+    positions: ArrayT_co
     """The limit of each token, shape (token, coordinate)."""
-    leadership: Leadership
+    leadership: Leadership[ArrayT_co]
     layers: int
     """How many layers had to be run until everything was decided."""
     outcome: Outcome
     assumptions: Assumptions
     """Which assumptions of Theorem 1.1 hold for these tokens and this layer."""
     layer: HardmaxLayer
-    weights: Array | None = None
+    weights: ArrayT_co | None = None
 
     @property
-    def leaders(self) -> Array:
+    def leaders(self) -> ArrayT_co:
         """Indices of the leaders, ascending."""
         return self.leadership.leaders
 
     @property
-    def emerged_at(self) -> Array:
+    def emerged_at(self) -> ArrayT_co:
         """The layer at which each leader emerged."""
         return self.leadership.emerged_at
 
     @property
-    def follows(self) -> Array:
+    def follows(self) -> ArrayT_co:
         """For each token its leader: the lowest where several tie, -1 where undecided."""
         return self.leadership.follows
 
@@ -68,7 +68,7 @@ class Equilibrium:
         return self.leadership.ties
 
     @property
-    def decided_at(self) -> Array:
+    def decided_at(self) -> ArrayT_co:
         """For each token the layer from which its future is closed form, -1 where undecided."""
         return self.leadership.decided_at
 
@@ -141,6 +141,45 @@ class Equilibrium:
             "leader": plain(self.leaders),
         }
         return xarray.Dataset(data, coords=coordinates, attrs={**self.outcome.attributes(), "rule": str(self.layer)})
+
+
+@overload
+def equilibrium(
+    tokens: torch.Tensor,
+    layer: HardmaxLayer | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    max_layers: int = 10_000,
+    seconds: float | None = None,
+    processes: Processes | None = None,
+    progress: Progress = None,
+) -> Equilibrium[torch.Tensor]: ...
+
+
+@overload
+def equilibrium(
+    tokens: NumPyLike,
+    layer: HardmaxLayer | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    max_layers: int = 10_000,
+    seconds: float | None = None,
+    processes: Processes | None = None,
+    progress: Progress = None,
+) -> Equilibrium[np.ndarray]: ...
+
+
+@overload
+def equilibrium(
+    tokens: ArrayLike,
+    layer: HardmaxLayer | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    max_layers: int = 10_000,
+    seconds: float | None = None,
+    processes: Processes | None = None,
+    progress: Progress = None,
+) -> Equilibrium: ...
 
 
 def equilibrium(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Generic
 
 import numpy as np
 import torch
 
 from ..inputs import Kind
-from ..shapes import Array, Indices
+from ..shapes import ArrayT_co, Indices
 
 _SHOWN = 5
 
@@ -54,22 +55,22 @@ class Ties(Mapping[int, np.ndarray]):
 
 
 @dataclass(frozen=True, eq=False)
-class Leadership:
+class Leadership(Generic[ArrayT_co]):
     """The outcome of following the tokens until each is decided.
 
     Repeated tokens are one point and are named by their lowest index, as are tokens closer together than the
     tolerance of ties can tell apart.
     """
 
-    leaders: Array
+    leaders: ArrayT_co
     """Indices of the leaders, ascending: tokens that at some layer listen to themselves alone."""
-    emerged_at: Array
+    emerged_at: ArrayT_co
     """The layer at which each leader first listened to itself alone."""
-    follows: Array
+    follows: ArrayT_co
     """For each token, its leader (itself for a leader; the lowest where several tie; -1 while undecided)."""
     ties: Ties
     """All leaders of the tokens that follow several for ever."""
-    decided_at: Array
+    decided_at: ArrayT_co
     """For each token, the layer from which its future is known in closed form (-1 while undecided)."""
 
     @property

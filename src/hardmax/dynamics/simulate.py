@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import overload
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from ..errors import InputError
 from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights
 from ..outcomes import Ending, Outcome
 from ..progress import Progress, Ticker
-from ..shapes import Array, ArrayLike, PerToken, Tokens
+from ..shapes import Array, ArrayLike, NumPyLike, PerToken, Tokens
 from ..threads import one_thread
 from .flows import AbstractFlow, FlowStep, discretised
 from .integrators import AbstractIntegrator
@@ -24,6 +25,60 @@ from .rules import InMemory, Keep, KeepRule, Moment, StopRule, finishing, keepin
 from .sharded import Elsewhere, SplitLayer, SplitStarted, start_split
 from .start import Started, refuse_swapped_axes
 from .trajectory import Trajectory
+
+
+@overload
+def simulate(
+    tokens: torch.Tensor,
+    layer: AbstractLayer | AbstractFlow,
+    *,
+    depth: int | None = None,
+    time: float | None = None,
+    step: float | None = None,
+    integrator: str | AbstractIntegrator = "heun",
+    keep: Keep = "all",
+    stop: StopRule | Iterable[StopRule] = (),
+    weights: ArrayLike | None = None,
+    seconds: float | None = None,
+    processes: Processes | None = None,
+    progress: Progress = None,
+) -> Trajectory[torch.Tensor]: ...
+
+
+@overload
+def simulate(
+    tokens: NumPyLike,
+    layer: AbstractLayer | AbstractFlow,
+    *,
+    depth: int | None = None,
+    time: float | None = None,
+    step: float | None = None,
+    integrator: str | AbstractIntegrator = "heun",
+    keep: Keep = "all",
+    stop: StopRule | Iterable[StopRule] = (),
+    weights: ArrayLike | None = None,
+    seconds: float | None = None,
+    processes: Processes | None = None,
+    progress: Progress = None,
+) -> Trajectory[np.ndarray]: ...
+
+
+@overload
+def simulate(
+    tokens: ArrayLike,
+    layer: AbstractLayer | AbstractFlow,
+    *,
+    depth: int | None = None,
+    time: float | None = None,
+    step: float | None = None,
+    integrator: str | AbstractIntegrator = "heun",
+    keep: Keep = "all",
+    stop: StopRule | Iterable[StopRule] = (),
+    weights: ArrayLike | None = None,
+    seconds: float | None = None,
+    processes: Processes | None = None,
+    progress: Progress = None,
+) -> Trajectory: ...
 
 
 def simulate(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, cast
 
 import numpy as np
 
 from ..attention.layer import AbstractLayer
 from ..inputs import plain
 from ..outcomes import Outcome, counted
-from ..shapes import Array
+from ..shapes import ArrayT_co
 from .assumptions import Assumptions
 from .leadership import Leadership
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Trajectory(Generic[ArrayT_co]):
     """Tokens through the layers.
 
     ``tokens[k]`` are the tokens, ``(token, coordinate)``, at layer ``layers[k]`` (or at time ``times[k]`` of a flow).
     """
 
-    tokens: Array
+    tokens: ArrayT_co
     """Shape (kept, token, coordinate)."""
     layers: np.ndarray
     """The layer of each kept state; layer 0 is the input."""
@@ -34,17 +34,17 @@ class Trajectory:
     """The layer that was repeated."""
     times: np.ndarray | None = None
     """The time of each kept state, for flows in continuous time."""
-    weights: Array | None = None
+    weights: ArrayT_co | None = None
     """The weight of each token, when weights were given."""
-    leadership: Leadership | None = None
+    leadership: Leadership[ArrayT_co] | None = None
     """Who leads and who follows as far as the run went, for layers that decide (see :class:`HardmaxLayer`)."""
     assumptions: Assumptions | None = None
     """Which assumptions of Theorem 1.1 hold for these tokens and this layer."""
 
     @property
-    def final(self) -> Array:
+    def final(self) -> ArrayT_co:
         """The tokens at the last kept layer."""
-        return self.tokens[-1]
+        return cast(ArrayT_co, self.tokens[-1])
 
     def __len__(self) -> int:
         return len(self.layers)

@@ -17,6 +17,8 @@ from ._style import INK, colours_of, darker, marker_of
 CROWD = 20_000
 """More tokens than this become a density image in the plane, or are thinned in space."""
 _SEED_OF_THINNING = 0
+_EDGE_OF_THE_HEARD = 2.0
+"""Width of the edge, in points, of a token that others listen to: wide enough for its colour to be seen."""
 
 TRAILS, FOLLOWERS, TIES, LEADERS, CROWDS = "trails", "followers", "ties", "leaders", "crowd"
 """Names (gid) by which the artists of a picture can be found again."""
@@ -100,7 +102,7 @@ class Marks:
         if scene.leads.any() and (scene.follows < 0).any():
             self.notes.append("grey: listens to many alike")
         self._image: Any = None
-        self._draw_dots(np.flatnonzero(plain), rank, dot_size(count))
+        self._draw_dots(np.flatnonzero(plain), scene, ranks, dot_size(count))
         self._draw_shared(tied, scene, ranks, 1.6 * dot_size(count))
         self._draw_stars(np.flatnonzero(scene.leads), scene, ranks)
         self._draw_crowd()
@@ -109,7 +111,10 @@ class Marks:
         if len(tokens):
             self._shown.append((_scatter(self._ax, self._placed[tokens], **style), tokens))
 
-    def _draw_dots(self, tokens: np.ndarray, rank: np.ndarray, size: float) -> None:
+    def _draw_dots(self, tokens: np.ndarray, scene: Scene, ranks: Ranks, size: float) -> None:
+        """Dots in the colour of whom they listen to; those that others listen to have an edge of their own colour."""
+        rank, own = ranks.of(scene.follows), ranks.of(np.arange(len(scene.follows)))
+        heard = np.isin(np.arange(len(rank)), scene.followed) & (own >= 0) & (own != rank)
         shapes = np.array([marker_of(r) for r in range(7 * 7)])[np.maximum(rank[tokens], 0) % 49]
         for shape in np.unique(shapes):
             same = tokens[shapes == shape]
@@ -118,8 +123,8 @@ class Marks:
                 same,
                 s=size,
                 c=colours,
-                edgecolors=darker(colours),
-                linewidths=0.5,
+                edgecolors=np.where(heard[same, None], colours_of(own[same]), darker(colours)),
+                linewidths=np.where(heard[same], _EDGE_OF_THE_HEARD, 0.5),
                 marker=shape,
                 gid=FOLLOWERS,
                 zorder=3,

@@ -71,7 +71,17 @@ def styled() -> Iterator[None]:
 
 
 class Drawing(Figure):
-    """A figure in the house style that belongs to no window system and shows itself in a notebook."""
+    """A figure in the house style that belongs to no window system and shows itself in a notebook.
+
+    Its axes show it too, since drawing functions give back the axes they drew on: a notebook asks the value of a cell
+    for ``_repr_png_`` and would otherwise print ``<Axes: …>``.
+    """
+
+    def add_subplot(self, *args: Any, **kwargs: Any) -> Any:
+        """Axes that show this figure in a notebook; see :meth:`matplotlib.figure.Figure.add_subplot`."""
+        ax = super().add_subplot(*args, **kwargs)
+        ax._repr_png_ = self._repr_png_
+        return ax
 
     def subplots(self, *args: Any, **kwargs: Any) -> Any:
         """Axes in the house style; see :meth:`matplotlib.figure.Figure.subplots`."""

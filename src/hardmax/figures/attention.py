@@ -26,6 +26,7 @@ from ._view import dress
 REGION, BOUNDARY, ATTRACTING, OTHERS, FAVOURITES = "region", "boundary", "attracting", "others", "favourites"
 """Names (gid) by which the artists can be found again."""
 
+_MOST_NAMED = 6
 _HALO = [withStroke(linewidth=3.0, foreground="white")]
 
 
@@ -33,7 +34,8 @@ def draw_attention_geometry(tokens: ArrayLike, layer: HardmaxLayer, token: int =
     """Draw the half-plane of points that can attract one token, and whom it listens to.
 
     ``tokens`` have two coordinates. The shaded points y score at least as high as the token itself; it listens to
-    the tokens farthest in the direction of :math:`A z_i`, ringed here.
+    the tokens farthest in the direction of :math:`A z_i`, the set :math:`C_i`, ringed here and named. Tokens are
+    numbered from 1 as in the paper.
     """
     points = as_tokens(tokens)[0].detach().cpu().numpy().astype(np.float64)
     if points.shape[1] != 2:
@@ -80,12 +82,22 @@ def _draw(ax: Axes, points: np.ndarray, normal: np.ndarray, token: int, favourit
     ax.scatter(0, 0, s=18, c=INK, marker="+", linewidths=1.0, zorder=2)
     _name(ax, np.zeros(2), "0", (-9, -9))
     _name(ax, here, f"$z_{{{token + 1}}}$", tuple((15 * np.array([-unit[1], unit[0]]) - 10 * unit).tolist()))
-    ax.set_xlabel(f"shaded: what can attract $z_{{{token + 1}}}$  ·  ring: whom it listens to", color=SOFT)
+    for other in favourites[:_MOST_NAMED]:
+        if other != token:
+            _name(ax, points[other], f"$z_{{{other + 1}}}$", tuple((17 * unit).tolist()))
+    ax.set_xlabel(f"shaded: what can attract $z_{{{token + 1}}}$  ·  rings: {_set(token, favourites)}", color=SOFT)
     if length > 0:
         tip = here + 0.42 * reach * unit
         arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.3, "shrinkA": 4, "shrinkB": 0, "mutation_scale": 13}
         ax.annotate("", tip, here, arrowprops=arrow, zorder=4)
         _name(ax, tip, f"$A z_{{{token + 1}}}$", tuple((13 * unit).tolist()))
+
+
+def _set(token: int, favourites: np.ndarray) -> str:
+    """The set C of a token as mathematics, cut short where it is long."""
+    numbers = [str(other + 1) for other in favourites[:_MOST_NAMED]]
+    shown = ",\\,".join(numbers + (["\\ldots"] if len(favourites) > _MOST_NAMED else []))
+    return f"$C_{{{token + 1}}} = \\{{{shown}\\}}$"
 
 
 def _shade(ax: Axes, here: np.ndarray, unit: np.ndarray, far: float) -> None:

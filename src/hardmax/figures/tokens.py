@@ -1,7 +1,8 @@
 """Pictures of tokens, in the conventions of Figure 2 of the clustering paper.
 
 Stars are tokens that listen to themselves alone. Every other token has the colour of the one it listens to, and
-several colours where it listens to several. The hull of the leaders is shaded in the last panel and in the limit.
+several colours where it listens to several; a token that others listen to has an edge in the colour of these. The hull
+of the leaders is shaded in the last panel and in the limit.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from ._view import axes_for, view_of
 MOST_LABELS = 24
 
 CONVENTIONS = (
-    "star: listens to itself alone  ·  colour: whom a token listens to  ·  "
-    "two colours: listens to two  ·  shaded: hull of the leaders"
+    "star: listens to itself alone  ·  colour: whom a token listens to  ·  two colours: listens to two  ·  "
+    "coloured edge: listened to by tokens of that colour  ·  shaded: hull of the leaders"
 )
 
 

@@ -112,7 +112,7 @@ class _OnSphere(AbstractFlow):
                 "tokens",
                 f"length {float(tokens[worst].detach().norm()):.6g} at index {worst}",
                 "must lie on the unit sphere",
-                "divide each by its length, or pass normalise=True to the flow (--normalise on the command line)",
+                "divide each by its length, or pass normalise=True to the flow",
             )
         return on_sphere
 

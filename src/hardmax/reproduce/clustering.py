@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from ..attention.layer import HardmaxLayer
-from ..datasets import four_configurations, half_space_example, make_matrix
+from ..datasets import half_space_example, make_matrix, paper_configurations
 from ..dynamics.simulate import simulate
 from ..figures import (
     draw_attention_geometry,
@@ -43,6 +43,9 @@ _QUICK = (10, 2)
 
 PAGE = "clustering.html"
 
+_SIDE = 1.2
+"""Half the side of a panel of Figure 2: all its tokens lie in [-1, 1] x [-1, 1], and markers need some room."""
+
 
 def figure_one() -> Figure:
     """Which half-plane can attract the first token, for A = I and A = ((2, 1), (1, 1))."""
@@ -56,14 +59,17 @@ def figure_one() -> Figure:
 
 
 def figure_two() -> Figure:
-    """Four starting configurations, one a row, at chosen layers."""
-    configurations = four_configurations()
-    figure = new_figure(11.2, 3.05 * len(configurations) + 0.4)
+    """The four starting configurations of the paper, one a row, at its layers."""
+    configurations = paper_configurations()
+    figure = new_figure(12.6, 2.75 * len(configurations) + 0.5)
     rows: Any = figure.subfigures(len(configurations), 1)
     for row, configuration in zip(rows, configurations, strict=True):
         layers = configuration.layers
         run = simulate(configuration.tokens, HardmaxLayer(configuration.alpha), depth=layers[-1])
-        draw_panels(run, layers, axes=list(row.subplots(1, len(layers))))
+        axes = list(row.subplots(1, len(layers)))
+        draw_panels(run, layers, axes=axes)
+        for ax in axes:
+            ax.set(xlim=(-_SIDE, _SIDE), ylim=(-_SIDE, _SIDE), xticks=(-1, 0, 1), yticks=(-1, 0, 1))
         row.suptitle(configuration.title, x=0.012, ha="left", fontsize=12, fontweight="bold")
     figure.supxlabel(CONVENTIONS, fontsize=9, color="#5b6873")
     return figure
@@ -98,22 +104,22 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table], trials: list[Tri
         "The figures of Alcalde, Fantuzzi and Zuazua (arXiv 2407.01602), made again, and their theorem tried on "
         "random systems.",
     )
-    first, second = four_configurations()[1], four_configurations()[2]
+    rows = paper_configurations()
     report.section("Figure 1: who can attract a token").text(
         "The first token can be drawn only by points whose score is at least its own: a half-plane with the boundary "
         "through the token, normal to A times the token. It listens to the token farthest in that direction."
     ).picture(
         pictures["figure-1"],
-        "With A = I the half-plane faces away from the origin; with A = ((2, 1), (1, 1)) it is turned, and the token "
-        "listens to somebody else.",
+        "With A = I the half-plane faces away from the origin, and two tokens tie: the first token listens to both. "
+        "With A = ((2, 1), (1, 1)) the half-plane is turned, and the tie is broken.",
     )
     report.section("Figure 2: leaders, followers and the polytope").text(
-        "Four starting configurations with alpha = 0.5 and A = I. The coordinates are our own, since the paper's are "
-        "not published; each shows one thing that can happen."
+        "Four starting configurations with alpha = 0.5 and A = I, at layers 0, 1, 2, 5 and 30. The tokens are those of "
+        "the authors' notebook; where it draws tokens at random, they are read off the published figure."
     ).picture(
         pictures["figure-2"],
-        f"Rows from top to bottom. {' '.join(c.says for c in four_configurations())}",
-        alt=f"Four rows of four panels. {first.title}. {second.title}.",
+        f"Rows from top to bottom. {' '.join(c.says for c in rows)}",
+        alt=f"Four rows of five panels. {' '.join(f'{c.title}.' for c in rows)}",
     )
     checked = [trial for trial in trials if trial.findings]
     violations = violations_table(trials)

@@ -20,10 +20,10 @@ from .reading import choice, different, number, whole
 
 CONFIGURATIONS = {one.name: one for one in four_configurations()}
 STARTS = {
-    "Paper: all end with a leader": "cloud",
-    "Paper: some end on faces": "equals",
-    "Paper: a leader emerges late": "late-leader",
-    "Paper: ties that break": "broken-ties",
+    "Example: all end with a leader": "cloud",
+    "Example: some end on faces": "equals",
+    "Example: a leader emerges late": "late-leader",
+    "Example: ties that break": "broken-ties",
     "Random: Gaussian": "gaussian",
     "Symmetric, with ties: grid": "grid",
     "Symmetric: circle": "circle",
