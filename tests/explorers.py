@@ -37,7 +37,7 @@ class Explorer:
     def stop(self) -> None:
         """End it as Ctrl-C does."""
         self._process.terminate()
-        self._process.wait(timeout=20)
+        self._process.wait(timeout=60)
 
     def kill(self) -> None:
         """End it without a chance to say goodbye."""
