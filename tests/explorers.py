@@ -25,7 +25,7 @@ class Explorer:
         self.port = int(self.address.rpartition(":")[2])
 
     def _wait(self) -> str:
-        for _ in range(600):
+        for _ in range(1800):  # importing everything takes a minute on a busy machine
             found = re.search(r"http://localhost:\d+", self._log.read_text())
             if found:
                 return found.group()

@@ -41,7 +41,7 @@ def test_a_model_without_attention_is_shown_without_an_alarm(explorer, page, sho
     _choose(page, "short.csv", _waves(60))  # too few windows to train attention on
     expect(page.locator(".message.good")).to_contain_text("short.csv is read")
     page.get_by_role("button", name="Fit and forecast").click()
-    expect(page.get_by_text("attention was not trained for this model")).to_be_visible()
+    expect(page.get_by_text("Attention was not trained for this model")).to_be_visible()
     expect(page.get_by_text("the linear path alone")).to_be_visible()
     expect(page.locator(".message.error")).to_have_count(0)
     expect(page.get_by_role("button", name="Backtest and baselines")).to_be_enabled()
@@ -102,6 +102,8 @@ def test_a_system_with_its_backtest(explorer, page, shoot):
     expect(page).to_have_url(re.compile("channel=2"))
     page.get_by_role("button", name="Backtest and baselines").click()
     expect(page.locator("table")).to_contain_text("persistence")
+    for name in ("time-delayed transformer", "time-delayed dynamic mode decomposition", "next-generation reservoir"):
+        expect(page.get_by_text(name).last).to_be_visible()
     shoot(page, "forecasting")
 
 

@@ -23,7 +23,7 @@ def test_type_a_text_and_see_the_words(explorer, page, shoot):
     area.press_sequentially("two dull hours, a terrible waste")
     expect(page.locator(".verdict")).to_contain_text("negative")
     expect(page.locator("mark.leader").first).to_be_visible()
-    assert "dull" in page.locator(".marked").inner_text()
+    expect(page.locator(".marked")).to_contain_text("two dull hours, a terrible waste")
     expect(page.locator(".sum")).to_contain_text("so positive has probability")
     expect(page).to_have_url(re.compile(r"text=two\+dull\+hours%2C\+a\+terrible\+waste"))
     page.reload()

@@ -339,7 +339,7 @@ class ForecastingPage(Page):
         try:
             found = fit.model.attention()
         except InputError as error:
-            self._attention_words.object = noted(str(error))
+            self._attention_words.object = noted(f"Attention {error.problem}: {error.remedy}.")
             return
         self._lags.plot.visible = True
         self._lags.show(found)
