@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,16 +61,17 @@ class Compiled:
     def problem(self) -> Problem:
         """The data of the network as one would type them, with labels where it is a classifier."""
         data, classes = self.network.data, self.network.classes
-        inputs, outputs = (
-            [[[str(number) for number in point] for point in points] for points in side]
-            for side in (data.inputs, data.outputs)
-        )
+        inputs, outputs = _as_text(data.inputs), _as_text(data.outputs)
         if classes is not None:
             named = dict(zip(self.network.class_targets, classes, strict=True))
             labels = [named.get(points[0]) for points in data.outputs]
             if None not in labels:
                 return Problem(inputs, None, labels)
         return Problem(inputs, outputs, None)
+
+
+def _as_text(side: Sequence[Sequence[Sequence[object]]]) -> list[list[list[object]]]:
+    return [[[str(number) for number in point] for point in points] for points in side]
 
 
 def counted(number: int, what: str, several: str = "") -> str:

@@ -181,7 +181,7 @@ class NetworksPage(Page):
     def _board_card(self) -> Any:
         mode = pn.widgets.RadioButtonGroup(label="Tapping the board", options=_MODES, value="token", margin=0)
         mode.param.watch(lambda event: setattr(self._board, "mode", event.new), "value")
-        self._which = pn.widgets.Select(label="", options={"sequence 1": 0}, value=0, width=150, margin=0)
+        self._which = pn.widgets.Select(label="", options={"sequence 1": 0}, value=0, width=200, margin=0)
         self._which.param.watch(lambda event: setattr(self._board, "sequence", event.new), "value")
         self._board_note = note("")
         return card(
