@@ -2,9 +2,11 @@
 
 import csv
 import io
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from bokeh.document import Document
 from bokeh.models import DatetimeTickFormatter
 
 import hardmax as hm
@@ -21,6 +23,7 @@ from hardmax.app.forecasts import (
 )
 from hardmax.app.loaded_forecasters import forecast_with, read_model
 from hardmax.app.pages.forecasting import ForecastingPage
+from hardmax.app.shell import frame
 from hardmax.app.uploads import Upload
 from hardmax.figures import figure_bytes
 from visits import Visit, run_code
@@ -77,10 +80,36 @@ def test_eigenvalues_and_attention_are_those_of_the_model(visit):
     dots = visit.page._circle._source.data
     assert np.array_equal(dots["x"] + 1j * dots["y"], found)
     assert "unit circle" in visit.page._spectrum_words.object
-    if visit.page._lag_pane.visible:
+    if visit.page._lags.plot.visible:
         assert visit.page._lags._source.data["share"].sum() == pytest.approx(1.0)
     else:
         assert "was not trained" in visit.page._attention_words.object
+
+
+def _refusing(what: str) -> Callable[[], None]:
+    def refuse() -> None:
+        raise hm.InputError(what, None, "was not trained for this model", "fit longer")
+
+    return refuse
+
+
+def test_parts_that_a_model_does_not_have_are_hidden_on_a_page_that_is_open(fitted, caplog, monkeypatch):
+    opened = Visit(ForecastingPage(), _SMALL)
+    page = opened.page
+    # A browser has the page: its panes then carry style sheets that Panel itself would refuse.
+    frame(opened.body, opened.session, entries=[], heading="", text="").server_doc(Document())
+    page._show_fit(fitted)
+    assert page._circle.plot.visible
+    for what, circle in (("attention", True), ("eigenvalues", False)):
+        monkeypatch.setattr(fitted.model, what, _refusing(what))
+        opened.session.guarded(page._show_fit)(fitted)
+        opened.settle()
+        assert opened.message == ""
+        assert caplog.records == []
+        assert page._circle.plot.visible == circle
+        assert not page._lags.plot.visible
+        assert "was not trained" in page._attention_words.object
+    opened.close()
 
 
 def test_another_channel_and_the_address(visit):

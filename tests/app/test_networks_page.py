@@ -114,6 +114,98 @@ def test_the_board_adds_moves_and_erases(visit):
     assert page._area.value == page._lines
 
 
+def _change_line(page):
+    page._area.value = page._lines + "\n(5, 5) -> (1, 1)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda page: page._board._tapped(Tapped(0.5, 0.5)),
+        _change_line,
+        lambda page: setattr(page._area, "value", "(0, 0"),
+        lambda page: setattr(page._area, "value", ""),
+        lambda page: setattr(page._pick, "value", "swap"),
+        lambda page: setattr(page._how, "value", "fewest"),
+        lambda page: setattr(page._wide, "value", 7),
+        lambda page: setattr(page._heat, "value", "1/10"),
+    ],
+)
+def test_a_proof_does_not_outlive_what_it_proved(visit, change):
+    page = visit.page
+    before = page._asked
+    assert not page._download.disabled
+    change(page)
+    assert "✓ Proved" not in page._proof.object
+    assert page._changed_card.visible
+    assert "dimmed" in page._blocks_card.css_classes
+    assert page._download.disabled
+    for blocked in (page._archive, page.figure):
+        with pytest.raises(hm.HardmaxError, match="Press Compile"):
+            blocked()
+    if page._problem is not None:
+        page._compile()
+        visit.settle()
+        assert "✓ Proved" in page._proof.object
+        assert not page._changed_card.visible
+        assert "dimmed" not in page._blocks_card.css_classes
+        assert not page._download.disabled
+        assert page._archive().getvalue().startswith(b"PK")
+    assert page._asked != before
+
+
+def test_what_is_changed_back_is_proved_again(visit):
+    page, lines = visit.page, visit.page._lines
+    _change_line(page)
+    assert "✓ Proved" not in page._proof.object
+    page._area.value = lines
+    assert "✓ Proved" in page._proof.object
+    assert not page._download.disabled
+
+
+def test_a_change_while_the_network_is_compiled_makes_it_stale(visit):
+    visit.page._compile()
+    _change_line(visit.page)
+    visit.settle()
+    assert "✓ Proved" not in visit.page._proof.object
+    assert visit.page._download.disabled
+
+
+def test_the_board_shows_the_data_of_a_network_from_a_file(visit):
+    page = visit.page
+    page._area.value = EXAMPLES["classes"][1]
+    page._compile()
+    visit.settle()
+    data = page._archive().getvalue()
+    page._area.value = "(0, 0) -> (1, 1)"
+    page._check(Upload("network.zip", data))
+    visit.settle()
+    assert page._lines == page._area.value == EXAMPLES["classes"][1]
+    assert page._board.names[1] == "sequence 2 (square)"
+    assert "token of sequence 2 (square)" in page._board._tokens.data["name"]
+    assert "sequence 2 (square)" in page._which.options
+    assert "✓ Proved" in page._proof.object
+    assert not page._download.disabled
+
+
+def test_sequences_are_counted_from_one_and_one_is_no_plural(visit):
+    page = visit.page
+    files = unpack(Upload("network.zip", page._archive().getvalue()), (".json", ".safetensors"))
+    record = json.loads(files["network.json"])
+    record["data"]["outputs"][1][0][0] = "17/5"  # the target of the second sequence
+    page._check(Upload("forged.zip", pack({**files, "network.json": json.dumps(record).encode()})))
+    visit.settle()
+    assert "✗ Not proved" in page._proof.object
+    assert "sequence 2: " in page._proof.object
+    assert "(17/5, 2)" in page._lines.splitlines()[1]
+    page._area.value = "(0, 0) -> (1, 1)"
+    assert "1 sequence, 1 token, 1 target" in page._hint.object
+    page._compile()
+    visit.settle()
+    assert "N = 1 sequence, M = 1 target: " in page._count_words.object
+    assert "1 with 1 token<" in page._proof.object
+
+
 def test_exact_numbers_stay_exact_when_other_points_are_moved(visit):
     page, board = visit.page, visit.page._board
     page._area.value = "(1/3, 0) (1, 1) -> (2/7, 1)"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from tornado.ioloop import IOLoop
 
+from hardmax.app.look import static
 from hardmax.app.pages import load_page, slugs
 from hardmax.app.pages.forecasting import ForecastingPage
 from hardmax.app.pages.text import TextPage
@@ -50,6 +51,16 @@ def test_only_pages_that_turn_things_in_space_load_plotly(address: str) -> None:
         needs = () if not slug else load_page(slug).needs
         assert ("plotly" in page) == ("plotly" in needs), slug
         assert ("plotly" in needs) == (slug in ("tokens", "meanfield"))
+
+
+def test_pages_can_ask_whether_the_server_is_there(address: str) -> None:
+    with urllib.request.urlopen(address + "alive") as answer:  # noqa: S310 (this machine)
+        assert answer.status == 200
+    for slug in ("", "tokens"):
+        with urllib.request.urlopen(address + slug) as answer:  # noqa: S310 (this machine)
+            page = answer.read().decode()
+        assert static("connection.js") in page  # as it is: nothing in it may be escaped
+        assert 'id="connection"' in page
 
 
 @pytest.mark.parametrize("kind", [ForecastingPage, TextPage])

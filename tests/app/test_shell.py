@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import hardmax
 from hardmax.app.help import help_page
 from hardmax.app.home import build_home
-from hardmax.app.jobs import Workshop
+from hardmax.app.jobs import Job, Workshop
 from hardmax.app.look import DAY, NIGHT, STATIC
 from hardmax.app.pages import load_page, slugs
 from hardmax.app.pages.tokens import TokensPage
@@ -74,6 +74,16 @@ def test_errors_become_messages_and_surprises_are_logged(caplog: pytest.LogCaptu
     session.guarded(surprise)()
     assert "secret" not in session.messages.object
     assert "secret path" in caplog.text
+
+
+def test_work_that_has_just_begun_has_a_bar_that_moves() -> None:
+    session = Session(Workshop(workers=1))
+    for fraction, value in ((None, None), (0.0, None), (0.25, 'value="0.250"'), (1.0, 'value="1.000"')):
+        job = Job("Fitting", lambda _: None)
+        job.fraction = fraction
+        session._show_job(job)
+        assert (value or "<progress") in session._bar.object
+        assert ("value=" in session._bar.object) == (value is not None)
 
 
 def test_the_folder_of_a_visit_goes_with_it() -> None:

@@ -17,9 +17,10 @@ from hardmax.app.archives import pack
 from hardmax.app.pages.text import MOST_CHARACTERS, TextPage
 from hardmax.app.text_examples import EXAMPLES
 from hardmax.app.uploads import Upload
+from hardmax.app.views.class_colours import OTHERS, class_colours
 from hardmax.app.views.contributions import staircase
 from hardmax.app.views.names import readable
-from hardmax.app.views.reading import marked_text, sum_in_words
+from hardmax.app.views.reading import marked_text, percent, sum_in_words
 from hardmax.figures import figure_bytes
 from hardmax.figures.word_plane import words_in_plane
 from made_up_texts import opinions
@@ -97,6 +98,76 @@ def test_nothing_typed_teaches_and_unknown_words_are_said(visit):
     assert "prior alone" in visit.page._verdict.object
     visit.page._area.value_input = "a dull plot"
     assert visit.page._plane_box.visible
+
+
+_BLUE, _VERMILION = "#0072b2", "#d55e00"
+
+
+def _colours(markup: str) -> list[str]:
+    """Backgrounds in the order of a piece of HTML, whatever their strength, as hexadecimal colours."""
+    found = re.findall(r"background:(?:rgba\((\d+),(\d+),(\d+),[\d.]+\)|(#\w{6}))", markup)
+    return [named.lower() or "#" + "".join(f"{int(part):02x}" for part in parts) for *parts, named in found]
+
+
+def test_a_class_has_one_colour_on_the_whole_page(visit):
+    page = visit.page
+    for dark in (False, True):
+        visit.session.lighting.switch(dark)
+        for text in ("a wonderful film, a terrible ending", "two terrible hours", "wonderful, wonderful songs"):
+            page._area.value_input = text
+            why = page._explanation
+            assert list(why.classes) == ["negative", "positive"]
+            assert _colours(page._verdict.object) == [_VERMILION, _BLUE]
+            marks, _, key = page._marked.object.partition("<p class='soft'")
+            assert _colours(key) == _colours(page._plane_key.object) == [_BLUE, _VERMILION]
+            assert _colours(page._map_key.object) == [_VERMILION, _BLUE]
+            weights = re.findall(r"title='([+-][\d.]+)'", marks)
+            for colour, weight in zip(_colours(marks), map(float, weights), strict=True):
+                assert colour == (_BLUE if weight > 0 else _VERMILION) or weight == 0
+            bars = page._staircase._source.data
+            signs = [_BLUE if float(label.replace("−", "-")) > 0 else _VERMILION for label in bars["label"]]
+            for colour, sign, label in zip(bars["colour"], signs, bars["label"], strict=True):
+                assert colour.lower() == sign or label[1:] == "0.00"
+            given = {leader.word: leader.contribution[0] for leader in why.leaders}
+            words = page._plane._words.data
+            for colour, leader in zip(words["colour"], words["leader"], strict=True):
+                assert colour.lower() == (_BLUE if given[leader] > 0 else _VERMILION)
+            stars = page._map._stars.data
+            for colour, x in zip(stars["colour"], stars["x"], strict=True):
+                assert colour.lower() == (_BLUE if x > 0 else _VERMILION)
+
+
+def test_several_classes_have_a_colour_each_and_others_are_grey(visit):
+    texts, labels = ["red roses", "blue seas", "green woods"] * 8, ["rose", "sea", "wood"] * 8
+    table = pandas.DataFrame({"text": texts, "label": labels}).to_csv(index=False).encode()
+    visit.page._take_table(Upload("colours.csv", table))
+    visit.page._begin.clicks += 1
+    visit.settle()
+    for text, label in zip(texts[:3], labels[:3], strict=True):
+        visit.page._area.value_input = text
+        own = class_colours(3)[["rose", "sea", "wood"].index(label)]
+        assert visit.page._explanation.prediction == label
+        assert _colours(visit.page._verdict.object) == list(class_colours(3))
+        assert _colours(visit.page._plane_key.object) == [own, OTHERS]
+        assert _colours(visit.page._map_key.object) == list(class_colours(3))
+        assert set(visit.page._staircase._source.data["colour"]) <= {own, OTHERS}
+
+
+def test_what_is_not_certain_does_not_read_so():
+    shown = [percent(share) for share in (0.0, 1e-9, 0.004, 0.5, 0.994, 0.996, 0.999, 0.9996, 1 - 1e-12, 1.0)]
+    assert shown == ["0%", "&lt; 0.1%", "0.4%", "50%", "99%", "99.6%", "99.9%", "&gt; 99.9%", "&gt; 99.9%", "100%"]
+    assert percent(0.99996, 1) == "&gt; 99.9%"
+    assert percent(0.5, 1) == "50.0%"
+
+
+def test_words_about_a_text_or_a_model_go_with_it(visit, small):
+    visit.page._load(Upload("own.safetensors", small[1]))
+    assert "own.safetensors is loaded" in visit.message
+    visit.page._area.value_input = "a dull plot"
+    assert visit.message == ""
+    visit.session.say("about this model")
+    visit.page._back.clicks += 1
+    assert visit.message == ""
 
 
 def test_an_address_brings_back_the_text_and_the_layer():

@@ -6,19 +6,15 @@ test. Screenshots go to out/browser/, to be looked at.
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from explorers import ROOT, Explorer
+
 SHOTS = ROOT / "out" / "browser"
 ARGUMENTS = [
     "--headless",
@@ -43,33 +39,12 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an explorer that runs on a free port, without a slash at the end."""
     if find_chromium() is None:
         pytest.skip(_HOW)
-    log = tmp_path_factory.mktemp("explorer") / "log.txt"
-    command = [sys.executable, "-m", "hardmax", "explore", "--port", "0", "--no-browser"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    with log.open("w") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=environment)
+    running = Explorer(tmp_path_factory.mktemp("explorer") / "log.txt")
     try:
-        yield _address(process, log)
+        yield running.address
     finally:
-        process.terminate()
-        process.wait(timeout=20)
-    assert not _errors(log.read_text()), log.read_text()
-
-
-def _errors(log: str) -> list[str]:
-    """The errors that tracebacks in the log end with; that a browser has gone while it was told something is none."""
-    ends = re.findall(r"^Traceback .*\n(?:[ \t].*\n|\n)*(\S.*)$", log, flags=re.MULTILINE)
-    return [end for end in ends if not re.match(r"tornado\.(websocket|iostream)\.\w*ClosedError", end)]
-
-
-def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    for _ in range(600):
-        found = re.search(r"http://localhost:\d+", log.read_text())
-        if found:
-            return found.group()
-        assert process.poll() is None, log.read_text()
-        time.sleep(0.1)
-    raise TimeoutError(f"the explorer did not start: {log.read_text()}")
+        running.stop()
+    assert running.errors == []
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,29 @@ def test_upload_a_csv_and_get_a_forecast(explorer, page, shoot):
     shoot(page, "forecasting-upload")
 
 
+def test_a_model_without_attention_is_shown_without_an_alarm(explorer, page, shoot):
+    page.goto(f"{explorer}/forecasting?system=sinusoids&samples=100&steps=40&seconds=0.5")
+    expect(page.get_by_text("100 samples")).to_be_visible()
+    _choose(page, "short.csv", _waves(60))  # too few windows to train attention on
+    expect(page.locator(".message.good")).to_contain_text("short.csv is read")
+    page.get_by_role("button", name="Fit and forecast").click()
+    expect(page.get_by_text("Attention was not trained for this model")).to_be_visible()
+    expect(page.get_by_text("the linear path alone")).to_be_visible()
+    expect(page.locator(".message.error")).to_have_count(0)
+    expect(page.get_by_role("button", name="Backtest and baselines")).to_be_enabled()
+    shoot(page, "forecasting-without-attention")
+
+
+def test_the_forecast_that_the_page_offers_first_ends_without_an_alarm(explorer, page, shoot):
+    page.goto(f"{explorer}/forecasting?seconds=0.5")
+    expect(page.get_by_text("Lorenz '63: 600 samples")).to_be_visible()
+    page.get_by_role("button", name="Fit and forecast").click()
+    expect(page.get_by_text("Outcome: ")).to_contain_text("200 steps", timeout=120_000)
+    expect(page.get_by_text("Attention over the lags")).to_be_visible()
+    expect(page.locator(".message.error")).to_have_count(0)
+    shoot(page, "forecasting-first")
+
+
 def _load(page: Page, name: str, data: bytes) -> None:
     file = {"name": name, "mimeType": "application/octet-stream", "buffer": data}
     page.get_by_label("Or load a model").set_input_files(file)
@@ -79,6 +102,8 @@ def test_a_system_with_its_backtest(explorer, page, shoot):
     expect(page).to_have_url(re.compile("channel=2"))
     page.get_by_role("button", name="Backtest and baselines").click()
     expect(page.locator("table")).to_contain_text("persistence")
+    for name in ("time-delayed transformer", "time-delayed dynamic mode decomposition", "next-generation reservoir"):
+        expect(page.get_by_text(name).last).to_be_visible()
     shoot(page, "forecasting")
 
 

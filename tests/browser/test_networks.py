@@ -20,16 +20,23 @@ def _open(page: Page, address: str) -> None:
 def test_draw_compile_and_download_a_network(explorer, page, shoot):
     _open(page, f"{explorer}/networks")
     lines = page.get_by_label("One sequence a line")
-    before = lines.input_value()
+    before, first = lines.input_value(), page.locator(".hash").inner_text()
     board = page.locator(".bk-Figure").first
     box = board.bounding_box()
     board.click(position={"x": 0.52 * box["width"], "y": 0.42 * box["height"]})
     expect(lines).not_to_have_value(before)
     assert lines.input_value().splitlines()[0].count("(") == before.splitlines()[0].count("(") + 1
-    first = page.locator(".hash").inner_text()
+    # The proof of the data before must not stand beside the new ones, nor be downloaded.
+    expect(page.get_by_text("Not proved for what is shown")).to_be_visible()
+    expect(page.get_by_text("✓ Proved")).to_have_count(0)
+    expect(page.locator(".stale")).to_contain_text("Press Compile")
+    expect(page.get_by_role("button", name="Download the network")).to_be_disabled()
+    shoot(page, "networks-stale")
     page.get_by_role("button", name="Compile").click()
-    expect(page.locator(".hash")).not_to_have_text(first)
     expect(page.get_by_text("✓ Proved")).to_be_visible()
+    expect(page.locator(".stale")).to_be_hidden()
+    expect(page.locator(".hash")).not_to_have_text(first)
+    expect(page.get_by_role("button", name="Download the network")).to_be_enabled()
     expect(page.get_by_text("of the published bound")).to_be_visible()
     with page.expect_download() as waiting:
         page.get_by_text("Download the network").click()
@@ -65,6 +72,7 @@ def test_upload_labels_then_hostile_files_and_the_page_lives_on(explorer, page, 
     page.get_by_label("One sequence a line").fill("")
     page.get_by_role("button", name="Compile").click()
     expect(page.locator(".message.error")).to_contain_text("must describe a sequence")
+    expect(page.get_by_text("✓ Proved")).to_have_count(0)
     shoot(page, "networks-empty")
     words = page.locator(".message.error")
     bomb = io.BytesIO()
@@ -80,4 +88,4 @@ def test_upload_labels_then_hostile_files_and_the_page_lives_on(explorer, page, 
     expect(words).to_contain_text("must be a finite number")
     page.get_by_label("One sequence a line").fill("(0, 0) -> (1, 1)")
     page.get_by_role("button", name="Compile").click()
-    expect(page.get_by_text("1 with 1 tokens")).to_be_visible()
+    expect(page.get_by_text("1 with 1 token", exact=True)).to_be_visible()

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from made_up_texts import opinions
@@ -22,11 +23,58 @@ def test_type_a_text_and_see_the_words(explorer, page, shoot):
     area.press_sequentially("two dull hours, a terrible waste")
     expect(page.locator(".verdict")).to_contain_text("negative")
     expect(page.locator("mark.leader").first).to_be_visible()
-    assert "dull" in page.locator(".marked").inner_text()
+    expect(page.locator(".marked")).to_contain_text("two dull hours, a terrible waste")
     expect(page.locator(".sum")).to_contain_text("so positive has probability")
     expect(page).to_have_url(re.compile(r"text=two\+dull\+hours%2C\+a\+terrible\+waste"))
     page.reload()
     expect(page.get_by_label("Your text")).to_have_value("two dull hours, a terrible waste")
+
+
+_COLOURS = """() => {
+  const documents = Bokeh.documents[0];
+  const of = (name) => [...new Set(documents.get_model_by_name(name).data.colour)].map((one) => one.toLowerCase());
+  return [of("contributions"), of("words"), of("map")];
+}"""
+
+
+def _backgrounds(page: Page, which: str) -> list[str]:
+    """The colours behind some words, without their strength, in order and each once."""
+    found = [
+        re.findall(r"\d+", one.evaluate("one => getComputedStyle(one).backgroundColor"))[:3]
+        for one in page.locator(which).all()
+    ]
+    return list(dict.fromkeys("#" + "".join(f"{int(part):02x}" for part in parts) for parts in found))
+
+
+@pytest.mark.parametrize("light", ["light", "dark"])
+def test_a_class_has_one_colour_on_the_whole_page(explorer, page, shoot, light):
+    page.goto(f"{explorer}/text?text=a+wonderful+film,+a+terrible+ending&theme={light}")
+    expect(page.locator("mark.leader").first).to_be_visible()
+    both = ["#d55e00", "#0072b2"]  # negative, positive
+    assert _backgrounds(page, ".verdict .chance") == both
+    assert set(_backgrounds(page, "mark")) <= set(both)
+    assert set(_backgrounds(page, ".swatch")) == set(both)
+    page.wait_for_function("Bokeh.documents[0].get_model_by_name('words').data.colour.length > 0")
+    for colours in page.evaluate(_COLOURS):
+        assert set(colours) <= set(both)
+    page.set_viewport_size({"width": 390, "height": 844})
+    shoot(page, f"text-phone-{light}")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    shoot(page, f"text-{light}")
+
+
+def test_clearing_the_box_first_takes_the_verdict_away(explorer, page):
+    page.goto(f"{explorer}/text?text=a+wonderful+film")
+    expect(page.locator(".verdict")).to_contain_text("positive")
+    page.get_by_label("Your text").fill("")  # still in the box: nothing was left yet
+    expect(page.locator(".empty")).to_contain_text("Type a text")
+    expect(page.locator(".verdict")).to_be_hidden()
+    page.get_by_label("Your text").fill("a wonderful film")
+    expect(page.locator(".verdict")).to_contain_text("positive")
+    page.get_by_label("Example").select_option(index=1)
+    expect(page.get_by_label("Your text")).not_to_have_value("a wonderful film")
+    page.get_by_label("Your text").fill("")
+    expect(page.locator(".empty")).to_contain_text("Type a text")
 
 
 def test_the_player_moves_the_words_the_code_can_be_read_and_nothing_teaches(explorer, page, shoot):

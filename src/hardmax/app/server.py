@@ -8,6 +8,7 @@ from typing import Any
 
 import panel as pn
 from panel.io.resources import LOCAL_DIST
+from tornado.web import RequestHandler
 
 from ..errors import InputError
 from .help import Help
@@ -23,6 +24,13 @@ MOST_MESSAGE_BYTES = 20 * 2**20
 """The largest message that a browser may send: an upload of the largest size, in base64, and some room."""
 _UNUSED_MILLISECONDS = 4_000
 """How long after the last word of its browser a visit ends, and its work with it."""
+
+
+class Alive(RequestHandler):
+    """Answers ``alive``: a page that has lost its connection asks until the server is back (static/connection.js)."""
+
+    def get(self) -> None:
+        self.finish("yes")
 
 
 def _load(*libraries: str) -> None:
@@ -87,7 +95,7 @@ def make_server(
             start=False,
             verbose=False,
             loop=loop,
-            extra_patterns=[(r"/docs/(\w+)", Help)],
+            extra_patterns=[(r"/docs/(\w+)", Help), (r"/alive", Alive)],
             use_index=False,
             redirect_root=False,
             websocket_max_message_size=MOST_MESSAGE_BYTES,

@@ -117,7 +117,8 @@ class Session:
         self.progress.visible = job is not None
         if job is None:
             return
-        share = "" if job.fraction is None else f' value="{job.fraction:.3f}"'
+        # A bar at zero looks like one that does not work; without a value it moves.
+        share = f' value="{job.fraction:.3f}"' if job.fraction else ""
         name, note = html.escape(job.name), html.escape(job.note)
         self._bar.object = (
             f'<div class="bar"><progress max="1" aria-label="{name}"{share}></progress>'

@@ -125,6 +125,7 @@ def frame(
     """A whole page: the template with everything in it."""
     template = pn.Template(static("page.html"), design=House)
     template.add_variable("page_css", static("page.css"))
+    template.add_variable("connection_js", static("connection.js"))
     for name, value in {
         "entries": list(entries),
         "home": "./",

@@ -202,10 +202,9 @@ class ForecastingPage(Page):
         )
         self._key = note("")
         self._spectrum_words, self._attention_words = note(""), note("")
-        self._lag_pane = plot_pane(self._lags.plot)
         self._model_cards = beside(
             card(plot_pane(self._circle.plot), self._spectrum_words, title="Eigenvalues of the linear path"),
-            card(self._lag_pane, self._attention_words, title="Attention over the lags"),
+            card(plot_pane(self._lags.plot), self._attention_words, title="Attention over the lags"),
         )
         self._table = wide_html()
         self._backtest_card = card(
@@ -324,12 +323,14 @@ class ForecastingPage(Page):
         self._session.changed()
 
     def _show_model(self, fit: Fit) -> None:
+        # The figures are hidden, not their panes: a Bokeh pane that is on a page refuses to change (Panel 1.9).
+        self._circle.plot.visible = self._lags.plot.visible = False
         try:
             outside = self._circle.show(fit.model)
         except InputError as error:
             self._spectrum_words.object = self._attention_words.object = noted(str(error))
-            self._lag_pane.visible = False
             return
+        self._circle.plot.visible = True
         self._spectrum_words.object = noted(
             "All lie inside or on the unit circle: the linear path alone stays bounded."
             if outside == 0
@@ -338,10 +339,9 @@ class ForecastingPage(Page):
         try:
             found = fit.model.attention()
         except InputError as error:
-            self._lag_pane.visible = False
-            self._attention_words.object = noted(str(error))
+            self._attention_words.object = noted(f"Attention {error.problem}: {error.remedy}.")
             return
-        self._lag_pane.visible = True
+        self._lags.plot.visible = True
         self._lags.show(found)
         part = "part of the model that was kept" if found.used else "not part of the model that was kept"
         self._attention_words.object = noted(f"How much the latest sample listens to each lag. Attention is {part}.")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
+import html
 from collections.abc import Mapping
-from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -12,15 +11,12 @@ import panel as pn
 
 from ...errors import HardmaxError, InputError
 from ...figures.interpolation import draw_construction
-from ...interpolation.certificate import Certificate
-from ...interpolation.classification import classify_exactly
-from ...interpolation.construction import Construction, interpolate
-from ...interpolation.journey import Journey, journey
-from ...interpolation.network import ExactTransformer
+from ...interpolation.construction import Construction
+from ...interpolation.journey import journey
 from ...interpolation.problems import Problem
-from ...progress import Tell
 from ..layout import beside, card, controls, empty, note, noted, split
 from ..network_files import load_network, network_archive, read_upload
+from ..network_recipes import Compiled, Recipe, counted, size_of
 from ..page import Page
 from ..sequences import EXAMPLES, MOST_CHARACTERS, read_lines, write_lines
 from ..typed_text import LONGEST, example_of, kept_text
@@ -36,7 +32,7 @@ if TYPE_CHECKING:
     from ..jobs import Job
     from ..session import Session
 
-_WIDEST, _MOST_TOKENS = 64, 5_000
+_WIDEST = 64
 _WORDS = {
     "leaders": "True argmax attention, a few layers of it.",
     "fewest": "The fewest blocks: one layer that reads means.",
@@ -44,46 +40,10 @@ _WORDS = {
     "conditioned": "The best accuracy in floating point.",
     "paper": "The route outlined in the paper, for comparison.",
 }
+_STALE = (
+    "The sequences or the choices have changed since this network was compiled. Press Compile to prove it for them."
+)
 _MODES = {"Add tokens": "token", "Add targets": "target", "Erase": "erase"}
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What to compile, and how."""
-
-    problem: Problem
-    construction: Construction
-    width: int
-    temperature: str | None
-
-    def options(self) -> dict[str, Any]:
-        """The arguments of the library."""
-        chosen: dict[str, Any] = {"construction": self.construction, "width": self.width}
-        return (
-            chosen if self.temperature is None else {**chosen, "attention": "softmax", "temperature": self.temperature}
-        )
-
-    def build(self, tell: Tell) -> ExactTransformer:
-        """Compile."""
-        tokens = sum(len(tokens) for tokens in self.problem.inputs)
-        if tokens > _MOST_TOKENS:
-            raise InputError(
-                "data", f"{tokens:,} tokens", f"must have at most {_MOST_TOKENS:,} here", "use the library"
-            )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what they say is in the notes of the network
-            if self.problem.labels is not None:
-                return classify_exactly(self.problem.inputs, self.problem.labels, progress=tell, **self.options())
-            return interpolate(self.problem.inputs, self.problem.outputs, progress=tell, **self.options())
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A network with its proof and the way of its tokens."""
-
-    network: ExactTransformer
-    certificate: Certificate
-    way: Journey
 
 
 class NetworksPage(Page):
@@ -106,6 +66,8 @@ class NetworksPage(Page):
         self._moment = 0
         self._problem: Problem | None = None
         self._done: Compiled | None = None
+        self._done_for: tuple[str, ...] = ()
+        """The sequences and the choices that the network was compiled for."""
 
     # What the address keeps
 
@@ -151,6 +113,8 @@ class NetworksPage(Page):
 
     def figure(self) -> Figure | None:
         """Five moments on the way, as the library draws them."""
+        if self._stale:
+            raise HardmaxError(_STALE)
         return None if self._done is None else cast("Figure", draw_construction(self._done.network))
 
     # What one sees
@@ -217,7 +181,7 @@ class NetworksPage(Page):
     def _board_card(self) -> Any:
         mode = pn.widgets.RadioButtonGroup(label="Tapping the board", options=_MODES, value="token", margin=0)
         mode.param.watch(lambda event: setattr(self._board, "mode", event.new), "value")
-        self._which = pn.widgets.Select(label="", options={"sequence 1": 0}, value=0, width=150, margin=0)
+        self._which = pn.widgets.Select(label="", options={"sequence 1": 0}, value=0, width=200, margin=0)
         self._which.param.watch(lambda event: setattr(self._board, "sequence", event.new), "value")
         self._board_note = note("")
         return card(
@@ -250,9 +214,32 @@ class NetworksPage(Page):
             card(self._proof, title="Certificate"),
         )
         self._blocks_card.visible = self._proof_cards.visible = False
-        return [self._waiting, self._blocks_card, self._proof_cards]
+        self._changed_card = wide_html()
+        self._changed_card.object = f'<div class="message note stale" role="status">{html.escape(_STALE)}</div>'
+        self._changed_card.visible = False
+        return [self._waiting, self._changed_card, self._blocks_card, self._proof_cards]
 
     # What happens
+
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        """What a network would be compiled for now."""
+        return self._lines, self._construction, str(self._width), self._temperature
+
+    @property
+    def _stale(self) -> bool:
+        """Whether the network that is shown is one of other sequences or choices."""
+        return self._done is not None and self._asked != self._done_for
+
+    def _mark_stale(self) -> None:
+        """Let a proof stand only beside what was proved."""
+        stale = self._stale
+        self._changed_card.visible = stale
+        self._download.disabled = stale or self._done is None
+        for shown in (self._blocks_card, self._proof_cards):
+            shown.css_classes = [name for name in shown.css_classes if name != "dimmed"] + ["dimmed"] * stale
+        if self._done is not None:
+            self._proof.object = proof(self._done.certificate, stale=stale)
 
     def _picked(self, event: Any) -> None:
         if event.new in EXAMPLES:
@@ -273,7 +260,7 @@ class NetworksPage(Page):
             self._problem = None
             self._hint.object = noted(str(error) if self._lines.strip() else "Tap the board, or type a line.")
         else:
-            self._hint.object = noted(_count(self._problem))
+            self._hint.object = noted(size_of(self._problem))
             self._board.show(self._problem)
         if not self._lines.strip():
             self._board.show(None)
@@ -286,7 +273,7 @@ class NetworksPage(Page):
         self._area.value = self._lines
         try:
             self._problem = read_lines(self._lines)
-            self._hint.object = noted(_count(self._problem))
+            self._hint.object = noted(size_of(self._problem))
         except InputError as error:
             self._problem = None
             self._hint.object = noted(str(error))
@@ -296,7 +283,7 @@ class NetworksPage(Page):
     def _after_edit(self) -> None:
         self._pick.value = example_of(self._lines, EXAMPLES) or ""
         count = self._board.sequences
-        names = {f"sequence {k + 1}": k for k in range(count)} | {"a new sequence": count}
+        names = {name: k for k, name in enumerate(self._board.names)} | {"a new sequence": count}
         chosen = self._which.value if self._which.value in names.values() else 0
         self._which.param.update(options=names, value=chosen)
         self._board_note.object = noted(
@@ -304,11 +291,13 @@ class NetworksPage(Page):
             if self._board.editable
             else "Shown in the first two coordinates; edit the lines or the file."
         )
+        self._mark_stale()
 
     def _chosen(self) -> None:
         self._construction, self._width = self._how.value, self._wide.value
         self._temperature = self._heat.value.strip()
         self._how_words.object = noted(_WORDS[self._construction])
+        self._mark_stale()
         self._session.changed()
 
     def _take_file(self, upload: Upload) -> None:
@@ -321,7 +310,7 @@ class NetworksPage(Page):
             )
         read_lines(lines)
         self._area.value = lines
-        self._session.say(f"{upload.name}: {_count(problem)}. Press Compile.", "good")
+        self._session.say(f"{upload.name}: {size_of(problem)}. Press Compile.", "good")
 
     def _recipe(self) -> Recipe:
         return Recipe(
@@ -329,7 +318,7 @@ class NetworksPage(Page):
         )
 
     def _compile(self) -> None:
-        recipe = self._recipe()
+        recipe, asked = self._recipe(), self._asked
 
         def work(job: Job) -> Compiled:
             network = recipe.build(job.tell)
@@ -337,7 +326,7 @@ class NetworksPage(Page):
             job.report(None, "following the tokens")
             return Compiled(network, certificate, journey(network))
 
-        self._session.start("Compiling and proving", work, self._show)
+        self._session.start("Compiling and proving", work, lambda compiled: self._show(compiled, asked))
 
     def _check(self, upload: Upload) -> None:
         files = load_network(upload)
@@ -348,27 +337,38 @@ class NetworksPage(Page):
             return Compiled(network, certificate, journey(network))
 
         def done(compiled: Compiled) -> None:
-            self._show(compiled)
+            self._show_data_of(compiled)
+            self._show(compiled, self._asked)
             kind = "good" if compiled.certificate.proved else "error"
             self._session.say(str(compiled.certificate).splitlines()[0], kind)
 
         self._session.start(f"Proving {upload.name}", work, done)
 
-    def _show(self, compiled: Compiled) -> None:
-        self._done = compiled
+    def _show_data_of(self, compiled: Compiled) -> None:
+        """Put the data of a network from a file into the lines and onto the board, where they can be typed."""
+        lines = write_lines(compiled.problem)
+        try:
+            read_lines(lines)
+        except InputError:  # too many, or a label that holds an arrow or a bracket
+            return
+        self._typed(lines)
+        self._area.value = lines
+
+    def _show(self, compiled: Compiled, asked: tuple[str, ...]) -> None:
+        self._done, self._done_for = compiled, asked
         network, counts = compiled.network, compiled.network.counts
         self._waiting.visible, self._blocks_card.visible, self._proof_cards.visible = False, True, True
-        self._download.disabled = False
         self._plane.show(network, compiled.way)
         self._moment = min(self._moment, self._plane.last)
         self._steps_shown.show(self._plane.last, self._moment)
         self._moment_words.object = noted(self._plane.show_moment(self._moment))
         self._bars.show(counts, softmax=network.attention == "softmax")
         self._count_words.object = noted(
-            f"N = {len(network.data)} sequences, M = {network.data.targets} targets: {counts.blocks} blocks are "
-            f"{counts.ratio:.0%} of the published bound. {counts.parameters:,} parameters."
+            f"N = {counted(len(network.data), 'sequence')}, M = {counted(network.data.targets, 'target')}: "
+            f"{counted(counts.blocks, 'block')}, {counts.ratio:.0%} of the published bound. "
+            f"{counted(counts.parameters, 'parameter')}."
         )
-        self._proof.object = proof(compiled.certificate)
+        self._mark_stale()
         self._session.changed()
 
     def _moved(self, event: Any) -> None:
@@ -379,13 +379,6 @@ class NetworksPage(Page):
     def _archive(self) -> BytesIO:
         if self._done is None:
             raise HardmaxError("there is no network yet: press Compile first")
+        if self._stale:
+            raise HardmaxError(_STALE)
         return BytesIO(network_archive(self._done.network, self._done.certificate, self._session.folder))
-
-
-def _count(problem: Problem) -> str:
-    tokens = sum(len(tokens) for tokens in problem.inputs)
-    if problem.outputs is not None:
-        ends = f"{sum(len(points) for points in problem.outputs):,} targets"
-    else:
-        ends = f"{len({str(label) for label in problem.labels or ()})} classes"
-    return f"{len(problem.inputs):,} sequences, {tokens:,} tokens, {ends}"

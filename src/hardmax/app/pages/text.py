@@ -29,6 +29,7 @@ from ..text_models import (
 )
 from ..typed_text import example_of, kept_text
 from ..uploads import STAYS, FilePicker, Upload, rows_of, text_of
+from ..views.class_colours import key_to_classes, key_to_directions
 from ..views.contributions import Staircase
 from ..views.panes import Steps, plot_pane, wide_html
 from ..views.reading import key_to_marks, leader_list, marked_text, sum_in_words, verdict
@@ -114,6 +115,7 @@ class TextPage(Page):
         self._area = pn.widgets.TextAreaInput(
             label="Your text",
             value=self._typed,
+            value_input=self._typed,  # or the browser would not say that the box was cleared first
             rows=10,
             max_length=MOST_CHARACTERS,
             placeholder="Type or paste a text …",
@@ -184,11 +186,13 @@ class TextPage(Page):
 
     def _plane_card(self) -> Any:
         self._steps_shown = Steps("Layer", self._session.guarded(self._moved))
+        self._plane_key = wide_html()
         self._plane_box = card(
             note(
                 "★ leader · ● follower, larger with its share of the text · ◆ the mean that is read · "
                 "dashed: the boundary between the classes"
             ),
+            self._plane_key,
             plot_pane(self._plane.plot),
             self._steps_shown.box,
             title="Words move towards their leaders",
@@ -196,8 +200,10 @@ class TextPage(Page):
         return self._plane_box
 
     def _map_card(self) -> Any:
+        self._map_key = wide_html()
         return card(
             note("Where every word starts. Stars lead most texts; point at a dot to read it."),
+            self._map_key,
             plot_pane(self._map.plot),
             title="The map of words",
         )
@@ -206,28 +212,33 @@ class TextPage(Page):
 
     def _picked(self, event: Any) -> None:
         if event.new in EXAMPLES:
-            self._area.value = EXAMPLES[event.new][1]
+            self._put(EXAMPLES[event.new][1])
 
     def _next_review(self) -> None:
         corpus = reviews()
         if corpus is not None and corpus.labels is not None:
             k = self._reviewed % len(corpus.texts)
             self._reviewed += 1
-            self._area.value = corpus.texts[k][:MOST_CHARACTERS]
+            self._put(corpus.texts[k][:MOST_CHARACTERS])
             self._session.say(f"Somebody else called this review {named(corpus.labels)[k]}.")
 
     def _take_file(self, upload: Upload) -> None:
         self._session.hush()
         text = text_of(upload)
-        self._area.value = text[:MOST_CHARACTERS]
+        self._put(text[:MOST_CHARACTERS])
         if len(text) > MOST_CHARACTERS:
             self._session.say(f"The first {MOST_CHARACTERS:,} of {len(text):,} characters are shown and explained.")
+
+    def _put(self, text: str) -> None:
+        """Put a text into the box."""
+        self._area.param.update(value=text, value_input=text)
 
     def _take(self, text: str) -> None:
         text = text[:MOST_CHARACTERS]
         if text == self._typed:
             return
         self._typed = text
+        self._session.hush()  # what was said about the text before
         self._pick.value = example_of(text, EXAMPLES) or ""
         self._explain()
 
@@ -249,6 +260,7 @@ class TextPage(Page):
             layers = len(why.path) - 1
             self._layer = min(self._layer, layers)
             self._plane.show(why, self._layer)
+            self._plane_key.object = f"<p class='soft'>Led {key_to_directions(why)}</p>"
             self._steps_shown.show(layers, self._layer)
         self._session.changed()
 
@@ -260,10 +272,12 @@ class TextPage(Page):
     def _survey(self) -> None:
         found = shipped_survey() if self._using is shipped() else self._using.survey()
         self._map.show(found)
+        self._map_key.object = f"<p class='soft'>Stars speak for {key_to_classes(found.classes)}</p>"
 
     # Other models
 
     def _use(self, model: TextModel) -> None:
+        self._session.hush()  # what was said about the model before
         self._using = model
         self._back.visible = model is not shipped()
         self._explain()

@@ -71,6 +71,13 @@ class Board:
         """How many sequences there are."""
         return 0 if self._problem is None else len(self._problem.inputs)
 
+    @property
+    def names(self) -> list[str]:
+        """What the sequences are called, counted from 1, with their labels where they have some."""
+        labels = None if self._problem is None else self._problem.labels
+        ends = [""] * self.sequences if labels is None else [f" ({label})" for label in labels]
+        return [f"sequence {k + 1}{end}" for k, end in enumerate(ends)]
+
     def show(self, problem: Problem | None) -> None:
         """Draw another data set."""
         self._problem = problem
@@ -79,8 +86,8 @@ class Board:
             inputs = [] if problem is None else problem.inputs
             outputs = [] if problem is None or problem.outputs is None else problem.outputs
             sizes = np.linspace(17, 9, max(len(inputs), 1))  # shared tokens show as nested shapes
-            self._tokens.data = _columns(inputs, "token", sizes)
-            self._targets.data = _columns(outputs, "target", sizes)
+            self._tokens.data = _columns(inputs, "token", sizes, self.names)
+            self._targets.data = _columns(outputs, "target", sizes, self.names)
         finally:
             self._showing = False
         self._frame()
@@ -181,13 +188,13 @@ def _pairs(source: ColumnDataSource) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in zip(source.data["x"], source.data["y"], strict=True)]
 
 
-def _columns(side: list[list[list[object]]], kind: str, sizes: np.ndarray) -> dict[str, list[Any]]:
+def _columns(side: list[list[list[object]]], kind: str, sizes: np.ndarray, names: list[str]) -> dict[str, list[Any]]:
     rows: list[tuple[Any, ...]] = []
     for sequence, points in enumerate(side):
         colour = rank_colours(np.array([sequence]))[0]
         for place, point in enumerate(points):
             x, y = _place(point)
-            name = f"{kind} of sequence {sequence + 1}"
+            name = f"{kind} of {names[sequence]}"
             shape, size = SHAPES[sequence % len(SHAPES)], float(sizes[sequence])
             rows.append((x, y, sequence, place, colour, shape, size, name))
     return {name: [row[k] for row in rows] for k, name in enumerate(_COLUMNS)}

@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING
 from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d, Span
 
 from ...text.explanation import Explanation
-from ..look import PALETTE
+from .class_colours import colours_of_contributions
 from .panes import beside_bars
 
 if TYPE_CHECKING:
     from ..session import Session
 
 _BARS = 10
-FOR, AGAINST, TOTAL = PALETTE[0], PALETTE[4], "#7d8a95"
 
 
 class Staircase:
     """The leaders' contributions and the bias, adding up to the logit."""
 
     def __init__(self, session: Session) -> None:
-        self._source = ColumnDataSource({"bar": [], "left": [], "right": [], "colour": [], "label": [], "at": []})
+        self._source = ColumnDataSource(
+            {"bar": [], "left": [], "right": [], "colour": [], "label": [], "at": []}, name="contributions"
+        )
         self._bars = FactorRange()
         self.plot = session.figure(
             height=300, y_range=self._bars, x_range=Range1d(-1, 1), x_axis_label="contribution to the logit"
@@ -48,10 +49,7 @@ class Staircase:
             "left": [min(start, end) for _, start, end in rows],
             "right": [max(start, end) for _, start, end in rows],
             "at": [max(start, end) for _, start, end in rows],
-            "colour": [
-                TOTAL if k == len(rows) - 1 else (FOR if end >= start else AGAINST)
-                for k, (_, start, end) in enumerate(rows)
-            ],
+            "colour": colours_of_contributions(explanation, [end - start for _, start, end in rows]),
             "label": [f"{end - start:+.2f}".replace("-", "−") for _, start, end in rows],
         }
 

@@ -79,5 +79,7 @@ def backtest_table(found: Backtest) -> str:
     return (
         f"<table style='width:100%'><thead>{head}</thead><tbody>{rows}</tbody></table><p class='soft'>"
         f"{found.starts} starts in the last quarter, which no model has seen; {len(found.times)} steps each. Errors in "
-        "standard deviations of the data; valid while below 0.4.</p>"
+        "standard deviations of the data; valid while below 0.4. TD-TF is the model on this page (time-delayed "
+        "transformer); persistence repeats the last sample; TD-DMD is linear in the last samples (time-delayed dynamic "
+        "mode decomposition); NG-RC is polynomial in them (next-generation reservoir computing).</p>"
     )

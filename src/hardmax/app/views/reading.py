@@ -6,27 +6,41 @@ import html
 
 from ...text.explanation import Explanation
 from ...text.rendering import marked_words
+from .class_colours import class_colours, key_to_directions, raising_and_lowering, translucent
 
 _FOLLOWERS_SHOWN = 6
 _LEADERS_SHOWN = 12
-_BLUE, _VERMILION = "0,114,178", "213,94,0"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A probability in percent; what is not certain does not read 0 % or 100 %.
+
+    >>> percent(0.934), percent(0.999), percent(0.99996), percent(0.0004, 1)
+    ('93%', '99.9%', '&gt; 99.9%', '&lt; 0.1%')
+    """
+    for places in range(digits, 2):
+        shown = f"{share:.{places}%}"
+        if float(shown[:-1]) not in (0.0, 100.0) or share in (0.0, 1.0):
+            return shown
+    return "&gt; 99.9%" if share > 0.5 else "&lt; 0.1%"
 
 
 def verdict(explanation: Explanation) -> str:
     """The class in large letters, its probability, and every class with a bar."""
     rows = []
-    for label, chance in zip(explanation.classes, explanation.probabilities, strict=True):
+    colours = class_colours(len(explanation.classes))
+    for label, chance, colour in zip(explanation.classes, explanation.probabilities, colours, strict=True):
         name = html.escape(str(label))
         rows.append(
-            f"<tr><td>{name}</td><td style='width:60%'><div style='height:9px;border-radius:5px;"
-            f"background:var(--hm-accent);width:{100 * chance:.1f}%;min-width:2px'></div></td>"
-            f"<td style='text-align:right'>{chance:.1%}</td></tr>"
+            f"<tr><td>{name}</td><td style='width:60%'><div class='chance' style='height:9px;border-radius:5px;"
+            f"background:{colour};width:{100 * chance:.1f}%;min-width:2px'></div></td>"
+            f"<td style='text-align:right'>{percent(chance, 1)}</td></tr>"
         )
     name = html.escape(str(explanation.prediction))
     chance = float(explanation.probabilities.max())
     head = (
         f"<p style='font-size:26px;font-weight:650;line-height:1.2;margin:0 0 6px'>{name} "
-        f"<span class='soft' style='font-weight:400'>{chance:.0%}</span></p>"
+        f"<span class='soft' style='font-weight:400'>{percent(chance)}</span></p>"
     )
     note = "" if explanation.known else "<p class='soft'>No word of this text is known, so this is the prior alone.</p>"
     return f"{head}{note}<table style='width:100%'>{''.join(rows)}</table>"
@@ -34,9 +48,10 @@ def verdict(explanation: Explanation) -> str:
 
 def marked_text(explanation: Explanation) -> str:
     """The text; words that push towards a class are shaded in its colour, leaders are underlined."""
+    raising, lowering = raising_and_lowering(explanation)
 
     def marked(word: str, weight: float, strength: float, leads: bool) -> str:
-        shade = f"rgba({_BLUE if weight > 0 else _VERMILION},{0.10 + 0.5 * strength:.2f})"
+        shade = translucent(raising if weight > 0 else lowering, 0.10 + 0.5 * strength)
         style = f"background:{shade};color:inherit;border-radius:4px;padding:1px 2px"
         if leads:
             style += (
@@ -51,16 +66,9 @@ def marked_text(explanation: Explanation) -> str:
 
 def key_to_marks(explanation: Explanation) -> str:
     """What the colours of the marked text mean."""
-    if len(explanation.classes) == 2:
-        towards, away = (html.escape(str(explanation.classes[k])) for k in (1, 0))
-    else:
-        towards = html.escape(str(explanation.prediction))
-        away = "other classes"
-    swatch = "<span style='background:rgba({},0.45);border-radius:4px;padding:1px 7px'>{}</span>"
     return (
-        f"<p class='soft' style='font-size:13px'>{swatch.format(_BLUE, 'towards ' + towards)} "
-        f"{swatch.format(_VERMILION, 'towards ' + away)} · <b style='text-decoration:underline'>leader</b> · "
-        "every shaded word follows one</p>"
+        f"<p class='soft' style='font-size:13px'>{key_to_directions(explanation)} · "
+        "<b style='text-decoration:underline'>leader</b> · every shaded word follows one</p>"
     )
 
 
@@ -94,7 +102,7 @@ def sum_in_words(explanation: Explanation) -> str:
     label = explanation.classes[1] if len(explanation.classes) == 2 else explanation.prediction
     return (
         f"<p class='sum'>{' '.join(terms)} = <b>{_signed(explanation.logits[out])}</b>, "
-        f"so {html.escape(str(label))} has probability {chance:.1%}</p>"
+        f"so {html.escape(str(label))} has probability {percent(chance, 1)}</p>"
     )
 
 

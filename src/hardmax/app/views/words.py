@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, HoverTool, LabelSet, PlainText, Range1d, Span
+from bokeh.models import ColumnDataSource, HoverTool, LabelSet, Range1d, Span
 
 from ...figures.word_plane import WordsInPlane, word_map, words_in_plane
 from ...text.explanation import Explanation
 from ...text.survey import Survey
-from ..look import FONT, PALETTE, Light, rank_colours
+from ..look import FONT, Light
+from .class_colours import class_colours, colours_of_contributions
 from .names import readable
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ class WordPlane:
 
     def __init__(self, session: Session) -> None:
         self._placed: WordsInPlane | None = None
-        self._words = ColumnDataSource({name: [] for name in ("x", "y", "word", "colour", "size", "share", "leader")})
+        columns = ("x", "y", "word", "colour", "size", "share", "leader")
+        self._words = ColumnDataSource({name: [] for name in columns}, name="words")
         self._stars = ColumnDataSource({name: [] for name in ("x", "y", "word", "colour")})
         self._names = ColumnDataSource({name: [] for name in ("x", "y", "word")})
         self._trails = ColumnDataSource({name: [] for name in ("xs", "ys", "colour")})
@@ -83,7 +85,8 @@ class WordPlane:
     def show(self, explanation: Explanation, layer: int) -> None:
         """Draw the words of another text at this layer."""
         placed = self._placed = words_in_plane(explanation)
-        colours = rank_colours(placed.ranks)
+        given = np.array([leader.contribution[explanation.output] for leader in explanation.leaders])
+        colours = colours_of_contributions(explanation, given[placed.ranks])  # a word has the colour of its leader
         leaders = np.flatnonzero(placed.leads)
         shares = explanation.shares
         self._heavy = np.argsort(-shares, kind="stable")
@@ -151,7 +154,8 @@ class WordMap:
 
     def __init__(self, session: Session) -> None:
         self._dots = ColumnDataSource({name: [] for name in ("x", "y", "word")})
-        self._stars = ColumnDataSource({name: [] for name in ("x", "y", "word", "colour", "size", "leads")})
+        columns = ("x", "y", "word", "colour", "size", "leads")
+        self._stars = ColumnDataSource({name: [] for name in columns}, name="map")
         self._named = ColumnDataSource({name: [] for name in ("x", "y", "word")})
         self.plot, self._boundary = _plane(session, 440)
         dots = self.plot.scatter("x", "y", size=4, alpha=0.45, line_color=None, source=self._dots)
@@ -183,10 +187,10 @@ class WordMap:
             "word": [survey.words[k] for k in some],
         }
         own = found.leaders
-        if found.boundary is not None:
-            colours = [PALETTE[0] if x > found.boundary else PALETTE[4] for x in found.positions[own, 0]]
-        else:
-            colours = rank_colours(survey.leading[:, own].argmax(axis=0))
+        logits = survey.positions[own] @ survey.decoder.T  # what these words say where they stand
+        several = len(survey.classes) > 2
+        spoken_for = logits.argmax(axis=1) if several else (logits[:, 0] > 0).astype(int)
+        colours = [class_colours(len(survey.classes))[k] for k in spoken_for]
         self._stars.data = {
             "x": found.positions[own, 0],
             "y": found.positions[own, 1],
@@ -207,6 +211,4 @@ class WordMap:
         self._boundary.visible = found.boundary is not None
         self._boundary.location = found.boundary or 0.0
         thinned = f" ({len(some):,} shown)" if len(some) < len(found.seen) else ""
-        sides = " · ".join(map(str, survey.classes))
-        told = f"{len(found.seen):,} words{thinned}, and the {len(own)} that lead most texts ({sides})"
-        self.plot.title.text = PlainText(text=told)  # names of classes are not formulas, whatever they hold
+        self.plot.title.text = f"{len(found.seen):,} words{thinned}, and the {len(own)} that lead most texts"

@@ -1,0 +1,70 @@
+"""The server dies while pages are open, and comes back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from explorers import Explorer
+
+
+@pytest.fixture
+def pages(visitor: Any) -> Iterator[tuple[Page, Page]]:
+    """Two pages whose consoles may complain: that a server cannot be reached is an error there."""
+    opened = visitor.new_page(), visitor.new_page()
+    yield opened
+    for page in opened:
+        page.close()
+
+
+def test_a_dead_server_is_noticed_and_pages_come_back_with_their_state(
+    pages: tuple[Page, Page], tmp_path: Path, shoot: Callable[..., Any]
+) -> None:
+    text, networks = pages
+    first = Explorer(tmp_path / "first.txt")
+    try:
+        text.goto(f"{first.address}/text?text=a+wonderful+film&layer=2")
+        expect(text.locator(".verdict")).to_contain_text("positive")
+        networks.goto(f"{first.address}/networks?example=swap&construction=fewest")
+        expect(networks.get_by_text("✓ Proved")).to_be_visible()
+        for page in pages:
+            expect(page.locator("#connection")).to_be_hidden()
+    finally:
+        first.kill()
+    for page in pages:
+        expect(page.locator("#connection")).to_contain_text("The explorer does not answer")
+        expect(page.locator("main")).to_have_css("opacity", "0.45")
+    shoot(text, "connection-lost")
+    text.get_by_label("Your text").fill("a terrible film, typed while nobody listened")
+    again = Explorer(tmp_path / "again.txt", first.port)
+    try:
+        for page in pages:
+            expect(page.locator("#connection")).to_contain_text("is back")
+            expect(page.locator("main")).to_have_css("opacity", "1")
+        expect(text.get_by_label("Your text")).to_have_value("a terrible film, typed while nobody listened")
+        expect(text.locator(".verdict")).to_contain_text("negative")
+        expect(text).to_have_url(re.compile(r"text=a\+terrible\+film.*&layer=2"))
+        expect(networks.get_by_text("✓ Proved")).to_be_visible()
+        expect(networks.get_by_label("Construction")).to_have_value("fewest")
+        expect(networks.get_by_label("One sequence a line")).to_have_value("(-1, 0) -> (1, 0)\n(1, 0) -> (-1, 0)")
+        shoot(text, "connection-back")
+        text.locator("#connection").get_by_role("button", name="Close").click()
+        expect(text.locator("#connection")).to_be_hidden()
+    finally:
+        again.stop()
+    assert again.errors == []
+
+
+def test_leaving_a_page_is_no_loss(page: Any, explorer: str) -> None:
+    page.goto(f"{explorer}/networks?example=swap")
+    expect(page.get_by_text("✓ Proved")).to_be_visible()
+    page.goto(f"{explorer}/text")
+    expect(page.locator(".verdict")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_text("✓ Proved")).to_be_visible()
+    expect(page.locator("#connection")).to_be_hidden()

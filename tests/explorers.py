@@ -1,0 +1,51 @@
+"""An explorer in a process of its own, for tests with a browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+class Explorer:
+    """A running explorer; port 0 takes a free one. ``address`` has no slash at the end."""
+
+    def __init__(self, log: Path, port: int = 0) -> None:
+        self._log = log
+        command = [sys.executable, "-m", "hardmax", "explore", "--port", str(port), "--no-browser"]
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        with log.open("w") as out:
+            self._process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=environment)
+        self.address = self._wait()
+        self.port = int(self.address.rpartition(":")[2])
+
+    def _wait(self) -> str:
+        for _ in range(1800):  # importing everything takes a minute on a busy machine
+            found = re.search(r"http://localhost:\d+", self._log.read_text())
+            if found:
+                return found.group()
+            assert self._process.poll() is None, self._log.read_text()
+            time.sleep(0.1)
+        self.kill()
+        raise TimeoutError(f"the explorer did not start: {self._log.read_text()}")
+
+    def stop(self) -> None:
+        """End it as Ctrl-C does."""
+        self._process.terminate()
+        self._process.wait(timeout=60)
+
+    def kill(self) -> None:
+        """End it without a chance to say goodbye."""
+        self._process.kill()
+        self._process.wait(timeout=20)
+
+    @property
+    def errors(self) -> list[str]:
+        """The errors that tracebacks in its log end with; a browser that left before its answer came is none."""
+        ends = re.findall(r"^Traceback .*\n(?:[ \t].*\n|\n)*(\S.*)$", self._log.read_text(), flags=re.MULTILINE)
+        return [end for end in ends if not re.match(r"tornado\.(websocket|iostream)\.\w*ClosedError", end)]
