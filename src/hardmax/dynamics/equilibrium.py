@@ -25,6 +25,7 @@ from ..shapes import Array, ArrayLike
 from ..threads import threads_for
 from .assumptions import Assumptions
 from .leadership import Leadership, Ties
+from .limit_points import same_limits
 from .sharded import SplitStarted, start_split
 from .start import Started
 
@@ -105,10 +106,9 @@ class Equilibrium:
         tied |= follows < 0
         row = np.searchsorted(leaders, follows) if len(leaders) else np.zeros(len(positions), dtype=np.int64)
         others = np.flatnonzero(tied)
-        # Tokens tied between the same leaders end at the same mean, computed alike; points apart by rounding merge.
-        grain = 1e-12 * max(float(np.abs(positions).max()), np.finfo(np.float64).tiny)
-        _, first, which = np.unique(np.round(positions[others] / grain), axis=0, return_index=True, return_inverse=True)
-        row[others] = len(leaders) + which.reshape(-1)
+        unit = float(np.finfo(positions.dtype).eps)
+        first, which = same_limits(positions[others].astype(np.float64), float(np.abs(positions).max()), unit)
+        row[others] = len(leaders) + which
         return np.concatenate([positions[leaders], positions[others[first]]]), row
 
     def __str__(self) -> str:
@@ -184,7 +184,7 @@ def equilibrium(
             "must be a HardmaxLayer: only hardmax has a closed form",
             "use simulate(depth=…)",
         )
-    if layer.V is not None:
+    if not layer.has_plain_values:
         raise InputError("layer", str(layer), "must have V = identity for a closed form", "use simulate(depth=…)")
     ranks = ALONE if processes is None else processes
     with ranks.together():
@@ -192,7 +192,6 @@ def equilibrium(
         mass = as_weights(weights, tensor.shape[0], tensor.device)
         max_layers = as_count("max_layers", max_layers)
         limit = None if seconds is None else as_positive("seconds", seconds)
-    layer = layer.for_dtype(kind.dtype)
     ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, max_layers=max_layers, seconds=limit)
     began = time.monotonic()
     with threads_for(tensor):

@@ -19,7 +19,7 @@ from .clusters import clusters
 from .conclusions import Ending
 from .facts import Passage
 from .findings import Finding, TheoremReport, unknown
-from .reading import Result, hardmax_layer, require_hardmax, result, roles, score_matrix, states
+from .reading import Result, hardmax_layer, kept, require_hardmax, result, roles, score_matrix
 
 # Rounding of a run is some tens of units in the last place; a violation of the theory is not.
 _ROUNDING_UNITS = 1024
@@ -38,7 +38,7 @@ def check_assumptions(tokens: ArrayLike, layer: HardmaxLayer) -> Assumptions:
     tensor, _ = as_tokens(tokens)
     tensor = tensor.to(torch.float64)
     found = distinct(tensor, torch.ones(len(tensor), dtype=torch.float64, device=tensor.device))
-    return assumptions_of(layer.score_matrix(tensor), layer.V is None, tensor, found.point_of is None)
+    return assumptions_of(layer.score_matrix(tensor), layer.has_plain_values, tensor, found.point_of is None)
 
 
 def check_theorem(
@@ -88,7 +88,10 @@ def _facts(run: Result, A: np.ndarray, tolerance: float) -> tuple[Finding, ...]:
         why = "a limit has no layers: pass a run, or the tokens and the layer"
         return (unknown("facts 1 to 6", "Facts about the layers on the way.", why),)
     weights = np.ones(run.tokens.shape[1]) if run.weights is None else plain(run.weights).astype(np.float64)
-    return Passage(hardmax_layer(run), A, states(run), run.layers, weights, roles(run)).facts(tolerance)
+    found = kept(run)
+    # Exact ties of a run are ties within the default tolerance in its states, which are rounded.
+    rule = found.rule(hardmax_layer(run), -1)
+    return Passage(rule, A, found.states, run.layers, weights, roles(run)).facts(tolerance)
 
 
 def _run(subject: object, layer: HardmaxLayer | None) -> Result:
@@ -103,8 +106,8 @@ def _run(subject: object, layer: HardmaxLayer | None) -> Result:
 
 
 def _default_tolerance(run: Result, layer: HardmaxLayer) -> float:
-    numbers = run.positions if isinstance(run, Equilibrium) else run.tokens
-    rounding = _ROUNDING_UNITS * float(np.finfo(plain(numbers).dtype).eps)
+    unit = float(np.finfo(plain(run.positions).dtype).eps) if isinstance(run, Equilibrium) else kept(run).unit
+    rounding = _ROUNDING_UNITS * unit
     return max(rounding, 16 * layer.tolerance) if isinstance(layer.tolerance, float) else rounding
 
 
