@@ -144,7 +144,7 @@ class HardmaxLayer(AbstractLayer):
     @property
     def has_plain_values(self) -> bool:
         """Whether V is the identity, left out or given: then tokens move towards tokens."""
-        return self.V is None or bool((self.V == torch.eye(len(self.V), dtype=self.V.dtype, device=self.V.device)).all())
+        return self.V is None or torch.equal(self.V, torch.eye(len(self.V)).to(self.V))
 
     def score_matrix(self, tokens: Tokens) -> Square:
         """A for tokens of this dimension; without gradients, since small changes of A change no choice."""

@@ -1,9 +1,9 @@
 r"""What floating point can decide when the score matrix is not symmetric positive definite.
 
-For symmetric positive definite A the A-norm of a token never decreases, so tokens stay as large as rounding was relative
-to, and tokens that listen to exactly one another lie within the tolerance of a leader. For any other A the tokens may
-shrink to a point without any of them ever leading. Positions are known up to some rounding errors of the **starting**
-size; where scores differ by less than these make of them, a choice is rounding noise. So for such A
+For symmetric positive definite A the A-norm of a token never decreases, so tokens stay as large as rounding was
+relative to, and tokens that listen to exactly one another lie within the tolerance of a leader. For any other A the
+tokens may shrink to a point without any of them ever leading. Positions are known up to some rounding errors of the
+**starting** size; where scores differ by less than these make of them, a choice is rounding noise. So for such A
 
 - a token is decided by listening to one point alone only if no position within the error would change that;
 - tokens that listen to exactly one another are joint leaders if they did so at layer 0, where positions are those

@@ -26,6 +26,7 @@ from ..threads import threads_for
 from .assumptions import Assumptions
 from .leadership import Leadership, Ties
 from .limit_points import same_limits
+from .process import SMALLEST_ALPHA
 from .sharded import SplitStarted, start_split
 from .start import Started
 
@@ -198,7 +199,7 @@ def equilibrium(
         started = start_split(ranks, tensor.to(torch.float64), mass, layer)
         process = started.process
         with Ticker("layers until decided", progress=progress if ranks.first else False) as ticker:
-            while not process.done and not started.settled and process.layer < max_layers:
+            while not (process.done or process.stuck or started.settled) and process.layer < max_layers:
                 if limit is not None and ranks.largest(time.monotonic() - began) > limit:
                     break
                 process.move()
@@ -207,18 +208,24 @@ def equilibrium(
             positions=kind.give_back(started.limit()),
             leadership=started.leadership(kind),
             layers=process.layer,
-            outcome=_outcome(started, max_layers),
+            outcome=_outcome(started, max_layers, float(layer.alpha)),
             assumptions=started.assumptions,
             layer=layer,
             weights=None if weights is None else kind.give_back(ranks.gather(mass)),
         )
 
 
-def _outcome(started: Started | SplitStarted, max_layers: int) -> Outcome:
+def _outcome(started: Started | SplitStarted, max_layers: int, alpha: float) -> Outcome:
     process, undecided = started.process, started.undecided()
     if process.done:
         leaders = int((process.emerged_at >= 0).sum())
         return Outcome(Ending.DECIDED, f"{counted(leaders, 'leader')}, every token decided by layer {process.layer}")
+    if process.stuck:
+        return Outcome(
+            Ending.UNDECIDED,
+            f"{counted(undecided, 'token')} cannot be decided in floating point: alpha = {alpha:g} is lost in rounding",
+            f'pass alpha of at least {SMALLEST_ALPHA:.1g}, or tolerance="exact"',
+        )
     if started.settled:
         return Outcome(
             Ending.SETTLED,

@@ -29,6 +29,9 @@ from .last_ties import all_ties_last
 from .pruning import safely_inside
 from .standing_ties import StandingTies
 
+# With a smaller alpha fewer than twelve bits of a step survive its addition to a position in float64.
+SMALLEST_ALPHA = 2.0**-40
+
 
 class HardmaxProcess:
     """Distinct points under the hardmax map, advanced one layer at a time until all are decided.
@@ -68,6 +71,11 @@ class HardmaxProcess:
     def done(self) -> bool:
         """Whether every token's future is known."""
         return len(self.active) == 0
+
+    @property
+    def stuck(self) -> bool:
+        """Whether alpha is so small that positions in float64 do not tell where tokens go; more layers do not help."""
+        return self._alpha < SMALLEST_ALPHA
 
     @property
     def decided_at(self) -> Indices:
@@ -165,7 +173,12 @@ class HardmaxProcess:
         )
         known = self._certainty.of_ties(tied, members, choice.offsets, found.joint, points, self.layer)
         stays = found.stands & known & ~arrived
-        if only_ties_left and bool(known.all()) and not bool((stays | arrived).all()) and self._all_last(found, arrived, points, choice):
+        if (
+            only_ties_left
+            and bool(known.all())
+            and not bool((stays | arrived).all())
+            and self._all_last(found, arrived, points, choice)
+        ):
             stays = ~arrived
         found.settle(stays)
         first = members[choice.offsets[:-1]]
@@ -227,7 +240,11 @@ class HardmaxProcess:
         """Zero tokens hear the mean of all; settle them when that is zero, now and for ever."""
         mass = self._weights[:, None] / self._weights.sum()
         later = (mass * self._form.target).sum(dim=0)
-        if not others_decided or not self._certainty.holds(self.layer) or float(later.abs().max()) > self._tolerance * self._form.size:
+        if (
+            not others_decided
+            or not self._certainty.holds(self.layer)
+            or float(later.abs().max()) > self._tolerance * self._form.size
+        ):
             return False
         now = self._mean_of_all()
         if bool(now.any()):

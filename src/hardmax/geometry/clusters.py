@@ -183,7 +183,8 @@ def _limits(run: Trajectory, found: Kept, who: Roles) -> tuple[np.ndarray, bool]
     special[who.leaders] = True
     if from_start and special.any():
         weights = None if run.weights is None else plain(run.weights)
-        whole = equilibrium(found.states[0], hardmax_layer(run), weights=weights, progress=False)
+        enough = int(who.decided_at[special].max())  # layers after which these were decided
+        whole = equilibrium(found.states[0], hardmax_layer(run), weights=weights, max_layers=enough, progress=False)
         limits[special] = plain(whole.positions)[special]
     loyal = (who.follows >= 0) & ~special
     limits[loyal] = limits[who.follows[loyal]]

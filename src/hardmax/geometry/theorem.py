@@ -9,6 +9,7 @@ from ..attention.distinct import distinct
 from ..attention.layer import HardmaxLayer
 from ..dynamics.assumptions import Assumptions, assumptions_of
 from ..dynamics.equilibrium import Equilibrium
+from ..dynamics.process import SMALLEST_ALPHA
 from ..dynamics.rules import Decided
 from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
@@ -79,8 +80,20 @@ def check_theorem(
     found = clusters(run)
     decided = [k for k, kind in enumerate(found.kinds) if kind != "undecided"]
     A = score_matrix(rule, found.centres.shape[1])
-    findings = Ending(A, who, found.centres[decided]).conclusions(tolerance)
+    findings = Ending(A, who, found.centres[decided], _remedy(rule)).conclusions(tolerance)
     return TheoremReport(assumptions, findings + _facts(run, A, tolerance))
+
+
+def _remedy(rule: HardmaxLayer) -> str:
+    """What to do about undecided tokens."""
+    if _moves(rule):
+        return "run more layers"
+    return f'alpha = {float(rule.alpha):g} is lost in rounding: pass alpha >= {SMALLEST_ALPHA:.1g} or tolerance="exact"'
+
+
+def _moves(rule: HardmaxLayer) -> bool:
+    """Whether more layers may decide more tokens."""
+    return rule.tolerance == "exact" or float(rule.alpha) >= SMALLEST_ALPHA
 
 
 def _facts(run: Result, A: np.ndarray, tolerance: float) -> tuple[Finding, ...]:
@@ -100,7 +113,8 @@ def _run(subject: object, layer: HardmaxLayer | None) -> Result:
     if isinstance(subject, tuple) and len(subject) == 2 and isinstance(subject[1], HardmaxLayer) and layer is None:
         subject, layer = subject
     rule = require_hardmax(layer)
-    decided = simulate(subject, rule, depth=_DEPTH, keep="last", stop=Decided(), progress=False)
+    depth = _DEPTH if _moves(rule) else 0
+    decided = simulate(subject, rule, depth=depth, keep="last", stop=Decided(), progress=False)
     depth = int(decided.layers[-1]) + _EXTRA_LAYERS
     return simulate(subject, rule, depth=depth, progress=False)
 
