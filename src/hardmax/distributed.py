@@ -7,13 +7,14 @@ connections, so the others learn of it at their next exchange; one that hangs is
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -119,10 +120,14 @@ class Processes:
         """Refuse to go on unless every process passed the same values."""
         if self.count == 1:
             return
-        told = [json.loads(text) for text in self.words(json.dumps({k: str(v) for k, v in values.items()}))]
+        own = {name: [str(value), fingerprint(value)] for name, value in values.items()}
+        told = [json.loads(text) for text in self.words(json.dumps(own))]
         for name in values:
-            if len({one.get(name) for one in told}) > 1:
-                found = ", ".join(f"{one.get(name)} in process {rank}" for rank, one in enumerate(told))
+            theirs = [one.get(name, ["nothing", ""]) for one in told]
+            if len({mark for _, mark in theirs}) > 1:
+                alike = len({shown for shown, _ in theirs}) == 1
+                shown = [f"{text} (numbers {mark[:8]})" if alike else text for text, mark in theirs]
+                found = ", ".join(f"{text} in process {rank}" for rank, text in enumerate(shown))
                 raise InputError(name, found, "must be the same in every process", "pass the same to all of them")
 
     @contextmanager
@@ -159,6 +164,44 @@ ALONE = Processes(0, 1, torch.device("cpu"))
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def fingerprint(value: object) -> str:
+    """A digest of a value down to the last bit of its arrays, the same in every process that has the same value.
+
+    >>> fingerprint(np.eye(2)) == fingerprint(torch.eye(2, dtype=torch.float64)), fingerprint(1.0) == fingerprint(1.5)
+    (True, False)
+    """
+    return hashlib.sha256("".join(_spelled(value)).encode()).hexdigest()
+
+
+def _spelled(value: object) -> Iterator[str]:
+    """What a value consists of, in words: fields of dataclasses and entries of collections, one after the other."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().contiguous()
+        value = value.numpy() if value.dtype != torch.bfloat16 else value.float().numpy()
+    if isinstance(value, np.ndarray):
+        data = np.ascontiguousarray(value)
+        yield f"array {data.dtype.str} {data.shape} {hashlib.sha256(data.tobytes()).hexdigest()};"
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield f"{type(value).__qualname__}("
+        for field in fields(value):
+            yield f"{field.name}="
+            yield from _spelled(getattr(value, field.name))
+        yield ");"
+    elif isinstance(value, Mapping):
+        yield "{"
+        for key in sorted(value, key=repr):
+            yield f"{key!r}:"
+            yield from _spelled(value[key])
+        yield "};"
+    elif isinstance(value, list | tuple):
+        yield "["
+        for entry in value:
+            yield from _spelled(entry)
+        yield "];"
+    else:
+        yield f"{value};"
 
 
 def launched() -> bool:

@@ -48,6 +48,25 @@ def test_runs_a_batch_as_its_entries(layer: hm.AbstractLayer, tokens: np.ndarray
         np.testing.assert_allclose(result[0], layer(one[0]), atol=1e-14)
 
 
+@pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 1, 2), (0, 0, 5, 2)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_empty_batch_stays_empty(layer: hm.AbstractLayer, shape: tuple[int, ...], dtype: type) -> None:
+    moved = layer(np.zeros(shape, dtype=dtype))
+    assert moved.shape == shape
+    assert moved.dtype == dtype
+    tensor = layer(torch.zeros(shape), torch.ones(shape[-2]))
+    assert isinstance(tensor, torch.Tensor)
+    assert tensor.shape == shape
+    with pytest.raises(hm.InputError, match="tokens must not be empty"):
+        layer(np.zeros((*shape[:-2], 0, 2)))
+
+
+def test_an_empty_batch_is_checked_like_any_other(layer: hm.AbstractLayer) -> None:
+    if getattr(layer, "A", None) is not None or isinstance(layer, hm.FeedForwardLayer):
+        with pytest.raises(hm.InputError, match="to match"):
+            layer(np.zeros((0, 4, 7)))
+
+
 def test_a_weight_counts_like_copies(layer: hm.AbstractLayer, tokens: np.ndarray) -> None:
     weights = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0, 2.0])
     copies = np.repeat(np.arange(7), weights.astype(int))

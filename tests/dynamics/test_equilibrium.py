@@ -173,6 +173,54 @@ def test_without_positive_definiteness_the_outcome_says_so() -> None:
     np.testing.assert_allclose(state, limit.positions, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64, int])
+def test_a_value_matrix_that_is_the_identity_is_none(kind: type) -> None:
+    tokens = np.random.default_rng(3).normal(size=(30, 2))
+    layer, plain = hm.HardmaxLayer(0.5, SHEARED, V=np.eye(2, dtype=kind)), hm.HardmaxLayer(0.5, SHEARED)
+    limit, expected = hm.equilibrium(tokens, layer), hm.equilibrium(tokens, plain)
+    same_leadership(limit, expected)
+    assert limit.assumptions.plain_values
+    assert hm.check_assumptions(tokens, layer).hold
+    assert hm.check_theorem(tokens, layer).holds
+    run = hm.simulate(tokens, layer, depth=4)
+    np.testing.assert_array_equal(hm.leaders(run).index, expected.leaders)
+    np.testing.assert_array_equal(run.tokens, hm.simulate(tokens, plain, depth=4).tokens)
+    assert not hm.check_assumptions(tokens, hm.HardmaxLayer(V=np.eye(2) + 1e-15)).plain_values
+
+
+def test_gradients_of_a_value_matrix_that_starts_at_the_identity_are_kept() -> None:
+    V = torch.eye(2, dtype=torch.float64, requires_grad=True)
+    tokens = torch.randn(5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    hm.HardmaxLayer(V=V)(tokens).sum().backward()
+    assert V.grad is not None
+    assert V.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("alpha", [1e-17, 1e-300, 5e-13])
+def test_an_alpha_lost_in_rounding_is_said_to_be_undecidable(alpha: float) -> None:
+    tokens = np.random.default_rng(151).normal(size=(12, 2))
+    limit = hm.equilibrium(tokens, hm.HardmaxLayer(alpha))
+    assert limit.outcome.ending is hm.Ending.UNDECIDED
+    assert limit.layers == 0
+    assert "cannot be decided in floating point" in str(limit.outcome)
+    assert 'pass alpha of at least 9e-13, or tolerance="exact"' in str(limit.outcome)
+    known = limit.decided_at == 0  # what is decided at layer 0 needs no step
+    usual = hm.equilibrium(tokens)
+    np.testing.assert_array_equal(limit.follows[known], usual.follows[known])
+    found = hm.clusters(hm.simulate(tokens, hm.HardmaxLayer(alpha), depth=2))
+    assert "undecided" in found.kinds
+    report = hm.check_theorem(tokens, hm.HardmaxLayer(alpha))
+    assert report["convergence"].holds is None
+    assert "is lost in rounding: pass alpha >= 9e-13" in report["convergence"].sentence
+    assert hm.equilibrium(tokens, hm.HardmaxLayer(1e-12), max_layers=3).layers == 3
+
+
+def test_ties_that_would_have_to_be_followed_for_ever_are_left_undecided() -> None:
+    tokens = [[1, 0, 1], [-1, 0, 1], [0, 1.5, 1], [0, -0.5, 0.5], [0, 1.3, 1.05]]
+    for layer in (hm.HardmaxLayer(1e-9), hm.HardmaxLayer(1e-17, tolerance="exact")):
+        assert hm.equilibrium(tokens, layer, max_layers=2).outcome.ending is hm.Ending.UNDECIDED
+
+
 def test_giving_up_is_said_aloud() -> None:
     tokens = np.random.default_rng(1).normal(size=(400, 3))
     limit = hm.equilibrium(tokens, max_layers=0)
@@ -208,7 +256,9 @@ def test_bad_arguments_are_named() -> None:
     with pytest.raises(hm.InputError, match="layer must be a HardmaxLayer: only hardmax has a closed form"):
         hm.equilibrium(tokens, hm.SoftmaxLayer())
     with pytest.raises(hm.InputError, match="layer must have V = identity"):
-        hm.equilibrium(tokens, hm.HardmaxLayer(V=np.eye(2)))
+        hm.equilibrium(tokens, hm.HardmaxLayer(V=2 * np.eye(2)))
+    with pytest.raises(hm.InputError, match=r"V must be 2 x 2 to match the tokens, got shape \(3, 3\)"):
+        hm.equilibrium(tokens, hm.HardmaxLayer(V=np.eye(3)))
     with pytest.raises(hm.InputError, match=r"tokens look transposed.*got shape \(2, 1000\): pass tokens.T, or A"):
         hm.equilibrium(np.ones((2, 1000)))
     with pytest.raises(hm.InputError, match=r"tokens must have shape \(token, coordinate\), got shape \(1, 3, 2\)"):

@@ -14,7 +14,7 @@ import hardmax as hm
 from hardmax.attention.search import attended
 from hardmax.distributed import ALONE, Processes
 from hardmax.dynamics.sharded import SplitSearch, SplitStarted, start_split
-from helpers import PLANE_LAYERS, spd
+from helpers import PLANE_LAYERS, SHEARED, spd
 from threads import with_processes
 
 
@@ -209,6 +209,43 @@ def test_processes_must_be_asked_for_the_same() -> None:
         )
     with pytest.raises(hm.InputError, match="coordinates must be the same in every process"):
         with_processes(2, lambda r: hm.equilibrium(tokens[:, : 1 + r.rank], processes=r))
+
+
+def _block(factor: float) -> hm.Block:
+    return hm.Block(hm.SoftmaxLayer(), hm.FeedForwardLayer(U=[[1.0, 0.0]], b=[factor], W=[[0.0], [1.0]]))
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [hm.HardmaxLayer(0.5, SHEARED), hm.HardmaxLayer(0.5, np.add(SHEARED, [[0.0, 0.0], [0.0, 1e-15]]))],
+        [hm.HardmaxLayer(0.5, tolerance=1e-10), hm.HardmaxLayer(0.5, tolerance=1e-9)],
+        [hm.HardmaxLayer(0.5, tolerance=1e-10), hm.HardmaxLayer(0.5)],
+        [hm.HardmaxLayer(0.5, V=2 * np.eye(2)), hm.HardmaxLayer(0.5, V=3 * np.eye(2))],
+        [hm.SoftmaxLayer(V=2 * np.eye(2)), hm.SoftmaxLayer(V=3 * np.eye(2))],
+        [_block(0.0), _block(1e-300)],
+    ],
+    ids=["A", "tolerance", "default tolerance", "V", "softmax V", "block"],
+)
+def test_layers_that_differ_in_their_numbers_alone_are_refused(layers: list[hm.AbstractLayer]) -> None:
+    tokens = np.random.default_rng(5).normal(size=(40, 2))
+    assert str(layers[0]) == str(layers[1])
+    words = r"layer must be the same in every process, got .* \(numbers \w{8}\) in process 0, .* in process 1: pass"
+    with pytest.raises(hm.InputError, match=words):
+        with_processes(2, lambda r: hm.simulate(r.share(tokens), layers[r.rank], depth=2, processes=r, keep="last"))
+    for run in with_processes(2, lambda r: hm.simulate(r.share(tokens), layers[0], depth=2, processes=r)):
+        assert len(run) == 3
+
+
+def test_flows_and_limits_that_differ_in_a_matrix_are_refused() -> None:
+    circle = np.stack([np.cos(np.arange(20.0)), np.sin(np.arange(20.0))], axis=1)
+    flows = [hm.SphereFlow(B=np.diag([b, 1.0]), few_tokens="ignore") for b in (2.0, 2.5)]
+    with pytest.raises(hm.InputError, match="layer must be the same in every process"):
+        with_processes(2, lambda r: hm.simulate(r.share(circle), flows[r.rank], time=0.1, processes=r))
+    with pytest.raises(hm.InputError, match="layer must be the same in every process"):
+        with_processes(
+            2, lambda r: hm.equilibrium(r.share(circle), hm.HardmaxLayer(A=np.diag([1.0, 1.0 + r.rank])), processes=r)
+        )
 
 
 def test_time_runs_out_in_all_processes_at_once() -> None:

@@ -1,8 +1,11 @@
 """Runs come back equal, old files stay readable, and damaged ones are refused by field."""
 
+import errno
+import io
 import json
 import os
 import shutil
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -311,3 +314,42 @@ def test_what_is_no_run_is_told_where_it_belongs(tmp_path):
         hm.save(object(), tmp_path / "a.nc")
     with pytest.raises(FileError, match=r"LeaderClassifier\.load, load_forecaster and ExactTransformer\.load"):
         hm.load(tmp_path / "model.safetensors")
+
+
+_ON_A_FULL_DISK = """
+import resource, sys
+import numpy as np
+import hardmax as hm
+
+run = hm.simulate(np.random.default_rng(0).normal(size=(2000, 3)), hm.HardmaxLayer(), depth=4)
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+try:
+    hm.save(run, sys.argv[1])
+except hm.FileError as error:
+    print(f"refused: {error}")
+"""
+
+
+def test_a_full_disk_is_one_error_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "run.nc"
+    command = [sys.executable, "-c", _ON_A_FULL_DISK, str(path)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"refused: {path}: cannot be written (File too large): choose a folder with space")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_space_left_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, data: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "open", lambda self, mode: Full())
+    with pytest.raises(FileError, match="cannot be written .No space left on device.: choose a folder with space"):
+        hm.save(_RUNS["hardmax"], tmp_path / "run.nc")

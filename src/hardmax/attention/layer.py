@@ -6,6 +6,7 @@ kind, dtype and device. Gradients flow through tensors: the choice of whom to li
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -53,14 +54,12 @@ class AbstractLayer(ABC):
         """One layer on tokens ``(..., token, coordinate)`` of any kind; batch entries do not see each other."""
         tensor, kind = as_tokens(tokens, batch=True)
         mass = as_weights(weights, tensor.shape[-2], tensor.device)
-        layer = self.for_dtype(kind.dtype)
-        flat = tensor.to(torch.float64).reshape(-1, *tensor.shape[-2:])
-        moved = torch.stack([layer.step(one, mass) for one in flat]).reshape(tensor.shape)
+        flat = tensor.to(torch.float64).reshape(math.prod(tensor.shape[:-2]), *tensor.shape[-2:])
+        if len(flat) == 0:
+            self.step(flat.new_zeros((1, tensor.shape[-1])), mass[:1])  # refuses coordinates that do not fit the layer
+            return kind.give_back(flat.reshape(tensor.shape))
+        moved = torch.stack([self.step(one, mass) for one in flat]).reshape(tensor.shape)
         return kind.give_back(moved)
-
-    def for_dtype(self, dtype: torch.dtype) -> AbstractLayer:
-        """The same layer with defaults that depend on the precision of the tokens filled in."""
-        return self
 
 
 def _matrices(
@@ -118,8 +117,9 @@ class HardmaxLayer(AbstractLayer):
     V
         Value matrix, d x d; the identity when left out. With another V there is no closed form and no equilibrium.
     tolerance
-        Scores within this relative distance of the best tie. The default is 64 rounding errors of the tokens'
-        precision; ``"exact"`` decides by rational arithmetic, for small numbers of tokens.
+        Scores within this relative distance of the best tie. The default is 64 rounding errors of float64, in which
+        scores are computed whatever the dtype of the tokens; ``"exact"`` decides by rational arithmetic, for small
+        numbers of tokens.
 
     >>> import numpy as np
     >>> HardmaxLayer(alpha=1.0)(np.array([[1.0, 0.0], [3.0, 0.0]]))
@@ -153,13 +153,15 @@ class HardmaxLayer(AbstractLayer):
         object.__setattr__(self, "V", value)
         object.__setattr__(self, "tolerance", tolerance)
 
-    def for_dtype(self, dtype: torch.dtype) -> HardmaxLayer:
-        if self.tolerance is not None:
-            return self
-        return HardmaxLayer(self.alpha, self.A, V=self.V, tolerance=default_tolerance(dtype))
+    @property
+    def has_plain_values(self) -> bool:
+        """Whether V is the identity, left out or given: then tokens move towards tokens."""
+        return self.V is None or torch.equal(self.V, torch.eye(len(self.V)).to(self.V))
 
     def score_matrix(self, tokens: Tokens) -> Square:
         """A for tokens of this dimension; without gradients, since small changes of A change no choice."""
+        if self.V is not None:
+            as_square("V", self.V, tokens.shape[1])
         return _checked_dimension("A", self.A, tokens).detach()
 
     def choose(self, tokens: Tokens, queries: slice = _ALL) -> Choice:
@@ -170,7 +172,7 @@ class HardmaxLayer(AbstractLayer):
         with torch.no_grad():
             scaled, exponent = scaled_down("tokens", tokens)
             A, exponent_of_matrix = scaled_down("A", self.score_matrix(tokens))
-            tolerance = default_tolerance(tokens.dtype) if self.tolerance is None else self.tolerance
+            tolerance = default_tolerance(torch.float64) if self.tolerance is None else self.tolerance
             choice = attended(apply(A, scaled[queries]), scaled, tolerance=tolerance)
             return replace(choice, best=scale(choice.best, 2 * exponent + exponent_of_matrix))
 
@@ -319,9 +321,6 @@ class Block(AbstractLayer):
         if not layers or not all(isinstance(layer, AbstractLayer) for layer in layers):
             raise InputError("layers", repr(layers)[:60], "must be one or more layers", "Block(HardmaxLayer(), …)")
         object.__setattr__(self, "layers", layers)
-
-    def for_dtype(self, dtype: torch.dtype) -> Block:
-        return Block(*(layer.for_dtype(dtype) for layer in self.layers))
 
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
         for layer in self.layers:

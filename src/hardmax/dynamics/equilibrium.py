@@ -25,6 +25,8 @@ from ..shapes import ArrayLike, ArrayT_co, NumPyLike
 from ..threads import one_thread
 from .assumptions import Assumptions
 from .leadership import Leadership, Ties
+from .limit_points import same_limits
+from .process import SMALLEST_ALPHA
 from .sharded import SplitStarted, start_split
 from .start import Started
 
@@ -105,10 +107,9 @@ class Equilibrium(Generic[ArrayT_co]):
         tied |= follows < 0
         row = np.searchsorted(leaders, follows) if len(leaders) else np.zeros(len(positions), dtype=np.int64)
         others = np.flatnonzero(tied)
-        # Tokens tied between the same leaders end at the same mean, computed alike; points apart by rounding merge.
-        grain = 1e-12 * max(float(np.abs(positions).max()), np.finfo(np.float64).tiny)
-        _, first, which = np.unique(np.round(positions[others] / grain), axis=0, return_index=True, return_inverse=True)
-        row[others] = len(leaders) + which.reshape(-1)
+        unit = float(np.finfo(positions.dtype).eps)
+        first, which = same_limits(positions[others].astype(np.float64), float(np.abs(positions).max()), unit)
+        row[others] = len(leaders) + which
         return np.concatenate([positions[leaders], positions[others[first]]]), row
 
     def __str__(self) -> str:
@@ -223,7 +224,7 @@ def equilibrium(
             "must be a HardmaxLayer: only hardmax has a closed form",
             "use simulate(depth=…)",
         )
-    if layer.V is not None:
+    if not layer.has_plain_values:
         raise InputError("layer", str(layer), "must have V = identity for a closed form", "use simulate(depth=…)")
     ranks = ALONE if processes is None else processes
     with ranks.together():
@@ -231,14 +232,13 @@ def equilibrium(
         mass = as_weights(weights, tensor.shape[0], tensor.device)
         max_layers = as_count("max_layers", max_layers)
         limit = None if seconds is None else as_positive("seconds", seconds)
-    layer = layer.for_dtype(kind.dtype)
     ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, max_layers=max_layers, seconds=limit)
     began = time.monotonic()
     with one_thread():
         started = start_split(ranks, tensor.to(torch.float64), mass, layer)
         process = started.process
         with Ticker("layers until decided", progress=progress if ranks.first else False) as ticker:
-            while not process.done and not started.settled and process.layer < max_layers:
+            while not (process.done or process.stuck or started.settled) and process.layer < max_layers:
                 if limit is not None and ranks.largest(time.monotonic() - began) > limit:
                     break
                 process.move()
@@ -247,18 +247,24 @@ def equilibrium(
             positions=kind.give_back(started.limit()),
             leadership=started.leadership(kind),
             layers=process.layer,
-            outcome=_outcome(started, max_layers),
+            outcome=_outcome(started, max_layers, float(layer.alpha)),
             assumptions=started.assumptions,
             layer=layer,
             weights=None if weights is None else kind.give_back(ranks.gather(mass)),
         )
 
 
-def _outcome(started: Started | SplitStarted, max_layers: int) -> Outcome:
+def _outcome(started: Started | SplitStarted, max_layers: int, alpha: float) -> Outcome:
     process, undecided = started.process, started.undecided()
     if process.done:
         leaders = int((process.emerged_at >= 0).sum())
         return Outcome(Ending.DECIDED, f"{counted(leaders, 'leader')}, every token decided by layer {process.layer}")
+    if process.stuck:
+        return Outcome(
+            Ending.UNDECIDED,
+            f"{counted(undecided, 'token')} cannot be decided in floating point: alpha = {alpha:g} is lost in rounding",
+            f'pass alpha of at least {SMALLEST_ALPHA:.1g}, or tolerance="exact"',
+        )
     if started.settled:
         return Outcome(
             Ending.SETTLED,

@@ -53,6 +53,7 @@ class ExactProcess:
         require_small(count)
         self.layer = 0
         self.settled = False
+        self.stuck = False  # no step is too small for a rational
         self.active = torch.arange(count)
         self.decided_at = torch.full((count,), -1)
         self.emerged_at = torch.full((count,), -1)

@@ -123,7 +123,7 @@ def _stays_negative(terms: list[Rational], s: Rational) -> bool:
     lead = next((k for k, term in enumerate(terms) if term), None)
     if lead is None or terms[lead] > 0:
         return False
-    falling = 2 / math.log(1 / as_float(s))
+    falling = 2 / math.log1p(as_float(1 / s - 1))
     for m in range(1, _MOST_LAYERS_AHEAD):
         power = s**m
         weights = [fmpq(1), m * power, power, m * m * power**2, m * power**2, power**2]

@@ -20,6 +20,8 @@ from ..attention.choice import apply, length
 from ..shapes import Indices, Square, Tokens
 
 _LARGEST_TABLE = 2_000_000
+# Ties that would have to be followed for longer, because alpha is tiny, are left undecided.
+_MOST_LAYERS = 100_000
 
 
 def all_ties_last(
@@ -39,7 +41,9 @@ def all_ties_last(
     ``points``, ``goals`` and ``drifts`` are :math:`t + d`, t and g of every token, should all ties last. The tied
     tokens are ``askers``; the p-th pair says that ``askers[rows[p]]`` listens to ``members[p]``.
     """
-    if len(askers) * len(points) > _LARGEST_TABLE:
+    negligible = math.log(1 / torch.finfo(points.dtype).eps)
+    last = negligible / math.log1p(alpha)  # from then on, what the steps add is below rounding
+    if len(askers) * len(points) > _LARGEST_TABLE or last > _MOST_LAYERS:
         return False
     steps = points - goals
     still, moving, drifting = (apply(A, part[askers]) for part in (goals, steps, drifts))
@@ -62,8 +66,7 @@ def all_ties_last(
     largest = torch.stack([a.abs() for a in (a0, a1, a2, a3, a4, a5)]).amax(dim=0)
     if bool((largest > allowed)[rows, members].any()) or bool((a0 > allowed).any()):
         return False
-    negligible = math.log(1 / torch.finfo(points.dtype).eps)
-    for m in range(1, math.ceil(negligible / math.log1p(alpha)) + 1):
+    for m in range(1, math.ceil(last) + 1):
         s = (1 + alpha) ** -m
         if bool((a0 + s * (m * a1 + a2) + s * s * (m * m * a3 + m * a4 + a5) > allowed).any()):
             return False

@@ -1,6 +1,7 @@
 r"""The hardmax map run only as far as it must be: until every token's future is known in closed form.
 
-Facts used (proofs in ``docs/devdocs/``; none needs more of A than that it is square):
+Facts used (proofs in ``docs/devdocs/``; none needs more of A than that it is square, but if A is not symmetric positive
+definite tokens may shrink to a point, and :mod:`hardmax.dynamics.certainty` says what can then be decided in floats):
 
 - a token that listens to itself alone is a **leader**: it never moves again;
 - a token that listens to one leader alone is **loyal**: :math:`z^{k+m} = z_l + (1+\alpha)^{-m}(z^k - z_l)`;
@@ -22,10 +23,14 @@ from ..attention.choice import Choice, apply
 from ..attention.layer import heard_mean
 from ..attention.search import attended
 from ..shapes import Indices, PerToken, Square, Tokens
+from .certainty import Certainty
 from .closed_form import ClosedForm, pick
 from .last_ties import all_ties_last
 from .pruning import safely_inside
 from .standing_ties import StandingTies
+
+# With a smaller alpha fewer than twelve bits of a step survive its addition to a position in float64.
+SMALLEST_ALPHA = 2.0**-40
 
 
 class HardmaxProcess:
@@ -54,6 +59,7 @@ class HardmaxProcess:
         self._weights, self._A, self._alpha, self._tolerance = weights, A, alpha, tolerance
         self._search = search
         self._form = ClosedForm(points, alpha)
+        self._certainty = Certainty(A, alpha, tolerance, self._form, search)
         self._home = torch.full((count,), -1, device=device)  # the leader at whose point a token rests
         self._joint = torch.zeros(count, dtype=torch.bool, device=device)
         self._candidates = self.active  # points that an active token might still listen to
@@ -65,6 +71,11 @@ class HardmaxProcess:
     def done(self) -> bool:
         """Whether every token's future is known."""
         return len(self.active) == 0
+
+    @property
+    def stuck(self) -> bool:
+        """Whether alpha is so small that positions in float64 do not tell where tokens go; more layers do not help."""
+        return self._alpha < SMALLEST_ALPHA
 
     @property
     def decided_at(self) -> Indices:
@@ -100,6 +111,7 @@ class HardmaxProcess:
         several[choice.tied] = True
         alone = ~several & ~everyone
 
+        alone &= self._certainty.of_choices(self.active, choice, alone, points, self.layer)
         leads = alone & (first == self.active)
         self._lead(self.active[leads])
         follows = alone & ~leads & (self._home[first] >= 0)
@@ -144,6 +156,7 @@ class HardmaxProcess:
         """Settle the tied queries that can be settled; which they are."""
         tied, members = self.active[choice.tied], self._candidates[choice.members]
         arrived, leader = self._arrived(tied, members, choice)
+        arrived &= self._certainty.of_near_leaders(self.layer)
         self._settle(tied[arrived], self._form.target[leader[arrived]], leader[arrived])
         found = StandingTies(
             form=self._form,
@@ -158,8 +171,14 @@ class HardmaxProcess:
             offsets=choice.offsets,
             leads=self.emerged_at >= 0,
         )
-        stays = found.stands & ~arrived
-        if only_ties_left and not bool((stays | arrived).all()) and self._all_last(found, arrived, points, choice):
+        known = self._certainty.of_ties(tied, members, choice.offsets, found.joint, points, self.layer)
+        stays = found.stands & known & ~arrived
+        if (
+            only_ties_left
+            and bool(known.all())
+            and not bool((stays | arrived).all())
+            and self._all_last(found, arrived, points, choice)
+        ):
             stays = ~arrived
         found.settle(stays)
         first = members[choice.offsets[:-1]]
@@ -221,7 +240,11 @@ class HardmaxProcess:
         """Zero tokens hear the mean of all; settle them when that is zero, now and for ever."""
         mass = self._weights[:, None] / self._weights.sum()
         later = (mass * self._form.target).sum(dim=0)
-        if not others_decided or float(later.abs().max()) > self._tolerance * self._form.size:
+        if (
+            not others_decided
+            or not self._certainty.holds(self.layer)
+            or float(later.abs().max()) > self._tolerance * self._form.size
+        ):
             return False
         now = self._mean_of_all()
         if bool(now.any()):

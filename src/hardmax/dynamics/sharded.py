@@ -243,7 +243,7 @@ def _crowd(ranks: Processes, own: Tokens, layer: HardmaxLayer) -> _Crowd | None:
     with ranks.together():
         scaled, _ = scaled_down("tokens", own, exponent)
         A, _ = scaled_down("A", layer.score_matrix(own))
-    tolerance = default_tolerance(own.dtype) if layer.tolerance is None else float(layer.tolerance)
+    tolerance = default_tolerance(torch.float64) if layer.tolerance is None else float(layer.tolerance)
     longest = ranks.largest(float(length(scaled).max()))
     reach = (tie_margin(tolerance, d) + 8 * (d + 2) * UNIT64) * d**0.5 * longest
     outer = can_lead(scaled, reach)

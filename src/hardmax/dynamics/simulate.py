@@ -157,9 +157,10 @@ def simulate(
     keeper = keeping(keep, depth, shape)
     if not ranks.first and not isinstance(keeper, InMemory):
         keeper = Elsewhere(keeper)
-    layer = layer.for_dtype(kind.dtype)
     tensor = tensor.to(torch.float64)
-    decides = isinstance(layer, HardmaxLayer) and layer.V is None
+    # The closed form has no gradients, so a V that is being trained is repeated even where it is the identity.
+    trains = isinstance(layer, HardmaxLayer) and layer.V is not None and layer.V.requires_grad
+    decides = isinstance(layer, HardmaxLayer) and layer.has_plain_values and not trains
     if not decides:
         tensor, mass = ranks.gather(tensor), ranks.gather(mass)
     if isinstance(layer, FlowStep):
@@ -304,5 +305,5 @@ def choose(tokens: ArrayLike, layer: HardmaxLayer) -> Choice:
     if not isinstance(layer, HardmaxLayer):
         remedy = "pass for example HardmaxLayer(alpha=0.5)"  # type: ignore[unreachable]
         raise InputError("layer", str(layer), "must be a HardmaxLayer: others listen to everybody", remedy)
-    tensor, kind = as_tokens(tokens)
-    return layer.for_dtype(kind.dtype).choose(tensor.to(torch.float64))
+    tensor, _ = as_tokens(tokens)
+    return layer.choose(tensor.to(torch.float64))

@@ -93,11 +93,11 @@ def start(tokens: Tokens, weights: PerToken, layer: HardmaxLayer, search: Callab
     refuse_swapped_axes(tokens, layer.A is not None)
     A = layer.score_matrix(tokens)
     found = distinct(tokens.detach(), weights)
-    assumptions = assumptions_of(A, layer.V is None, tokens, distinct=found.point_of is None)
+    assumptions = assumptions_of(A, layer.has_plain_values, tokens, distinct=found.point_of is None)
     if layer.tolerance == "exact":
         return Started(ExactProcess(found.points, found.weights, A, layer.alpha), found, 0, assumptions)
     points, exponent = scaled_down("tokens", found.points)
     matrix, _ = scaled_down("A", A)
-    tolerance = default_tolerance(tokens.dtype) if layer.tolerance is None else layer.tolerance
+    tolerance = default_tolerance(torch.float64) if layer.tolerance is None else layer.tolerance
     process = HardmaxProcess(points, found.weights, matrix, float(layer.alpha), tolerance, search)
     return Started(process, found, exponent, assumptions)

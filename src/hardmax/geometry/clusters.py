@@ -16,20 +16,21 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ..dynamics.equilibrium import equilibrium
+from ..dynamics.limit_points import same_limits
 from ..dynamics.trajectory import Trajectory
 from ..inputs import plain
 from ..threads import one_thread
-from .reading import Result, Roles, hardmax_layer, result, roles, states
+from .reading import Kept, Result, Roles, hardmax_layer, kept, result, roles
 
 if TYPE_CHECKING:
     import pandas
 
 Kind = Literal["vertex", "face", "undecided"]
 
-# Limit points closer than this, relative to the largest coordinate, are one.
-_GRAIN = 1e-12
 # Relative distances to the limit below this are mostly rounding: no rate is measured there.
 _MEASURABLE = 1e-10
+# The same for states that were rounded to a coarser dtype, in its rounding errors.
+_MEASURABLE_UNITS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +143,13 @@ def clusters(run: Result) -> Clusters:
     run = result("run", run)
     who = roles(run)
     alpha = float(hardmax_layer(run).alpha)
-    limits, exact = _limits(run, who) if isinstance(run, Trajectory) else (plain(run.positions), True)
-    limits = limits.astype(np.float64)
-    cluster_of, first = _group(limits, exact, who)
+    if isinstance(run, Trajectory):
+        found = kept(run)
+        limits, exact, unit = *_limits(run, found, who), found.unit
+    else:
+        limits, exact = plain(run.positions).astype(np.float64), True
+        unit = float(np.finfo(plain(run.positions).dtype).eps)
+    cluster_of, first = _group(limits, exact, unit, who)
     kinds: list[Kind] = ["vertex"] * len(who.leaders)
     named = [who.leaders[k : k + 1] for k in range(len(who.leaders))]
     for token in first[len(named) :].tolist():
@@ -154,7 +159,7 @@ def clusters(run: Result) -> Clusters:
     centres = limits[first]
     rates = np.full(len(first), np.nan)
     if isinstance(run, Trajectory):
-        rates = _rates(run, who, centres, cluster_of)
+        rates = _rates(found, who, centres, cluster_of)
         rates[[kind == "undecided" for kind in kinds]] = np.nan
     return Clusters(
         centres=centres,
@@ -167,27 +172,28 @@ def clusters(run: Result) -> Clusters:
     )
 
 
-def _limits(run: Trajectory, who: Roles) -> tuple[np.ndarray, bool]:
+def _limits(run: Trajectory, found: Kept, who: Roles) -> tuple[np.ndarray, bool]:
     """Where each token of a run ends, and whether that is exact or only as far as the run went.
 
     Loyal tokens end at their leader, which stands still. Tied ones end on a face, exactly known from layer 0;
     without it, and for undecided tokens, the last kept state is the best that is known.
     """
-    kept = states(run)
     from_start = int(run.layers[0]) == 0
-    limits: np.ndarray = kept[-1].copy()
+    limits: np.ndarray = found.states[-1].copy()
     special = np.zeros(len(limits), dtype=bool)
     special[who.ties.tokens] = True
     special[who.leaders] = True
     if from_start and special.any():
-        whole = equilibrium(run.tokens[0], hardmax_layer(run), weights=run.weights, progress=False)
+        weights = None if run.weights is None else plain(run.weights)
+        enough = int(who.decided_at[special].max())  # layers after which these were decided
+        whole = equilibrium(found.states[0], hardmax_layer(run), weights=weights, max_layers=enough, progress=False)
         limits[special] = plain(whole.positions)[special]
     loyal = (who.follows >= 0) & ~special
     limits[loyal] = limits[who.follows[loyal]]
     return limits, from_start
 
 
-def _group(limits: np.ndarray, exact: bool, who: Roles) -> tuple[np.ndarray, np.ndarray]:
+def _group(limits: np.ndarray, exact: bool, unit: float, who: Roles) -> tuple[np.ndarray, np.ndarray]:
     """The cluster of each token, and a token of each cluster: leaders, then faces, then undecided."""
     count = len(limits)
     row = np.full(count, -1)
@@ -196,38 +202,36 @@ def _group(limits: np.ndarray, exact: bool, who: Roles) -> tuple[np.ndarray, np.
     tied = np.zeros(count, dtype=bool)
     tied[who.ties.tokens] = True
     cluster_of[tied] = -1
-    grain = _GRAIN * max(float(np.abs(limits).max()), float(np.finfo(np.float64).tiny))
     firsts = [who.leaders]
     for others in (np.flatnonzero(tied), np.flatnonzero((cluster_of < 0) & ~tied)):
         if len(others) == 0:
             continue
         if exact or not tied[others[0]]:
-            keys = np.round(limits[others] / grain)
-        else:
+            first, which = same_limits(limits[others], float(np.abs(limits).max()), unit)
+        else:  # tied tokens still on their way: those between the same leaders are taken to end together
             sets: dict[bytes, int] = {}
-            keys = np.array([[sets.setdefault(who.ties[i].tobytes(), len(sets))] for i in others.tolist()])
-        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        rank = np.argsort(np.argsort(first))
-        cluster_of[others] = sum(len(f) for f in firsts) + rank[which.reshape(-1)]
-        firsts.append(others[np.sort(first)])
+            which = np.array([sets.setdefault(who.ties[i].tobytes(), len(sets)) for i in others.tolist()])
+            first = np.unique(which, return_index=True)[1]
+        cluster_of[others] = sum(len(f) for f in firsts) + which
+        firsts.append(others[first])
     return cluster_of, np.concatenate(firsts)
 
 
-def _rates(run: Trajectory, who: Roles, centres: np.ndarray, cluster_of: np.ndarray) -> np.ndarray:
+def _rates(found: Kept, who: Roles, centres: np.ndarray, cluster_of: np.ndarray) -> np.ndarray:
     """For each cluster, how its largest distance shrinks a layer, from when all members are decided."""
-    kept = states(run)
-    size = max(float(np.abs(kept).max()), float(np.finfo(np.float64).tiny))
+    measurable = max(_MEASURABLE, _MEASURABLE_UNITS * found.unit)
+    size = max(float(np.abs(found.states).max()), float(np.finfo(np.float64).tiny))
     decided = np.zeros(len(centres), dtype=np.int64)
     np.maximum.at(decided, cluster_of, who.decided_at)
     first = np.full((2, len(centres)), np.nan)  # layer and radius at the first usable state
     rates = np.full(len(centres), np.nan)
-    for k, state in enumerate(kept):
+    for k, state in enumerate(found.states):
         distance = np.sqrt((((state - centres[cluster_of]) / size) ** 2).sum(axis=1))
         radius = np.zeros(len(centres))
         np.maximum.at(radius, cluster_of, distance)
-        usable = (decided <= run.layers[k]) & (radius > _MEASURABLE)
+        usable = (decided <= found.layers[k]) & (radius > measurable)
         begin = usable & np.isnan(first[0])
         later = usable & ~np.isnan(first[0])
-        first[0, begin], first[1, begin] = run.layers[k], radius[begin]
-        rates[later] = (radius[later] / first[1, later]) ** (1.0 / (run.layers[k] - first[0, later]))
+        first[0, begin], first[1, begin] = found.layers[k], radius[begin]
+        rates[later] = (radius[later] / first[1, later]) ** (1.0 / (found.layers[k] - first[0, later]))
     return rates

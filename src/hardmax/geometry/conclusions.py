@@ -24,6 +24,8 @@ class Ending:
     who: Roles
     centres: np.ndarray
     """The set S, leaders first; undecided tokens left out."""
+    remedy: str
+    """What to do about undecided tokens."""
 
     def conclusions(self, tolerance: float) -> tuple[Finding, ...]:
         """All conclusions of the theorem that concern the limit."""
@@ -46,7 +48,7 @@ class Ending:
     def _convergence(self) -> Finding:
         undecided = int((self.who.decided_at < 0).sum())
         if undecided:
-            return unknown("convergence", CONVERGENCE, f"{_of(undecided, 'token')} undecided: run more layers")
+            return unknown("convergence", CONVERGENCE, f"{_of(undecided, 'token')} undecided: {self.remedy}")
         latest = int(self.who.decided_at.max())
         sentence = f"every token is decided by layer {latest}, S has {_of(len(self.centres), 'point')}"
         return measured("convergence", CONVERGENCE, 0.0, 0.0, sentence)

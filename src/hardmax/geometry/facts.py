@@ -195,7 +195,5 @@ class Passage:
         return measured("invariance", INVARIANT, max(differences), tolerance, sentence)
 
     def _moved(self, A: np.ndarray, state: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        # Kept states are rounded, so an exact tie of the run is one within the default tolerance here.
-        tolerance = None if self.layer.tolerance == "exact" else self.layer.tolerance
-        layer = HardmaxLayer(self.layer.alpha, A, tolerance=tolerance)
+        layer = HardmaxLayer(self.layer.alpha, A, tolerance=self.layer.tolerance)
         return np.asarray(layer(np.ascontiguousarray(state), np.ascontiguousarray(weights)))

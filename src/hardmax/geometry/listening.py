@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..attention.choice import Choice, apply, default_tolerance
+from ..attention.choice import TIE_UNITS, Choice, apply, default_tolerance
 from ..attention.distinct import distinct
 from ..attention.layer import HardmaxLayer
 from ..attention.scaling import scaled_down
@@ -15,10 +15,9 @@ from ..attention.search import attended
 from ..dynamics.leadership import Ties
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
-from ..inputs import plain
 from ..shapes import Indices, Tokens
 from ..threads import one_thread
-from .reading import Roles, hardmax_layer, states
+from .reading import Roles, hardmax_layer, kept, states
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +49,13 @@ def attention_at(run: Trajectory, k: int) -> Attention:
     >>> attention_at(run, 0).follows.tolist(), attention_at(run, 0).leads.tolist()
     ([0, 0, 2], [True, False, True])
     """
-    kept = states(_trajectory(run))
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not -len(kept) <= k < len(kept):
-        remedy = f"pass k from 0 to {len(kept) - 1}, or -1 for the last"
+    count = len(states(_trajectory(run)))
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not -count <= k < count:
+        remedy = f"pass k from 0 to {count - 1}, or -1 for the last"
         raise InputError("k", repr(k), "must be the number of a kept state", remedy)
-    state, number = kept[k], int(run.layers[k])
-    dtype = torch.float32 if plain(run.tokens).dtype == np.float32 else torch.float64
-    layer = hardmax_layer(run).for_dtype(dtype)
+    found = kept(run)
+    state, number = found.states[k], int(run.layers[k])
+    layer = found.rule(hardmax_layer(run), int(k))
     known = None if run.leadership is None else Roles.of(run.leadership)
     decided = np.zeros(len(state), dtype=bool)
     if known is not None:
@@ -65,7 +64,7 @@ def attention_at(run: Trajectory, k: int) -> Attention:
     if known is None:
         return Attention(number, asked.follows, _ties(asked.ties), asked.leads, asked.everyone)
 
-    alias = _leader_if_arrived(state, known, decided, default_tolerance(dtype))
+    alias = _leader_if_arrived(state, known, decided, TIE_UNITS * found.unit)
     leads = np.zeros(len(state), dtype=bool)
     leads[known.leaders[known.emerged_at <= number]] = True
     ties = {i: np.unique(alias[members]) for i, members in asked.ties.items()}
@@ -120,7 +119,7 @@ def _choose(layer: HardmaxLayer, points: Tokens, queries: Indices) -> Choice:
         return layer.choose(points).among(queries)
     scaled, _ = scaled_down("tokens", points)
     A, _ = scaled_down("A", layer.score_matrix(points))
-    tolerance = default_tolerance(points.dtype) if layer.tolerance is None else layer.tolerance
+    tolerance = default_tolerance(torch.float64) if layer.tolerance is None else layer.tolerance
     return attended(apply(A, scaled[queries]), scaled, tolerance=tolerance)
 
 

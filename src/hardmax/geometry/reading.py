@@ -8,14 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ..attention.choice import TIE_UNITS
 from ..attention.layer import HardmaxLayer
 from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.leadership import Leadership, Ties
+from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..inputs import plain
 
 Result = Trajectory | Equilibrium
+
+_UNIT64 = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +93,50 @@ def states(run: Trajectory) -> np.ndarray:
             "load the run from disk, or keep='last'",
         )
     return plain(run.tokens).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The kept states of a run of a hardmax layer in float64, and how coarsely they are rounded."""
+
+    states: np.ndarray
+    layers: np.ndarray
+    unit: float
+    """The rounding unit of the states, relative to the largest coordinate."""
+
+    def rule(self, layer: HardmaxLayer, k: int) -> HardmaxLayer:
+        """The layer to ask about the k-th state: past layer 0, ties must survive the rounding of the states."""
+        if self.layers[k] == 0:
+            return layer
+        tolerance = TIE_UNITS * self.unit
+        if isinstance(layer.tolerance, float):
+            tolerance = layer.tolerance if self.unit == _UNIT64 else max(layer.tolerance, tolerance)
+        return HardmaxLayer(layer.alpha, layer.A, V=layer.V, tolerance=tolerance)
+
+
+def kept(run: Trajectory) -> Kept:
+    """The kept states before they were rounded to the dtype of the run, or as they are if that cannot be known.
+
+    A run of float32 tokens is computed in float64 and rounded when it is given back. From layer 0, which is exact,
+    the same states are computed again; they stand for the kept ones if they agree with them to float32.
+    """
+    found, stored = states(run), plain(run.tokens).dtype
+    if stored == np.float64:
+        return Kept(found, run.layers, _UNIT64)
+    unit = float(np.finfo(stored).eps)
+    if int(run.layers[0]) == 0:
+        again = simulate(
+            found[0],
+            hardmax_layer(run),
+            depth=int(run.layers[-1]),
+            keep=run.layers.tolist(),
+            weights=None if run.weights is None else plain(run.weights),
+            progress=False,
+        )
+        whole = np.asarray(again.tokens)
+        if whole.shape == found.shape and np.abs(whole - found).max() <= unit * np.abs(found).max():
+            return Kept(whole, run.layers, _UNIT64)
+    return Kept(found, run.layers, unit)
 
 
 def score_matrix(layer: HardmaxLayer, dimension: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from ..attention.distinct import distinct
 from ..attention.layer import HardmaxLayer
 from ..dynamics.assumptions import Assumptions, assumptions_of
 from ..dynamics.equilibrium import Equilibrium
+from ..dynamics.process import SMALLEST_ALPHA
 from ..dynamics.rules import Decided
 from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
@@ -20,7 +21,7 @@ from .clusters import clusters
 from .conclusions import Ending
 from .facts import Passage
 from .findings import Finding, TheoremReport, unknown
-from .reading import Result, hardmax_layer, require_hardmax, result, roles, score_matrix, states
+from .reading import Result, hardmax_layer, kept, require_hardmax, result, roles, score_matrix
 
 # Rounding of a run is some tens of units in the last place; a violation of the theory is not.
 _ROUNDING_UNITS = 1024
@@ -39,7 +40,7 @@ def check_assumptions(tokens: ArrayLike, layer: HardmaxLayer) -> Assumptions:
     tensor, _ = as_tokens(tokens)
     tensor = tensor.to(torch.float64)
     found = distinct(tensor, torch.ones(len(tensor), dtype=torch.float64, device=tensor.device))
-    return assumptions_of(layer.score_matrix(tensor), layer.V is None, tensor, found.point_of is None)
+    return assumptions_of(layer.score_matrix(tensor), layer.has_plain_values, tensor, found.point_of is None)
 
 
 @one_thread()
@@ -81,8 +82,20 @@ def check_theorem(
     found = clusters(run)
     decided = [k for k, kind in enumerate(found.kinds) if kind != "undecided"]
     A = score_matrix(rule, found.centres.shape[1])
-    findings = Ending(A, who, found.centres[decided]).conclusions(tolerance)
+    findings = Ending(A, who, found.centres[decided], _remedy(rule)).conclusions(tolerance)
     return TheoremReport(assumptions, findings + _facts(run, A, tolerance))
+
+
+def _remedy(rule: HardmaxLayer) -> str:
+    """What to do about undecided tokens."""
+    if _moves(rule):
+        return "run more layers"
+    return f'alpha = {float(rule.alpha):g} is lost in rounding: pass alpha >= {SMALLEST_ALPHA:.1g} or tolerance="exact"'
+
+
+def _moves(rule: HardmaxLayer) -> bool:
+    """Whether more layers may decide more tokens."""
+    return rule.tolerance == "exact" or float(rule.alpha) >= SMALLEST_ALPHA
 
 
 def _facts(run: Result, A: np.ndarray, tolerance: float) -> tuple[Finding, ...]:
@@ -90,7 +103,10 @@ def _facts(run: Result, A: np.ndarray, tolerance: float) -> tuple[Finding, ...]:
         why = "a limit has no layers: pass a run, or the tokens and the layer"
         return (unknown("facts 1 to 6", "Facts about the layers on the way.", why),)
     weights = np.ones(run.tokens.shape[1]) if run.weights is None else plain(run.weights).astype(np.float64)
-    return Passage(hardmax_layer(run), A, states(run), run.layers, weights, roles(run)).facts(tolerance)
+    found = kept(run)
+    # Exact ties of a run are ties within the default tolerance in its states, which are rounded.
+    rule = found.rule(hardmax_layer(run), -1)
+    return Passage(rule, A, found.states, run.layers, weights, roles(run)).facts(tolerance)
 
 
 def _run(subject: object, layer: HardmaxLayer | None) -> Result:
@@ -99,14 +115,15 @@ def _run(subject: object, layer: HardmaxLayer | None) -> Result:
     if isinstance(subject, tuple) and len(subject) == 2 and isinstance(subject[1], HardmaxLayer) and layer is None:
         subject, layer = subject
     rule = require_hardmax(layer)
-    decided = simulate(subject, rule, depth=_DEPTH, keep="last", stop=Decided(), progress=False)
+    depth = _DEPTH if _moves(rule) else 0
+    decided = simulate(subject, rule, depth=depth, keep="last", stop=Decided(), progress=False)
     depth = int(decided.layers[-1]) + _EXTRA_LAYERS
     return simulate(subject, rule, depth=depth, progress=False)
 
 
 def _default_tolerance(run: Result, layer: HardmaxLayer) -> float:
-    numbers = run.positions if isinstance(run, Equilibrium) else run.tokens
-    rounding = _ROUNDING_UNITS * float(np.finfo(plain(numbers).dtype).eps)
+    unit = float(np.finfo(plain(run.positions).dtype).eps) if isinstance(run, Equilibrium) else kept(run).unit
+    rounding = _ROUNDING_UNITS * unit
     return max(rounding, 16 * layer.tolerance) if isinstance(layer.tolerance, float) else rounding
 
 

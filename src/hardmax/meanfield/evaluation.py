@@ -27,6 +27,9 @@ _LARGEST_SHARE = 0.35
 _SDPA_COORDINATES = 12
 _DEVICE_ENTRIES = 1 << 26
 
+# The circle's modes grow with the square root of beta |B|: this many take about a minute for a hundred tokens.
+_MOST_MODES = 10_000_000
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -74,6 +77,12 @@ class Evaluation:
         if method == "circle":
             if keys.shape[1] != 2:
                 raise InputError("evaluation", "circle", "is only for d = 2", 'pass evaluation="auto"')
+            count = modes(float(np.hypot(logits[:, 0], logits[:, 1]).max()), 1e-17)
+            if count > _MOST_MODES:
+                needed = f"{float(count):.3g} modes"
+                raise InputError(
+                    "evaluation", needed, f'"circle" must need at most {_MOST_MODES}', 'pass evaluation="auto"'
+                )
             mean, left = circle_mean(logits, keys, mass)
             if len(left):
                 mean[left] = self._dense(logits[left], keys, mass, kind)
@@ -114,7 +123,8 @@ class Evaluation:
 
     def _chosen(self, keys: np.ndarray, logits: np.ndarray, scores: np.ndarray, own: bool) -> Method:
         n, d = keys.shape
-        kappa = np.sqrt(np.einsum("ij,ij->i", logits, logits))
+        largest = max(float(np.abs(logits).max()), float(np.finfo(np.float64).tiny))
+        kappa = largest * np.sqrt(np.einsum("ij,ij->i", logits / largest, logits / largest))
         fast = 0.5 if self.dtype == torch.float32 else 1.0
         pairs = float(len(logits)) * n
         costs: dict[Method, float] = {"rows": fast * _PAIR * pairs}

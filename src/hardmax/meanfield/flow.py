@@ -30,7 +30,7 @@ from ..inputs import as_number, as_score_matrix, as_square, as_tokens, as_weight
 from ..shapes import Array, ArrayLike, PerToken, Queries, Square, Tokens
 from .evaluation import METHODS, Evaluation, Method
 from .occupancy import ENOUGH, FewTokensWarning, occupancy_of
-from .stability import decay_at_zero_temperature, decay_of_attention
+from .stability import decay_at_zero_temperature, decay_of_attention, direction_of
 
 _PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
@@ -212,7 +212,7 @@ class SphereFlow(_OnSphere):
         B = self.score_matrix(tokens.shape[1]).to(tokens.device)
         if not self.at_zero_temperature:
             return self.evaluation.mean(tokens, self.beta * B, weights, queries)
-        directions = (tokens if queries is None else queries) @ B.T
+        directions = (tokens if queries is None else queries) @ direction_of(B).T
         lengths: Tokens = torch.linalg.vector_norm(directions, dim=1, keepdim=True)
         if bool((lengths == 0).any()):
             raise InputError(

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
+from ..geometry.reading import near_one
 from ..inputs import plain
 from ..threads import one_thread
 from .limit import LowTemperatureLimit
@@ -63,13 +64,14 @@ def rates(limit: LowTemperatureLimit) -> Rates:
     if not isinstance(limit, LowTemperatureLimit):
         remedy = "pass low_temperature_limit(tokens, B, V)"  # type: ignore[unreachable]
         raise InputError("limit", f"a {type(limit).__name__}", "must be a LowTemperatureLimit", remedy)
-    leading, B = limit.leading, limit.B
-    lengths = np.linalg.norm(plain(limit.positions).astype(np.float64) @ B.T, axis=1)
-    b_1 = float(np.linalg.norm(B @ leading.basis, 2))
+    leading = limit.leading
+    B, power = near_one(limit.B)  # squares of its entries may be no floats
+    lengths = np.ldexp(np.linalg.norm(plain(limit.positions).astype(np.float64) @ B.T, axis=1), power)
+    b_1 = math.ldexp(float(np.linalg.norm(B @ leading.basis, 2)), power)
     if leading.second is None:
         still = np.full(len(lengths), math.inf)
         return Rates(still, math.inf, math.inf, _escape(limit))
-    b_2 = float(np.linalg.norm(B @ leading.second_basis, 2))
+    b_2 = math.ldexp(float(np.linalg.norm(B @ leading.second_basis, 2)), power)
     in_transport = min(leading.dimension * leading.gap / (2 * b_2), leading.gap / b_1)
     return Rates(leading.gap / lengths, leading.gap / b_1, in_transport, _escape(limit))
 
@@ -77,8 +79,8 @@ def rates(limit: LowTemperatureLimit) -> Rates:
 def _escape(limit: LowTemperatureLimit) -> float | None:
     if limit.dimension != 1:
         return None
-    e, V = limit.leading.basis[:, 0], limit.V
+    e, (V, power) = limit.leading.basis[:, 0], near_one(limit.V)
     value = float(e @ V @ e)
-    if np.linalg.norm(V @ e - value * e) > _ALIGNED * max(1.0, float(np.linalg.norm(V, 2))):
+    if np.linalg.norm(V @ e - value * e) > _ALIGNED * float(np.linalg.norm(V, 2)):
         return None
-    return max(0.0, float(np.linalg.eigvals(V).real.max()) - value)
+    return max(0.0, math.ldexp(float(np.linalg.eigvals(V).real.max()) - value, power))

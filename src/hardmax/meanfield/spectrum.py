@@ -9,13 +9,14 @@ Eigenvectors of a defective or clustered spectrum are useless in floating point;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 from scipy.linalg import eig, schur, solve_sylvester
 
-from ..errors import HardmaxError
+from ..errors import HardmaxError, InputError
+from ..geometry.reading import near_one
 
 _EPS = float(np.finfo(np.float64).eps)
 _EQUAL = 1e-9  # eigenvalues this close, relative to |M|, are one
@@ -79,8 +80,25 @@ def refuse_singular(B: np.ndarray) -> None:
 
 def leading_part(B: np.ndarray, V: np.ndarray) -> Leading:
     """The leading part of M = V B; raises :class:`NoLimitError` where the theory does not apply."""
+    B, power_of_b = near_one(B)
+    V, power_of_v = near_one(V)
     refuse_singular(B)
-    M = V @ B
+    found = _leading_part(V @ B)
+    power = power_of_b + power_of_v
+    values = [found.eigenvalue] if found.second is None else [found.eigenvalue, found.second]
+    with np.errstate(over="ignore"):
+        sized = [float(np.ldexp(value, power)) for value in values]
+    if not np.isfinite(sized).all() or np.count_nonzero(sized) < np.count_nonzero(values):
+        raise InputError(
+            "B, V",
+            f"eigenvalues of V B of size about 2**{power}",
+            "must keep V B within float64",
+            "rescale them: the limit is the same for c B and c V, c > 0, and the rates are c times those of V",
+        )
+    return replace(found, eigenvalue=sized[0], second=None if found.second is None else sized[1])
+
+
+def _leading_part(M: np.ndarray) -> Leading:
     size = float(np.linalg.norm(M, 2))
     if size == 0:
         return Leading(0.0, None, np.eye(len(M)), np.zeros((len(M), 0)), np.eye(len(M)))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import torch
 
+from ..attention.scaling import exponent_of, scale
 from ..shapes import PerToken, Square, Tokens
 
 _MOST_QUERIES = 256
@@ -43,9 +44,14 @@ def decay_of_attention(tokens: Tokens, weights: PerToken, scores: Square, V: Squ
     return _fastest(at, mean @ V.T, V @ covariance @ scores)
 
 
+def direction_of(B: Square) -> Square:
+    """B brought near one by a power of two: at zero temperature its size has no effect, and no square overflows."""
+    return scale(B, -exponent_of(B))
+
+
 def decay_at_zero_temperature(tokens: Tokens, B: Square, V: Square) -> float:
     """The rate for the field ``P_x V B x / |B x|``."""
-    at = _some(tokens.detach())
+    at, B = _some(tokens.detach()), direction_of(B)
     lengths = (at @ B.T).norm(dim=1)
     mean = (at @ B.T) / lengths[:, None]
     across = torch.eye(at.shape[1], dtype=at.dtype, device=at.device) - mean[:, :, None] * mean[:, None, :]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -25,10 +25,16 @@ def write_netcdf(path: PathLike, contents: Contents) -> None:
     h5netcdf = _import_h5netcdf()
     # "v110" lifts the limit of 64 kB on an attribute: the recipe of a deep network is longer.
     newer = ("v110", "v110")
-    with replacing(path) as temporary:
-        with h5netcdf.File(temporary, "w", libver=newer) as file:
-            _fill(file, contents)
-        _seal(temporary)
+    # HDF5 fills memory, not the disk: if it meets a full disk it fails again at every attempt to close the file, long
+    # after the error was reported, and prints each failure.
+    whole = io.BytesIO()
+    with h5netcdf.File(whole, "w", libver=newer) as file:
+        _fill(file, contents)
+    data = whole.getbuffer()
+    with replacing(path) as temporary, temporary.open("wb") as target:
+        target.write(data)
+        # A checksum at the end: HDF5 ignores what stands behind its end, and drops it when the file is changed.
+        target.write(_SEAL + hashlib.sha256(data).digest())
 
 
 def _fill(file: Any, contents: Contents) -> None:
@@ -75,16 +81,6 @@ def _digest(file: BinaryIO, size: int) -> bytes:
         found.update(piece)
         size -= len(piece)
     return found.digest()
-
-
-def _seal(path: Path) -> None:
-    """Append a checksum: HDF5 ignores what stands behind its end, and drops it when somebody changes the file."""
-    with path.open("r+b") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        found = _digest(file, size)
-        file.seek(size)
-        file.write(_SEAL + found)
 
 
 def _require_whole(path: PathLike) -> None:

@@ -1,0 +1,136 @@
+r"""What floating point can decide when the score matrix is not symmetric positive definite.
+
+For symmetric positive definite A the A-norm of a token never decreases, so tokens stay as large as rounding was
+relative to, and tokens that listen to exactly one another lie within the tolerance of a leader. For any other A the
+tokens may shrink to a point without any of them ever leading. Positions are known up to some rounding errors of the
+**starting** size; where scores differ by less than these make of them, a choice is rounding noise. So for such A
+
+- a token is decided by listening to one point alone only if no position within the error would change that;
+- tokens that listen to exactly one another are joint leaders if they did so at layer 0, where positions are those
+  given, or if their scores were far from the best one layer before: otherwise they may merely have come closer together
+  than floats can tell;
+- a token that has come close to zero is not decided by a tie: its scores tie because it is short;
+- after the first choice that was not certain, positions are no longer those of the true system and nothing more is
+  decided. What is left goes on moving and, in the end, has settled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+
+from ..attention.choice import Choice, apply, length, score
+from ..shapes import Indices, Square, Tokens
+from .assumptions import is_positive_definite, is_symmetric
+from .closed_form import ClosedForm, pick
+
+# Rounding errors that one layer adds to a coordinate: two products, a sum and a quotient.
+_UNITS_PER_LAYER = 4
+# Choices are searched again with a tolerance at most this many times larger than they need.
+_STEP = 8.0
+# Errors larger than this, relative to the scores, leave nothing to choose by; for ties, whose scores agree to the
+# tolerance, much smaller ones do.
+_HOPELESS = 0.05
+_HOPELESS_FOR_TIES = 1e-6
+# Relative to the largest score: scores this far below the best that tie with it one layer later did not get there
+# little by little.
+_SUDDEN = 1e-8
+
+
+class Certainty:
+    """Which of the choices that a process finds are more than rounding errors."""
+
+    def __init__(
+        self, A: Square, alpha: float, tolerance: float, form: ClosedForm, search: Callable[..., Choice]
+    ) -> None:
+        self._definite = is_symmetric(A) and is_positive_definite(A)
+        self._A, self._tolerance, self._form, self._search = A, tolerance, form, search
+        # The scores of tokens that approach one another differ by a term that is quadratic in their distance.
+        self._sudden = _SUDDEN * (1 + alpha) ** 2
+        self._size_of_matrix = float(torch.linalg.matrix_norm(A))
+        self._lost_at: int | None = None
+        self._before: Tokens = form.anchor[:0]
+        self._now: Tokens = form.anchor[:0]
+        self._best_before = self._best_now = form.anchor[:0, 0]
+
+    def holds(self, layer: int) -> bool:
+        """Whether all choices of earlier layers were certain."""
+        return self._lost_at is None or layer <= self._lost_at
+
+    def of_choices(
+        self, active: Indices, choice: Choice, alone: torch.Tensor, points: Tokens, layer: int
+    ) -> torch.Tensor:
+        """For each active token of the mask ``alone``, whether it listens to one point alone for certain."""
+        if self._definite:
+            return alone
+        if not self.holds(layer):
+            return torch.zeros_like(alone)
+        self._remember(active, choice)
+        queries = apply(self._A, pick(self._form.anchor, active))
+        error = self._relative_error(active, queries, points, layer)
+        certain = alone & (error <= self._tolerance / 2)
+        doubtful = alone & ~certain & (error < _HOPELESS)
+        needed = torch.ceil(torch.log(error.clamp_min(1e-300)) / math.log(_STEP))
+        for power in torch.unique(needed[doubtful]).tolist():
+            rows = torch.nonzero(doubtful & (needed == power))[:, 0]
+            again = self._search(queries[rows], points, tolerance=max(self._tolerance, _STEP**power))
+            same = again.first == choice.first[rows]
+            same[again.tied] = False
+            certain[rows] = same
+        self._note(bool((alone & ~certain).any()), layer)
+        return certain
+
+    def of_near_leaders(self, layer: int) -> bool:
+        """Whether a token as close to a leader as floats can tell may be taken for its follower."""
+        return self._definite or layer == 0
+
+    def of_ties(
+        self, tied: Indices, members: Indices, offsets: Indices, joint: torch.Tensor, points: Tokens, layer: int
+    ) -> torch.Tensor:
+        """For each tied token, whether its tie can be told from tokens that came too close together or to zero."""
+        if self._definite:
+            return torch.ones_like(joint)
+        if not self.holds(layer):
+            return torch.zeros_like(joint)
+        error = self._relative_error(tied, apply(self._A, self._form.anchor[tied]), points, layer)
+        known = error < _HOPELESS_FOR_TIES
+        if layer > 0 and bool(joint.any()):
+            row = torch.repeat_interleave(torch.arange(len(tied), device=tied.device), offsets.diff())
+            known &= ~joint | self._came_at_once(tied, members, row, joint, points)
+        self._note(not bool(known.all()), layer)
+        return known
+
+    def _came_at_once(
+        self, tied: Indices, members: Indices, row: Indices, joint: torch.Tensor, points: Tokens
+    ) -> torch.Tensor:
+        """For each joint tie, whether a member scored far below the best one layer before."""
+        queries = apply(self._A, self._before[tied])
+        pairs = torch.nonzero(joint[row])[:, 0]
+        scores = score(queries[row[pairs]], self._before[members[pairs]])
+        lowest = torch.full_like(queries[:, 0], torch.inf).scatter_reduce(0, row[pairs], scores, "amin")
+        gap = self._best_before[tied] - lowest
+        sudden = joint & (gap > self._sudden * length(queries) * length(points).max())
+        # Members of a joint tie all listen to the same set, which its first member therefore names.
+        first = torch.full_like(tied, len(self._before)).scatter_reduce(0, row, members, "amin")
+        return torch.isin(first, first[sudden])
+
+    def _remember(self, active: Indices, choice: Choice) -> None:
+        self._before, self._best_before = self._now, self._best_now
+        self._now = self._form.anchor.clone()
+        self._best_now = torch.zeros_like(self._now[:, 0])
+        self._best_now[active] = choice.best
+
+    def _note(self, uncertain: bool, layer: int) -> None:
+        if uncertain and self._lost_at is None:
+            self._lost_at = layer
+
+    def _relative_error(self, asking: Indices, queries: Tokens, points: Tokens, layer: int) -> torch.Tensor:
+        """How much the difference of two scores may err, relative to the largest score that the lengths allow."""
+        d, eps = points.shape[1], torch.finfo(points.dtype).eps
+        position = _UNITS_PER_LAYER * eps * layer * self._form.size * d**0.5
+        asked, own = length(queries), length(pick(self._form.anchor, asking))
+        of_query = self._size_of_matrix * (position + d * eps * own)
+        error = 2 * (position / length(points).max().clamp_min(1e-300) + of_query / asked.clamp_min(1e-300))
+        return torch.where(asked > 0, error, 0.0)
