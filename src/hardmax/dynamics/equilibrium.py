@@ -21,7 +21,7 @@ from ..inputs import as_count, as_positive, as_tokens, as_weights, plain
 from ..outcomes import Ending, Outcome, counted
 from ..polytopes import Polytope
 from ..progress import Progress, Ticker
-from ..shapes import ArrayLike, ArrayT_co, NumPyLike
+from ..shapes import ArrayLike, ArrayT_co
 from ..threads import threads_for
 from .assumptions import Assumptions
 from .leadership import Leadership, Ties
@@ -144,7 +144,7 @@ class Equilibrium(Generic[ArrayT_co]):
 
 
 @overload
-def equilibrium(
+def equilibrium(  # type: ignore[overload-overlap]  # all but tensors come back as NumPy arrays
     tokens: torch.Tensor,
     layer: HardmaxLayer | None = None,
     *,
@@ -158,19 +158,6 @@ def equilibrium(
 
 @overload
 def equilibrium(
-    tokens: NumPyLike,
-    layer: HardmaxLayer | None = None,
-    *,
-    weights: ArrayLike | None = None,
-    max_layers: int = 10_000,
-    seconds: float | None = None,
-    processes: Processes | None = None,
-    progress: Progress = None,
-) -> Equilibrium[np.ndarray]: ...
-
-
-@overload
-def equilibrium(
     tokens: ArrayLike,
     layer: HardmaxLayer | None = None,
     *,
@@ -179,7 +166,7 @@ def equilibrium(
     seconds: float | None = None,
     processes: Processes | None = None,
     progress: Progress = None,
-) -> Equilibrium: ...
+) -> Equilibrium[np.ndarray]: ...
 
 
 def equilibrium(
