@@ -6,7 +6,6 @@ time in the tests only (jaxtyping with beartype) and are documentation elsewhere
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -19,9 +18,6 @@ ArrayLike: TypeAlias = object
 
 Array: TypeAlias = torch.Tensor | np.ndarray
 """What public functions give back: the kind of array that came in."""
-
-NumPyLike: TypeAlias = np.ndarray | Sequence[object]
-"""What gives NumPy arrays back: arrays and nested sequences."""
 
 ArrayT_co = TypeVar("ArrayT_co", bound=Array, covariant=True, default=Array)
 """The kind of array that a result holds, for type checkers: the one that came in."""

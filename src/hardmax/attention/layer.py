@@ -17,7 +17,7 @@ import torch
 
 from ..errors import InputError
 from ..inputs import as_number, as_positive, as_score_matrix, as_square, as_tensor, as_tokens, as_weights
-from ..shapes import Array, ArrayLike, Matrix, NumPyLike, PerToken, Points, Queries, Square, Tokens, Values
+from ..shapes import Array, ArrayLike, Matrix, PerToken, Points, Queries, Square, Tokens, Values
 from ..threads import in_order, one_thread
 from .choice import Choice, apply, default_tolerance
 from .distinct import distinct
@@ -41,13 +41,12 @@ class AbstractLayer(ABC):
         return self.step(tokens, weights)[rows]
 
     @overload
-    def __call__(self, tokens: torch.Tensor, weights: ArrayLike | None = None) -> torch.Tensor: ...
+    def __call__(  # type: ignore[overload-overlap]  # all but tensors come back as NumPy arrays
+        self, tokens: torch.Tensor, weights: ArrayLike | None = None
+    ) -> torch.Tensor: ...
 
     @overload
-    def __call__(self, tokens: NumPyLike, weights: ArrayLike | None = None) -> np.ndarray: ...
-
-    @overload
-    def __call__(self, tokens: ArrayLike, weights: ArrayLike | None = None) -> Array: ...
+    def __call__(self, tokens: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray: ...
 
     @one_thread()
     def __call__(self, tokens: ArrayLike, weights: ArrayLike | None = None) -> Array:

@@ -139,7 +139,8 @@ def _refuse_contradictions(request: Request) -> None:
 def _tokens(request: Request) -> tuple[np.ndarray, str]:
     if request.tokens is not None:
         return read_tokens(request.tokens), standard_input.name_of(request.tokens)
-    if request.random is request.n is request.dim is request.seed is None:
+    described = (request.random, request.n, request.dim, request.seed)
+    if all(option is None for option in described):
         waits, remark = standard_input.offered()
         if waits:
             with standard_input.as_file(standard_input.read_all()) as path:

@@ -21,7 +21,7 @@ from ..inputs import as_count, as_positive, as_tokens, as_weights, plain
 from ..outcomes import Ending, Outcome, counted
 from ..polytopes import Polytope
 from ..progress import Progress, Ticker
-from ..shapes import ArrayLike, ArrayT_co, NumPyLike
+from ..shapes import ArrayLike, ArrayT_co
 from ..threads import one_thread
 from .assumptions import Assumptions
 from .leadership import Leadership, Ties
@@ -145,7 +145,7 @@ class Equilibrium(Generic[ArrayT_co]):
 
 
 @overload
-def equilibrium(
+def equilibrium(  # type: ignore[overload-overlap]  # all but tensors come back as NumPy arrays
     tokens: torch.Tensor,
     layer: HardmaxLayer | None = None,
     *,
@@ -159,19 +159,6 @@ def equilibrium(
 
 @overload
 def equilibrium(
-    tokens: NumPyLike,
-    layer: HardmaxLayer | None = None,
-    *,
-    weights: ArrayLike | None = None,
-    max_layers: int = 10_000,
-    seconds: float | None = None,
-    processes: Processes | None = None,
-    progress: Progress = None,
-) -> Equilibrium[np.ndarray]: ...
-
-
-@overload
-def equilibrium(
     tokens: ArrayLike,
     layer: HardmaxLayer | None = None,
     *,
@@ -180,7 +167,7 @@ def equilibrium(
     seconds: float | None = None,
     processes: Processes | None = None,
     progress: Progress = None,
-) -> Equilibrium: ...
+) -> Equilibrium[np.ndarray]: ...
 
 
 def equilibrium(

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights
 from ..outcomes import Ending, Outcome
 from ..progress import Progress, Ticker
-from ..shapes import Array, ArrayLike, NumPyLike, PerToken, Tokens
+from ..shapes import Array, ArrayLike, PerToken, Tokens
 from ..threads import one_thread
 from .flows import AbstractFlow, FlowStep, discretised
 from .integrators import AbstractIntegrator
@@ -28,7 +28,7 @@ from .trajectory import Trajectory
 
 
 @overload
-def simulate(
+def simulate(  # type: ignore[overload-overlap]  # all but tensors come back as NumPy arrays
     tokens: torch.Tensor,
     layer: AbstractLayer | AbstractFlow,
     *,
@@ -47,24 +47,6 @@ def simulate(
 
 @overload
 def simulate(
-    tokens: NumPyLike,
-    layer: AbstractLayer | AbstractFlow,
-    *,
-    depth: int | None = None,
-    time: float | None = None,
-    step: float | None = None,
-    integrator: str | AbstractIntegrator = "heun",
-    keep: Keep = "all",
-    stop: StopRule | Iterable[StopRule] = (),
-    weights: ArrayLike | None = None,
-    seconds: float | None = None,
-    processes: Processes | None = None,
-    progress: Progress = None,
-) -> Trajectory[np.ndarray]: ...
-
-
-@overload
-def simulate(
     tokens: ArrayLike,
     layer: AbstractLayer | AbstractFlow,
     *,
@@ -78,7 +60,7 @@ def simulate(
     seconds: float | None = None,
     processes: Processes | None = None,
     progress: Progress = None,
-) -> Trajectory: ...
+) -> Trajectory[np.ndarray]: ...
 
 
 def simulate(

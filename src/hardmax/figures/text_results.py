@@ -31,7 +31,9 @@ def draw_accuracy_by_dimension(
     with styled():
         ax = axes_or_new(ax, 5.6, 4.0)
         dress(ax)
-        lines = {name: (values, colour_of(k), "-") for k, (name, values) in enumerate(series.items())}
+        lines: dict[str, tuple[Mapping[int, float], tuple[float, float, float] | str, str]] = {
+            name: (values, colour_of(k), "-") for k, (name, values) in enumerate(series.items())
+        }
         if published is not None:
             lines = {"published": (published, INK, "--"), **lines}
         for marker, (name, (values, colour, style)) in zip(cycle(_MARKERS), lines.items(), strict=False):

@@ -68,7 +68,7 @@ def rows_mean(queries: np.ndarray, keys: np.ndarray, weights: np.ndarray) -> np.
     total = np.concatenate([*in_order(sums, range(0, len(queries), _TILE_ROWS), multiplications=work)])
     low = np.flatnonzero(~(total[:, -1] > _smallest_sum(queries.dtype)))
     total[low, -1] = 1.0
-    mean = total[:, :-1] / total[:, -1:]
+    mean: np.ndarray = total[:, :-1] / total[:, -1:]
     if len(low):
         mean[low] = rows_mean_in_log_domain(queries[low], keys, weights)
     return mean
