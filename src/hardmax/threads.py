@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_WORTH_SHARING = 1 << 28
-"""Multiplications from which several threads gain more than their start costs: tens of milliseconds of one thread."""
+_WORTH_SHARING = 0.1
+"""Seconds of one thread from which several gain: their start and Python's turns between them take milliseconds."""
 
 
 _Limits = Sequence[tuple[Any, int]]
@@ -84,7 +84,7 @@ def allowed_threads() -> int:
     return sys.modules["torch"].get_num_threads() if "torch" in sys.modules else 1
 
 
-def in_order(work: Callable[[Item], Result], items: Sequence[Item], *, multiplications: float) -> Iterator[Result]:
+def in_order(work: Callable[[Item], Result], items: Sequence[Item], *, seconds: float) -> Iterator[Result]:
     """The results of ``work`` for all items, in their order.
 
     Parameters
@@ -94,13 +94,13 @@ def in_order(work: Callable[[Item], Result], items: Sequence[Item], *, multiplic
         the caller's context (``numpy.errstate``, ``torch.no_grad``) and :func:`one_thread`.
     items
         What to call it with, in pieces large enough that Python's own time does not count.
-    multiplications
-        About how many there are in all; little work is done by the calling thread.
+    seconds
+        About how long all of it takes on one thread; less than a tenth of a second is left to the calling thread.
 
-    >>> list(in_order(abs, [1, -2, 3], multiplications=3))
+    >>> list(in_order(abs, [1, -2, 3], seconds=0.0))
     [1, 2, 3]
     """
-    threads = min(allowed_threads(), len(items)) if multiplications >= _WORTH_SHARING else 1
+    threads = min(allowed_threads(), len(items)) if seconds >= _WORTH_SHARING else 1
     if threads <= 1:
         yield from map(work, items)
         return

@@ -25,6 +25,8 @@ _ROWS_PER_REVISIT = 1 << 13
 # With fewer coordinates the product is not what takes the time; with fewer pairs, rounding to integers is.
 _INTEGERS_PAY_FROM = 12
 _PAIRS_FOR_INTEGERS = 1 << 26
+# Of two coordinates, on one thread, measured with (10,000, 64): only the size matters, to tell when threads pay.
+_SECONDS_A_PRODUCT = 3e-11
 
 
 def decide_by_blocks(ballot: Ballot, queries: Queries, points: Tokens, margin: float, *, dtype: torch.dtype) -> None:
@@ -33,7 +35,7 @@ def decide_by_blocks(ballot: Ballot, queries: Queries, points: Tokens, margin: f
     screen = ProductScreen(frame)
     pending = _Pending(ballot, frame)
     parts = torch.split(torch.arange(len(frame.rows), device=points.device), rows_at_once(points.device))
-    every = in_order(lambda rows: screen.maxima(rows, 0, points.shape[0]), parts, multiplications=_products(frame))
+    every = in_order(lambda rows: screen.maxima(rows, 0, points.shape[0]), parts, seconds=_seconds(frame))
     for rows, maxima in zip(parts, every, strict=True):
         pending.add(rows, maxima, maxima.amax(dim=1) - screen.error[rows], screen.error[rows])
     pending.revisit()
@@ -57,7 +59,7 @@ def decide_by_longest(
     fine = ProductScreen(frame)
     first = min(TILE, points.shape[0])
     parts = torch.split(everybody, rows_at_once(points.device))
-    start = torch.cat([*in_order(lambda rows: fine.maxima(rows, 0, first), parts, multiplications=_products(frame))])
+    start = torch.cat([*in_order(lambda rows: fine.maxima(rows, 0, first), parts, seconds=_seconds(frame))])
     known = start.amax(dim=1) - fine.error
     if hint is not None:
         known = torch.maximum(known, _score_of_hint(frame, hint) - fine.error)
@@ -68,7 +70,7 @@ def decide_by_longest(
     every = in_order(
         lambda rows: _maxima_of_longest(frame, screen, rows, start[rows], known[rows]),
         parts,
-        multiplications=_products(frame),
+        seconds=_seconds(frame),
     )
     for rows, (maxima, best, error) in zip(parts, every, strict=True):
         blocks = pending.add(rows, maxima, best, error)
@@ -77,9 +79,9 @@ def decide_by_longest(
     pending.revisit()
 
 
-def _products(frame: Frame) -> int:
-    """Multiplications if every pair is scored on the CPU, which several threads may share."""
-    return len(frame.rows) * frame.points.numel() if frame.points.device.type == "cpu" else 0
+def _seconds(frame: Frame) -> float:
+    """About how long one thread of a CPU takes to score every pair; pruning is not foreseen."""
+    return _SECONDS_A_PRODUCT * len(frame.rows) * frame.points.numel() if frame.points.device.type == "cpu" else 0.0
 
 
 def _screen(frame: Frame, fine: ProductScreen) -> AbstractScreen:
