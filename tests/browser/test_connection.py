@@ -39,12 +39,16 @@ def test_a_dead_server_is_noticed_and_pages_come_back_with_their_state(
     for page in pages:
         expect(page.locator("#connection")).to_contain_text("The explorer does not answer")
         expect(page.locator("main")).to_have_css("opacity", "0.45")
+        page.set_viewport_size({"width": 390, "height": 844})
+        for place in (0, 1_000, 100_000):  # wherever one has scrolled to
+            page.evaluate("place => window.scrollTo(0, place)", place)
+            expect(page.locator("#connection")).to_be_in_viewport(ratio=1)
     shoot(text, "connection-lost")
     text.get_by_label("Your text").fill("a terrible film, typed while nobody listened")
     again = Explorer(tmp_path / "again.txt", first.port)
     try:
         for page in pages:
-            expect(page.locator("#connection")).to_contain_text("is back")
+            expect(page.locator("#connection")).to_contain_text("is back", timeout=120_000)  # two pages load
             expect(page.locator("main")).to_have_css("opacity", "1")
         expect(text.get_by_label("Your text")).to_have_value("a terrible film, typed while nobody listened")
         expect(text.locator(".verdict")).to_contain_text("negative")
