@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import hardmax as hm
 from hardmax.datasets.lorenz import lorenz63
@@ -64,7 +64,8 @@ def run(quick: bool = False) -> Report:
 
 def _both(work: Callable[[], object], seconds: float = 6.0, most: int = 5) -> tuple[_Took, _Took]:
     """Medians of several, by turns, so that what else the machine does concerns both alike."""
-    free, alone = [], []
+    free: list[_Took] = []
+    alone: list[_Took] = []
     began = time.monotonic()
     while len(free) < most and (not free or time.monotonic() - began < seconds):
         free.append(_took(work))

@@ -64,9 +64,8 @@ def rows_mean(queries: np.ndarray, keys: np.ndarray, weights: np.ndarray) -> np.
             part += kernel @ values[left : left + _TILE_KEYS]
         return part
 
-    took = (
-        len(queries) * len(keys) * (5e-9 + 2e-10 * keys.shape[1])
-    )  # on one thread: the exponential, and both products
+    # On one thread: the exponential of each pair, and both products.
+    took = len(queries) * len(keys) * (5e-9 + 2e-10 * keys.shape[1])
     total = np.concatenate([*in_order(sums, range(0, len(queries), _TILE_ROWS), seconds=took)])
     low = np.flatnonzero(~(total[:, -1] > _smallest_sum(queries.dtype)))
     total[low, -1] = 1.0
