@@ -105,10 +105,13 @@ def test_an_outlier_that_ties_with_the_others(monkeypatch: pytest.MonkeyPatch) -
 def test_only_clouds_that_need_it_are_cut_or_centred() -> None:
     points = tokens_of("gaussian", 4000, 3)
     assert outliers.outliers_of(points) is None
-    assert outliers.outliers_of(points[:50]) is None
-    assert not outliers.is_far_from_zero(points + 10)
-    assert outliers.is_far_from_zero(points + 1e3)
-    points[[1, 5]] *= 1e4
+    assert outliers.cloud_of(points) == outliers.Cloud(False, False)
+    assert outliers.cloud_of(points + 10) == outliers.Cloud(False, False)
+    assert outliers.cloud_of(points + 1e3) == outliers.Cloud(False, True)
+    assert outliers.cloud_of(points[:1].repeat(40, 1)) == outliers.Cloud(False, False)
+    points[[1, 5]] = torch.tensor([[200.0, 0.0, 0.0], [0.0, -200.0, 0.0]], dtype=torch.float64, device=DEVICE)
+    assert outliers.cloud_of(points) == outliers.Cloud(True, False)
+    assert outliers.cloud_of(points[:100]) == outliers.Cloud(False, False)
     found = outliers.outliers_of(points)
     assert found is not None
     assert found.nonzero()[:, 0].tolist() == [1, 5]

@@ -13,7 +13,7 @@ from ..kernels.canonical import pair_scores
 from .arrangement import arrange
 from .decision import Found, Screen
 from .maxima import NARROWEST, WIDEST, Tiles
-from .outliers import decide_between, is_far_from_zero, outliers_of
+from .outliers import Cloud, cloud_of, decide_between, outliers_of
 
 # Largest scores of blocks held at a time, in numbers; less where the memory is short.
 _MAXIMA_AT_ONCE = 1 << 30
@@ -30,9 +30,10 @@ def takes(dimension: int) -> bool:
 
 def decide_by_kernels(ballot: Ballot, queries: Queries, points: Tokens, margin: float, tolerance: float) -> None:
     """Decide all queries that are not zero."""
-    outliers = outliers_of(points)
+    cloud = cloud_of(points)
+    outliers = outliers_of(points) if cloud.may_have_outliers else None
     if outliers is None:
-        prune = _pruning_pays(queries, points)
+        prune = _pruning_pays(queries, points, cloud)
         found = best_points(queries, points, margin, tolerance, prune=prune)
         ballot.record(found.rows, found.first, found.best, found.tied, found.members)
         return
@@ -40,13 +41,14 @@ def decide_by_kernels(ballot: Ballot, queries: Queries, points: Tokens, margin: 
     few, most = outliers.nonzero()[:, 0], (~outliers).nonzero()[:, 0]
     among_few = best_points(queries, points[few], margin, tolerance, prune=False, square=square)
     rest = points[most]
-    among_most = best_points(queries, rest, margin, tolerance, prune=_pruning_pays(queries, rest), square=square)
+    prune = _pruning_pays(queries, rest, cloud_of(rest))
+    among_most = best_points(queries, rest, margin, tolerance, prune=prune, square=square)
     slack = tolerance * pair_scores(queries, queries).sqrt() * square.sqrt()
     decide_between(ballot, among_most.of(most), among_few.of(few), slack)
 
 
-def _pruning_pays(queries: Queries, points: Tokens) -> bool:
-    return len(queries) * len(points) >= _PRUNING_PAYS_FROM or is_far_from_zero(points)
+def _pruning_pays(queries: Queries, points: Tokens, cloud: Cloud) -> bool:
+    return len(queries) * len(points) >= _PRUNING_PAYS_FROM or cloud.is_far_from_zero
 
 
 def best_points(
