@@ -148,7 +148,7 @@ def _leave() -> None:
 def _blas_libraries() -> tuple[list[Any], list[Any]]:
     """Libraries with one pool of threads for the process, and those whose limit belongs to a thread (OpenMP)."""
     import scipy.linalg  # noqa: F401 (brings a BLAS library of its own, which must be loaded to be found)
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+    from threadpoolctl import ThreadpoolController
 
     every = ThreadpoolController().select(user_api="blas").lib_controllers
     own = [library for library in every if getattr(library, "threading_layer", None) == "openmp"]

@@ -28,7 +28,7 @@ class Cloud:
 
     may_have_outliers: bool
     is_far_from_zero: bool
-    """Whether the points, not all of them equal, lie close together compared with the length of their mean."""
+    """Whether the points, not all of them nearly equal, lie close together compared with the length of their mean."""
 
 
 def cloud_of(points: Tokens) -> Cloud:
@@ -40,7 +40,8 @@ def cloud_of(points: Tokens) -> Cloud:
     mean = points.mean(dim=0)
     squares = (points - mean).square().sum(dim=1)
     spread = squares.mean().sqrt()
-    far = (spread > 0) & (mean.norm() > _FAR_FROM_ZERO * spread)
+    # With a smaller spread than that, centred points would have too few digits left to be worth it.
+    far = (spread > 2.0**-40 * mean.norm()) & (mean.norm() > _FAR_FROM_ZERO * spread)
     factor = (1 / _RARE + 1 / _MUCH_FARTHER**2) ** -0.5
     flags = torch.stack([squares.max().sqrt() > 0.99 * factor * spread, far]).tolist()
     return Cloud(len(points) >= _RARE and flags[0], flags[1])
