@@ -89,7 +89,7 @@ def test_few_tokens_are_warned_of() -> None:
         (["--integrator", "magic"], "integrator is not known"),
         (["--precision", "float16"], "precision is not known"),
         (["--figure", "w.doc"], "--figure cannot write .doc"),
-        (["--n", "0"], "n must be a whole number, at least 1"),
+        (["--n", "0"], "--n must be at least 1, got 0"),
     ],
 )
 def test_bad_input(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
