@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -31,7 +32,7 @@ def draw_accuracy_by_dimension(
     with styled():
         ax = axes_or_new(ax, 5.6, 4.0)
         dress(ax)
-        lines: dict[str, tuple[Mapping[int, float], tuple[float, float, float] | str, str]] = {
+        lines: dict[str, tuple[Mapping[int, float], Any, str]] = {
             name: (values, colour_of(k), "-") for k, (name, values) in enumerate(series.items())
         }
         if published is not None:
@@ -41,7 +42,7 @@ def draw_accuracy_by_dimension(
             heights = [values[d] for d in dims]
             ax.plot(dims, heights, marker=marker, color=colour, ls=style, lw=1.4, ms=6, label=name)
         if note is not None:
-            ax.set_title("\n".join(wrap(note, 72)), fontsize=8, loc="left")
+            ax.set_title("\n".join(wrap(note, 80)), fontsize=8, loc="left")
         ax.set_xscale("log", base=2)
         every = sorted({d for values, _, _ in lines.values() for d in values})
         ax.set_xticks(every, [str(d) for d in every])

@@ -151,8 +151,10 @@ def _figures(
     told: dict[str, Explanation],
     trial: str | None,
 ) -> dict[str, Figure]:
+    epochs = len(theirs[0].history)
+    here = "published model, here" if trial is None else f"published model after {epochs} of {PUBLISHED_EPOCHS} epochs"
     series = {
-        "published model, here": {trained.dim: trained.best_test_accuracy for trained in theirs},
+        here: {trained.dim: trained.best_test_accuracy for trained in theirs},
         "default": {trained.dim: trained.quality.accuracy for trained in ours},
     }
     published = {trained.dim: PUBLISHED[trained.dim] for trained in theirs} if trial is None else None
