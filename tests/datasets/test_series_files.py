@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hardmax.datasets import read_series
+from hardmax.datasets.series_text import _every_digit
 from hardmax.errors import FileError
 
 _T = 0.25 * np.arange(6)
@@ -202,3 +203,8 @@ def test_months_quarters_and_years_are_even(tmp_path, first, rule):
     assert np.allclose(np.diff(series.times), series.dt)
     ahead = series.times[-1] + series.dt * np.arange(1, 4)
     assert series.dates(ahead).tolist() == [stamp.isoformat() for stamp in stamps[6:]]
+
+
+@pytest.mark.parametrize(("version", "told"), [("2.2.3", True), ("3.0.6", True), ("3.1.0", False), ("4.0.0", False)])
+def test_pandas_is_told_to_read_every_digit_where_it_would_not(version, told):
+    assert ("float_precision" in _every_digit(version)) is told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import FileError
 from ..text_files import file_text, separator_of
@@ -38,6 +38,7 @@ def read_text_table(path: Path) -> tuple[pd.DataFrame, bool]:
             header=0 if named else None,
             comment="#",
             skipinitialspace=True,
+            **_every_digit(pd.__version__),
             low_memory=False,  # the kind of a column is that of all its cells, not of some part
         )
     except (ValueError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
@@ -51,6 +52,13 @@ def read_text_table(path: Path) -> tuple[pd.DataFrame, bool]:
     for name in table.columns:
         table[name] = _with_points(table[name], sure=mark not in (",", None))
     return table, named
+
+
+def _every_digit(pandas_version: str) -> dict[str, Any]:
+    """Options with which pandas reads every digit: it does so of its own since 3.1, and warns if it is told to."""
+    from packaging.version import Version
+
+    return {} if Version(pandas_version) >= Version("3.1") else {"float_precision": "round_trip"}
 
 
 def numbered(count: int) -> list[str]:
