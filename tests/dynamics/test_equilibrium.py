@@ -164,6 +164,16 @@ def test_weights_decide_where_a_tied_token_rests() -> None:
     assert moved.follows[0] == 4
 
 
+def test_a_zero_token_waits_for_those_that_are_undecided() -> None:
+    # The mean of all is zero, and would remain so if token 3, tied between tokens 0 and 1, stayed where it is.
+    tokens = np.array([[2.0, 3.0], [2.0, -1.0], [-4.5, -2.0], [0.5, 0.0], [0.0, 0.0]])
+    limit, exact = hm.equilibrium(tokens), hm.equilibrium(tokens, hm.HardmaxLayer(tolerance="exact"))
+    assert limit.decided_at[3] == 1
+    assert limit.decided_at[4] > 1
+    same_leadership(limit, exact)
+    np.testing.assert_allclose(limit.positions, exact.positions, atol=1e-12)
+
+
 def test_without_positive_definiteness_the_outcome_says_so() -> None:
     tokens = np.random.default_rng(0).normal(size=(10, 2))
     limit = hm.equilibrium(tokens, hm.HardmaxLayer(A=-np.eye(2)))

@@ -64,8 +64,9 @@ def all_ties_last(
     size = float(length(points).max()) + float(length(drifts).max())
     allowed = 4 * tolerance * size * (length(still) + length(moving) + length(drifting))[:, None]
     largest = torch.stack([a.abs() for a in (a0, a1, a2, a3, a4, a5)]).amax(dim=0)
-    if bool((largest > allowed)[rows, members].any()) or bool((a0 > allowed).any()):
+    if bool((largest > allowed)[rows, members].any()):
         return False
+    # At the last of these layers what is left of the sum is a0, so the limit is looked at too.
     for m in range(1, math.ceil(last) + 1):
         s = (1 + alpha) ** -m
         if bool((a0 + s * (m * a1 + a2) + s * s * (m * m * a3 + m * a4 + a5) > allowed).any()):
