@@ -60,7 +60,7 @@ def test_evenly_spaced_points_of_the_circle_are_decided() -> None:
     assert len(limit.leaders) == 2000
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(st.one_of(tie_rich(), generic()))
 def test_float32_tokens_are_answered_as_the_same_numbers_in_float64(system: System) -> None:
     tokens = system.tokens.astype(np.float32)
