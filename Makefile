@@ -27,7 +27,7 @@ TORCH_FROM := $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX))
 timed = @began=$$(date +%s); $(1) && echo "    took $$(($$(date +%s) - began)) s"
 step  = @echo '==> $(1)'; began=$$(date +%s); $(2) && echo "    took $$(($$(date +%s) - began)) s"
 
-.PHONY: help setup demo test lint types imports unit browser doctest docs slow bench constraints resolve lowest clean
+.PHONY: help setup demo test lint types imports unit browser doctest docs slow mutants bench constraints resolve lowest clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -79,8 +79,13 @@ doctest: setup
 docs: setup  ## build the documentation, warnings are errors
 	$(call step,The documentation with its gallery (some minutes),$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html)
 
-slow: setup  ## longer evidence: more random systems, larger sizes
+slow: setup mutants  ## longer evidence: more random systems, larger sizes, mutants of the code
 	$(BIN)/python -m pytest -q -m slow
+
+MUTANTS ?= 200
+mutants: setup  ## change the numerical code at random places: how many changes do the tests notice? (an hour)
+	$(PIP) --quiet $(PINNED) --editable '.[mutation]'
+	OMP_NUM_THREADS=1 $(BIN)/python tests/mutation.py --sample $(MUTANTS)
 
 bench: setup  ## us against the rivals in one run, as ratios
 	$(BIN)/python -m benchmarks
