@@ -73,7 +73,7 @@ _CASES = {
     "forecast gappy.csv --steps 5": "pass --gaps interpolate",
     "forecast uneven.csv --steps 5": "pass --resample",
     "forecast series.csv --steps 5 --window 500": "look back less far with --window",
-    "forecast series.csv --steps 5 --seconds 0": "pass --seconds 10",
+    "forecast series.csv --steps 5 --seconds -1": "--seconds must be a positive number, or 0 for no limit, got -1",
     "forecast series.csv --steps 5 --seed=-1": "--seed must be a non-negative whole number",
     "forecast series.csv --steps 5 --dt 0": "--dt must be a positive number",
     "interpolate pairs.json -o net --construction none": "--construction",

@@ -231,7 +231,7 @@ def test_time_from_dates_is_told_in_units_of_the_clock(tmp_path):
     months = pd.date_range("2001-01-01", periods=100, freq="MS")
     pd.DataFrame({"when": months, "y": np.sin(0.3 * np.arange(100))}).to_csv(tmp_path / "months.csv", index=False)
     figure = tmp_path / "months.svg"
-    done = _run(tmp_path / "months.csv", "--seconds", 0.5, "--steps", 6, "--figure", figure)
+    done = _run(tmp_path / "months.csv", "--seconds", 30, "--steps", 6, "--figure", figure)
     assert "time from column 'when', one month apart" in done.output
     assert "periods 20.94 (months)" in done.output
     assert "On 2009-10-01T00:00:00: y" in done.output

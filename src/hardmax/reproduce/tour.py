@@ -59,7 +59,6 @@ STOPS: tuple[Stop, ...] = (
 )
 
 
-@one_thread()
 def take_tour(
     output: str | os.PathLike[str],
     *,
@@ -68,10 +67,11 @@ def take_tour(
 ) -> Report:
     """Take every stop and write the page; ``arrive(number, count, title)`` is called before each."""
     report = Report("A tour of hardmax", lead=_LEAD)
-    for number, stop in enumerate(stops, start=1):
-        if arrive is not None:
-            arrive(number, len(stops), stop.title)
-        stop.show(report.section(stop.title))
+    with one_thread():
+        for number, stop in enumerate(stops, start=1):
+            if arrive is not None:
+                arrive(number, len(stops), stop.title)
+            stop.show(report.section(stop.title))
     report.section("To try next").text("On the command line, and in Python.").code(_NEXT)
     report.write(output)
     return report
