@@ -89,7 +89,10 @@ class Certainty:
     def of_ties(
         self, tied: Indices, members: Indices, offsets: Indices, joint: torch.Tensor, points: Tokens, layer: int
     ) -> torch.Tensor:
-        """For each tied token, whether its tie can be told from tokens that came too close together or to zero."""
+        """For each tied token, whether its tie can be told from tokens that came too close together or to zero.
+
+        ``joint`` marks those that listen to a set of active tokens that all listen to exactly that set.
+        """
         if self._definite:
             return torch.ones_like(joint)
         if not self.holds(layer):
@@ -105,13 +108,14 @@ class Certainty:
     def _came_at_once(
         self, tied: Indices, members: Indices, row: Indices, joint: torch.Tensor, points: Tokens
     ) -> torch.Tensor:
-        """For each joint tie, whether a member scored far below the best one layer before."""
+        """For each joint tie, whether a member listened to others for certain one layer before."""
         queries = apply(self._A, self._before[tied])
         pairs = torch.nonzero(joint[row])[:, 0]
         scores = score(queries[row[pairs]], self._before[members[pairs]])
         lowest = torch.full_like(queries[:, 0], torch.inf).scatter_reduce(0, row[pairs], scores, "amin")
         gap = self._best_before[tied] - lowest
-        sudden = joint & (gap > self._sudden * length(queries) * length(points).max())
+        sizes = length(queries)  # a token that was at zero listened to everybody
+        sudden = joint & ((gap > self._sudden * sizes * length(points).max()) | (sizes == 0))
         # Members of a joint tie all listen to the same set, which its first member therefore names.
         first = torch.full_like(tied, len(self._before)).scatter_reduce(0, row, members, "amin")
         return torch.isin(first, first[sudden])

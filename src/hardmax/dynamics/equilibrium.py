@@ -253,10 +253,11 @@ def _outcome(started: Started | SplitStarted, max_layers: int, alpha: float) -> 
             f'pass alpha of at least {SMALLEST_ALPHA:.1g}, or tolerance="exact"',
         )
     if started.settled:
+        doubt = "" if process.certain else 'scores came to differ by rounding errors alone, see tolerance="exact"; '
         return Outcome(
             Ending.SETTLED,
-            f"{undecided} tokens stopped moving at layer {process.layer} without following a leader",
-            f"their positions are where they stopped; {started.assumptions}",
+            f"{counted(undecided, 'token')} stopped moving at layer {process.layer} without following a leader",
+            f"their positions are where they stopped; {doubt}{started.assumptions}",
         )
     if process.layer >= max_layers:
         return Outcome(

@@ -54,6 +54,7 @@ class ExactProcess:
         self.layer = 0
         self.settled = False
         self.stuck = False  # no step is too small for a rational
+        self.certain = True
         self.active = torch.arange(count)
         self.decided_at = torch.full((count,), -1)
         self.emerged_at = torch.full((count,), -1)

@@ -78,6 +78,11 @@ class HardmaxProcess:
         return self._alpha < SMALLEST_ALPHA
 
     @property
+    def certain(self) -> bool:
+        """Whether every choice so far was more than a rounding error; after one that was not nothing is decided."""
+        return self._certainty.holds(self.layer)
+
+    @property
     def decided_at(self) -> Indices:
         """The layer of each token's decision, -1 while it is active."""
         return self._form.decided_at
@@ -171,7 +176,7 @@ class HardmaxProcess:
             offsets=choice.offsets,
             leads=self.emerged_at >= 0,
         )
-        known = self._certainty.of_ties(tied, members, choice.offsets, found.joint, points, self.layer)
+        known = self._certainty.of_ties(tied, members, choice.offsets, found.joint & found.alike, points, self.layer)
         stays = found.stands & known & ~arrived
         if (
             only_ties_left
