@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hardmax.dynamics.simulate import simulate
 from hardmax.errors import HardmaxError, InputError
+from hardmax.meanfield import spectrum
 from hardmax.meanfield.exact import zero_temperature_solution
 from hardmax.meanfield.flow import SphereFlow
 from hardmax.meanfield.limit import low_temperature_limit
@@ -41,6 +42,20 @@ def test_projector_of_a_repeated_leading_eigenvalue(d: int, data: st.DataObject)
     assert law.dimension == m
     assert law.eigenvalue == pytest.approx(1.5, abs=1e-6)
     assert np.abs(np.asarray(law.projector) - onto).max() < 1e-6 * np.linalg.cond(S)
+
+
+def test_eigenvalues_that_differ_by_rounding_may_not_be_separable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some versions of LAPACK select none of two leading eigenvalues when a third is a rounding error away."""
+    ordered = spectrum._ordered
+
+    def unlucky(M: np.ndarray, first: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        T, Z, count = ordered(M, first, rest)
+        return T, Z, 0 if len(rest) and first.min() - rest.max() < 1e-12 else count
+
+    monkeypatch.setattr(spectrum, "_ordered", unlucky)
+    tokens = sphere_sample(20, 4, random_state=0).points
+    law = low_temperature_limit(tokens, np.eye(4), np.diag([1.5, 1.5 - 1e-15, 1.5 - 4e-15, 0.2]))
+    assert law.dimension == 3
 
 
 def test_the_limit_is_where_the_exact_flow_ends() -> None:

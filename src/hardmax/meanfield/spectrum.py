@@ -168,6 +168,8 @@ def _refuse_jordan(M: np.ndarray, values: np.ndarray, size: float) -> None:
             T, _, count = _ordered(M, cluster.real, rest)
         except np.linalg.LinAlgError:  # these k are part of a larger block that cannot be cut here
             continue
+        if count == 0:  # the cut went through eigenvalues that differ by rounding alone: part of a larger cluster
+            continue
         block = T[:count, :count] - centre.real * np.eye(count)
         # A pair may stand on either side of the diagonal of its two-by-two block.
         coupling = float(np.abs(block - np.diag(np.diag(block))).max())
