@@ -128,7 +128,7 @@ def in_order(work: Callable[[Item], Result], items: Sequence[Item], *, seconds: 
 
 
 def _enter() -> None:
-    shared, own = _blas_libraries()
+    shared, own = _blas_libraries(len(sys.modules))
     _block.blas = _limited(own)
     if _process.inside == 0:
         _process.blas = _limited(shared)
@@ -144,10 +144,13 @@ def _leave() -> None:
         _process.torch_threads = None
 
 
-@lru_cache
-def _blas_libraries() -> tuple[list[Any], list[Any]]:
-    """Libraries with one pool of threads for the process, and those whose limit belongs to a thread (OpenMP)."""
-    import scipy.linalg  # noqa: F401 (brings a BLAS library of its own, which must be loaded to be found)
+@lru_cache(maxsize=1)
+def _blas_libraries(modules: int) -> tuple[list[Any], list[Any]]:
+    """Libraries with one pool of threads for the process, and those whose limit belongs to a thread (OpenMP).
+
+    Packages bring BLAS libraries of their own, so they are looked for again whenever the number of imported ``modules``
+    has changed. Nothing is imported to be found: a forecast from a file, for one, does without SciPy.
+    """
     from threadpoolctl import ThreadpoolController
 
     every = ThreadpoolController().select(user_api="blas").lib_controllers

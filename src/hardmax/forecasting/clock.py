@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -63,7 +64,14 @@ class Clock:
         return left
 
     def _processor(self) -> float:
-        return 0.0 if self.seconds is None else self.spent() / self.seconds
+        return _share(self.spent(), self.seconds)
 
     def _wall(self) -> float:
-        return 0.0 if self.budget is None else (time.monotonic() - self._began) / self.budget
+        return _share(time.monotonic() - self._began, self.budget)
+
+
+def _share(used: float, budget: float | None) -> float:
+    """The share of a budget that was used; a budget of zero is always over."""
+    if budget is None:
+        return 0.0
+    return used / budget if budget > 0 else math.inf
