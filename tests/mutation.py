@@ -81,7 +81,7 @@ def mutants() -> list[Mutant]:
     operators = {name: get_operator(f"core/{name}")() for name in OPERATORS}
     for path in sorted(file for package in PACKAGES for file in (ROOT / "src/hardmax" / package).rglob("*.py")):
         source = path.read_text(encoding="utf-8")
-        ignored = _annotations(source)
+        ignored = _annotations(source) | _strict_flags(source)
         counts = dict.fromkeys(OPERATORS, 0)
         for node in ast_nodes(get_ast(source)):
             for name, operator in operators.items():
@@ -105,6 +105,15 @@ def _annotations(source: str) -> set[tuple[int, int]]:
                     last = part.end_col_offset or 0 if line == part.end_lineno else 1000
                     places.update((line, column) for column in range(first, last + 1))
     return places
+
+
+def _strict_flags(source: str) -> set[tuple[int, int]]:
+    """Positions of the flags in ``zip(..., strict=True)``: assertions, which correct code never triggers."""
+    return {
+        (node.value.lineno, node.value.col_offset)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.keyword) and node.arg == "strict"
+    }
 
 
 def sample(everything: list[Mutant], size: int, seed: int) -> list[Mutant]:
