@@ -136,7 +136,7 @@ def test_the_shipped_model_answers_at_once(tmp_path: Path) -> None:
 
 
 def test_the_shipped_model_is_small_and_explained() -> None:
-    import hardmax.text.shipped as shipped
+    from hardmax.text import shipped
 
     folder = Path(shipped.__file__).parent / "models"
     assert (folder / FILE).stat().st_size < 2_000_000

@@ -33,10 +33,10 @@ def make_tokens(law: str, n: int, d: int, random_state: int | np.random.Generato
     """
     from ..inputs import as_count  # imports torch, which the command line's help must not
 
-    if law not in _MAKERS:
+    if law not in _LAW_MAKERS:
         raise InputError("law", repr(law), "is not a known law", f"choose among {', '.join(LAWS)}")
     n, d = as_count("n", n, least=1), as_count("d", d, least=1)
-    return _MAKERS[law](seeded(random_state).generator, n, d)
+    return _LAW_MAKERS[law](seeded(random_state).generator, n, d)
 
 
 def _gaussian(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
@@ -86,7 +86,7 @@ def _heavy_tails(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
     return np.asarray(rng.standard_normal((n, d)) / np.sqrt(rng.chisquare(3, (n, 1)) / 3))
 
 
-_MAKERS: dict[str, Callable[[np.random.Generator, int, int], np.ndarray]] = {
+_LAW_MAKERS: dict[str, Callable[[np.random.Generator, int, int], np.ndarray]] = {
     "gaussian": _gaussian,
     "uniform-cube": _cube,
     "ball": _ball,

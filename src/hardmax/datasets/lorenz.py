@@ -10,7 +10,7 @@ from .series import Series
 
 LYAPUNOV_EXPONENT = 0.9056
 """The largest one, of the classical parameters (Viswanath)."""
-_SPIN_UP = 20.0
+_LORENZ_SPIN_UP = 20.0
 
 
 def lorenz63(n: int = 5000, dt: float = 0.02, *, random_state: int | np.random.Generator | None = 0) -> Series:
@@ -26,7 +26,7 @@ def lorenz63(n: int = 5000, dt: float = 0.02, *, random_state: int | np.random.G
     n, dt = as_count("n", n, least=2), as_positive("dt", dt)
     rng = seeded(random_state).generator
     start = np.array([1.0, 1.0, 20.0]) + rng.standard_normal(3)
-    on_it = sampled_solution(_speed, start, np.array([0.0, _SPIN_UP]), source="Lorenz '63")[-1]
+    on_it = sampled_solution(_speed, start, np.array([0.0, _LORENZ_SPIN_UP]), source="Lorenz '63")[-1]
     times = dt * np.arange(n)
     values = sampled_solution(_speed, on_it, times, source="Lorenz '63")
     return Series(values, times, ("x", "y", "z"), "Lorenz '63", LYAPUNOV_EXPONENT)

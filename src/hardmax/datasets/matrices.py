@@ -29,9 +29,9 @@ def make_matrix(name: str, d: int, random_state: int | np.random.Generator | Non
     """
     from ..inputs import as_count  # imports torch, which the command line's help must not
 
-    if name not in _MAKERS:
+    if name not in _MATRIX_MAKERS:
         raise InputError("name", repr(name), "is not a known matrix", f"choose among {', '.join(MATRICES)}")
-    return _MAKERS[name](seeded(random_state).generator, as_count("d", d, least=1))
+    return _MATRIX_MAKERS[name](seeded(random_state).generator, as_count("d", d, least=1))
 
 
 def _identity(rng: np.random.Generator, d: int) -> np.ndarray:
@@ -65,7 +65,7 @@ def _rotation(rng: np.random.Generator, d: int) -> np.ndarray:
     return np.kron(np.eye(d // 2), np.array([[0.0, -1.0], [1.0, 0.0]]))
 
 
-_MAKERS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+_MATRIX_MAKERS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "identity": _identity,
     "paper": _paper,
     "random-spd": _random_spd,

@@ -6,14 +6,14 @@ from ..errors import InputError
 from .protocol import FloatArray
 from .series import Record
 
-_FEWEST = 12
+_FEWEST_SAMPLES = 12
 
 
 def long_enough(
     record: Record, inputs: list[FloatArray] | None, delays: int | None
 ) -> tuple[Record, list[FloatArray] | None, list[str]]:
     """Trajectories and inputs without those that are too short for so many delays, and a note on what was left out."""
-    needed = _FEWEST if delays is None else delays + _FEWEST
+    needed = _FEWEST_SAMPLES if delays is None else delays + _FEWEST_SAMPLES
     lengths = [len(z) for z in record.trajectories]
     keep = [i for i, length in enumerate(lengths) if length >= needed]
     if not keep:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from ..threads import one_thread
 from . import clustering_stops as clustering
-from . import forecasting_stops as forecasting
-from . import interpolation_stops as interpolation
-from . import meanfield_stops as meanfield
-from . import sentiment_stops as sentiment
+from .forecasting_stops import show_forecast
+from .interpolation_stops import show_compilation
+from .meanfield_stops import show_three_phases
 from .report import Report, Section
+from .sentiment_stops import show_reasons
 
 _LEAD = (
     "Tokens are points and layers are time: in every layer a token listens to the token that scores highest and moves "
@@ -52,10 +52,10 @@ STOPS: tuple[Stop, ...] = (
     Stop("A late leader, and tokens that end on a face", clustering.show_ties),
     Stop("From softmax to hardmax", clustering.show_softmax),
     Stop("The theorem, tried on random systems", clustering.show_facts),
-    Stop("Why a review is good or bad", sentiment.show_reasons),
-    Stop("A data set compiled into a transformer", interpolation.show_compilation),
-    Stop("Three phases at low temperature", meanfield.show_three_phases),
-    Stop("A forecast from delay windows", forecasting.show_forecast),
+    Stop("Why a review is good or bad", show_reasons),
+    Stop("A data set compiled into a transformer", show_compilation),
+    Stop("Three phases at low temperature", show_three_phases),
+    Stop("A forecast from delay windows", show_forecast),
 )
 
 

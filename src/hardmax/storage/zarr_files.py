@@ -25,13 +25,13 @@ def write_zarr(path: PathLike, contents: Contents) -> None:
     """Write a zarr store, whole or not at all."""
     if not is_zip(path):
         with replacing(path, folder_with=MARKER) as temporary:
-            _fill(temporary, contents)
+            _fill_group(temporary, contents)
         return
     with (
         replacing(path) as temporary,
         tempfile.TemporaryDirectory(dir=temporary.parent, prefix=".") as folder,
     ):
-        _fill(Path(folder), contents)
+        _fill_group(Path(folder), contents)
         zip_folder(Path(folder), temporary)
 
 
@@ -123,7 +123,7 @@ def _pieces(path: PathLike) -> dict[str, int]:
     return {name: pieces[name] for name in arrays}
 
 
-def _fill(folder: Path, contents: Contents) -> None:
+def _fill_group(folder: Path, contents: Contents) -> None:
     group = import_zarr().open_group(folder, mode="w", zarr_format=3)
     for name, (axes, values) in contents.arrays.items():
         put_array(group, name, axes, values)

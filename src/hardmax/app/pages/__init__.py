@@ -25,5 +25,5 @@ def load_page(slug: str) -> type[Page]:
     """The class of a page."""
     if slug not in _PAGES:
         raise InputError("--pages", repr(slug), "is not a page", f"choose among {', '.join(_PAGES)}")
-    found: type[Page] = getattr(import_module(f".{slug}", __name__), _PAGES[slug])
+    found: type[Page] = getattr(import_module(f".{slug}.page", __package__), _PAGES[slug])
     return found
