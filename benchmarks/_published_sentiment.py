@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from hardmax.text.dense_training import DenseRows, train_dense
+from hardmax.text.model.softmax_forward import Shelf
 from hardmax.text.recipes import RECIPES, words_with
-from hardmax.text.softened import Shelf
-from hardmax.text.states import State
-from hardmax.text.words import Tokeniser
+from hardmax.text.training.checkpoints import State
+from hardmax.text.training.padded import DenseRows, train_dense
+from hardmax.text.words.tokenisation import Tokeniser
 
 PUBLISHED = {2: 0.791, 4: 0.823, 8: 0.850, 16: 0.882}
 _OPEN: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}

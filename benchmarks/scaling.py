@@ -10,7 +10,7 @@ import torch
 import hardmax as hm
 from hardmax.attention.choice import default_tolerance
 from hardmax.attention.search.margins import tie_margin
-from hardmax.dynamics.sharded import can_lead
+from hardmax.dynamics.distributed import can_lead
 
 from ._measure import growth, peak_megabytes, processor_seconds
 from ._table import Report
@@ -68,7 +68,7 @@ def _last(tokens: np.ndarray, layer: hm.AbstractLayer, depth: int) -> object:
 
 
 def _projection(sample: int, memory: float) -> list[str]:
-    """Gaussian tokens on many GPUs: the formulas of :mod:`hardmax.dynamics.sharded` with counts measured here."""
+    """Gaussian tokens on many GPUs: the formulas of :mod:`hardmax.dynamics.distributed` with counts measured here."""
     n, d = TOKENS, 3
     reach = 8 * tie_margin(default_tolerance(torch.float64), d)
     screen = partial(can_lead, torch.from_numpy(_tokens(sample, d)), reach)

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import torch
 
-from hardmax.text.training import logits_and_leaders
+from hardmax.text.training.loop import logits_and_leaders
 
 from ._measure import processor_seconds
 from ._table import Check, Report

@@ -19,9 +19,9 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from hardmax.text import LeaderClassifier, Tokeniser, Vocabulary
-from hardmax.text.counts import class_presence, evidence
 from hardmax.text.recipes import RECIPES
-from hardmax.text.words import EVERY_MARK
+from hardmax.text.words.counts import class_presence, evidence
+from hardmax.text.words.tokenisation import EVERY_MARK
 
 from ._table import Report
 from ._text_rivals import read

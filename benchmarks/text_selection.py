@@ -20,10 +20,10 @@ import numpy as np
 from scipy import sparse
 
 from hardmax.text import LeaderClassifier, Tokeniser, Vocabulary
-from hardmax.text.counts import class_presence, evidence
-from hardmax.text.quality import quality
+from hardmax.text.evaluation import quality
+from hardmax.text.explaining.corpus_statistics import survey
 from hardmax.text.recipes import RECIPES
-from hardmax.text.survey import survey
+from hardmax.text.words.counts import class_presence, evidence
 
 from ._table import Report
 from ._text_rivals import read

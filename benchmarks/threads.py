@@ -16,7 +16,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 import hardmax as hm
-from hardmax.datasets.lorenz import lorenz63
+from hardmax.datasets.chaotic import lorenz63
 from hardmax.reproduce.tour import STOPS, take_tour
 
 from ._load import busy_machine, processors

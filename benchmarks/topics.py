@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from hardmax.datasets.topics import TOPICS, topics
-from hardmax.text.texts import NoKnownWordWarning
+from hardmax.datasets.corpora import TOPICS, topics
+from hardmax.text.words.documents import NoKnownWordWarning
 
 from ._table import Check, Report
 from ._text_rivals import rival

@@ -28,9 +28,9 @@ install_import_hook(
         "hardmax.dynamics.closed_form",
         "hardmax.dynamics.exact",
         "hardmax.dynamics.process",
-        "hardmax.dynamics.pruning",
-        "hardmax.dynamics.standing_ties",
-        "hardmax.dynamics.start",
+        "hardmax.dynamics.certainty",
+        "hardmax.dynamics.ties",
+        "hardmax.dynamics.process_setup",
     ],
     "beartype.beartype",
 )

@@ -11,8 +11,8 @@ from benchmarks._rivals import RIVALS, Rival, tokens
 from benchmarks._table import Check, Report
 
 from hardmax.attention.reference import dense_choice
-from hardmax.forecasting.linear import TimeDelayedDMD
-from hardmax.forecasting.rivals import Persistence
+from hardmax.forecasting.models import Persistence
+from hardmax.forecasting.models.td_dmd import TimeDelayedDMD
 from hardmax.reproduce.forecasting_cases import sinusoid_case
 
 

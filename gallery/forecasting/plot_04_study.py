@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from hardmax.reproduce.study_summary import draw_results
+from hardmax.reproduce.forecasting_study import draw_results
 
 rows = pd.read_csv(Path("../../benchmarks/forecasting_study/2026-11-15.csv"))
 print(f"{len(rows):,} fits, {rows['system'].nunique()} systems, seeds {sorted(rows['seed'].unique().tolist())}")

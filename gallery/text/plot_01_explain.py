@@ -9,7 +9,7 @@ to the answer.
 
 import matplotlib.pyplot as plt
 
-from hardmax.text.shipped import shipped_model
+from hardmax.text.pretrained import shipped_model
 
 model = shipped_model()
 review = (

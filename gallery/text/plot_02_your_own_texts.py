@@ -11,7 +11,7 @@ import numpy as np
 
 import hardmax as hm
 from hardmax.figures.text import draw_leader_histogram, draw_word_map
-from hardmax.text.survey import survey
+from hardmax.text.explaining.corpus_statistics import survey
 
 topics = {
     "sea": "wave ship harbour sail tide storm",

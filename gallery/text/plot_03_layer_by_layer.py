@@ -9,7 +9,7 @@ diamond is the mean that the decoder reads, the dashed line where it is undecide
 # sphinx_gallery_thumbnail_number = 1
 
 from hardmax.figures.text_layers import draw_layers
-from hardmax.text.shipped import shipped_model
+from hardmax.text.pretrained import shipped_model
 
 model = shipped_model()
 review = (

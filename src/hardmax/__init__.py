@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from .attention.layer import HardmaxLayer as HardmaxLayer
     from .attention.layer import SoftmaxLayer as SoftmaxLayer
     from .citations import citation as citation
-    from .datasets.laws import make_tokens as make_tokens
-    from .datasets.matrices import make_matrix as make_matrix
+    from .datasets.random_tokens import make_matrix as make_matrix
+    from .datasets.random_tokens import make_tokens as make_tokens
     from .distributed import Processes as Processes
     from .distributed import processes as processes
     from .dynamics.assumptions import Assumptions as Assumptions
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from .dynamics.equilibrium import equilibrium as equilibrium
     from .dynamics.flows import AbstractFlow as AbstractFlow
     from .dynamics.integrators import Adaptive as Adaptive
+    from .dynamics.keep_and_stop_rules import Bound as Bound
+    from .dynamics.keep_and_stop_rules import Decided as Decided
+    from .dynamics.keep_and_stop_rules import Every as Every
     from .dynamics.leadership import Leadership as Leadership
     from .dynamics.leadership import Ties as Ties
-    from .dynamics.rules import Bound as Bound
-    from .dynamics.rules import Decided as Decided
-    from .dynamics.rules import Every as Every
     from .dynamics.simulate import choose as choose
     from .dynamics.simulate import simulate as simulate
     from .dynamics.trajectory import Trajectory as Trajectory
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from .figures.tokens import draw as draw
     from .figures.tokens import draw_panels as draw_panels
     from .figures.tokens import draw_tokens as draw_tokens
-    from .forecasting.backtest import Backtest as Backtest
+    from .forecasting.diagnostics.backtest import Backtest as Backtest
     from .forecasting.forecast import Forecast as Forecast
     from .forecasting.forecaster import TimeDelayedTransformer as TimeDelayedTransformer
     from .forecasting.model_files import load_forecaster as load_forecaster
@@ -78,11 +78,11 @@ if TYPE_CHECKING:
     from .geometry.listening import attention_at as attention_at
     from .geometry.theorem import check_assumptions as check_assumptions
     from .geometry.theorem import check_theorem as check_theorem
-    from .interpolation.certificate import Certificate as Certificate
-    from .interpolation.classification import classify_exactly as classify_exactly
-    from .interpolation.construction import interpolate as interpolate
+    from .interpolation.constructions.interpolate import classify_exactly as classify_exactly
+    from .interpolation.constructions.interpolate import interpolate as interpolate
+    from .interpolation.evaluation.certificate import Certificate as Certificate
+    from .interpolation.evaluation.verification import verify as verify
     from .interpolation.network import ExactTransformer as ExactTransformer
-    from .interpolation.verification import verify as verify
     from .meanfield.energy import Lyapunov as Lyapunov
     from .meanfield.energy import lyapunov as lyapunov
     from .meanfield.exact import zero_temperature_solution as zero_temperature_solution
@@ -90,14 +90,14 @@ if TYPE_CHECKING:
     from .meanfield.flow import SphereHardmaxFlow as SphereHardmaxFlow
     from .meanfield.limit import LowTemperatureLimit as LowTemperatureLimit
     from .meanfield.limit import low_temperature_limit as low_temperature_limit
+    from .meanfield.measures import FewTokensWarning as FewTokensWarning
     from .meanfield.measures import Measure as Measure
+    from .meanfield.measures import Occupancy as Occupancy
     from .meanfield.measures import circle_quantiles as circle_quantiles
     from .meanfield.measures import fibonacci_sphere as fibonacci_sphere
+    from .meanfield.measures import kernel_occupancy as kernel_occupancy
     from .meanfield.measures import sphere_quadrature as sphere_quadrature
     from .meanfield.measures import sphere_sample as sphere_sample
-    from .meanfield.occupancy import FewTokensWarning as FewTokensWarning
-    from .meanfield.occupancy import Occupancy as Occupancy
-    from .meanfield.occupancy import kernel_occupancy as kernel_occupancy
     from .meanfield.phases import Phases as Phases
     from .meanfield.phases import phases as phases
     from .meanfield.rates import Rates as Rates
@@ -115,7 +115,7 @@ if TYPE_CHECKING:
     from .sweeps import read_sweep as read_sweep
     from .sweeps import sweep as sweep
     from .text.classifier import LeaderClassifier as LeaderClassifier
-    from .text.explanation import Explanation as Explanation
+    from .text.explaining.explanation import Explanation as Explanation
 
 _MODULE_OF = {
     "AbstractFlow": "dynamics.flows",
@@ -123,21 +123,21 @@ _MODULE_OF = {
     "Adaptive": "dynamics.integrators",
     "Assumptions": "dynamics.assumptions",
     "Attention": "geometry.listening",
-    "Backtest": "forecasting.backtest",
+    "Backtest": "forecasting.diagnostics.backtest",
     "Block": "attention.layer",
-    "Bound": "dynamics.rules",
-    "Certificate": "interpolation.certificate",
+    "Bound": "dynamics.keep_and_stop_rules",
+    "Certificate": "interpolation.evaluation.certificate",
     "Choice": "attention.choice",
     "Cluster": "geometry.clusters",
     "Clusters": "geometry.clusters",
-    "Decided": "dynamics.rules",
+    "Decided": "dynamics.keep_and_stop_rules",
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
-    "Every": "dynamics.rules",
+    "Every": "dynamics.keep_and_stop_rules",
     "ExactTransformer": "interpolation.network",
-    "Explanation": "text.explanation",
+    "Explanation": "text.explaining.explanation",
     "FeedForwardLayer": "attention.layer",
-    "FewTokensWarning": "meanfield.occupancy",
+    "FewTokensWarning": "meanfield.measures",
     "FileError": "errors",
     "Finding": "geometry.findings",
     "Forecast": "forecasting.forecast",
@@ -153,7 +153,7 @@ _MODULE_OF = {
     "MissingExtraError": "errors",
     "NoLimit": "meanfield.spectrum",
     "NoLimitError": "meanfield.spectrum",
-    "Occupancy": "meanfield.occupancy",
+    "Occupancy": "meanfield.measures",
     "Outcome": "outcomes",
     "Phases": "meanfield.phases",
     "Polytope": "polytopes",
@@ -176,7 +176,7 @@ _MODULE_OF = {
     "choose": "dynamics.simulate",
     "circle_quantiles": "meanfield.measures",
     "citation": "citations",
-    "classify_exactly": "interpolation.classification",
+    "classify_exactly": "interpolation.constructions.interpolate",
     "clusters": "geometry.clusters",
     "draw": "figures.tokens",
     "draw_attention_geometry": "figures.attention",
@@ -184,15 +184,15 @@ _MODULE_OF = {
     "draw_tokens": "figures.tokens",
     "equilibrium": "dynamics.equilibrium",
     "fibonacci_sphere": "meanfield.measures",
-    "interpolate": "interpolation.construction",
-    "kernel_occupancy": "meanfield.occupancy",
+    "interpolate": "interpolation.constructions.interpolate",
+    "kernel_occupancy": "meanfield.measures",
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
     "load_forecaster": "forecasting.model_files",
     "low_temperature_limit": "meanfield.limit",
     "lyapunov": "meanfield.energy",
-    "make_matrix": "datasets.matrices",
-    "make_tokens": "datasets.laws",
+    "make_matrix": "datasets.random_tokens",
+    "make_tokens": "datasets.random_tokens",
     "phases": "meanfield.phases",
     "processes": "distributed",
     "rates": "meanfield.rates",
@@ -203,7 +203,7 @@ _MODULE_OF = {
     "sphere_quadrature": "meanfield.measures",
     "sphere_sample": "meanfield.measures",
     "sweep": "sweeps",
-    "verify": "interpolation.verification",
+    "verify": "interpolation.evaluation.verification",
     "wasserstein": "meanfield.transport",
     "zero_temperature_solution": "meanfield.exact",
 }

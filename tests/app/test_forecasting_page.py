@@ -11,18 +11,19 @@ from bokeh.models import DatetimeTickFormatter
 
 import hardmax as hm
 from hardmax.app.archives import pack, unpack
-from hardmax.app.forecasts import (
+from hardmax.app.forecasting.page import ForecastingPage
+from hardmax.app.forecasting.state import (
     MOST_CHANNELS,
     code_of,
     fit_and_forecast,
     forecast_table,
+    forecast_with,
     make_data,
     model_archive,
     read_data,
+    read_model,
     systems,
 )
-from hardmax.app.loaded_forecasters import forecast_with, read_model
-from hardmax.app.pages.forecasting import ForecastingPage
 from hardmax.app.shell import frame
 from hardmax.app.uploads import Upload
 from hardmax.figures import figure_bytes

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardmax as hm
-from hardmax.app.pages.meanfield import MeanFieldPage
-from hardmax.app.states.meanfield import MOST_TOKENS, STEP, Followed, MeanFieldState, follow
+from hardmax.app.meanfield.page import MeanFieldPage
+from hardmax.app.meanfield.state import MOST_TOKENS, STEP, Followed, MeanFieldState, follow
 from visits import Visit, run_code
 
 SMALL = {"n": "60", "time": "6", "beta": "20"}

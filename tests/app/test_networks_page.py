@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.app.archives import pack, unpack
-from hardmax.app.pages.networks import NetworksPage
-from hardmax.app.sequences import EXAMPLES, read_lines, write_lines
+from hardmax.app.networks.page import NetworksPage
+from hardmax.app.networks.state import EXAMPLES, read_lines, write_lines
+from hardmax.app.networks.view import count_rows, on_grid
 from hardmax.app.uploads import Upload
-from hardmax.app.views.blocks import count_rows
-from hardmax.app.views.board import on_grid
 from hardmax.interpolation.problems import Problem
 from visits import Visit, run_code
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 from tornado.ioloop import IOLoop
 
+from hardmax.app.forecasting.page import ForecastingPage
 from hardmax.app.look import static
 from hardmax.app.pages import load_page, slugs
-from hardmax.app.pages.forecasting import ForecastingPage
-from hardmax.app.pages.text import TextPage
 from hardmax.app.server import make_server
+from hardmax.app.text.page import TextPage
 from hardmax.app.uploads import STAYS
 from visits import Visit
 

@@ -10,14 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 import hardmax
-from hardmax.app.help import help_page
-from hardmax.app.home import build_home
 from hardmax.app.jobs import Job, Workshop
 from hardmax.app.look import DAY, NIGHT, STATIC
 from hardmax.app.pages import load_page, slugs
-from hardmax.app.pages.tokens import TokensPage
+from hardmax.app.server import build_home, help_page
 from hardmax.app.session import Session
 from hardmax.app.shell import Tools, address_of, query_of
+from hardmax.app.tokens.page import TokensPage
 from hardmax.cli.app import app
 from hardmax.errors import HardmaxError, InputError
 from visits import Visit

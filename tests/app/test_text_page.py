@@ -12,15 +12,13 @@ import pytest
 from safetensors.numpy import save as save_tensors
 
 import hardmax as hm
-from hardmax.app import text_models
 from hardmax.app.archives import pack
-from hardmax.app.pages.text import MOST_CHARACTERS, TextPage
-from hardmax.app.text_examples import EXAMPLES
+from hardmax.app.text import state
+from hardmax.app.text.page import MOST_CHARACTERS, TextPage
+from hardmax.app.text.state import EXAMPLES
+from hardmax.app.text.view import OTHERS, class_colours, marked_text, percent, staircase, sum_in_words
+from hardmax.app.text.word_view import readable
 from hardmax.app.uploads import Upload
-from hardmax.app.views.class_colours import OTHERS, class_colours
-from hardmax.app.views.contributions import staircase
-from hardmax.app.views.names import readable
-from hardmax.app.views.reading import marked_text, percent, sum_in_words
 from hardmax.figures import figure_bytes
 from hardmax.figures.word_plane import words_in_plane
 from made_up_texts import opinions
@@ -47,7 +45,7 @@ def small(tmp_path_factory):
 
 def test_the_staircase_climbs_to_the_logit():
     for _, text in EXAMPLES.values():
-        why = text_models.shipped().model.explain(text)
+        why = state.shipped().model.explain(text)
         rows = staircase(why)
         assert rows[0][1] == 0.0
         for before, after in itertools.pairwise(rows[:-1]):
@@ -57,7 +55,7 @@ def test_the_staircase_climbs_to_the_logit():
 
 
 def test_the_sum_in_words_is_right_to_two_digits():
-    why = text_models.shipped().model.explain(EXAMPLES["cast"][1])
+    why = state.shipped().model.explain(EXAMPLES["cast"][1])
     words = sum_in_words(why)
     plain = re.sub(r"<[^>]+>", "", words).replace("−", "-")
     left, right = plain.split(" = ")
@@ -68,7 +66,7 @@ def test_the_sum_in_words_is_right_to_two_digits():
 
 def test_marked_text_shows_every_letter_and_nothing_of_the_visitors_html():
     text = 'a wonderful <script>alert("x")</script> cast & a dull plot'
-    words = marked_text(text_models.shipped().model.explain(text))
+    words = marked_text(state.shipped().model.explain(text))
     assert "<script>" not in words
     assert "class='leader'" in words
     assert html.unescape(re.sub(r"<[^>]+>", "", words)) == text
@@ -201,9 +199,9 @@ def test_a_model_of_ones_own_as_a_file_and_in_an_archive(visit, small):
         visit.page._area.value_input = "a wonderful plot"
         assert visit.page._explanation.logits == pytest.approx(model.explain("a wonderful plot").logits)
         assert "good" in visit.page._verdict.object
-        assert text_models.model_bytes(visit.page._using, visit.session.folder) == data
+        assert state.model_bytes(visit.page._using, visit.session.folder) == data
     visit.page._back.clicks += 1
-    assert visit.page._using is text_models.shipped()
+    assert visit.page._using is state.shipped()
 
 
 def test_bad_models_are_refused_in_words(visit, small):
@@ -217,7 +215,7 @@ def test_bad_models_are_refused_in_words(visit, small):
     ]:
         visit.session.guarded(visit.page._load)(Upload(name, sent))
         assert words in visit.message
-    assert visit.page._using is text_models.shipped()
+    assert visit.page._using is state.shipped()
 
 
 @pytest.mark.parametrize(("part", "value"), [("pattern", "(?:a+)+b"), ("removed", ["(?:a+)+b"])])
@@ -231,7 +229,7 @@ def test_a_model_that_may_take_for_ever_is_refused(small, tmp_path, part, value)
     changed = json.dumps(header).encode()
     forged = len(changed).to_bytes(8, "little") + changed + data[8 + header_length :]
     with pytest.raises(hm.FileError, match="may take for ever"):
-        text_models.load_model(Upload("evil.safetensors", forged), tmp_path)
+        state.load_model(Upload("evil.safetensors", forged), tmp_path)
 
 
 @pytest.mark.parametrize("recipe", ["accurate", "paper", "short"])
@@ -245,7 +243,7 @@ def test_a_model_of_another_recipe_of_ours_is_shown(recipe, visit, tmp_path):
 
 def test_other_tensors_are_no_model(tmp_path):
     with pytest.raises(hm.FileError, match=r"other\.safetensors: is not a file of ours"):
-        text_models.load_model(Upload("other.safetensors", save_tensors({"a": np.zeros(3)})), tmp_path)
+        state.load_model(Upload("other.safetensors", save_tensors({"a": np.zeros(3)})), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -270,7 +268,7 @@ def test_training_can_be_cancelled(visit):
     visit.page._begin.clicks += 1
     visit.session.jobs.cancel()
     visit.settle()
-    assert visit.page._using is text_models.shipped()
+    assert visit.page._using is state.shipped()
 
 
 def test_tables_that_cannot_be_learned_from(visit):
@@ -304,7 +302,7 @@ def test_names_of_classes_are_no_formulas():
 
 
 def test_a_review_comes_with_what_somebody_else_called_it(visit):
-    corpus = text_models.reviews()
+    corpus = state.reviews()
     assert visit.page._another.visible == (corpus is not None)
     visit.page._next_review()
     if corpus is not None:

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardmax as hm
-from hardmax.app.pages.tokens import TokensPage
-from hardmax.app.states.tokens import MOST_IN_ADDRESS, STARTS, TokensState
-from hardmax.app.states.tokens_code import code_of
-from hardmax.app.states.tokens_picture import MOST_SHOWN, ColourBook, Computed, paint
+from hardmax.app.tokens.page import TokensPage
+from hardmax.app.tokens.picture import MOST_SHOWN, ColourBook, Computed, paint
+from hardmax.app.tokens.state import MOST_IN_ADDRESS, STARTS, TokensState, code_of
 from visits import Visit, run_code
 
 

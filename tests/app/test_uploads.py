@@ -13,17 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardmax.app.forecasts import read_data
-from hardmax.app.uploads import (
-    MOST_BYTES,
-    FilePicker,
-    Upload,
-    checked,
-    for_a_sheet,
-    numbers_of,
-    rows_of,
-    text_of,
-)
+from hardmax.app.forecasting.state import read_data
+from hardmax.app.uploads import MOST_BYTES, FilePicker, Upload, checked, for_a_sheet, numbers_of, rows_of, text_of
 from hardmax.errors import FileError, HardmaxError
 
 

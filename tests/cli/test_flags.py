@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hardmax.cli.app import app
-from hardmax.cli.flags import in_flags
+from hardmax.cli.app import app, in_flags
 from hardmax.errors import FileError, InputError, MissingExtraError
 
 _PYTHON = re.compile(r"\b\w+=|\w\(|numpy\.|\bNone\b|\bTrue\b|HardmaxLayer|ToDisk|Every\b|\b(?!near_)[a-z]+_[a-z_]+\b")

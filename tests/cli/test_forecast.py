@@ -141,21 +141,21 @@ def test_help_teaches():
 
 
 def test_the_study_runs_and_sums_up_from_the_command_line(tmp_path, monkeypatch):
-    from hardmax.reproduce import study
-    from hardmax.reproduce.study_models import PERSISTENCE
+    from hardmax.reproduce import forecasting_study
+    from hardmax.reproduce.forecasting_study_cases import PERSISTENCE
 
-    begun = study.run_study
+    begun = forecasting_study.run_study
 
     def short(folder, **asked):
         assert asked.get("seconds", 5.0) in (1.0, 4.0)
         begun(folder, seeds=1, settings=["first coordinate"], systems=["Chen"], models=[PERSISTENCE])
 
-    monkeypatch.setattr(study, "run_study", short)
+    monkeypatch.setattr(forecasting_study, "run_study", short)
     words = ["reproduce", "forecasting-study", "--folder", str(tmp_path)]
     done = CliRunner().invoke(app, [*words, "--seconds", "4"])
     assert done.exit_code == 0, done.output
     assert "1 of 21 systems, seeds 0, 1 cases of 1 models: 1 fits" in done.output
-    monkeypatch.setattr(study, "run_study", None)  # a summary runs nothing
+    monkeypatch.setattr(forecasting_study, "run_study", None)  # a summary runs nothing
     again = CliRunner().invoke(app, [*words, "--summary"])
     assert again.exit_code == 0, again.output
     assert "persistence" in again.output
@@ -292,11 +292,11 @@ def test_stages_are_told_from_the_start_on_the_error_stream(wing, tmp_path):
 
 
 def test_there_is_a_budget_and_what_it_cuts_short_is_told(wing, monkeypatch):
-    from hardmax.forecasting import clock
+    from hardmax.forecasting.search import time_budget
 
     ticks = iter(range(10**9))
     # Every look at the clock takes a second: wall time passes however fast the machine is.
-    monkeypatch.setattr(clock.time, "monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr(time_budget.time, "monotonic", lambda: float(next(ticks)))
     cut = json.loads(_run(wing, "--steps", 5, "--starts", 4, "--json").stdout)
     assert cut["report"]["budget_ended"]
     assert any("cut short by its budget of 33 s" in sentence for sentence in cut["report"]["sentences"])

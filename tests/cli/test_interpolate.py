@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from hardmax.cli import interpolate as command
 from hardmax.errors import FileError, HardmaxError, InputError, MissingExtraError
 from hardmax.interpolation import ExactTransformer
-from hardmax.interpolation.construction import Construction
+from hardmax.interpolation.constructions.interpolate import Construction
 
 GOOD = {"inputs": [[[0, 0], [1, "3/8"]], [[0, 0], [0.1, 1]]], "outputs": [[[1, 2]], [[0.5, 2], [3, 3]]]}
 

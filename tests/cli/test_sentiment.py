@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hardmax.cli.app import app
-from hardmax.text.shipped import FILE, shipped_model
+from hardmax.text.pretrained import FILE, shipped_model
 from made_up_texts import opinions
 
 
@@ -136,9 +136,9 @@ def test_the_shipped_model_answers_at_once(tmp_path: Path) -> None:
 
 
 def test_the_shipped_model_is_small_and_explained() -> None:
-    from hardmax.text import shipped
+    from hardmax.text import pretrained
 
-    folder = Path(shipped.__file__).parent / "models"
+    folder = Path(pretrained.__file__).parent / "models"
     assert (folder / FILE).stat().st_size < 2_000_000
     assert "hardmax sentiment train" in (folder / "movie_reviews.md").read_text(encoding="utf-8")
     model = shipped_model()

@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 
 import hardmax as hm
 from hardmax.cli.app import app
-from hardmax.cli.values import read_number, read_step, read_whole
-from hardmax.storage.tables import read_tokens, write_tokens
+from hardmax.cli.options import read_number, read_step, read_whole
+from hardmax.storage.token_tables import read_tokens, write_tokens
 
 # Tokens 0, 1 and 3 lead; token 2 follows 0 and 1 for ever and ends on the edge between them.
 _TIED = np.array([[1.0, 1.0], [1.0, -1.0], [0.5, 0.0], [-1.0, 0.0]])
@@ -114,7 +114,7 @@ def test_figure_and_film_of_a_limit() -> None:
 
 
 def test_a_run_too_large_for_memory_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardmax.cli.simulation._SMALL_RUN", 10)
+    monkeypatch.setattr("hardmax.cli.simulate_run._SMALL_RUN", 10)
     told = _simulate("--n", "5", "--depth", "6", "--keep", "every:3", "--save", "f.zarr").stdout
     assert "f.zarr" in told
     np.testing.assert_array_equal(hm.load("f.zarr").layers, [0, 3, 6])

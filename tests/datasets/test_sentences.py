@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hardmax.datasets.corpora import sentences_of, with_sentences
 from hardmax.datasets.documents import Documents
-from hardmax.datasets.sentences import sentences_of, with_sentences
 
 LONG = "this one tells the story of a man who walks into a bar and never leaves."
 

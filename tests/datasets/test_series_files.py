@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hardmax.datasets import read_series
-from hardmax.datasets.series_text import _every_digit
 from hardmax.errors import FileError
+from hardmax.tables.numeric_text import _every_digit
 
 _T = 0.25 * np.arange(6)
 _X = np.random.default_rng(0).normal(size=(6, 2))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hardmax.datasets.topics import topics
+from hardmax.datasets.corpora import topics
 from hardmax.errors import FileError, InputError
 
 _TRAIN = "Category\tText\nd\tstring\nclass\t\n\t\ncocoa\tbahia cocoa review\ngrain\twheat and\tmaize\n"
@@ -52,7 +52,7 @@ def test_what_is_missing_is_said(folder: Path) -> None:
 def test_without_the_package_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib.metadata import PackageNotFoundError
 
-    from hardmax.datasets import topics as module
+    from hardmax.datasets import corpora as module
 
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)

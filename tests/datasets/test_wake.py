@@ -5,7 +5,7 @@ import pytest
 
 import hardmax as hm
 from hardmax.datasets import Series, Wake, cylinder_wake
-from hardmax.datasets.lattice_boltzmann import DIRECTIONS, OPPOSITE, WEIGHTS, ChannelFlow
+from hardmax.datasets.cylinder_wake import DIRECTIONS, OPPOSITE, WEIGHTS, ChannelFlow
 
 
 def _parabola(rows: int, mean: float) -> np.ndarray:

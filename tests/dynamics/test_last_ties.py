@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hardmax.attention.choice import default_tolerance
-from hardmax.dynamics.last_ties import all_ties_last
+from hardmax.dynamics.ties import all_ties_last
 
 TOLERANCE = default_tolerance(torch.float64)
 LEADERS = np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]])

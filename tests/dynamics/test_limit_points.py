@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hardmax as hm
-from hardmax.dynamics.limit_points import same_limits
+from hardmax.dynamics.closed_form import same_limits
 
 EPS, EPS32 = 2.0**-52, 2.0**-23
 

@@ -8,7 +8,7 @@ import torch
 
 import hardmax as hm
 from hardmax.dynamics import process
-from hardmax.dynamics.pruning import safely_inside
+from hardmax.dynamics.certainty import safely_inside
 
 SQUARE = torch.tensor([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]], dtype=torch.float64)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import hardmax as hm
 from hardmax.attention.search import attended
 from hardmax.distributed import ALONE, Processes
-from hardmax.dynamics.sharded import SplitSearch, SplitStarted, start_split
+from hardmax.dynamics.distributed import SplitSearch, SplitStarted, start_split
 from helpers import PLANE_LAYERS, SHEARED, spd
 from threads import with_processes
 

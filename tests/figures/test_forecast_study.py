@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hardmax.errors import InputError
-from hardmax.figures.forecast_study import MEAN, SYSTEMS, draw_study
+from hardmax.figures.forecast_diagnostics import MEAN, SYSTEMS, draw_study
 
 _TIMES = {"first": {"a": np.array([1.0, 3.0]), "b": np.array([2.0, 6.0])}, "noisy": {"a": np.array([5.0])}}
 _RANKS = {"first": {"a": 2.0, "b": 1.0}, "noisy": {"a": 1.0}}

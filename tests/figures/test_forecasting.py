@@ -17,7 +17,7 @@ from hardmax.figures import (
     draw_phase_portrait,
     figure_bytes,
 )
-from hardmax.forecasting.backtest import Backtest, BacktestRow
+from hardmax.forecasting.diagnostics.backtest import Backtest, BacktestRow
 from hardmax.outcomes import Ending, Outcome
 
 _RECORD = np.column_stack([np.sin(0.1 * np.arange(300)), np.cos(0.1 * np.arange(300))])

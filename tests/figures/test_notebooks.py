@@ -11,7 +11,7 @@ from PIL import Image
 import hardmax as hm
 from hardmax.datasets import four_configurations, half_space_example
 from hardmax.figures import draw_cluster_sizes, draw_convergence
-from hardmax.text.shipped import shipped_model
+from hardmax.text.pretrained import shipped_model
 
 _TOKENS = four_configurations()[0].tokens
 _LAYER = hm.HardmaxLayer(0.5)

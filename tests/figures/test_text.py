@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from hardmax.errors import InputError
 from hardmax.figures import text as pictures
 from hardmax.text import LeaderClassifier
-from hardmax.text.survey import survey
+from hardmax.text.explaining.corpus_statistics import survey
 from made_up_texts import opinions, topics
 
 TEXTS, LABELS = opinions(150)

@@ -15,8 +15,8 @@ from hardmax.figures.text_results import (
     draw_faithfulness,
     draw_softmax_and_hardmax,
 )
-from hardmax.text.explanation import Explanation
-from hardmax.text.shipped import shipped_model
+from hardmax.text.explaining.explanation import Explanation
+from hardmax.text.pretrained import shipped_model
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import pytest
 
 import hardmax as hm
 from hardmax.figures.word_plane import word_map, words_in_plane
-from hardmax.interpolation.journey import every_moment, journey
-from hardmax.text.survey import survey
+from hardmax.interpolation.evaluation.running import every_moment, journey
+from hardmax.text.explaining.corpus_statistics import survey
 from made_up_texts import opinions, topics
 
 

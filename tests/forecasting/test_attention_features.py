@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from hardmax.forecasting.attention import NAMES, Kind, LagNetwork, new_network
-from hardmax.forecasting.backward import features_and_gradient
-from hardmax.forecasting.paper import published_features
-from hardmax.forecasting.variable_projection import Projection, train
+from hardmax.forecasting.features.lag_network import NAMES, Kind, LagNetwork, features_and_gradient, new_network
+from hardmax.forecasting.models.published import published_features
+from hardmax.forecasting.search.attention_training import Projection, train
 
 _KINDS: list[Kind] = ["attention", "uniform", "mlp", "shared"]
 

@@ -8,10 +8,10 @@ import torch
 
 import hardmax as hm
 from hardmax.errors import InputError
-from hardmax.forecasting.attention import Kind, new_network
-from hardmax.forecasting.backtest import _split
+from hardmax.forecasting.diagnostics.backtest import _split
+from hardmax.forecasting.features.lag_network import Kind, new_network
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
-from hardmax.forecasting.paper import _DECAY, LABEL, _AdamW, published_features
+from hardmax.forecasting.models.published import _DECAY, LABEL, _AdamW, published_features
 
 
 def _logistic(samples: int = 501) -> np.ndarray:

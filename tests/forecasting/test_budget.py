@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hardmax.errors import InputError
-from hardmax.forecasting import clock as clocks
-from hardmax.forecasting.clock import Clock
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
+from hardmax.forecasting.search import time_budget as clocks
+from hardmax.forecasting.search.time_budget import Clock
 
 
 class _Hands:

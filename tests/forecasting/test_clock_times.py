@@ -10,7 +10,7 @@ import xarray as xr
 import hardmax as hm
 from hardmax.datasets import sinusoids
 from hardmax.errors import InputError
-from hardmax.forecasting.series import read_series
+from hardmax.forecasting.data.series import read_series
 
 VALUES = np.sin(0.3 * np.arange(60))
 HOURS = pd.date_range("2024-03-01", periods=60, freq="h")

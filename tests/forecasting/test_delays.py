@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardmax.forecasting.delays import (
+from hardmax.forecasting.data.delay_windows import (
     autocorrelation_time,
     flat_windows,
     information_time,

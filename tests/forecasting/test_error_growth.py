@@ -9,11 +9,11 @@ import pytest
 import hardmax as hm
 from hardmax.datasets import airfoil, lorenz63
 from hardmax.errors import InputError
-from hardmax.forecasting.error_growth import ErrorGrowth, measure_growth
-from hardmax.forecasting.family import fit_family, folds_for_errors
+from hardmax.forecasting.diagnostics.error_growth import ErrorGrowth, measure_growth
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
-from hardmax.forecasting.rolling import roll
-from hardmax.forecasting.search import Learner
+from hardmax.forecasting.rollout import roll
+from hardmax.forecasting.search.model_search import fit_family, folds_for_errors
+from hardmax.forecasting.search.readout_search import Learner
 from hardmax.forecasting.settings import Settings
 
 _OLD = Path(__file__).parent / "files" / "forecaster_format_1"

@@ -71,8 +71,8 @@ def test_results_are_shown_in_a_few_lines(model: TimeDelayedTransformer) -> None
 
 
 def test_names_in_html_are_escaped() -> None:
-    from hardmax.forecasting.html_tables import html_table
-    from hardmax.forecasting.report import Report
+    from hardmax.forecasting.diagnostics.report import Report
+    from hardmax.forecasting.forecast import html_table
 
     assert "<script>" not in html_table("<script>", ["<script>"], [["<script>"]])
     assert "<script>" not in Report(("<script>",))._repr_html_()

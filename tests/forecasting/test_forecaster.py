@@ -7,11 +7,11 @@ import pytest
 
 import hardmax as hm
 from hardmax.errors import HardmaxError, InputError
-from hardmax.forecasting.delays import lags
-from hardmax.forecasting.features import FeatureMap
+from hardmax.forecasting.data.delay_windows import lags
+from hardmax.forecasting.data.series import Units
+from hardmax.forecasting.features.feature_map import FeatureMap
 from hardmax.forecasting.forecaster import NotFittedError, TimeDelayedTransformer
-from hardmax.forecasting.rolling import Member
-from hardmax.forecasting.series import Units
+from hardmax.forecasting.rollout import Member
 
 
 def _fit(series: object, **settings: object) -> TimeDelayedTransformer:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hardmax.errors import InputError
+from hardmax.forecasting.diagnostics.spectrum import companion, lag_operator
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
-from hardmax.forecasting.linear import TimeDelayedDMD, least_squares
-from hardmax.forecasting.reading import companion, lag_operator
+from hardmax.forecasting.models.td_dmd import TimeDelayedDMD, least_squares
 
 
 def _fit(series: np.ndarray, **settings: object) -> TimeDelayedTransformer:
@@ -89,7 +89,7 @@ def test_dmd_with_a_given_window_is_plain_least_squares() -> None:
 
 @pytest.mark.slow
 def test_the_lyapunov_exponent_of_the_lorenz_system_is_found() -> None:
-    from hardmax.datasets.lorenz import lorenz63
+    from hardmax.datasets.chaotic import lorenz63
 
     model = TimeDelayedTransformer(random_state=0).fit(lorenz63(5000).values, dt=0.02)
     assert model.lyapunov_exponent(20_000) == pytest.approx(0.9056, rel=0.1)

@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardmax.forecasting.delays import lags
-from hardmax.forecasting.features import FeatureMap
-from hardmax.forecasting.linear import least_squares
-from hardmax.forecasting.polynomials import Monomials, monomial_count
-from hardmax.forecasting.readout import gram, merge_triangles, ridge_path, ridge_path_of_gram, triangle
-from hardmax.forecasting.reservoir import draw_reservoir
-from hardmax.forecasting.rolling import Fade, Member, roll
+from hardmax.forecasting.data.delay_windows import lags
+from hardmax.forecasting.features.feature_map import FeatureMap, Monomials, monomial_count
+from hardmax.forecasting.features.reservoir import draw_reservoir
+from hardmax.forecasting.models.td_dmd import least_squares
+from hardmax.forecasting.rollout import Fade, Member, roll
+from hardmax.forecasting.search.readout_search import gram, merge_triangles, ridge_path, ridge_path_of_gram, triangle
 
 
 @given(st.integers(1, 5), st.integers(2, 4))

@@ -9,19 +9,18 @@ import pytest
 
 from hardmax.datasets import airfoil, lorenz63, sinusoids
 from hardmax.errors import InputError, MissingExtraError
-from hardmax.forecasting.linear import TimeDelayedDMD
-from hardmax.forecasting.polynomial import NextGenerationReservoir
-from hardmax.forecasting.rivals import (
+from hardmax.forecasting.diagnostics.skill import error_curves
+from hardmax.forecasting.models import (
     EchoState,
     HigherOrderDMD,
     Perceptron,
     Persistence,
     Sindy,
+    baselines,
     echo_state,
-    hodmd,
-    sindy,
 )
-from hardmax.forecasting.skill import error_curves
+from hardmax.forecasting.models.ng_rc import NextGenerationReservoir
+from hardmax.forecasting.models.td_dmd import TimeDelayedDMD
 
 RIVALS = [Persistence, HigherOrderDMD, Sindy, EchoState, Perceptron]
 
@@ -60,10 +59,10 @@ def test_hodmd_is_exact_on_sinusoids_and_on_several_channels():
 def test_hodmd_steps_as_the_operator_of_pydmd_does():
     z = airfoil(300).values
     z = (z - z.mean(axis=0)) / z.std(axis=0)
-    trial = hodmd._Hodmd(hodmd._pydmd(), 6, -1).fit([z], 2.0)
+    trial = baselines._Hodmd(baselines._pydmd(), 6, -1).fit([z], 2.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = hodmd._pydmd().HODMD(svd_rank=-1, d=6, svd_rank_extra=-1, opt=True).fit(z.T)
+        model = baselines._pydmd().HODMD(svd_rank=-1, d=6, svd_rank_extra=-1, opt=True).fit(z.T)
         rebuilt = model.reconstructed_data.real.T
     # PyDMD's own reconstruction begins at the first window; ours goes on from any.
     first = trial.roll(rebuilt[None, :6], 20)[0, 0]
@@ -73,7 +72,7 @@ def test_hodmd_steps_as_the_operator_of_pydmd_does():
 def test_sindy_finds_the_lorenz_equations():
     z = lorenz63(3000, 0.01).values
     z = (z - z.mean(axis=0)) / z.std(axis=0)
-    trial = sindy._Sindy(1, 1, sindy._pysindy(), 2, 0.02, False).fit([z], 0.01)
+    trial = baselines._Sindy(1, 1, baselines._pysindy(), 2, 0.02, False).fit([z], 0.01)
     # Errors grow by the Lyapunov exponent: over 60 steps rounding, which differs between processors, does not decide.
     ahead = trial.roll(z[None, 1000:1200], 60)[0]
     assert error_curves(ahead, z[None, 1200:1260], z.std(axis=0)).max() < 0.02

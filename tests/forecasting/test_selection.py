@@ -5,17 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardmax.forecasting.candidates import Embeddings, lag_polynomial_groups, linear_groups, truncated_groups
-from hardmax.forecasting.clock import Clock
-from hardmax.forecasting.delays import lags
-from hardmax.forecasting.family import fit_family, plan_for
-from hardmax.forecasting.features import FeatureMap
-from hardmax.forecasting.guard import stays_bounded
-from hardmax.forecasting.held_out import Fold, make_folds, middle_of
-from hardmax.forecasting.readout import BY_MODES, RIDGES
-from hardmax.forecasting.rolling import Fade, Member, roll
-from hardmax.forecasting.search import Candidate, Learner, Search, score_together
-from hardmax.forecasting.selection import Finalist, Ranking, rank, select
+from hardmax.forecasting.data.delay_windows import lags
+from hardmax.forecasting.features.candidates import Embeddings, lag_polynomial_groups, linear_groups, truncated_groups
+from hardmax.forecasting.features.feature_map import FeatureMap
+from hardmax.forecasting.rollout import Fade, Member, roll
+from hardmax.forecasting.search.model_search import fit_family, plan_for
+from hardmax.forecasting.search.readout_search import BY_MODES, RIDGES, Candidate, Learner, Search, score_together
+from hardmax.forecasting.search.refit import stays_bounded
+from hardmax.forecasting.search.selection import Finalist, Ranking, rank, select
+from hardmax.forecasting.search.time_budget import Clock
+from hardmax.forecasting.search.validation import Fold, make_folds, middle_of
 from hardmax.forecasting.settings import Settings
 
 _SETTINGS = Settings(None, None, 1, None, 1.0, 0, False)

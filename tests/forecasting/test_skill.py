@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardmax.errors import InputError
-from hardmax.forecasting.skill import (
+from hardmax.forecasting.diagnostics.skill import (
     compare,
     confidence,
     error_curves,

@@ -11,7 +11,7 @@ import torch
 
 from hardmax.errors import InputError
 from hardmax.interpolation import classify_exactly, interpolate
-from hardmax.interpolation.numbers import as_fraction
+from hardmax.interpolation.arithmetic.numbers import as_fraction
 
 X = [[[0, 0], [1, 0]], [[0, 0], [0, 1]]]
 Y = [[[1, 1]], [[2, 2]]]
@@ -57,8 +57,8 @@ def test_refused(inputs: object, outputs: object, options: dict, message: str) -
 
 
 def test_absurd_sizes_are_refused_before_work_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardmax.interpolation.construction._MOST_WEIGHTS", 10)
-    monkeypatch.setattr("hardmax.interpolation.construction.Lattice", None)  # nothing is computed with
+    monkeypatch.setattr("hardmax.interpolation.constructions.interpolate._MOST_WEIGHTS", 10)
+    monkeypatch.setattr("hardmax.interpolation.constructions.interpolate.Lattice", None)  # nothing is computed with
     with pytest.raises(InputError, match=r"would need up to .* weights"):
         interpolate(X, Y)
     monkeypatch.setattr("hardmax.interpolation.data._MOST_NUMBERS", 5)

@@ -11,9 +11,9 @@ import torch
 from flint import arb, ctx, fmpq
 
 from hardmax.interpolation import Block, DataSet, ExactTransformer, Neuron, OuterProduct, interpolate, verify
-from hardmax.interpolation import certificate as module
-from hardmax.interpolation.certificate import Certificate, certify, float64_error, prove
-from hardmax.interpolation.rationals import Margins, UndecidedError
+from hardmax.interpolation.arithmetic.exact_evaluation import Margins, UndecidedError
+from hardmax.interpolation.evaluation import certificate as module
+from hardmax.interpolation.evaluation.certificate import Certificate, certify, float64_error, prove
 
 ZERO, ONE = fmpq(0), fmpq(1)
 E1, E2 = (ONE, ZERO), (ZERO, ONE)
@@ -279,7 +279,7 @@ def test_ball_comparisons_never_guess() -> None:
     with ctx.workprec(64):
         ball = arb(1).exp() - arb(1).exp()
     state_block = Block(ONE, (Neuron(E1, ZERO, E1),))
-    from hardmax.interpolation.rationals import State, feed_forward
+    from hardmax.interpolation.arithmetic.exact_evaluation import State, feed_forward
 
     state = State([[(ONE, ZERO)]])
     state.rows[0][0] = ball

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardmax.interpolation import ExactTransformer, interpolate, reference
-from hardmax.interpolation.numbers import as_fraction
+from hardmax.interpolation import ExactTransformer, interpolate
+from hardmax.interpolation.arithmetic import reference
+from hardmax.interpolation.arithmetic.numbers import as_fraction
 from interpolation.families import FAMILIES, make
 
 CONSTRUCTIONS = ("leaders", "fewest", "witness", "conditioned", "paper")

@@ -9,10 +9,11 @@ from flint import fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardmax.interpolation import Block, Neuron, OuterProduct, reference
-from hardmax.interpolation.affine import SignFilter, affine_map, patterns
-from hardmax.interpolation.numbers import as_fraction, to_float
-from hardmax.interpolation.rationals import evaluate
+from hardmax.interpolation import Block, Neuron, OuterProduct
+from hardmax.interpolation.arithmetic import reference
+from hardmax.interpolation.arithmetic.affine import SignFilter, affine_map, patterns
+from hardmax.interpolation.arithmetic.exact_evaluation import evaluate
+from hardmax.interpolation.arithmetic.numbers import as_fraction, to_float
 
 small = st.integers(-3, 3).map(fmpq) | st.fractions(-2, 2, max_denominator=8).map(
     lambda x: fmpq(x.numerator, x.denominator)

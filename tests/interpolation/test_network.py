@@ -11,7 +11,7 @@ import torch
 
 from hardmax.errors import InputError
 from hardmax.interpolation import classify_exactly, interpolate
-from hardmax.interpolation.numbers import to_floats
+from hardmax.interpolation.arithmetic.numbers import to_floats
 from interpolation.families import make
 
 

@@ -12,7 +12,7 @@ import torch
 from flint import fmpq
 
 from hardmax.interpolation import Block, ExactTransformer, Neuron, OuterProduct, interpolate
-from hardmax.interpolation.numbers import to_floats
+from hardmax.interpolation.arithmetic.numbers import to_floats
 from hardmax.interpolation.regularised import paper_data, train
 from interpolation import softmax_oracle
 

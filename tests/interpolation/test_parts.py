@@ -14,16 +14,10 @@ from flint import fmpq
 
 from hardmax.errors import InputError
 from hardmax.interpolation import Block, Neuron, OuterProduct, interpolate
-from hardmax.interpolation.affine import SignFilter, affine_map, patterns
-from hardmax.interpolation.arrays import stacked
-from hardmax.interpolation.counts import block_bound, necessary_blocks, published_bound
-from hardmax.interpolation.data import read_data
-from hardmax.interpolation.identification import behind_pass, crossing, dual, useful_gap
-from hardmax.interpolation.items import SeparationError, best_window, distinct, make_items
-from hardmax.interpolation.lattice import Lattice
-from hardmax.interpolation.line import Item, line_stage, merge_neighbours, smallest_gap
-from hardmax.interpolation.module_torch import _chunks, _padding
-from hardmax.interpolation.numbers import (
+from hardmax.interpolation.arithmetic.affine import SignFilter, affine_map, patterns
+from hardmax.interpolation.arithmetic.directions import Lattice, _separation, admissible, choose_direction
+from hardmax.interpolation.arithmetic.exact_evaluation import evaluate, linear, sparse
+from hardmax.interpolation.arithmetic.numbers import (
     as_fraction,
     bits,
     brief,
@@ -33,11 +27,23 @@ from hardmax.interpolation.numbers import (
     round_up,
     to_float,
 )
-from hardmax.interpolation.pooling import pooled_code
-from hardmax.interpolation.projection import _separation, admissible, choose_direction
-from hardmax.interpolation.rationals import evaluate, linear, sparse
-from hardmax.interpolation.summary import advice
-from hardmax.interpolation.witness import _dividing_value, hat
+from hardmax.interpolation.blocks import stacked
+from hardmax.interpolation.constructions.identification import (
+    SeparationError,
+    behind_pass,
+    best_window,
+    crossing,
+    distinct,
+    dual,
+    make_items,
+    useful_gap,
+)
+from hardmax.interpolation.constructions.line import Item, line_stage, merge_neighbours, smallest_gap
+from hardmax.interpolation.constructions.mean_pool import pooled_code
+from hardmax.interpolation.constructions.paper_and_witness import _dividing_value, hat
+from hardmax.interpolation.data import read_data
+from hardmax.interpolation.evaluation.counts import advice, block_bound, necessary_blocks, published_bound
+from hardmax.interpolation.export.torch_module import _chunks, _padding
 
 ZERO, ONE = fmpq(0), fmpq(1)
 E1, E2 = (ONE, ZERO), (ZERO, ONE)
@@ -434,7 +440,7 @@ def test_stacked_weights() -> None:
 
 
 def test_batches_are_cut_where_memory_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hardmax.interpolation.module_torch._MOST_SCORES", 100)
+    monkeypatch.setattr("hardmax.interpolation.export.torch_module._MOST_SCORES", 100)
     assert _chunks([5, 5, 5, 5, 5]) == [[0, 1, 2, 3], [4]]
     assert _chunks([2, 2, 10, 3, 3]) == [[0, 1], [2], [3, 4]]
     assert _chunks([50, 1]) == [[0], [1]]
@@ -471,8 +477,8 @@ def test_sizes_are_refused_at_their_limit(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(InputError, match="more than 8 numbers"):
         read_data([[[0, 0], [1, 0]], [[0, 0], [0, 1], [5, 5]]], outputs)
     weights = block_bound(data, "leaders", 1, 4, flat=False) * 4 * 5
-    monkeypatch.setattr("hardmax.interpolation.construction._MOST_WEIGHTS", weights)
+    monkeypatch.setattr("hardmax.interpolation.constructions.interpolate._MOST_WEIGHTS", weights)
     assert interpolate(inputs, outputs).certify().proved
-    monkeypatch.setattr("hardmax.interpolation.construction._MOST_WEIGHTS", weights - 1)
+    monkeypatch.setattr("hardmax.interpolation.constructions.interpolate._MOST_WEIGHTS", weights - 1)
     with pytest.raises(InputError, match=f"would need up to {weights} weights"):
         interpolate(inputs, outputs)

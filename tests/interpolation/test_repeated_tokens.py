@@ -12,8 +12,9 @@ import torch
 from flint import fmpq
 
 import hardmax as hm
-from hardmax.interpolation import ExactTransformer, reference
-from hardmax.interpolation.rationals import evaluate, first_occurrences
+from hardmax.interpolation import ExactTransformer
+from hardmax.interpolation.arithmetic import reference
+from hardmax.interpolation.arithmetic.exact_evaluation import evaluate, first_occurrences
 from interpolation import softmax_oracle
 
 INPUTS = [[[0, 0], [1, 0]], [[0, 0], [0, 1]], [[3, 1], [1, 1], [2, 0]], [[0, 0], [1, 0], [0, 1], [2, 2]]]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardmax as hm
-from hardmax.interpolation.reference import run as slowly
+from hardmax.interpolation.arithmetic.reference import run as slowly
 
 INPUTS = [[[0, 0], [1, 0]], [[0, 0], [0, 1]], [[3, 1], [1, 1], [2, 0]]]
 OUTPUTS = [[["1/3", 1]], [[2, 2]], [[0, 1], [5, "1/7"]]]

@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardmax.errors import InputError
-from hardmax.meanfield.circle import circle_mean, modes
 from hardmax.meanfield.evaluation import Evaluation
+from hardmax.meanfield.fast_attention import circle_mean, modes, truncated_mean
 from hardmax.meanfield.flow import SphereFlow, SphereHardmaxFlow
 from hardmax.meanfield.measures import on_circle, sphere_sample
 from hardmax.meanfield.rows import rows_mean, rows_mean_in_log_domain
-from hardmax.meanfield.truncated import truncated_mean
 
 BETAS = [0.0, 1e-3, 1.0, 30.0, 1e3, 1e5, 1e8]
 

@@ -11,8 +11,7 @@ from hardmax.dynamics.integrators import Adaptive
 from hardmax.dynamics.simulate import simulate
 from hardmax.errors import InputError
 from hardmax.meanfield.flow import SphereFlow, SphereHardmaxFlow
-from hardmax.meanfield.measures import circle_quantiles, on_circle, sphere_sample
-from hardmax.meanfield.occupancy import FewTokensWarning, kernel_occupancy
+from hardmax.meanfield.measures import FewTokensWarning, circle_quantiles, kernel_occupancy, on_circle, sphere_sample
 from hardmax.outcomes import Ending
 
 POINTS = sphere_sample(100, 3, random_state=0).points

@@ -12,8 +12,7 @@ from hardmax.errors import InputError
 from hardmax.meanfield.energy import lyapunov
 from hardmax.meanfield.flow import SphereFlow
 from hardmax.meanfield.limit import low_temperature_limit
-from hardmax.meanfield.measures import circle_quantiles, fibonacci_sphere, sphere_sample
-from hardmax.meanfield.occupancy import FewTokensWarning
+from hardmax.meanfield.measures import FewTokensWarning, circle_quantiles, fibonacci_sphere, sphere_sample
 from hardmax.meanfield.phases import Phases, _fit, phases
 from hardmax.meanfield.rates import rates
 from hardmax.meanfield.transport import wasserstein

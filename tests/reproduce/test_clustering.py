@@ -12,8 +12,8 @@ from PIL import Image
 
 import hardmax as hm
 from hardmax.errors import FileError
-from hardmax.reproduce import clustering, systems
-from hardmax.reproduce.systems import (
+from hardmax.reproduce import clustering, random_systems
+from hardmax.reproduce.random_systems import (
     draw_system,
     facts_table,
     layers_by_size,
@@ -26,8 +26,8 @@ from hardmax.reproduce.systems import (
 @pytest.fixture(scope="module")
 def small():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(systems, "TOKENS", (5, 20))
-        patch.setattr(systems, "DIMENSIONS", (2, 3))
+        patch.setattr(random_systems, "TOKENS", (5, 20))
+        patch.setattr(random_systems, "DIMENSIONS", (2, 3))
         patch.setattr(clustering, "_QUICK", (2, 2))
         yield
 

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from hardmax.forecasting.linear import TimeDelayedDMD
-from hardmax.forecasting.rivals import Persistence
+from hardmax.forecasting.models import Persistence
+from hardmax.forecasting.models.td_dmd import TimeDelayedDMD
 from hardmax.reproduce import forecasting
 from hardmax.reproduce.forecasting_cases import airfoil_case, lorenz_case, sinusoid_case, spiral_case, wake_case
 
@@ -76,13 +76,13 @@ def test_the_wake_is_shown_as_fields_beside_the_benchmark(tmp_path, monkeypatch)
 
 
 def test_the_stop_of_the_tour_forecasts_what_followed(monkeypatch):
-    from hardmax.reproduce import forecasting_stops
+    from hardmax.reproduce import tour
     from hardmax.reproduce.report import Section
 
-    monkeypatch.setattr(forecasting_stops, "_LEARNED", 1000)
-    monkeypatch.setattr(forecasting_stops, "_AHEAD", 100)
+    monkeypatch.setattr(tour, "_LEARNED", 1000)
+    monkeypatch.setattr(tour, "_AHEAD", 100)
     section = Section("A stop")
-    forecasting_stops.show_forecast(section)
+    tour.show_forecast(section)
     page = section.to_html()
     assert page.count("data:image/png;base64,") == 2
     (good,) = set(re.findall(r"of what followed for (\d+) steps", page))

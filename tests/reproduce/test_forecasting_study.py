@@ -6,10 +6,25 @@ import pytest
 from hardmax.datasets import chaotic_systems
 from hardmax.errors import FileError, InputError
 from hardmax.files import make_folder
-from hardmax.reproduce import study
-from hardmax.reproduce.study_cases import COARSE, CONTEXT, DEVELOPED_ON, FIRST, FULL, NOISY, make_case, study_systems
-from hardmax.reproduce.study_models import DMD, ESN, MODELS, NGRC, OURS, PERSISTENCE, UNIFORM
-from hardmax.reproduce.study_summary import draw_results, read_study, summary_tables, write_summary
+from hardmax.reproduce import forecasting_study
+from hardmax.reproduce.forecasting_study import draw_results, read_study, summary_tables, write_summary
+from hardmax.reproduce.forecasting_study_cases import (
+    COARSE,
+    CONTEXT,
+    DEVELOPED_ON,
+    DMD,
+    ESN,
+    FIRST,
+    FULL,
+    MODELS,
+    NGRC,
+    NOISY,
+    OURS,
+    PERSISTENCE,
+    UNIFORM,
+    make_case,
+    study_systems,
+)
 from hardmax.sweeps import read_sweep, sweep
 
 
@@ -47,7 +62,7 @@ def test_no_start_lies_in_the_training_data():
 
 def test_a_row_is_what_a_plain_loop_finds():
     case = make_case("Chen", FIRST, 1)
-    row = study.study_row(FIRST, "Chen", PERSISTENCE, 1.0, 1)
+    row = forecasting_study.study_row(FIRST, "Chen", PERSISTENCE, 1.0, 1)
     valid = []
     for window, truth in zip(case.windows, case.truth, strict=True):
         steps = 0
@@ -61,13 +76,13 @@ def test_a_row_is_what_a_plain_loop_finds():
 
 def test_a_study_goes_on_where_it_stopped(tmp_path, monkeypatch):
     chosen = {"seconds": 0.2, "seeds": 2, "settings": [FIRST], "systems": ["Chen"], "models": [PERSISTENCE]}
-    study.run_study(tmp_path, **chosen)
+    forecasting_study.run_study(tmp_path, **chosen)
     assert len(read_study(tmp_path)) == 2
     monkeypatch.setitem(MODELS, PERSISTENCE, None)  # a second fit would fail
-    study.run_study(tmp_path, **chosen)
+    forecasting_study.run_study(tmp_path, **chosen)
     assert set(read_study(tmp_path)["outcome"]) == {"finished"}
     with pytest.raises(InputError, match="models is not part of the study, got 'oracle'"):
-        study.run_study(tmp_path, models=["oracle"])
+        forecasting_study.run_study(tmp_path, models=["oracle"])
 
 
 def _made_up(folder, rows):

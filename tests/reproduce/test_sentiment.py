@@ -11,8 +11,8 @@ from hardmax.errors import InputError
 from hardmax.reproduce import sentiment
 from hardmax.reproduce.report import Section
 from hardmax.reproduce.sentiment_models import Reviews, default_model, published_model
-from hardmax.reproduce.sentiment_stops import show_reasons
-from hardmax.text.survey import survey
+from hardmax.reproduce.tour import show_reasons
+from hardmax.text.explaining.corpus_statistics import survey
 from made_up_texts import opinions
 
 

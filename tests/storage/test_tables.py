@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from hardmax.errors import FileError, InputError, MissingExtraError
-from hardmax.storage.tables import read_matrix, read_tokens, read_weights, write_tokens
+from hardmax.storage.token_tables import read_matrix, read_tokens, read_weights, write_tokens
 
 _POINTS = np.array([[1.0, 2.0], [3.0, -4.5]])
 

@@ -9,8 +9,8 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from hardmax.text import LeaderClassifier
-from hardmax.text.endings import AT_THE_END
 from hardmax.text.recipes import RECIPES, Recipe
+from hardmax.text.words.document_endings import AT_THE_END
 from made_up_texts import opinions, topics
 
 TEXTS, LABELS = opinions(300)

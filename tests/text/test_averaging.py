@@ -12,9 +12,10 @@ import rich.progress
 import torch
 
 from hardmax.errors import InputError
-from hardmax.text import LeaderClassifier, averaging
-from hardmax.text.network import Network
+from hardmax.text import LeaderClassifier
+from hardmax.text.model.network import Network
 from hardmax.text.recipes import Recipe
+from hardmax.text.training import averaging
 from interrupted_training import interrupt_at
 from made_up_texts import opinions
 

@@ -19,7 +19,7 @@ from sklearn.model_selection import cross_val_score
 import hardmax as hm
 from hardmax.errors import FileError, InputError
 from hardmax.text import LeaderClassifier
-from hardmax.text.texts import NoKnownWordWarning
+from hardmax.text.words.documents import NoKnownWordWarning
 from interrupted_training import interrupt_at
 from made_up_texts import opinions, topics
 

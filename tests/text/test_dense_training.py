@@ -15,12 +15,12 @@ from scipy import sparse
 
 from hardmax.errors import FileError, InputError
 from hardmax.text.classifier import LeaderClassifier
-from hardmax.text.counts import batch
-from hardmax.text.dense_training import DenseRows, judged, train_dense
-from hardmax.text.network import Network
+from hardmax.text.model.network import Network
+from hardmax.text.model.softmax_forward import Shelf, logits_of, settled
 from hardmax.text.recipes import RECIPES
-from hardmax.text.softened import Shelf, logits_of, settled
-from hardmax.text.states import State
+from hardmax.text.training.checkpoints import State
+from hardmax.text.training.padded import DenseRows, judged, train_dense
+from hardmax.text.words.counts import batch
 from made_up_texts import opinions
 
 TEXTS, LABELS = opinions(120, seed=3)
@@ -156,8 +156,8 @@ def test_training_goes_on_where_it_was_interrupted() -> None:
 
 
 def test_words_are_dropped_only_where_many_are_left() -> None:
-    from hardmax.text.dense_training import _thinned
-    from hardmax.text.softened import SideBySide
+    from hardmax.text.model.softmax_forward import SideBySide
+    from hardmax.text.training.padded import _thinned
 
     counts = torch.ones(2, 400)
     counts[1, 20:] = 0

@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from hardmax.errors import InputError
-from hardmax.text import LeaderClassifier, segments, trainers
-from hardmax.text.adam import Adam, RowAdam
-from hardmax.text.counts import batch
-from hardmax.text.device_training import answers_on
-from hardmax.text.following import course
-from hardmax.text.laying import DeviceRows, laid
-from hardmax.text.network import Network
-from hardmax.text.paced import PacedAdam, PacedRowAdam, Paces
-from hardmax.text.segments import Pile, by_kernel, followed
-from hardmax.text.training import logits_and_leaders
+from hardmax.text import LeaderClassifier
+from hardmax.text.model import device_batches
+from hardmax.text.model.device_batches import DeviceRows, Pile, by_kernel, followed, laid
+from hardmax.text.model.hardmax_forward import course
+from hardmax.text.model.network import Network
+from hardmax.text.training import backends
+from hardmax.text.training.adam import Adam, RowAdam
+from hardmax.text.training.capturable_adam import PacedAdam, PacedRowAdam, Paces
+from hardmax.text.training.device import answers_on
+from hardmax.text.training.loop import logits_and_leaders
+from hardmax.text.words.counts import batch
 from made_up_texts import opinions, topics
 
 
@@ -45,7 +46,7 @@ THREE = _long(THREE, NAMES)
 @pytest.fixture
 def cpu_as_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """``device="cpu"`` takes the way made for other devices."""
-    monkeypatch.setattr(trainers, "_elsewhere", lambda device: device is not None)
+    monkeypatch.setattr(backends, "_elsewhere", lambda device: device is not None)
 
 
 def _table(rng: np.random.Generator, documents: int, words: int) -> sparse.csr_matrix:
@@ -99,10 +100,10 @@ def test_words_follow_whom_loops_say_at_every_layer(
     if way == "kernel":  # by Triton's interpreter where there is no GPU
         pytest.importorskip("triton")
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        monkeypatch.setattr(segments, "usable", lambda _: True)
+        monkeypatch.setattr(device_batches, "usable", lambda _: True)
     else:
-        monkeypatch.setattr(segments, "_PAIRS_AT_ONCE", 200)
-        monkeypatch.setattr(segments, "_LARGE", 20)
+        monkeypatch.setattr(device_batches, "_PAIRS_AT_ONCE", 200)
+        monkeypatch.setattr(device_batches, "_LARGE", 20)
     rng = np.random.default_rng(d)
     table = _table(rng, 12, 60)
     points = _points(rng, 60, d, kind)[table.indices]
@@ -239,19 +240,19 @@ def test_the_steps_of_the_sparse_rows(texts: str, options: dict[str, Any]) -> No
 
 @pytest.mark.usefixtures("cpu_as_a_device")
 def test_many_small_portions_are_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hardmax.text import device_training
+    from hardmax.text.training import device
 
     settings: dict[str, Any] = {"epochs": 2, "random_state": 0, "batch_size": 16, "device": "cpu"}
     whole = LeaderClassifier(**settings).fit(TEXTS, LABELS)
-    monkeypatch.setattr(device_training, "_WORDS_AT_ONCE", 3000)
-    monkeypatch.setattr(device_training, "_WORDS_JUDGED_AT_ONCE", 500)
+    monkeypatch.setattr(device, "_WORDS_AT_ONCE", 3000)
+    monkeypatch.setattr(device, "_WORDS_JUDGED_AT_ONCE", 500)
     parts = LeaderClassifier(**settings).fit(TEXTS, LABELS)
     np.testing.assert_allclose(parts.decision_function(TEXTS), whole.decision_function(TEXTS), atol=1e-9)
 
 
 @pytest.mark.usefixtures("cpu_as_a_device")
 def test_single_precision_differs_by_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hardmax.text import fitting
+    from hardmax.text.training import fitting
 
     monkeypatch.setattr(fitting, "_SMALL", 0)
     settings: dict[str, Any] = {"epochs": 2, "random_state": 0}

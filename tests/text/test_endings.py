@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hardmax.errors import FileError, InputError
 from hardmax.tensor_files import read, write
 from hardmax.text import LeaderClassifier, Tokeniser
-from hardmax.text.endings import AT_THE_END, EndingVocabulary
-from hardmax.text.model_files import KIND
+from hardmax.text.explaining.rendering import word_weights
+from hardmax.text.model.files import KIND
 from hardmax.text.recipes import Recipe
-from hardmax.text.rendering import word_weights
+from hardmax.text.words.document_endings import AT_THE_END, EndingVocabulary
 from made_up_texts import PLAIN
 
 _TEXTS = st.lists(st.text(alphabet="abc ", max_size=16), min_size=1, max_size=6)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardmax.text import LeaderClassifier
-from hardmax.text.counts import evidence
+from hardmax.text.words.counts import evidence
 
 
 def test_a_small_class_lays_no_claim_to_words_it_was_not_seen_with() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hardmax.text import LeaderClassifier
-from hardmax.text.faithfulness import faithfulness
+from hardmax.text.evaluation import faithfulness
 from made_up_texts import BAD, GOOD, PLAIN
 
 _RNG = np.random.default_rng(0)

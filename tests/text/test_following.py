@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardmax as hm
-from hardmax.text import following
-from hardmax.text.following import after, course, layers
+from hardmax.text.model import hardmax_forward
+from hardmax.text.model.hardmax_forward import after, course, layers
 
 
 def _documents(seed: int, d: int, most: int = 12) -> tuple[np.ndarray, np.ndarray]:
@@ -44,7 +44,7 @@ def test_the_same_as_the_simulator(seed: int, d: int, alpha: float, depth: int) 
 def test_large_documents_are_searched_another_way_with_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     points, starts = _documents(3, 3, most=60)
     usual = course(points, starts, alpha=0.3, depth=8)
-    monkeypatch.setattr(following, "_LARGE", 5)
+    monkeypatch.setattr(hardmax_forward, "_LARGE", 5)
     other = course(points, starts, alpha=0.3, depth=8)
     np.testing.assert_array_equal(usual.follows, other.follows)
 
@@ -87,7 +87,7 @@ def test_in_the_plane_what_is_certain_is_right(seed: int, spread: float, double:
     points[:, 1] *= spread
     if not double:
         points = points.astype(np.float32)
-    choice, sure = following._in_the_plane(points, starts)
+    choice, sure = hardmax_forward._in_the_plane(points, starts)
     for begin, end in itertools.pairwise(starts):
         if begin == end:
             continue

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.text import LeaderClassifier
-from hardmax.text.counts import Batch
-from hardmax.text.factors import factor_of
-from hardmax.text.following import after
-from hardmax.text.metric import stand_in
-from hardmax.text.network import Network
+from hardmax.text.model.hardmax_forward import after
+from hardmax.text.model.network import Network
+from hardmax.text.model.score_matrix_gradient import factor_of, stand_in
+from hardmax.text.words.counts import Batch
 from made_up_texts import opinions
 
 TEXTS, LABELS = opinions(300)

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardmax.text import LeaderClassifier
-from hardmax.text.adam import RowAdam
-from hardmax.text.bounds import Bounds
 from hardmax.text.recipes import Recipe
+from hardmax.text.training.adam import RowAdam
+from hardmax.text.training.optimiser_step import Bounds
 from made_up_texts import opinions
 
 TEXTS, LABELS = opinions(300)

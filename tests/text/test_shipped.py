@@ -3,7 +3,7 @@
 import pytest
 
 from hardmax import LeaderClassifier
-from hardmax.text.shipped import shipped_model
+from hardmax.text.pretrained import shipped_model
 from visitor_sentences import NEGATIVE, POSITIVE, WORDS
 
 

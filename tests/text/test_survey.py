@@ -9,8 +9,8 @@ import pytest
 
 from hardmax.errors import InputError
 from hardmax.text import LeaderClassifier
-from hardmax.text.quality import calibration_error, quality
-from hardmax.text.survey import survey
+from hardmax.text.evaluation import calibration_error, quality
+from hardmax.text.explaining.corpus_statistics import survey
 from made_up_texts import opinions, topics
 
 

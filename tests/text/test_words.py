@@ -13,9 +13,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from hardmax.errors import InputError, MissingExtraError
 from hardmax.text import Tokeniser, Vocabulary
-from hardmax.text.lemmas import lemmatiser
 from hardmax.text.recipes import words_with
-from hardmax.text.words import EVERY_MARK, STOP_WORDS
+from hardmax.text.words.tokenisation import EVERY_MARK, STOP_WORDS, lemmatiser
 
 _TEXTS = st.lists(st.text(alphabet="ab c'!<>éд’", max_size=30), min_size=1, max_size=12)
 

@@ -1,23 +1,85 @@
-"""Serving the explorer: addresses, limits, and nothing that leaves the machine."""
+"""Serving the explorer: addresses, limits, the home page and the help pages."""
 
 from __future__ import annotations
 
+import html
+import inspect
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import panel as pn
 from panel.io.resources import LOCAL_DIST
-from tornado.web import RequestHandler
+from tornado.web import HTTPError, RequestHandler
+
+import hardmax
 
 from ..errors import InputError
-from .help import Help
-from .home import HEADING, TEXT, build_home
 from .jobs import Workshop
+from .look import static
 from .page import Page
 from .pages import load_page, slugs
 from .session import Session
 from .shell import dress, frame, query_of
+
+_NAMES = frozenset(hardmax.__all__) - {"__version__"}
+_ROLE = re.compile(r":\w+:`~?([^`<]+?)(?: <[^`]+>)?`")
+_LITERAL = re.compile(r"``([^`]+)``")
+
+
+def help_page(name: str) -> str:
+    """A page with the signature and the docstring of a public name."""
+    thing: Any = getattr(hardmax, name)
+    try:
+        signature = str(inspect.signature(thing))
+    except (TypeError, ValueError):
+        signature = ""
+    words = html.escape(inspect.cleandoc(thing.__doc__ or "No words yet."))
+    words = _LITERAL.sub(r"<code>\1</code>", _ROLE.sub(r"<code>\1</code>", words))
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name} · hardmax</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
+        f"<style>{static('page.css')}.doc{{white-space:pre-wrap;max-width:90ch}}</style></head><body>"
+        f'<header><a class="brand" href="../">hardmax <span>explorer</span></a></header><main><h1>hardmax.{name}</h1>'
+        f"<p><code>{html.escape(name + signature)}</code></p>"
+        f'<div class="doc">{words}</div></main></body></html>'
+    )
+
+
+class Help(RequestHandler):
+    """Answers ``docs/<name>``."""
+
+    def get(self, name: str) -> None:
+        if name not in _NAMES:
+            raise HTTPError(404)
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.finish(help_page(name))
+
+
+HEADING = "Tokens are points, layers are time"
+TEXT = (
+    "In every layer each token listens to others and moves towards them. Drag tokens, type a text, upload a table, and "
+    "see who leads, who follows and where everything ends. All of it runs on this machine, through the same functions "
+    "that `import hardmax` gives you; every page shows the Python code for what is on it."
+).replace("`", "")
+
+
+def build_home(pages: Sequence[type[Page]]) -> Any:
+    """A card for each page."""
+    cards = [
+        f'<a class="door" href="./{page.slug}"><h2>{html.escape(page.title)}</h2><p>{html.escape(page.text)}</p></a>'
+        for page in pages
+    ]
+    style = (
+        "<style>.doors{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,340px),1fr));gap:16px}"
+        ".door{display:block;background:var(--hm-card);border:1px solid var(--hm-line);border-radius:10px;"
+        "padding:14px 18px;color:var(--hm-ink);text-decoration:none}"
+        ".door:hover,.door:focus-visible{border-color:var(--hm-accent)}.door p{color:var(--hm-soft)}"
+        ".door h2{color:var(--hm-accent)}</style>"
+    )
+    return pn.pane.HTML(f'{style}<div class="doors">{"".join(cards)}</div>', sizing_mode="stretch_width", margin=0)
+
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 MOST_MESSAGE_BYTES = 20 * 2**20

@@ -1,4 +1,4 @@
-"""Files from visitors: bounded in size and kind, read as data, and refused in words.
+"""Files and texts from visitors: bounded in size and kind, read as data.
 
 The browser checks the size before it sends anything; here everything is checked again, because a browser can be made
 to send what it likes. Contents stay in memory; what needs a file gets one in the session's folder.
@@ -10,7 +10,8 @@ import base64
 import binascii
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,41 @@ import param
 from panel.reactive import ReactiveHTML
 
 from ..errors import FileError
-from ..storage.text_tables import read_text
-from ..text_files import decoded
-from .upload_files import as_file
+from ..tables.encodings import decoded
+from ..tables.token_text import read_text
+
+
+@contextmanager
+def as_file(path: Path, data: bytes, name: str) -> Iterator[Path]:
+    """``data`` lies at ``path`` while the block lasts; what is wrong with it is said of ``name``."""
+    path.write_bytes(data)
+    try:
+        yield path
+    except FileError as error:
+        raise FileError(name, error.problem, error.remedy) from None
+    finally:
+        path.unlink(missing_ok=True)
+
+
+LONGEST = 3_000
+"""The longest text that an address holds."""
+
+Examples = Mapping[str, tuple[str, str]]
+"""Title and text by the name in an address."""
+
+
+def example_of(text: str, examples: Examples) -> str | None:
+    """The name of the example that has this text."""
+    return next((name for name, (_, example) in examples.items() if example == text), None)
+
+
+def kept_text(key: str, text: str, examples: Examples) -> dict[str, str]:
+    """The part of a page's state that brings the text back, by ``key`` where it is no example; empty for a long one."""
+    example = example_of(text, examples)
+    if example is not None:
+        return {"example": example}
+    return {key: text} if len(text) <= LONGEST else {}
+
 
 MOST_BYTES = 5 * 2**20
 """The largest upload."""

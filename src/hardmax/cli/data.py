@@ -32,7 +32,7 @@ def imdb(
 
     The official archive (84 MB) is fetched beside the output, checked by its SHA-256 and kept.
     """
-    from ..datasets.reviews import download_imdb, read_imdb_archive, write_documents
+    from ..datasets.corpora import download_imdb, read_imdb_archive, write_documents
 
     table = read_imdb_archive(archive if archive is not None else download_imdb(output.parent))
     write_documents(table, output)

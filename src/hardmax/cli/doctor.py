@@ -88,7 +88,7 @@ def examine() -> Health:
 
 
 def _requirements() -> tuple[dict[str, str | None], dict[str, dict[str, str | None]]]:
-    from ..extras import extras, packages_of, required_packages
+    from ..errors import extras, packages_of, required_packages
 
     required = {name: _version(name) for name in required_packages()}
     for_users = [extra for extra in extras() if extra not in _NOT_FOR_USERS]
@@ -140,7 +140,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _print(found: Health) -> None:
-    from ..extras import packages_of, pip_command, required_packages
+    from ..errors import packages_of, pip_command, required_packages
 
     def line(label: str, words: str, good: bool = True) -> None:
         colour = None if good else "yellow"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .values import read_whole
+from .options import read_whole
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 

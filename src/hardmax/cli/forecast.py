@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .values import read_number, read_whole
+from .options import read_number, read_whole
 
 
 def register(app: typer.Typer) -> None:
@@ -89,7 +89,7 @@ def forecast(
     [dim]# the kept model from the end of newer data[/dim]
     [cyan]hardmax forecast newer.csv --model model/ --output ahead.csv[/cyan]
     """
-    from .forecasting import Request, run
+    from .forecast_run import Request, run
 
     run(
         Request(

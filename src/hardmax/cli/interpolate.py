@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError, in_other_words
-from .panels import panel
+from .options import panel
 
 # Repeated from hardmax.interpolation because the help must not import it; a test compares them.
 CONSTRUCTIONS = ("leaders", "fewest", "witness", "conditioned", "paper")
@@ -130,7 +130,7 @@ def _require_outputs(output: Path, onnx: Path | None) -> None:
 
     require_folder(output)
     if onnx is not None:
-        from ..interpolation.onnx_export import require_onnx
+        from ..interpolation.export.onnx_graph import require_onnx
 
         require_onnx()
         require_writable(onnx)

@@ -1,4 +1,4 @@
-"""``hardmax meanfield``: the options. What they do is in :mod:`hardmax.cli.concentration`."""
+"""``hardmax meanfield``: the options. What they do is in :mod:`hardmax.cli.meanfield_run`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .panels import panel
-from .values import read_number, read_whole
+from .options import panel, read_number, read_whole
 
 _law = panel("Tokens")
 _flow = panel("Flow")
@@ -71,7 +70,7 @@ def meanfield(
 
     The exit status is 0 when all went as asked, 1 when a run ended early, 2 for bad input or when there is no limit.
     """
-    from .concentration import Request, perform, read_betas
+    from .meanfield_run import Request, perform, read_betas
 
     perform(
         Request(

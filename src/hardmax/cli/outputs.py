@@ -1,8 +1,9 @@
-"""The files that ``hardmax simulate`` writes: refused before the work, written whole after it."""
+"""Output files of a command: checked before the work, written atomically after it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,28 @@ from ..attention.layer import HardmaxLayer
 from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
-from ..storage.tables import READABLE, write_tokens
+from ..errors import FileError
+from ..files import require_writable
+from ..storage.array_files import MARKER
+from ..storage.token_tables import READABLE, write_tokens
 from ..storage.trajectories import SAVEABLE, save
-from ..storage.zarr_files import MARKER
-from .targets import require_target
 
 if TYPE_CHECKING:
-    from .simulation import Request
+    from .simulate_run import Request
+
+
+def require_target(option: str, path: Path | None, known: Sequence[str], *, folder_with: str | None = None) -> None:
+    """Refuse a name whose suffix the option does not know, or that cannot be written; None asks for nothing.
+
+    A folder may be replaced if it has the file ``folder_with``.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in known:
+        problem = f"{option} cannot write {path.suffix or 'a file without suffix'}"
+        raise FileError(path, problem, f"use {', '.join(known)}")
+    require_writable(path, folder_with=folder_with)
+
 
 # A film of a limit shows the way there until tokens are within half a percent of it.
 _NEARLY_THERE = 200.0

@@ -105,7 +105,7 @@ def sentiment(
     [cyan]hardmax reproduce sentiment --quick[/cyan]
     """
     from ..reproduce.sentiment import PAGE, reproduce
-    from .values import read_whole
+    from .options import read_whole
 
     reproduce(output, data=data, quick=quick, epochs=read_whole("--epochs", epochs, 100) or 100, device=device)
     _say_where(output, PAGE)
@@ -152,13 +152,12 @@ def forecasting_study(
     [dim]# what is finished so far[/dim]
     [cyan]hardmax reproduce forecasting-study --folder study --summary[/cyan]
     """
-    from .values import read_number, read_whole
+    from .options import read_number, read_whole
 
     budget = read_number("--seconds", seconds, 5.0) or 5.0
     count, at_once = read_whole("--seeds", seeds, 3) or 3, read_whole("--jobs", jobs, 1) or 1
-    from ..reproduce.study import run_study
-    from ..reproduce.study_cases import FIRST
-    from ..reproduce.study_summary import PAGE, write_summary
+    from ..reproduce.forecasting_study import PAGE, run_study, write_summary
+    from ..reproduce.forecasting_study_cases import FIRST
 
     if quick:
         run_study(folder, seconds=1.0, seeds=1, settings=[FIRST], systems=["Chen", "Lorenz '63"], progress=True)

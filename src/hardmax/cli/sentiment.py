@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .values import read_number, read_whole
+from .options import read_number, read_whole
 
 _File = Annotated[
     Path | None,
@@ -91,7 +91,7 @@ def train(
     [dim]# from long documents, for short texts[/dim]
     [cyan]hardmax sentiment train letters.csv --recipe short --sentences 2[/cyan]
     """
-    from .classification import train_model
+    from .sentiment_run import train_model
 
     train_model(
         file,
@@ -129,7 +129,7 @@ def evaluate(
     Where there are both, documents of at most 60 words and longer ones are judged apart too.
     Without a file: the fifth of the embedded corpus that the shipped model has not seen.
     """
-    from .classification import judge
+    from .sentiment_run import judge
 
     judge(file, model, text=text, label=label, encoding=encoding, as_json=as_json)
 
@@ -148,7 +148,7 @@ def predict(
 
     [cyan]hardmax sentiment predict "a wonderful film" "two dull hours"[/cyan]
     """
-    from .classification import classify
+    from .sentiment_run import classify
 
     classify(texts or [], file, output, model, text=text, encoding=encoding)
 
@@ -164,7 +164,7 @@ def explain(
 
     [cyan]hardmax sentiment explain "A dull plot, saved by a wonderful cast."[/cyan]
     """
-    from .classification import tell_why
+    from .sentiment_run import tell_why
 
     tell_why(text, model, html=html, figure=figure, as_json=as_json)
 
@@ -187,7 +187,7 @@ def words(
     [dim]# a map of the words[/dim]
     [cyan]hardmax sentiment words letters.csv --model model.safetensors --figure map.png[/cyan]
     """
-    from .classification import list_words
+    from .sentiment_run import list_words
 
     list_words(
         file,

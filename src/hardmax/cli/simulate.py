@@ -1,4 +1,4 @@
-"""``hardmax simulate``: the options. What they do is in :mod:`hardmax.cli.simulation`."""
+"""``hardmax simulate``: the options. What they do is in :mod:`hardmax.cli.simulate_run`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .panels import panel
-from .values import read_number, read_step, read_whole
+from .options import panel, read_number, read_step, read_whole
 
 # The names of hardmax.datasets, repeated here because the help must not import it; a test compares them.
 LAWS = ("gaussian", "uniform-cube", "ball", "sphere", "circle", "grid", "clusters", "heavy-tails")
@@ -103,7 +102,7 @@ def simulate(
 
     The exit status is 0 when all went as asked, 1 when the run ended early or the theorem failed, 2 for bad input.
     """
-    from .simulation import Request, perform
+    from .simulate_run import Request, perform
 
     perform(
         Request(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InputError
-from .values import read_whole
+from .options import read_whole
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
-from .integrate import sampled_solution
+from .chaotic import sampled_solution
 from .series import Series
 
 _P1, _P2, _E1, _E2 = 0.165, 0.335, 0.0455, 0.3

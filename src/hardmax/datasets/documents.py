@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import FileError, MissingExtraError
-from ..text_files import SPREADSHEET, UTF16_MARKS
+from ..tables.encodings import SPREADSHEET, UTF16_MARKS
 
 TEXT_NAMES = ("text", "review", "document", "sentence", "content")
 LABEL_NAMES = ("label", "sentiment", "class", "target", "category")

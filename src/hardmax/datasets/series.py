@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..randomness import seeded
-from .dates import MONTH, Months
+from ..tables.dates import MONTH, Months
 
 
 @dataclass(frozen=True, eq=False)

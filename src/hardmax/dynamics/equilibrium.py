@@ -24,11 +24,11 @@ from ..progress import Progress, Ticker
 from ..shapes import ArrayLike, ArrayT_co
 from ..threads import one_thread
 from .assumptions import Assumptions
+from .closed_form import same_limits
+from .distributed import SplitStarted, start_split
 from .leadership import Leadership, Ties
-from .limit_points import same_limits
 from .process import SMALLEST_ALPHA
-from .sharded import SplitStarted, start_split
-from .start import Started
+from .process_setup import Started
 
 if TYPE_CHECKING:
     import xarray

@@ -1,6 +1,6 @@
 """Ties in exact arithmetic: which last for ever, and where they lead.
 
-The conditions and formulas are those of :mod:`hardmax.dynamics.standing_ties` and :mod:`hardmax.dynamics.last_ties`,
+The conditions and formulas are those of :mod:`hardmax.dynamics.ties` and :mod:`hardmax.dynamics.ties`,
 with equality in place of a tolerance.
 """
 

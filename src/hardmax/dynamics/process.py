@@ -6,7 +6,7 @@ definite tokens may shrink to a point, and :mod:`hardmax.dynamics.certainty` say
 - a token that listens to itself alone is a **leader**: it never moves again;
 - a token that listens to one leader alone is **loyal**: :math:`z^{k+m} = z_l + (1+\alpha)^{-m}(z^k - z_l)`;
 - a token that listens to several stays **tied** with them for ever when the conditions of
-  :mod:`hardmax.dynamics.standing_ties` hold; then it has a closed form too;
+  :mod:`hardmax.dynamics.ties` hold; then it has a closed form too;
 - tokens that listen to exactly one another are **joint leaders** and meet at their mean.
 
 Everybody else is active and is moved layer by layer. Usually a handful of layers suffices, and only the first sees
@@ -23,11 +23,9 @@ from ..attention.choice import Choice, apply
 from ..attention.layer import heard_mean
 from ..attention.search import attended
 from ..shapes import Indices, PerToken, Square, Tokens
-from .certainty import Certainty
+from .certainty import Certainty, safely_inside
 from .closed_form import ClosedForm, pick
-from .last_ties import all_ties_last
-from .pruning import safely_inside
-from .standing_ties import StandingTies
+from .ties import StandingTies, all_ties_last
 
 # With a smaller alpha fewer than twelve bits of a step survive its addition to a position in float64.
 SMALLEST_ALPHA = 2.0**-40
@@ -37,7 +35,7 @@ class HardmaxProcess:
     """Distinct points under the hardmax map, advanced one layer at a time until all are decided.
 
     ``points`` and ``A`` are float64 and of size about one (see :mod:`hardmax.attention.scaling`). ``search`` finds whom
-    the active tokens listen to; several processes share that work (see :mod:`hardmax.dynamics.sharded`).
+    the active tokens listen to; several processes share that work (see :mod:`hardmax.dynamics.distributed`).
     """
 
     def __init__(

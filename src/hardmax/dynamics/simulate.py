@@ -19,11 +19,11 @@ from ..outcomes import Ending, Outcome
 from ..progress import Progress, Ticker
 from ..shapes import Array, ArrayLike, PerToken, Tokens
 from ..threads import one_thread
+from .distributed import Elsewhere, SplitLayer, SplitStarted, start_split
 from .flows import AbstractFlow, FlowStep, discretised
 from .integrators import AbstractIntegrator
-from .rules import InMemory, Keep, KeepRule, Moment, StopRule, finishing, keeping
-from .sharded import Elsewhere, SplitLayer, SplitStarted, start_split
-from .start import Started, refuse_swapped_axes
+from .keep_and_stop_rules import InMemory, Keep, KeepRule, Moment, StopRule, finishing, keeping
+from .process_setup import Started, refuse_swapped_axes
 from .trajectory import Trajectory
 
 

@@ -12,7 +12,7 @@ from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..geometry.listening import attention_at
-from ..geometry.reading import Roles
+from ..geometry.result_arrays import Roles
 from ..inputs import plain
 
 NOBODY = -1

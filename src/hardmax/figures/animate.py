@@ -16,7 +16,7 @@ from PIL import Image
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError, MissingExtraError
 from ..files import replacing
-from ..geometry.reading import states
+from ..geometry.result_arrays import states
 from ..inputs import as_count
 from ..progress import Ticker
 from ._marks import Marks

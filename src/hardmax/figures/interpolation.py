@@ -15,9 +15,9 @@ from matplotlib.figure import Figure, SubFigure
 from ..errors import InputError
 from ..files import replacing
 from ..inputs import as_count
-from ..interpolation.journey import Moment, five_moments, journey
+from ..interpolation.arithmetic.numbers import to_floats
+from ..interpolation.evaluation.running import Moment, five_moments, journey
 from ..interpolation.network import ExactTransformer
-from ..interpolation.numbers import to_floats
 from ..progress import Ticker
 from ._style import INK, LINE, MARKERS, SOFT, colour_of, new_figure, styled
 from ._view import dress

@@ -14,7 +14,7 @@ from matplotlib.patches import Circle
 
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
-from ..geometry.reading import states
+from ..geometry.result_arrays import states
 from ._style import INK, LINE, SHADE, SOFT, axes_or_new, new_figure, styled
 from ._view import dress
 

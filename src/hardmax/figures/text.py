@@ -11,8 +11,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.ticker import MaxNLocator
 
-from ..text.explanation import Explanation
-from ..text.survey import Survey
+from ..text.explaining.corpus_statistics import Survey
+from ..text.explaining.explanation import Explanation
 from ._style import INK, LINE, NOBODY, PALETTE, SOFT, axes_or_new, colour_of, colours_of, styled
 from ._view import dress
 from .word_plane import word_map, words_in_plane

@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..files import replacing
 from ..inputs import as_count
 from ..progress import Ticker
-from ..text.explanation import Explanation
+from ..text.explaining.explanation import Explanation
 from ._style import INK, SOFT, colours_of, new_figure, styled
 from ._view import dress
 from .animate import FORMATS, _eased, _lay_out, _pixels, _require_ffmpeg, _write_gif, _write_mp4

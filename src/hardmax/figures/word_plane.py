@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
-from ..text.explanation import Explanation
-from ..text.survey import Survey
+from ..text.explaining.corpus_statistics import Survey
+from ..text.explaining.explanation import Explanation
 
 _GOLDEN = (np.sqrt(5) - 1) / 2
 

@@ -1,7 +1,8 @@
-"""A forecast: values, how sure they are, when, and what became of it."""
+"""Forecasts: values, spread, times and outcome, also as a table for notebooks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -10,8 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..outcomes import Ending, Outcome
-from .html_tables import html_table
 from .protocol import FloatArray
+
+
+def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as HTML; every cell is escaped."""
+    cells = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><caption>{escape(caption)}</caption><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
 
 _ROWS, _COLUMNS = 4, 6
 """How many of the first and of the last steps, and how many channels, a notebook shows."""
@@ -22,8 +30,7 @@ class Forecast:
     """``values`` are ``(steps, channels)``, or ``(starts, steps, channels)`` for several windows.
 
     ``spread`` has the same shape: the root mean square error so many steps ahead of the same model fitted without the
-    data that it forecast, see :mod:`hardmax.forecasting.error_growth`; NaN for a model from a file that does not hold
-    such errors. ``times`` are those of the steps; ``left_range_at`` is the step (from 1) at which the forecast left
+    data that it forecast; NaN for a model from a file that does not hold such errors. ``times`` are those of the steps; ``left_range_at`` is the step (from 1) at which the forecast left
     the range of the training data, 0 where it did not, one number for each start. ``numpy.asarray(forecast)`` is its
     values.
     """

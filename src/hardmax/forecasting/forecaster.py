@@ -13,21 +13,14 @@ import numpy as np
 from ..errors import HardmaxError, InputError
 from ..progress import Progress
 from ..threads import one_thread
-from .ablation import Ablation, ablate, ablate_published
-from .ahead import normalised, roll_ahead
-from .backtest import Backtest, backtest
-from .checks import whole
-from .clock_times import own_times
-from .family import Fitted, fit_family
-from .forcing import Forcing, inputs_over, read_inputs
-from .forecast import Forecast, outcome_of
-from .inference import Predictor
-from .lengths import long_enough
-from .model_files import save_forecaster
-from .parameters import Parameters
-from .pod import Pod, fit_pod, read_fields
-from .protocol import FloatArray
-from .reading import (
+from .data.exogenous_inputs import Forcing, inputs_over, read_inputs, read_like_the_fit, read_window
+from .data.pod import Pod, fit_pod, read_fields
+from .data.series import Gaps, Irregular, Record, Units, as_array, as_list, check_choices, long_enough, read_series
+from .data.timestamps import own_times
+from .diagnostics.ablation import Ablation, ablate, ablate_published
+from .diagnostics.backtest import Backtest, backtest
+from .diagnostics.report import Report, report_on
+from .diagnostics.spectrum import (
     ComplexArray,
     LagAttention,
     Spectrum,
@@ -36,10 +29,12 @@ from .reading import (
     lyapunov_exponent,
     spectrum,
 )
-from .report import Report, report_on
-from .same_kind import read_like_the_fit, read_window
-from .series import Gaps, Irregular, Record, Units, as_array, as_list, check_choices, read_series
-from .settings import Settings, settings_of
+from .forecast import Forecast, outcome_of
+from .model_files import save_forecaster
+from .protocol import FloatArray
+from .rollout import Predictor, normalised, roll_ahead
+from .search.model_search import Fitted, fit_family
+from .settings import Parameters, Settings, settings_of, whole
 
 
 class NotFittedError(HardmaxError, ValueError, AttributeError):
@@ -169,7 +164,7 @@ class TimeDelayedTransformer(Parameters):
 
     def _learn(self, rows: Sequence[FloatArray], outputs: int, settings: Settings) -> None:
         if self.recipe == "paper":
-            from .paper import fit_paper  # needs torch
+            from .models.published import fit_paper  # needs torch
 
             self.predictor_, self.budget_ended_ = fit_paper(rows, outputs, settings)
             return
@@ -298,7 +293,9 @@ class TimeDelayedTransformer(Parameters):
 
     @one_thread()
     def attention(self, window: object = None) -> LagAttention:
-        """How much the latest sample listens to each lag; see :class:`~hardmax.forecasting.reading.LagAttention`."""
+        """How much the latest sample listens to each lag; see
+        :class:`~hardmax.forecasting.diagnostics.spectrum.LagAttention`.
+        """
         predictor = self._require_predictor()
         _, states = self._states(window)
         rows = self.units_.normalise(states)

@@ -16,18 +16,16 @@ import numpy as np
 from ..errors import FileError, InputError
 from ..files import make_folder, write_text
 from ..tensor_files import field, read, require, write
-from .attention import NAMES, LagNetwork
-from .delays import Embedding
-from .error_growth import ErrorGrowth
-from .features import FeatureMap
-from .forcing import Forcing
-from .inference import Predictor
-from .pod import Pod
-from .polynomials import monomial_count
-from .report import Report
-from .reservoir import Reservoir
-from .rolling import Fade, Member
-from .series import Units
+from .data.delay_windows import Embedding
+from .data.exogenous_inputs import Forcing
+from .data.pod import Pod
+from .data.series import Units
+from .diagnostics.error_growth import ErrorGrowth
+from .diagnostics.report import Report
+from .features.feature_map import FeatureMap, monomial_count
+from .features.lag_network import NAMES, LagNetwork
+from .features.reservoir import Reservoir
+from .rollout import Fade, Member, Predictor
 
 if TYPE_CHECKING:
     from .forecaster import TimeDelayedTransformer

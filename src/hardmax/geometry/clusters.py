@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ..dynamics.closed_form import same_limits
 from ..dynamics.equilibrium import equilibrium
-from ..dynamics.limit_points import same_limits
 from ..dynamics.trajectory import Trajectory
 from ..inputs import plain
 from ..threads import one_thread
-from .reading import Kept, Result, Roles, hardmax_layer, kept, result, roles
+from .result_arrays import Kept, Result, Roles, hardmax_layer, kept, result, roles
 
 if TYPE_CHECKING:
     import pandas

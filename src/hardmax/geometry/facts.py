@@ -11,7 +11,7 @@ from ..attention.layer import HardmaxLayer
 from ..attention.search import attended
 from ..polytopes import Polytope
 from .findings import Finding, measured, unknown
-from .reading import Roles, near_one
+from .result_arrays import Roles, near_one
 
 NESTED = "Fact 1: the convex hull of the tokens at a layer contains that of the next."
 NORMS = "Fact 2: the A-norm of a token never decreases."

@@ -11,7 +11,7 @@ import torch
 from ..dynamics.assumptions import is_positive_definite
 from ..dynamics.equilibrium import Equilibrium
 from ..inputs import plain
-from .reading import Result, Roles, hardmax_layer, near_one, result, roles, score_matrix, states
+from .result_arrays import Result, Roles, hardmax_layer, near_one, result, roles, score_matrix, states
 
 if TYPE_CHECKING:
     import pandas

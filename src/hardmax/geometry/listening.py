@@ -17,7 +17,7 @@ from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..shapes import Indices, Tokens
 from ..threads import one_thread
-from .reading import Roles, hardmax_layer, kept, states
+from .result_arrays import Roles, hardmax_layer, kept, states
 
 
 @dataclass(frozen=True, eq=False)

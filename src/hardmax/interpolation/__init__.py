@@ -3,11 +3,11 @@
 from .blocks import Block as Block
 from .blocks import Neuron as Neuron
 from .blocks import OuterProduct as OuterProduct
-from .certificate import Certificate as Certificate
-from .certificate import Failure as Failure
-from .classification import classify_exactly as classify_exactly
-from .construction import interpolate as interpolate
-from .counts import Counts as Counts
+from .constructions.interpolate import classify_exactly as classify_exactly
+from .constructions.interpolate import interpolate as interpolate
 from .data import DataSet as DataSet
+from .evaluation.certificate import Certificate as Certificate
+from .evaluation.certificate import Failure as Failure
+from .evaluation.counts import Counts as Counts
+from .evaluation.verification import verify as verify
 from .network import ExactTransformer as ExactTransformer
-from .verification import verify as verify

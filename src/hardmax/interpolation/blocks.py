@@ -1,4 +1,4 @@
-r"""One transformer block with exact weights, the value that everything else here builds, evaluates and stores.
+r"""Transformer blocks with exact weights, and the same weights as stacked float64 arrays.
 
 A block is feed-forward, then attention:
 
@@ -9,17 +9,20 @@ A block is feed-forward, then attention:
    C_i = \mathrm{argmax}_l \langle B x_i, x_l\rangle .
 
 ``B`` and ``V`` are sums of outer products :math:`\sum_k \ell_k r_k^T`; no terms is the zero matrix.
+
+Layers with fewer neurons, and matrices with fewer outer products, are filled up with zeros.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
 from flint import fmpq
 
-from .numbers import ONE, ZERO, Vector, unit
+from .arithmetic.numbers import ONE, ZERO, Vector, scaled, to_float, unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +99,44 @@ def dense(matrix: LowRank, dimension: int) -> list[list[fmpq]]:
 def in_layers(neurons: list[Neuron], width: int) -> list[tuple[Neuron, ...]]:
     """Cut a list of neurons into layers of at most ``width``; one empty layer when there are none."""
     return [tuple(neurons[k : k + width]) for k in range(0, max(len(neurons), 1), width)]
+
+
+NAMES = ("eta", "U", "b", "W", "rho", "B_left", "B_right", "V_left", "V_right")
+
+
+def stacked(blocks: Sequence[Block], dimension: int, temperature: fmpq | None = None) -> dict[str, np.ndarray]:
+    """``eta, rho`` (block); ``U, b, W`` (block, h, d), (block, h), (block, d, h); factors (block, rank, d).
+
+    With a temperature the scores are divided by it: ``B_left`` is the rounded quotient, which a float holds also where
+    it holds neither B nor the temperature.
+    """
+    cold = ONE if temperature is None else 1 / temperature
+    count, d = len(blocks), dimension
+    width = max(len(block.neurons) for block in blocks)
+    B_rank = max(len(block.B) for block in blocks)
+    V_rank = max(len(block.V) for block in blocks)
+    arrays = {
+        "eta": np.array([to_float(block.eta) for block in blocks]),
+        "U": np.zeros((count, width, d)),
+        "b": np.zeros((count, width)),
+        "W": np.zeros((count, d, width)),
+        "rho": np.array([to_float(block.rho) for block in blocks]),
+        "B_left": np.zeros((count, B_rank, d)),
+        "B_right": np.zeros((count, B_rank, d)),
+        "V_left": np.zeros((count, V_rank, d)),
+        "V_right": np.zeros((count, V_rank, d)),
+    }
+    for k, block in enumerate(blocks):
+        for r, neuron in enumerate(block.neurons):
+            arrays["U"][k, r] = [to_float(c) for c in neuron.reading]
+            arrays["b"][k, r] = to_float(neuron.bias)
+            arrays["W"][k, :, r] = [to_float(c) for c in neuron.writing]
+        _fill(arrays["B_left"][k], arrays["B_right"][k], block.B, cold)
+        _fill(arrays["V_left"][k], arrays["V_right"][k], block.V, ONE)
+    return arrays
+
+
+def _fill(left: np.ndarray, right: np.ndarray, matrix: LowRank, factor: fmpq) -> None:
+    for r, term in enumerate(matrix):
+        left[r] = [to_float(c) for c in scaled(factor, term.left)]
+        right[r] = [to_float(c) for c in term.right]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from ..errors import InputError
-from .numbers import Vector, rational
+from .arithmetic.numbers import Vector, rational
 
 _MOST_NUMBERS = 50_000_000
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from flint import fmpq
 
+from .arithmetic.exact_evaluation import Progress
+from .arithmetic.numbers import bits
 from .blocks import Block
-from .counts import Counts, block_bound, necessary_blocks, published_bound
 from .data import DataSet
-from .numbers import bits
-from .rationals import Progress
+from .evaluation.counts import Counts, block_bound, necessary_blocks, published_bound
 
 if TYPE_CHECKING:
     import torch
 
     from ..shapes import Array
-    from .certificate import Certificate
-    from .module_torch import TorchTransformer
-    from .running import Fractions
+    from .evaluation.certificate import Certificate
+    from .evaluation.running import Fractions
+    from .export.torch_module import TorchTransformer
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,13 @@ class ExactTransformer:
 
     def certify(self, *, workers: int = 1, progress: Progress = None) -> Certificate:
         """Prove, in exact arithmetic, that every input of the data goes to its output."""
-        from .certificate import certify
+        from .evaluation.certificate import certify
 
         return certify(self, workers=workers, progress=progress)
 
     def to_torch(self, dtype: torch.dtype | None = None) -> TorchTransformer:
         """The same network as an ``nn.Module`` in float64 (default) or float32."""
-        from .module_torch import TorchTransformer
+        from .export.torch_module import TorchTransformer
 
         return TorchTransformer.from_network(self, dtype)
 
@@ -119,38 +119,38 @@ class ExactTransformer:
         >>> net([[0, 0], [1, 0]], exact=True)
         [(Fraction(1, 3), Fraction(1, 1)), (Fraction(1, 3), Fraction(1, 1))]
         """
-        from .running import run
+        from .evaluation.running import run
 
         return run(self, tokens, exact=exact)
 
     def predict(self, inputs: object) -> list[object]:
         """The class of each sequence, by the target nearest to its exact output (classification only)."""
-        from .classification import predict
+        from .constructions.interpolate import predict
 
         return predict(self, inputs)
 
     def save(self, path: str | Path) -> Path:
         """Write ``network.json`` and ``network.safetensors`` into the folder ``path``."""
-        from .files import save
+        from .export.files import save
 
         return save(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> ExactTransformer:
         """Read a network back; nothing is taken on trust by :func:`hardmax.verify`, this only reads."""
-        from .files import load
+        from .export.files import load
 
         return load(Path(path))
 
     def to_onnx(self, path: str | Path, *, single_precision: bool = False) -> Path:
         """Write the network as an ONNX file (needs the extra ``onnx``)."""
-        from .onnx_export import write_onnx
+        from .export.onnx_graph import write_onnx
 
         return write_onnx(self, Path(path), single_precision=single_precision)
 
     def summary(self) -> str:
         """Counts, ratios to the published bound, margins, conditioning, and which construction suits the data."""
-        from .summary import summary
+        from .evaluation.counts import summary
 
         return summary(self)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import FileError, MissingExtraError
-from ..text_files import file_text, is_comment, separator_of
+from ..tables.encodings import file_text, is_comment, separator_of
 
 if TYPE_CHECKING:
     import pandas as pd

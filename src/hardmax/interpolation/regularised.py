@@ -27,9 +27,9 @@ from torch import nn
 from ..errors import InputError
 from ..inputs import as_count, as_positive
 from ..progress import Ticker
+from .arithmetic.numbers import ONE, to_float, to_floats
 from .blocks import Block, dense
 from .network import ExactTransformer
-from .numbers import ONE, to_float, to_floats
 
 _RECORDED = 400
 

@@ -13,9 +13,8 @@ from scipy.special import betainc, betaincinv
 from ..attention import kernels, softmax_rows
 from ..errors import InputError
 from ..shapes import PerToken, Queries, Square, Tokens
-from .circle import circle_mean, modes
+from .fast_attention import GROUP, circle_mean, modes, truncated_mean
 from .rows import rows_mean, rows_mean_in_log_domain, symmetric_mean, symmetric_range
-from .truncated import GROUP, truncated_mean
 
 Method = Literal["auto", "rows", "symmetric", "sdpa", "circle", "truncated"]
 METHODS: tuple[Method, ...] = ("auto", "rows", "symmetric", "sdpa", "circle", "truncated")

@@ -21,7 +21,7 @@ from ..inputs import as_number, plain
 from ..threads import one_thread
 from .energy import flow_of, states_of, weights_of
 from .limit import LowTemperatureLimit, low_temperature_limit
-from .occupancy import Occupancy, occupancy_of
+from .measures import Occupancy, occupancy_of
 from .rates import Rates, rates
 from .transport import Transport, wasserstein
 

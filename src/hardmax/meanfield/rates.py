@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
-from ..geometry.reading import near_one
+from ..geometry.result_arrays import near_one
 from ..inputs import plain
 from ..threads import one_thread
 from .limit import LowTemperatureLimit

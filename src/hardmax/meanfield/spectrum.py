@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import eig, schur, solve_sylvester
 
 from ..errors import HardmaxError, InputError
-from ..geometry.reading import near_one
+from ..geometry.result_arrays import near_one
 
 _EPS = float(np.finfo(np.float64).eps)
 _EQUAL = 1e-9  # eigenvalues this close, relative to |M|, are one

@@ -13,18 +13,10 @@ from matplotlib.figure import Figure
 from ..attention.layer import HardmaxLayer
 from ..datasets import half_space_example, make_matrix, paper_configurations
 from ..dynamics.simulate import simulate
-from ..figures import (
-    draw_attention_geometry,
-    draw_layers_until_decided,
-    draw_panels,
-    figure_bytes,
-    new_figure,
-)
+from ..figures import draw_attention_geometry, draw_layers_until_decided, draw_panels, figure_bytes, new_figure
 from ..figures.tokens import CONVENTIONS
 from ..files import make_folder
-from .report import Report
-from .results import write_results
-from .systems import (
+from .random_systems import (
     DIMENSIONS,
     SEED,
     TOKENS,
@@ -35,6 +27,7 @@ from .systems import (
     try_systems,
     violations_table,
 )
+from .report import Report, write_results
 from .tables import Table
 
 _FULL = (60, 15)

@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 
 from ..figures import figure_bytes, save_figure
 from ..figures.fields import draw_fields
-from ..figures.forecast_reading import draw_eigenvalues
+from ..figures.forecast_diagnostics import draw_eigenvalues
 from ..figures.forecasting import draw_forecast
 from ..files import make_folder, write_text
 from ..forecasting.forecaster import TimeDelayedTransformer
-from ..forecasting.linear import TimeDelayedDMD
-from ..forecasting.polynomial import NextGenerationReservoir
+from ..forecasting.models.ng_rc import NextGenerationReservoir
+from ..forecasting.models.td_dmd import TimeDelayedDMD
 from ..forecasting.protocol import AbstractForecaster
 from ..progress import Ticker
 from .forecasting_cases import (

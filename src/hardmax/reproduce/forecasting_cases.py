@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..datasets.airfoil import airfoil
-from ..datasets.lorenz import LYAPUNOV_EXPONENT, lorenz63
-from ..datasets.signals import sinusoids
-from ..datasets.spiral import spiral
-from ..datasets.wake import cylinder_wake
-from ..forecasting.pod import fit_pod
+from ..datasets.chaotic import LYAPUNOV_EXPONENT, lorenz63
+from ..datasets.cylinder_wake import cylinder_wake
+from ..datasets.signals import sinusoids, spiral
+from ..forecasting.data.pod import fit_pod
+from ..forecasting.diagnostics.skill import error_curves, valid_times
 from ..forecasting.protocol import AbstractForecaster
-from ..forecasting.skill import error_curves, valid_times
 
 TRAINING_ANGLES, NEW_ANGLES = (0.02, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3), (0.04, 0.12, 0.22)
 TRAINING_AMPLITUDES, NEW_AMPLITUDES = (0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 1.6), (0.15, 0.4, 1.4)

@@ -23,7 +23,7 @@ from ..figures.interpolation_results import (
 )
 from ..files import make_folder, write_text
 from ..interpolation import ExactTransformer, interpolate
-from ..interpolation.certificate import Certificate
+from ..interpolation.evaluation.certificate import Certificate
 from ..interpolation.regularised import RegularisedRun, decay_exponents, paper_data, train
 from .report import Report
 from .tables import Table

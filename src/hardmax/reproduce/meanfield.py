@@ -26,8 +26,7 @@ from ..meanfield.measures import Measure, circle_quantiles, fibonacci_sphere
 from ..meanfield.phases import Phases, phases
 from ..meanfield.transport import wasserstein
 from ..progress import Ticker
-from .report import Report
-from .results import write_results
+from .report import Report, write_results
 from .tables import Table
 
 PAGE = "meanfield.html"

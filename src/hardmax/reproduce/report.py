@@ -1,4 +1,4 @@
-"""A report: sections of words, numbers, tables and pictures, as one HTML page that needs nothing else.
+"""Reports as one self-contained HTML page, with figures and tables as files beside it.
 
 The page carries its style and its pictures inside itself and asks the network for nothing, so it can be
 mailed, archived or opened from a memory stick.
@@ -15,8 +15,11 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from .._version import __version__
 from ..errors import InputError
+from ..figures.save import save_figure
 from ..files import write_text
 from .tables import Cell, Table, shown
 
@@ -169,3 +172,14 @@ class Report:
 def _inline(words: str) -> str:
     """Escaped text in which `back-ticks` set code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(words))
+
+
+def write_results(folder: Path, figures: Mapping[str, Figure], tables: Mapping[str, Table]) -> None:
+    """Figures as PNG and PDF, tables as CSV, JSON and Markdown with their notes."""
+    for name, figure in figures.items():
+        save_figure(figure, folder / f"{name}.png")
+        save_figure(figure, folder / f"{name}.pdf")
+    for name, table in tables.items():
+        write_text(folder / f"{name}.csv", table.to_csv())
+        write_text(folder / f"{name}.json", table.to_json())
+        write_text(folder / f"{name}.md", f"{table.to_markdown()}\n\n{table.note}\n")

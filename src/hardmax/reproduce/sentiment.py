@@ -22,11 +22,10 @@ from ..figures.text_results import draw_accuracy_by_dimension, draw_accuracy_by_
 from ..files import make_folder
 from ..progress import Ticker
 from ..text.classifier import LeaderClassifier
-from ..text.explanation import Explanation
-from ..text.survey import Survey, survey
-from ..text.texts import NoKnownWordWarning
-from .report import Report
-from .results import write_results
+from ..text.explaining.corpus_statistics import Survey, survey
+from ..text.explaining.explanation import Explanation
+from ..text.words.documents import NoKnownWordWarning
+from .report import Report, write_results
 from .sentiment_models import PUBLISHED, PUBLISHED_EPOCHS, Reviews, Trained, default_model, published_model
 from .tables import Table
 

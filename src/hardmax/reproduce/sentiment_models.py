@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ..datasets.corpora import movie_reviews
 from ..datasets.documents import Documents, read_documents
-from ..datasets.reviews import movie_reviews
 from ..errors import InputError
 from ..files import make_folder
 from ..text.classifier import LeaderClassifier
-from ..text.quality import Quality, quality
-from ..text.texts import NoKnownWordWarning
+from ..text.evaluation import Quality, quality
+from ..text.words.documents import NoKnownWordWarning
 
 PUBLISHED = {2: 0.791, 4: 0.823, 8: 0.850, 16: 0.882}
 """Best test accuracy over 100 epochs, from the authors' saved histories."""

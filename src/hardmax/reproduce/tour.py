@@ -8,14 +8,165 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..datasets.chaotic import lorenz63
+from ..dynamics.simulate import simulate
+from ..figures import draw_angles, draw_backtest, draw_distances, draw_forecast, figure_bytes, new_figure
+from ..figures.interpolation import draw_construction
+from ..figures.text_layers import draw_layers
+from ..forecasting.forecaster import TimeDelayedTransformer
+from ..interpolation import interpolate
+from ..meanfield.flow import SphereFlow
+from ..meanfield.measures import circle_quantiles
+from ..meanfield.phases import phases
+from ..text.pretrained import shipped_model
 from ..threads import one_thread
-from . import clustering_stops as clustering
-from .forecasting_stops import show_forecast
-from .interpolation_stops import show_compilation
-from .meanfield_stops import show_three_phases
+from . import tour_clustering as clustering
 from .report import Report, Section
-from .sentiment_stops import show_reasons
+from .tables import Table
+
+_LEARNED, _AHEAD = 2500, 300
+
+
+def show_forecast(section: Section) -> None:
+    """Fit, look back, look ahead."""
+    series = lorenz63(_LEARNED + _AHEAD)
+    seen, later = series.values[:_LEARNED, :1], series.values[_LEARNED:, :1]
+    model = TimeDelayedTransformer(seconds=2.0, random_state=0, progress=False).fit(seen, dt=series.dt)
+    ahead = model.forecast(_AHEAD)
+    record = model.backtest(200, starts=10)
+    apart = np.abs(ahead.values - later)[:, 0] / seen.std() > 0.4
+    good = int(apart.argmax()) if apart.any() else _AHEAD
+    section.text(
+        "The layer that leads tokens also forecasts: the tokens are the last samples of a series, the latest one asks, "
+        "and an explicit linear path (time-delayed DMD) carries what is linear. The model sees one coordinate of the "
+        "Lorenz system and none of its equations. After Alcalde, Widhalm and Yılmaz (arXiv 2602.08478)."
+    ).picture(
+        figure_bytes(draw_forecast(seen, ahead, dt=series.dt, names=("x",), truth=later), dpi=130),
+        f"The forecast stays within 0.4 standard deviations of what followed for {good} steps.",
+    ).text(str(model.report_)).picture(
+        figure_bytes(draw_backtest(record), dpi=130),
+        "Forecasts of the last quarter by a model that has not seen it, beside the simplest rivals.",
+    ).code(
+        "model = hm.TimeDelayedTransformer().fit(series, dt=0.02)\n"
+        "ahead = model.forecast(200)          # values, spread, times, outcome\n"
+        "print(model.backtest().text())\n\nhardmax forecast data.csv --steps 200 --figure out.png"
+    )
+
+
+_INPUTS = [
+    [[-2, 0], [-1, 2], [1, 1]],
+    [[-1, 2], [1, 1], [2, -1]],
+    [[0, -2], [1, 1], [-2, 0], [2, 2]],
+]
+_OUTPUTS = [[[-1, -1], [0, 2]], [[2, 2]], [[1, -2], [-2, 1], [2, 0]]]
+
+
+def show_compilation(section: Section) -> None:
+    """Three sequences sent to their targets, exactly."""
+    network = interpolate(_INPUTS, _OUTPUTS)
+    certificate = network.certify()
+    section.text(
+        "Three sequences of tokens that overlap, and a set of targets for each. The transformer below was not trained: "
+        "it was compiled from the data, its weights are rational numbers, and exact arithmetic proves that every "
+        f"sequence lands on its targets. It has {len(network.blocks)} blocks where the published bound for such data "
+        f"(arXiv 2502.02270) is {network.counts.published}."
+    ).picture(
+        figure_bytes(cast(Figure, draw_construction(network)), dpi=130),
+        "Five moments on the way, one colour per sequence; rings are the targets.",
+    ).code(str(certificate)).code(
+        "net = hm.interpolate(inputs, outputs)\nnet.certify()\nnet.to_torch(); net.save('net')"
+    )
+
+
+_B, _V = np.diag([4.0, 1.0]), np.diag([1.0, 2.0])
+_BETAS = (10.0, 30.0, 100.0)
+
+
+def show_three_phases(section: Section) -> None:
+    """Concentration, metastability and the terminal phase on the circle."""
+    tokens = circle_quantiles(600, lambda angle: 1 + np.sin(angle) / 2).points
+    runs = [simulate(tokens, SphereFlow(_B, _V, beta), time=14.0, step=0.1) for beta in _BETAS]
+    found = [phases(run) for run in runs]
+    last = found[-1]
+    figure = new_figure(11.4, 4.2)
+    left, right = figure.subplots(1, 2)
+    draw_distances(found, ax=left)
+    marks = {"closest approach": last.approach_time, **({"escape": last.escape_time} if last.escape_time else {})}
+    draw_angles(runs[-1], ax=right, marks=marks)
+    rows = [(name, value, error, expected) for name, value, error, expected in last.rows()]
+    section.text(
+        "With softmax instead of argmax, and layer normalisation, tokens move on a sphere. When there are many and the "
+        "temperature is low they first gather where a linear map sends them, here at the angles 0 and pi; they rest "
+        "there for a time that grows like log beta; then each cluster hears only itself and leaves for the leading "
+        "direction of V. After Alcalde, Bungert, Riedl and Roith (arXiv 2605.10931)."
+    ).picture(
+        figure_bytes(figure, dpi=130),
+        "Left: the distance to the limit law through time. Right: the angle of every token at beta = 100.",
+    ).table(
+        Table(
+            "Found in the run at beta = 100",
+            ("", "found", "standard error", "theory"),
+            rows,
+            "The theory's times hold to leading order in log beta; their slopes are what runs can be held against.",
+        )
+    ).code(
+        "run = hm.simulate(tokens, hm.SphereFlow(B, V, beta=100.0), time=14.0)\n"
+        "print(hm.phases(run))\n\nhardmax meanfield --beta 10,30,100 --figure phases.png"
+    )
+
+
+_REVIEW = (
+    "A dull plot and a wooden lead, two hours too long; and yet it is saved by a wonderful cast, a superb score and "
+    "one great scene near the end that I will not forget."
+)
+
+
+def show_reasons(section: Section) -> None:
+    """A review classified by the small model that comes with the package, and why."""
+    model = shipped_model()
+    why = model.explain(_REVIEW)
+    rows = [
+        (
+            leader.word,
+            ", ".join(why.words[place] for place in leader.followers[:6]) or None,
+            leader.share,
+            float(leader.contribution[0]),
+        )
+        for leader in why.leaders
+    ]
+    total = float(why.logits[0])
+    section.text(
+        "Here the tokens are words. A classifier has learned where they start; in every layer each word of a review "
+        "follows the word that it scores highest, until all have gathered at a few leaders, and a linear decoder reads "
+        "their mean. So the leaders are the reasons of the answer, and what they contribute adds up to it exactly."
+    ).text(f"“{_REVIEW}”").numbers(
+        {
+            "answer": str(why.prediction),
+            "probability": round(float(why.probabilities.max()), 3),
+            "words of the model": len(model.words()),
+            "leaders of this review": len(why.leaders),
+        }
+    ).picture(
+        figure_bytes(draw_layers(why), dpi=110),
+        "The words of the review at three layers. Star: leader; dashed: the boundary of the decoder; diamond: the mean "
+        "that it reads.",
+    ).table(
+        Table(
+            "What decides",
+            ("leader", "followed by", "share of the mass", "contribution"),
+            rows,
+            f"The contributions and the bias {float(why.bias[0]):.4f} add up to the logit {total:.4f}.",
+        )
+    ).code(
+        'model = hm.LeaderClassifier().fit(texts, labels)\nprint(model.explain("…"))\n\n'
+        'hardmax sentiment explain "A dull plot, saved by a wonderful cast."'
+    )
+
 
 _LEAD = (
     "Tokens are points and layers are time: in every layer a token listens to the token that scores highest and moves "

@@ -18,9 +18,9 @@ from ..errors import FileError
 from ..files import PathLike, replacing
 from ..inputs import as_count
 from ..shapes import Tokens
+from .array_files import MARKER, import_zarr, is_zip, put_array, zip_folder
 from .contents import Contents
 from .trajectories import put_story
-from .zarr_files import MARKER, import_zarr, is_zip, put_array, zip_folder
 
 
 class ToDisk:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import FileError, HardmaxError
+from .experiments import RUNS
 from .grid import sweep
-from .named import RUNS
 from .rows import OWN
 
 EXAMPLE = """\

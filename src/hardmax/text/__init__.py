@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .classifier import LeaderClassifier as LeaderClassifier
-    from .explanation import Explanation as Explanation
-    from .vocabulary import Vocabulary as Vocabulary
-    from .words import Tokeniser as Tokeniser
+    from .explaining.explanation import Explanation as Explanation
+    from .words.tokenisation import Tokeniser as Tokeniser
+    from .words.vocabulary import Vocabulary as Vocabulary
 
 _MODULE_OF = {
-    "Explanation": "explanation",
+    "Explanation": "explaining.explanation",
     "LeaderClassifier": "classifier",
-    "Tokeniser": "words",
-    "Vocabulary": "vocabulary",
+    "Tokeniser": "words.tokenisation",
+    "Vocabulary": "words.vocabulary",
 }
 
 

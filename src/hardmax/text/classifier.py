@@ -17,17 +17,17 @@ from ..distributed import Processes
 from ..errors import InputError
 from ..progress import Progress
 from ..threads import one_thread
-from .endings import EndingVocabulary
-from .explanation import Explanation
-from .fitting import fit_model
-from .model_files import load_model, save_model
-from .network import Network
+from .explaining.explanation import Explanation
+from .model.files import load_model, save_model
+from .model.network import Network
 from .recipes import Recipe
-from .texts import as_rows, warn_of_unknown
-from .trainers import answers
-from .vocabulary import Vocabulary
-from .weighing import weighed_table
-from .words import Tokeniser
+from .training.backends import answers
+from .training.fitting import fit_model
+from .words.counts import weighed_table
+from .words.document_endings import EndingVocabulary
+from .words.documents import as_rows, warn_of_unknown
+from .words.tokenisation import Tokeniser
+from .words.vocabulary import Vocabulary
 
 PADDING = "‹padding›"
 
@@ -55,7 +55,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Words and n-grams of up to so many words that occur in at least ``min_df`` texts (3 for large sets, 1 for
         small); of those the ``max_words`` that tell the classes apart best (chi2).
     token_pattern, lowercase, stop_words, lemmas, removed
-        How texts are cut into words, see :class:`~hardmax.text.words.Tokeniser`.
+        How texts are cut into words, see :class:`~hardmax.text.words.tokenisation.Tokeniser`.
     depth, alpha, learn_alpha, collapse
         Number of layers, the step towards the followed word, whether it is learned, and how much of the way words
         must have gone in the end: :math:`1-(1+\alpha)^{-K}`.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import InputError
-from .words import EVERY_MARK
+from .words.tokenisation import EVERY_MARK
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,275 @@
+"""Series, fits, forecasts and model files of the forecasting page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...datasets import airfoil, chaotic_series, chaotic_systems, lorenz63, read_series, sinusoids
+from ...datasets.series import Series
+from ...errors import FileError, InputError, MissingExtraError, in_other_words
+from ...forecasting.data.series import Record
+from ...forecasting.data.series import read_series as regular_record
+from ...forecasting.diagnostics.backtest import Backtest
+from ...forecasting.forecast import Forecast
+from ...forecasting.forecaster import TimeDelayedTransformer
+from ...forecasting.model_files import FILE, load_forecaster
+from ...progress import Tell
+from ..archives import pack, unpack
+from ..uploads import Upload, as_file, for_a_sheet, text_of, within_bounds
+
+FEWEST, MOST_SAMPLES, MOST_CHANNELS, MOST_STEPS = 60, 5_000, 12, 2_000
+UPLOAD = "upload"
+_CHAOTIC = ("Rossler", "Chua", "Halvorsen", "Thomas", "DoublePendulum")
+_TITLES = {"DoublePendulum": "Double pendulum", "Rossler": "Rössler"}
+_NOISE = 0.02
+_ON_THE_PAGE = {
+    'pass gaps="interpolate" to fill them linearly, or split the series at its gaps into a list': (
+        "tick Fill gaps by interpolation"
+    ),
+    'pass irregular="resample" to interpolate onto even times': "tick Resample uneven times",
+    ", or lower delays": "",
+    "choose the columns to use": "remove that column from the table",
+    "say time column 'none' if this column is no time": "remove the column if it is no time",
+}
+"""Remedies as one types them in Python, and what one does on the page."""
+
+_MADE: dict[str, tuple[str, Callable[[int], Series], str]] = {
+    "lorenz": ("Lorenz '63", lambda n: lorenz63(n, random_state=0), "lorenz63({n}, random_state=0)"),
+    "airfoil": ("Airfoil in flutter", airfoil, "airfoil({n})"),
+    "sinusoids": (
+        "Sinusoids with noise",
+        lambda n: sinusoids(n, noise=_NOISE, random_state=0),
+        f"sinusoids({{n}}, noise={_NOISE}, random_state=0)",
+    ),
+}
+
+
+@cache
+def systems() -> dict[str, str]:
+    """Names in an address and titles of the systems; the chaotic ones need the package dysts."""
+    found = {name: title for name, (title, _, _) in _MADE.items()}
+    try:
+        known = set(chaotic_systems())
+    except MissingExtraError:
+        return found
+    return found | {name: _TITLES.get(name, name) for name in _CHAOTIC if name in known}
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """A series to learn from, and what came after it where that is known."""
+
+    series: Series
+    samples: int
+    """How many of its samples are learned from; the rest is the future."""
+    code: str
+    gaps: str = "refuse"
+    irregular: str = "refuse"
+
+    @property
+    def values(self) -> np.ndarray:
+        """What is learned from."""
+        return self.series.values[: self.samples]
+
+    @property
+    def times(self) -> np.ndarray:
+        """When it was."""
+        return self.series.times[: self.samples]
+
+    def regular(self) -> Record:
+        """The known part at even times, gaps filled or refused as chosen."""
+        gaps: Any = self.gaps
+        irregular: Any = self.irregular
+        with in_other_words(_ON_THE_PAGE):
+            return regular_record(self.values, times=self.times, gaps=gaps, irregular=irregular)
+
+    @property
+    def future(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Times and values of what came after."""
+        if self.samples == len(self.series):
+            return None
+        return self.series.times[self.samples :], self.series.values[self.samples :]
+
+
+def make_data(system: str, samples: int, ahead: int) -> Data:
+    """Samples of a system, and as many after them as will be forecast."""
+    if system not in systems():
+        raise InputError("system", repr(system), "is not known", f"choose one of {', '.join(systems())}")
+    total = samples + ahead
+    if system in _MADE:
+        _, make, code = _MADE[system]
+        series, made = make(total), code.format(n=total)
+        source = made.partition("(")[0]
+    else:
+        series, source = chaotic_series(system, total), "chaotic_series"
+        made = f'chaotic_series("{system}", {total})'
+    lines = (
+        f"from hardmax.datasets import {source}\n\n"
+        f"series = {made}\n"
+        f"known, times = series.values[:{samples}], series.times[:{samples}]"
+    )
+    return Data(series, samples, lines)
+
+
+def read_data(upload: Upload, folder: Path, *, fill: bool, even: bool) -> Data:
+    """A series from an uploaded table: one row a moment, one column a channel, a time column if there is one."""
+    text = text_of(upload)
+    within_bounds(upload.name, text)
+    with as_file(folder / f"series{upload.suffix}", text.encode(), upload.name) as path, in_other_words(_ON_THE_PAGE):
+        series = read_series(path)
+    if len(series) > MOST_SAMPLES or series.channels > MOST_CHANNELS:
+        problem = f"has {len(series):,} samples of {series.channels} channels"
+        remedy = f"upload at most {MOST_SAMPLES:,} samples of {MOST_CHANNELS} channels, or use hardmax forecast for all"
+        raise FileError(upload.name, problem, remedy)
+    lines = (
+        "from hardmax.datasets import read_series\n\n"
+        f"series = read_series({upload.name!r})\n"
+        "known, times = series.values, series.times"
+    )
+    gaps, irregular = "interpolate" if fill else "refuse", "resample" if even else "refuse"
+    return Data(replace(series, source=upload.name), len(series), lines, gaps, irregular)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model and its forecast."""
+
+    data: Data
+    model: TimeDelayedTransformer
+    forecast: Forecast
+    loaded: str = ""
+    """The file that the model came from; empty where it was fitted here."""
+
+    def look_back(self, tell: Tell) -> Backtest:
+        """Forecasts of the last quarter by models that have not seen it."""
+        self.model.progress = tell
+        if not self.loaded:
+            return self.model.backtest()
+        return self.model.backtest(series=self.data.regular().trajectories)
+
+
+def fit_and_forecast(data: Data, seconds: float, steps: int, tell: Tell) -> Fit:
+    """Fit within so many seconds of processor time, and go on for ``steps`` samples."""
+    model = TimeDelayedTransformer(seconds=seconds, random_state=0, progress=tell)
+    gaps: Any = data.gaps
+    irregular: Any = data.irregular
+    with in_other_words(_ON_THE_PAGE):
+        model.fit(data.values, times=data.times, gaps=gaps, irregular=irregular)
+    return Fit(data, model, model.forecast(steps))
+
+
+def code_of(data: Data, seconds: float, steps: int) -> str:
+    """Python that fits, forecasts, looks back and reads the model."""
+    options = "".join(
+        f", {name}={value!r}"
+        for name, value in (("gaps", data.gaps), ("irregular", data.irregular))
+        if value != "refuse"
+    )
+    return (
+        f"import hardmax as hm\n{data.code}\n"
+        f"model = hm.TimeDelayedTransformer(seconds={seconds:g}, random_state=0).fit(known, times=times{options})\n"
+        "print(model.report_)           # what was kept, and why\n"
+        f"ahead = model.forecast({steps})     # ahead.values, ahead.spread, ahead.times\n"
+        "print(ahead.outcome)\n"
+        "print(model.backtest().text())\n"
+        "model.save('model')            # hm.load_forecaster('model')\n"
+    )
+
+
+def forecast_table(fit: Fit) -> bytes:
+    """The forecast as CSV: time, then every channel with its spread."""
+    series, ahead = fit.data.series, fit.forecast
+    names = [for_a_sheet(name) for name in series.names]
+    times = series.dates(ahead.times).tolist() if series.began else [repr(float(time)) for time in ahead.times]
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(
+        [for_a_sheet(series.time_name or "time"), *(part for name in names for part in (name, f"{name} spread"))]
+    )
+    for time, values, spread in zip(times, ahead.values, ahead.spread, strict=True):
+        writer.writerow([time, *(repr(float(x)) for pair in zip(values, spread, strict=True) for x in pair)])
+    return table.getvalue().encode()
+
+
+def model_archive(fit: Fit, folder: Path) -> bytes:
+    """The files of the model as a ZIP archive."""
+    place = fit.model.save(folder / "model")
+    try:
+        return pack({path.name: path.read_bytes() for path in sorted(place.iterdir())})
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+_SAME_STEP = 1e-3
+
+
+def read_model(upload: Upload, folder: Path) -> TimeDelayedTransformer:
+    """A forecaster that was saved: the archive that is downloaded here, or the safetensors file in it."""
+    data = upload.data
+    if upload.suffix == ".zip":
+        files = unpack(upload, (".safetensors",))
+        if FILE not in files:
+            raise FileError(upload.name, f"holds no {FILE}", "upload an archive that was downloaded from here")
+        data = files[FILE]
+    path = folder / "uploaded.safetensors"
+    path.write_bytes(data)
+    try:
+        model = load_forecaster(path)
+        if model.forcing_ is None:
+            model.forecast(1)  # parts that do not fit together are found here
+    except FileError as error:
+        raise FileError(upload.name, error.problem, error.remedy) from None
+    except (ValueError, TypeError, IndexError, KeyError) as error:
+        raise FileError(upload.name, f"cannot be used ({error})", "the file is damaged; save the model again") from None
+    finally:
+        path.unlink(missing_ok=True)
+    if model.forcing_ is not None or model.pod_ is not None:
+        kind = "a model with inputs" if model.forcing_ is not None else "a model of fields"
+        raise FileError(
+            upload.name, f"holds {kind}, which this page cannot show", "use it in Python: hm.load_forecaster"
+        )
+    return model
+
+
+def forecast_with(model: TimeDelayedTransformer, name: str, data: Data, steps: int) -> Fit:
+    """Go on from the end of the series by a model that was loaded; both must have the same channels and time step."""
+    record = data.regular()
+    series = record.trajectories[-1]
+    if series.shape[1] != model.channels_:
+        raise InputError(
+            "model",
+            name,
+            f"was fitted to {model.channels_} channels and the series has {series.shape[1]}",
+            "choose or upload the series that it belongs to, then load it again",
+        )
+    if abs(record.dt - model.dt_) > _SAME_STEP * model.dt_:
+        raise InputError(
+            "model",
+            name,
+            f"was fitted to samples {model.dt_:.6g} apart and the series has them {record.dt:.6g} apart",
+            "choose or upload the series that it belongs to, then load it again",
+        )
+    ahead = model.forecast(steps, window=series[-model.window :])
+    times = np.asarray(record.last_time + model.dt_ * np.arange(1, steps + 1), dtype=np.float64)
+    return Fit(data, model, replace(ahead, times=times), loaded=name)
+
+
+def code_of_loaded(data: Data, name: str, steps: int) -> str:
+    """Python that forecasts by a model from a file."""
+    unpacked = "model.safetensors" if name.lower().endswith(".zip") else name
+    return (
+        f"import hardmax as hm\n{data.code}\n"
+        f"model = hm.load_forecaster({unpacked!r})     # unpack an archive first\n"
+        f"ahead = model.forecast({steps}, window=known[-model.window:])\n"
+        "print(ahead.outcome)\n"
+        "print(model.backtest(series=known).text())\n"
+    )

@@ -1,0 +1,229 @@
+"""Forecasts, phase portraits, errors, eigenvalues and lag attention, drawn with plotly."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+import numpy as np
+from bokeh.models import (
+    BasicTicker,
+    BasicTickFormatter,
+    ColumnDataSource,
+    DatetimeTicker,
+    DatetimeTickFormatter,
+    HoverTool,
+    PlainText,
+    Range1d,
+    Span,
+)
+
+from ...forecasting.diagnostics.backtest import Backtest
+from ...forecasting.diagnostics.spectrum import LagAttention
+from ...forecasting.forecast import Forecast
+from ...forecasting.forecaster import TimeDelayedTransformer
+from ..look import FONT, PALETTE, Light
+from .state import Data
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+
+AHEAD, TRUTH = PALETTE[0], PALETTE[4]
+_SHOWN_BEFORE = 1.2
+"""So much of the past is shown, in lengths of the forecast."""
+_MODELS = {"TD-TF": PALETTE[0], "persistence": "#8a96a0", "TD-DMD": PALETTE[4], "NG-RC": PALETTE[2]}
+_DASHES = {"TD-TF": "solid", "persistence": "dotted", "TD-DMD": "dashed", "NG-RC": "dotdash"}
+
+
+class Fan:
+    """One channel in time: what was seen, the forecast with its spread, and what really came."""
+
+    def __init__(self, session: Session) -> None:
+        self._seen, self._ahead, self._truth = (ColumnDataSource({"t": [], "y": []}) for _ in range(3))
+        self._band = ColumnDataSource({"t": [], "low": [], "high": []})
+        self.plot = session.figure(height=320, x_range=Range1d(0, 1), x_axis_label="time")
+        self.plot.varea(x="t", y1="low", y2="high", source=self._band, color=AHEAD, alpha=0.22)
+        seen = self.plot.line("t", "y", source=self._seen, line_width=1.6)
+        self.plot.line("t", "y", source=self._ahead, color=AHEAD, line_width=3)
+        self.plot.line("t", "y", source=self._truth, color=TRUTH, line_width=1.6, line_dash=[5, 5])
+        self._now = Span(dimension="height", line_width=1, line_dash="dotted", visible=False)
+        self.plot.add_layout(self._now)
+
+        def repaint(light: Light) -> None:
+            seen.glyph.line_color, self._now.line_color = light.ink, light.soft
+
+        session.lighting.follow(repaint)
+
+    def show(self, data: Data, forecast: Forecast | None, channel: int) -> None:
+        """Draw one channel, with the forecast where there is one."""
+        times, values = data.series.on_an_axis(data.times), data.values[:, channel]
+        ends = data.future[0] if data.future is not None else times
+        ahead = np.empty(0) if forecast is None else data.series.on_an_axis(forecast.times)
+        length = max(len(ahead), len(ends) if data.future is not None else 0, 100)
+        first = 0 if forecast is None else max(0, len(times) - int(_SHOWN_BEFORE * length))
+        self._seen.data = {"t": times[first:], "y": values[first:]}
+        known = forecast is not None and data.future is not None
+        self._truth.data = (
+            {"t": data.future[0], "y": data.future[1][:, channel]} if known and data.future else {"t": [], "y": []}
+        )
+        if forecast is None:
+            self._ahead.data, self._band.data = {"t": [], "y": []}, {"t": [], "low": [], "high": []}
+        else:
+            middle, spread = forecast.values[:, channel], forecast.spread[:, channel]
+            # From the last sample on, so that the line does not begin in the air.
+            self._ahead.data = {"t": np.append(times[-1:], ahead), "y": np.append(values[-1:], middle)}
+            # A spread that outgrows the data says "unknown"; drawn in full it would flatten everything else.
+            reach = 3 * float(np.nanmax(np.abs(values - np.nanmean(values))))
+            wide = np.minimum(spread, reach or 1.0)
+            self._band.data = {"t": ahead, "low": middle - wide, "high": middle + wide}
+        last = float(ahead[-1]) if len(ahead) else float(times[-1])
+        self.plot.x_range.update(start=float(times[first]), end=last)
+        self._now.update(location=float(times[-1]), visible=forecast is not None)
+        # Names are not formulas, whatever they hold.
+        self.plot.yaxis.axis_label = PlainText(text=data.series.names[channel])
+        self.plot.xaxis.axis_label = PlainText(text=data.series.time_name or "sample")
+        dated = bool(data.series.began)
+        self.plot.xaxis[0].update(
+            ticker=DatetimeTicker() if dated else BasicTicker(),
+            formatter=DatetimeTickFormatter() if dated else BasicTickFormatter(),
+        )
+
+
+class PhasePortrait:
+    """Two channels against each other; one channel alone against itself a little earlier."""
+
+    def __init__(self, session: Session) -> None:
+        self._seen, self._ahead, self._truth = (ColumnDataSource({"x": [], "y": []}) for _ in range(3))
+        self.plot = session.figure(height=340)
+        seen = self.plot.line("x", "y", source=self._seen, line_width=1, alpha=0.7)
+        self.plot.line("x", "y", source=self._ahead, color=AHEAD, line_width=2.2)
+        self.plot.line("x", "y", source=self._truth, color=TRUTH, line_width=1.2, line_dash=[5, 5])
+        session.lighting.follow(lambda light: setattr(seen.glyph, "line_color", light.nobody))
+
+    def show(self, data: Data, forecast: Forecast | None, channel: int, lag: int) -> None:
+        """Draw the channel against the next one, or against itself ``lag`` samples earlier."""
+        names, alone = data.series.names, data.series.channels == 1
+        other = (channel + 1) % data.series.channels
+
+        def pairs(values: np.ndarray) -> dict[str, np.ndarray]:
+            if alone:
+                return {"x": values[:-lag, 0], "y": values[lag:, 0]}
+            return {"x": values[:, channel], "y": values[:, other]}
+
+        nothing: dict[str, np.ndarray] = {"x": np.empty(0), "y": np.empty(0)}
+        before = data.values[-lag:] if alone else data.values[-1:]
+        self._seen.data = pairs(data.values)
+        self._ahead.data = nothing if forecast is None else pairs(np.concatenate([before, forecast.values]))
+        shown = forecast is not None and data.future is not None
+        self._truth.data = pairs(np.concatenate([before, data.future[1]])) if shown and data.future else nothing
+        across = f"{names[0]}, {lag} samples before" if alone else names[channel]
+        self.plot.xaxis.axis_label = PlainText(text=across)
+        self.plot.yaxis.axis_label = PlainText(text=names[0] if alone else names[other])
+
+
+class ErrorCurves:
+    """The error of each model at every step, in standard deviations, on a logarithmic scale."""
+
+    def __init__(self, session: Session) -> None:
+        self._sources = {name: ColumnDataSource({"t": [], "error": []}) for name in _MODELS}
+        self.plot = session.figure(
+            height=280,
+            y_axis_type="log",
+            y_range=Range1d(0.1, 10),
+            x_axis_label="time ahead",
+            y_axis_label="error, standard deviations",
+        )
+        for name, colour in _MODELS.items():
+            self.plot.line(
+                "t", "error", source=self._sources[name], color=colour, line_width=2, line_dash=_DASHES[name],
+                legend_label=name,
+            )  # fmt: skip
+        legend = self.plot.legend[0]
+        legend.update(location="bottom_right", orientation="horizontal", border_line_color=None)
+        legend.update(label_text_font=FONT, label_text_font_size="11px", background_fill_alpha=0.8)
+
+        def repaint(light: Light) -> None:
+            legend.update(label_text_color=light.ink, background_fill_color=light.card)
+
+        session.lighting.follow(repaint)
+
+    def show(self, found: Backtest) -> None:
+        """Draw another backtest."""
+        drawn = []
+        for name, source in self._sources.items():
+            curve = found.curves.get(name, np.empty(0))
+            # Zero has no place on a logarithmic scale, and infinity none anywhere.
+            kept = np.isfinite(curve) & (curve > 0)
+            source.data = {"t": found.times[: len(curve)][kept], "error": curve[kept]}
+            drawn.append(curve[kept])
+        every = np.concatenate([*drawn, [0.1]])
+        self.plot.y_range.update(start=0.5 * float(every.min()), end=3 * float(every.max()))
+
+
+class UnitCircle:
+    """Eigenvalues per time step: inside the unit circle they decay, on it they go on, outside they grow."""
+
+    def __init__(self, session: Session) -> None:
+        self._source = ColumnDataSource({name: [] for name in ("x", "y", "frequency", "rate", "colour")})
+        self.plot = session.figure(
+            height=320, match_aspect=True, x_axis_label="real part", y_axis_label="imaginary part"
+        )
+        angle = np.linspace(0, 2 * np.pi, 181)
+        circle = self.plot.line(np.cos(angle), np.sin(angle), line_width=1.4)
+        dots = self.plot.scatter("x", "y", size=9, color="colour", alpha=0.85, source=self._source)
+        self.plot.add_tools(
+            HoverTool(renderers=[dots], tooltips=[("frequency", "@frequency{0.0000}"), ("growth", "@rate{0.0000}")])
+        )
+        session.lighting.follow(lambda light: setattr(circle.glyph, "line_color", light.soft))
+
+    def show(self, model: TimeDelayedTransformer) -> int:
+        """Draw the eigenvalues of another model; how many lie outside the circle."""
+        found, rates = model.eigenvalues(), model.growth_rates()
+        outside = np.abs(found) > 1 + 1e-9
+        self._source.data = {
+            "x": found.real,
+            "y": found.imag,
+            "frequency": model.frequencies(),
+            "rate": rates,
+            "colour": [PALETTE[4] if out else PALETTE[0] for out in outside],
+        }
+        return int(outside.sum())
+
+
+class LagBars:
+    """How much the latest sample listens to each lag."""
+
+    def __init__(self, session: Session) -> None:
+        self._source = ColumnDataSource({"lag": [], "share": []})
+        self.plot = session.figure(
+            height=320,
+            y_range=Range1d(0, 1),
+            x_axis_label="samples before the latest",
+            y_axis_label="share of attention",
+        )
+        self.plot.xgrid.grid_line_color = None
+        bars = self.plot.vbar(x="lag", top="share", width=0.7, color=PALETTE[2], alpha=0.9, source=self._source)
+        self.plot.add_tools(HoverTool(renderers=[bars], tooltips=[("lag", "@lag"), ("share", "@share{0.0%}")]))
+
+    def show(self, found: LagAttention) -> None:
+        """Draw the attention of the last window."""
+        self._source.data = {"lag": found.lags, "share": found.shares[0]}
+        self.plot.y_range.end = 1.15 * float(found.shares[0].max())
+
+
+def backtest_table(found: Backtest) -> str:
+    """The rows of a backtest; ours first."""
+    rows = "".join(
+        f"<tr><td><b>{html.escape(row.model)}</b></td><td>{row.error:.3g}</td><td>{row.median_error:.3g}</td>"
+        f"<td>{row.valid_time:.4g}</td><td>{row.diverged}</td></tr>"
+        for row in found.rows
+    )
+    head = "<tr><th>model</th><th>mean error</th><th>median</th><th>valid for</th><th>diverged</th></tr>"
+    return (
+        f"<table style='width:100%'><thead>{head}</thead><tbody>{rows}</tbody></table><p class='soft'>"
+        f"{found.starts} starts in the last quarter, which no model has seen; {len(found.times)} steps each. Errors in "
+        "standard deviations of the data; valid while below 0.4. TD-TF is the model on this page (time-delayed "
+        "transformer); persistence repeats the last sample; TD-DMD is linear in the last samples (time-delayed dynamic "
+        "mode decomposition); NG-RC is polynomial in them (next-generation reservoir computing).</p>"
+    )

@@ -1,0 +1,1 @@
+"""The Mean field page."""

@@ -1,0 +1,208 @@
+"""Attention on the circle and the sphere: concentration, metastability, and the way out."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import panel as pn
+
+import hardmax as hm
+
+from ..jobs import Job
+from ..page import Page
+from ..session import Session
+from ..shell import beside, card, controls, noted, split
+from .state import MOST_TOKENS, STEP, Followed, MeanFieldState, follow
+from .view import MOST_DOTS, CircleView, DistancesView, SphereView, round_colours
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class MeanFieldPage(Page):
+    """The page."""
+
+    slug = "meanfield"
+    title = "Mean field"
+    text = (
+        "Many tokens on the circle or the sphere, where layer normalisation keeps them. At low temperature (large β) "
+        "they first gather where theory predicts, at the dashed ghosts; there they stay for a time of order log β; "
+        "then each cluster listens to itself alone and leaves for the leading axis of V. The curve is the Wasserstein "
+        "distance W₂ to the prediction: it falls, rests and rises. Dashed lines are the times that theory expects."
+    )
+    paper = "2605.10931"
+    needs = ("plotly",)
+    functions = ("SphereFlow", "simulate", "low_temperature_limit", "phases", "wasserstein")
+
+    def __init__(self) -> None:
+        self._state = MeanFieldState()
+        self._seen: Followed | None = None
+
+    # What every page has
+
+    def restore(self, state: Mapping[str, str]) -> None:
+        self._state = MeanFieldState.from_query(state)
+
+    def state(self) -> dict[str, str]:
+        return self._state.to_query()
+
+    def code(self) -> str:
+        return self._state.code()
+
+    def figure(self) -> Figure | None:
+        if self._seen is None or self._seen.found is None:
+            return None
+        from ...figures import draw_distances
+
+        figure: Figure = draw_distances(self._seen.found).get_figure(root=True)  # type: ignore[assignment]
+        return figure
+
+    def build(self, session: Session) -> Any:
+        self._session = session
+        self._make_widgets()
+        self._circle = CircleView(session)
+        self._ring = pn.pane.Bokeh(self._circle.figure, margin=0, sizing_mode="stretch_width")
+        self._ball: SphereView | None = None
+        self._stage = pn.Column(self._ring, sizing_mode="stretch_width", margin=0)
+        self._distances = DistancesView(session)
+        self._words = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
+        self._table = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
+        self._arrange()
+        session.when_ready(session.guarded(self._run))
+        return split(
+            [
+                controls(self._d, self._n, self._tilt, self._beta, self._time, title="Tokens and temperature"),
+                controls(*self._matrices, self._turn, title="Matrices"),
+            ],
+            beside(
+                card(self._stage, self._player, title="Tokens"),
+                card(self._table, self._words, title="Found and expected"),
+            ),
+            card(pn.pane.Bokeh(self._distances.figure, sizing_mode="stretch_width", margin=0), title="Phases"),
+        )
+
+    # Controls
+
+    def _make_widgets(self) -> None:
+        w, s = pn.widgets, self._state
+        self._d = w.RadioButtonGroup(label="Where", options={"Circle": 2, "Sphere": 3}, value=s.d)
+        self._n = w.IntSlider(label="Tokens", start=50, end=MOST_TOKENS, step=50, value=s.n)
+        self._tilt = w.FloatSlider(label="Tilt of the law", start=-0.9, end=0.9, step=0.1, value=s.tilt)
+        betas = sorted({1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, s.beta})
+        self._beta = w.DiscreteSlider(label="Inverse temperature β", options=betas, value=s.beta)
+        self._time = w.FloatSlider(label="How long to follow", start=1.0, end=40.0, step=1.0, value=s.time)
+        self._matrices = [
+            w.FloatSlider(
+                label=f"{name.upper()}, entry {k}",
+                start=0.1 if name == "b" else -1.0,
+                end=6.0,
+                step=0.1,
+                value=getattr(s, f"{name}{k}"),
+                tags=[f"{name}{k}"],
+            )
+            for name in "bv"
+            for k in (1, 2, 3)
+        ]
+        self._turn = w.FloatSlider(label="V turned by", start=-90.0, end=90.0, step=5.0, value=s.turn, format="0°")
+        self._player = w.Player(
+            label="Step",
+            start=0,
+            end=1,
+            value=0,
+            interval=120,
+            loop_policy="once",
+            show_loop_controls=False,
+            visible_buttons=["first", "previous", "pause", "play", "next", "last"],
+            width=330,
+            margin=(6, 0, 0, 0),
+        )
+        guarded = self._session.guarded
+        tied = {"n": self._n, "tilt": self._tilt, "beta": self._beta, "time": self._time, "turn": self._turn}
+        tied |= {widget.tags[0]: widget for widget in self._matrices}
+        for name, widget in tied.items():
+            widget.param.watch(guarded(lambda event, name=name: self._changed(name, event.new)), "value_throttled")
+        self._d.param.watch(guarded(lambda event: self._changed("d", event.new)), "value")
+        self._player.param.watch(guarded(lambda _: self._draw_tokens()), "value")
+
+    def _changed(self, name: str, value: Any) -> None:
+        self._state = self._state.changed(**{name: value})
+        if name == "d":
+            self._arrange()
+        self._run()
+
+    def _arrange(self) -> None:
+        """The circle or the sphere, and as many entries of the matrices."""
+        space = self._state.d == 3
+        for widget in self._matrices:
+            widget.visible = space or not widget.tags[0].endswith("3")
+        if space and self._ball is None:
+            self._ball = SphereView(self._session)
+        self._stage[:] = [self._ball.pane if space and self._ball is not None else self._ring]
+
+    # The run
+
+    def _run(self) -> None:
+        state = self._state
+        self._session.changed()
+
+        def work(job: Job) -> Followed:
+            def tell(stage: str, done: float, total: float | None) -> None:
+                # Ticks of a piece only say that it lives; the pieces say how far the whole is.
+                job.report(done / total if total and stage.startswith("t =") else job.fraction, stage)
+
+            return follow(
+                state, tell, lambda seen: self._session.later(self._session.guarded(lambda: self._take(seen)))
+            )
+
+        self._session.start("Following the flow", work, self._take)
+
+    def _take(self, seen: Followed) -> None:
+        if seen.state != self._state:
+            return  # a piece of a run that nobody waits for any more
+        fresh = self._seen is None or self._seen.state != seen.state
+        follows = fresh or self._seen is None or self._player.value >= len(self._seen.run) - 1
+        self._seen = seen
+        self._distances.show(seen.found)
+        self._words.object = noted(" ".join(seen.words()))
+        self._table.object = _phases_table(seen.found)
+        times = np.asarray(seen.run.times)
+        if fresh:
+            self._player.end = round(seen.state.time / STEP)
+        if follows and seen.finished and seen.found is not None:
+            # The moment worth seeing first: tokens where theory sends them, before they leave.
+            self._player.value = int(np.abs(times - seen.found.approach_time).argmin())
+        elif follows:
+            self._player.value = len(times) - 1
+        self._draw_tokens()
+        if seen.finished:
+            self._session.changed()
+
+    def _draw_tokens(self) -> None:
+        if self._seen is None:
+            return
+        run = self._seen.run
+        times = np.asarray(run.times)
+        k = min(int(self._player.value), len(run) - 1)
+        states = np.asarray(run.tokens)
+        some = np.unique(np.linspace(0, states.shape[1] - 1, min(states.shape[1], MOST_DOTS)).astype(np.int64))
+        view = self._ball if states.shape[2] == 3 else self._circle
+        if view is not None:
+            view.show(states[k][some], np.asarray(self._seen.limit.positions), round_colours(states[0][some]))
+        self._distances.at(float(times[k]))
+
+
+def _phases_table(found: hm.Phases | None) -> str:
+    if found is None:
+        return noted("The phases are found when the run is done.")
+
+    def shown(value: float | None, error: float | None = None) -> str:
+        return "–" if value is None else f"{value:.4g}" + ("" if error is None else f" ± {error:.1g}")
+
+    rows = [
+        f"<tr><td>{html.escape(name)}</td><td>{shown(value, error)}</td><td>{shown(expected)}</td></tr>"
+        for name, value, error, expected in found.rows()
+    ]
+    return f"<table><tr><th>what</th><th>found</th><th>theory, to leading order</th></tr>{''.join(rows)}</table>"

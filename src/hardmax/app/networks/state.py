@@ -1,0 +1,241 @@
+"""Data sets and networks of the exact networks page: as typed lines, compiled, and as files.
+
+Numbers stay text until the library reads them, so what is typed is taken exactly.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import FileError, InputError
+from ...interpolation.constructions.interpolate import Construction, classify_exactly, interpolate
+from ...interpolation.evaluation.certificate import Certificate
+from ...interpolation.evaluation.running import Journey
+from ...interpolation.evaluation.verification import verify
+from ...interpolation.export.files import JSON_NAME, TENSORS_NAME
+from ...interpolation.network import ExactTransformer
+from ...interpolation.problems import Problem, read_problem
+from ...progress import Tell
+from ..archives import pack, unpack
+from ..uploads import Upload, as_file, rows_of, text_of
+
+MOST_CHARACTERS = 200_000
+_ARROW = re.compile(r"->|→|⟶")
+_POINT = re.compile(r"\(([^()]*)\)")
+_REMEDY = "write for example (0, 0) (1, 3/8) -> (1, 2), or -> spam for a label"
+
+EXAMPLES: dict[str, tuple[str, str]] = {
+    "overlap": (
+        "Three sequences that share tokens",
+        "(-2, 0) (-1, 2) (1, 1) -> (-1, -1) (0, 2)\n"
+        "(-1, 2) (1, 1) (2, -1) -> (2, 2)\n"
+        "(0, -2) (1, 1) (-2, 0) (2, 2) -> (1, -2) (-2, 1) (2, 0)",
+    ),
+    "inside": (
+        "A sequence inside another",
+        "(0, 0) (1, 0) -> (0, 1)\n(0, 0) (1, 0) (1/2, 1) -> (1, 1)\n(0, 0) -> (-1, 0)",
+    ),
+    "classes": (
+        "Labels instead of targets",
+        "(0, 0) (1, 0) (1, 1) -> triangle\n"
+        "(0, 0) (1, 0) (1, 1) (0, 1) -> square\n"
+        "(2, 0) (2, 2) (0, 2) -> triangle\n"
+        "(0, 0) (2, 0) (2, 2) (0, 2) -> square",
+    ),
+    "swap": ("Two points that change places", "(-1, 0) -> (1, 0)\n(1, 0) -> (-1, 0)"),
+}
+"""Name in an address, title, lines."""
+
+
+def read_lines(text: str) -> Problem:
+    """The data set that some lines describe; errors name the line."""
+    if len(text) > MOST_CHARACTERS:
+        raise InputError("lines", f"{len(text):,} characters", "are too many to type", "upload a file instead")
+    inputs: list[list[list[object]]] = []
+    outputs: list[list[list[object]]] = []
+    labels: list[object] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        left, *right = _ARROW.split(line)
+        if len(right) != 1:
+            raise InputError(f"line {number}", _brief(line), "must have one arrow", _REMEDY)
+        inputs.append(_points(number, left))
+        if "(" in right[0] or ")" in right[0]:
+            outputs.append(_points(number, right[0]))
+        elif right[0].strip():
+            labels.append(right[0].strip())
+        else:
+            raise InputError(f"line {number}", _brief(line), "must name a target after the arrow", _REMEDY)
+        if outputs and labels:
+            raise InputError(
+                f"line {number}", _brief(line), "must be like the lines before", "use points in all lines, or labels"
+            )
+    if not inputs:
+        raise InputError("lines", "nothing", "must describe a sequence", _REMEDY)
+    return Problem(inputs, outputs or None, labels or None)
+
+
+def _points(number: int, text: str) -> list[list[object]]:
+    found = [[part.strip() for part in inside.split(",")] for inside in _POINT.findall(text)]
+    rest = _POINT.sub("", text).replace(",", "").strip()
+    if rest or not found or any(not part for point in found for part in point):
+        raise InputError(f"line {number}", _brief(text), "must be points in brackets", _REMEDY)
+    return [list(point) for point in found]
+
+
+def _brief(text: str) -> str:
+    text = " ".join(text.split())
+    return repr(text if len(text) <= 60 else text[:57] + "…")
+
+
+def write_lines(problem: Problem) -> str:
+    """The lines of a data set."""
+    ends: Sequence[Any] = problem.outputs if problem.outputs is not None else problem.labels or []
+    lines = []
+    for tokens, end in zip(problem.inputs, ends, strict=True):
+        right = _line(end) if problem.outputs is not None else str(end)
+        lines.append(f"{_line(tokens)} -> {right}")
+    return "\n".join(lines)
+
+
+def _line(points: Sequence[Sequence[object]]) -> str:
+    return " ".join("(" + ", ".join(map(str, point)) + ")" for point in points)
+
+
+_MOST_TOKENS = 5_000
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to compile, and how."""
+
+    problem: Problem
+    construction: Construction
+    width: int
+    temperature: str | None
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of the library."""
+        chosen: dict[str, Any] = {"construction": self.construction, "width": self.width}
+        return (
+            chosen if self.temperature is None else {**chosen, "attention": "softmax", "temperature": self.temperature}
+        )
+
+    def build(self, tell: Tell) -> ExactTransformer:
+        """Compile."""
+        tokens = sum(len(tokens) for tokens in self.problem.inputs)
+        if tokens > _MOST_TOKENS:
+            raise InputError(
+                "data", f"{tokens:,} tokens", f"must have at most {_MOST_TOKENS:,} here", "use the library"
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what they say is in the notes of the network
+            if self.problem.labels is not None:
+                return classify_exactly(self.problem.inputs, self.problem.labels, progress=tell, **self.options())
+            return interpolate(self.problem.inputs, self.problem.outputs, progress=tell, **self.options())
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A network with its proof and the way of its tokens."""
+
+    network: ExactTransformer
+    certificate: Certificate
+    way: Journey
+
+    @property
+    def problem(self) -> Problem:
+        """The data of the network as one would type them, with labels where it is a classifier."""
+        data, classes = self.network.data, self.network.classes
+        inputs, outputs = _as_text(data.inputs), _as_text(data.outputs)
+        if classes is not None:
+            named = dict(zip(self.network.class_targets, classes, strict=True))
+            labels = [named.get(points[0]) for points in data.outputs]
+            if None not in labels:
+                return Problem(inputs, None, labels)
+        return Problem(inputs, outputs, None)
+
+
+def _as_text(side: Sequence[Sequence[Sequence[object]]]) -> list[list[list[object]]]:
+    return [[[str(number) for number in point] for point in points] for points in side]
+
+
+def counted(number: int, what: str, several: str = "") -> str:
+    """A number of things in words.
+
+    >>> counted(1, "sequence"), counted(1_200, "token"), counted(2, "class", "classes")
+    ('1 sequence', '1,200 tokens', '2 classes')
+    """
+    return f"{number:,} {what if number == 1 else several or what + 's'}"
+
+
+def size_of(problem: Problem) -> str:
+    """How many sequences, tokens and targets or classes a data set has."""
+    if problem.outputs is not None:
+        ends = counted(sum(len(points) for points in problem.outputs), "target")
+    else:
+        ends = counted(len({str(label) for label in problem.labels or ()}), "class", "classes")
+    tokens = sum(len(tokens) for tokens in problem.inputs)
+    return f"{counted(len(problem.inputs), 'sequence')}, {counted(tokens, 'token')}, {ends}"
+
+
+CERTIFICATE_NAME = "certificate.json"
+
+
+def network_archive(network: ExactTransformer, certificate: Certificate, folder: Path) -> bytes:
+    """Both files of a network and its certificate, as a ZIP archive."""
+    place = network.save(folder / "network")
+    try:
+        files = {name: (place / name).read_bytes() for name in (JSON_NAME, TENSORS_NAME)}
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    files[CERTIFICATE_NAME] = json.dumps(certificate.to_dict(), indent=2).encode()
+    return pack(files)
+
+
+@dataclass(frozen=True)
+class NetworkFiles:
+    """The files of a network that somebody saved, not yet read."""
+
+    name: str
+    files: dict[str, bytes]
+
+    def verify(self, folder: Path, tell: Tell) -> tuple[ExactTransformer, Certificate]:
+        """Read the network and prove it again from its data and its weights."""
+        place = folder / "uploaded"
+        place.mkdir(exist_ok=True)
+        try:
+            for name in (JSON_NAME, TENSORS_NAME):
+                if name in self.files:
+                    (place / name).write_bytes(self.files[name])
+            return ExactTransformer.load(place), verify(place, progress=tell)
+        except FileError as error:
+            raise FileError(self.name, error.problem, error.remedy) from None
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def load_network(upload: Upload) -> NetworkFiles:
+    """The files of a network: a ZIP archive of both, or its JSON file alone."""
+    if upload.suffix == ".json":
+        return NetworkFiles(upload.name, {JSON_NAME: text_of(upload).encode()})
+    files = unpack(upload, (".json", ".safetensors"))
+    if JSON_NAME not in files:
+        raise FileError(upload.name, f"holds no {JSON_NAME}", "upload an archive that was downloaded from here")
+    return NetworkFiles(upload.name, files)
+
+
+def read_upload(upload: Upload, folder: Path) -> Problem:
+    """A data set to compile: JSON, or CSV in long form with a column of labels."""
+    if upload.suffix == ".csv":
+        rows_of(upload)  # refuses what is too wide, too long or no table
+    with as_file(folder / f"data{upload.suffix}", text_of(upload).encode(), upload.name) as path:
+        return read_problem(path)

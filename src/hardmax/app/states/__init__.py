@@ -1,1 +1,0 @@
-"""What a page shows, without any widget: read from an address, written to it, computed by the public functions."""

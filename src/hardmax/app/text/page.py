@@ -1,0 +1,321 @@
+"""Leaders in text: type, and see which words lead, who follows them and why the answer is what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, cast
+
+import pandas
+import panel as pn
+
+from ...errors import HardmaxError
+from ...text.explaining.explanation import Explanation
+from ...text.pretrained import named
+from ..page import Page
+from ..panes import Steps, plot_pane, wide_html
+from ..shell import beside, card, controls, empty, note, noted, split
+from ..uploads import STAYS, FilePicker, Upload, example_of, kept_text, rows_of, text_of
+from .state import (
+    EXAMPLES,
+    SUFFIX,
+    TextModel,
+    documents_of,
+    load_model,
+    model_bytes,
+    reviews,
+    shipped,
+    shipped_survey,
+    train_model,
+    usual_column,
+)
+from .view import (
+    Staircase,
+    key_to_classes,
+    key_to_directions,
+    key_to_marks,
+    leader_list,
+    marked_text,
+    sum_in_words,
+    verdict,
+)
+from .word_view import WordMap, WordPlane
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..session import Session
+
+MOST_CHARACTERS = 20_000
+_OWN = "your own text"
+
+
+class TextPage(Page):
+    """A classifier of texts whose reasons are a few words, and add up."""
+
+    slug = "text"
+    title = "Leaders in text"
+    text = (
+        "Every word is a point. In each layer it moves towards the word that it listens to, until all words have "
+        "gathered at a few leaders. The answer is read from where they stand, so each leader's contribution can be "
+        "named, and the contributions add up to the answer exactly."
+    )
+    paper = "2407.01602"
+    functions = ("LeaderClassifier", "Explanation")
+
+    def __init__(self) -> None:
+        self._typed = EXAMPLES["cast"][1]
+        self._layer = 0
+        self._using: TextModel = shipped()
+        self._explanation: Explanation | None = None
+        self._table: tuple[str, pandas.DataFrame] | None = None
+
+    # What the address keeps
+
+    def state(self) -> dict[str, str]:
+        """The text, and the layer where it is not the first."""
+        kept = kept_text("text", self._typed, EXAMPLES)
+        if self._layer:
+            kept["layer"] = str(self._layer)
+        return kept
+
+    def restore(self, state: Mapping[str, str]) -> None:
+        """Take up a text, an example and a layer."""
+        if state.get("example") in EXAMPLES:
+            self._typed = EXAMPLES[state["example"]][1]
+        elif "text" in state:
+            self._typed = state["text"][:MOST_CHARACTERS]
+        if state.get("layer", "").isdecimal():
+            self._layer = min(int(state["layer"][:6]), 10_000)
+
+    def code(self) -> str:
+        """The explanation of this text by this model."""
+        return (
+            f"import hardmax as hm\n{self._using.code}\n\n"
+            f"why = model.explain({self._typed!r})\n"
+            "print(why)                     # the leaders, what each contributes, and the sum\n"
+            "why.draw().get_figure().savefig('words.png')\n"
+        )
+
+    def figure(self) -> Figure | None:
+        """The words on their way to their leaders, as the library draws them."""
+        if self._explanation is None or not self._explanation.known:
+            return None
+        return cast("Figure", self._explanation.draw().get_figure(root=True))
+
+    # What one sees
+
+    def build(self, session: Session) -> Any:
+        """Text and model on the left, the answer and its reasons on the right."""
+        self._session = session
+        self._staircase, self._plane, self._map = Staircase(session), WordPlane(session), WordMap(session)
+        body = split(
+            [self._text_card(), self._model_card()], *self._answer_cards(), self._plane_card(), self._map_card()
+        )
+        self._explain()
+        self._survey()
+        return body
+
+    def _text_card(self) -> Any:
+        guarded = self._session.guarded
+        self._area = pn.widgets.TextAreaInput(
+            label="Your text",
+            value=self._typed,
+            value_input=self._typed,  # or the browser would not say that the box was cleared first
+            rows=10,
+            max_length=MOST_CHARACTERS,
+            placeholder="Type or paste a text …",
+        )
+        self._area.param.watch(guarded(lambda event: self._take(event.new)), "value_input")
+        self._area.param.watch(guarded(lambda event: self._take(event.new)), "value")
+        options = {title: name for name, (title, _) in EXAMPLES.items()}
+        self._pick = pn.widgets.Select(
+            label="Example", options={**options, _OWN: ""}, value=example_of(self._typed, EXAMPLES) or ""
+        )
+        self._pick.param.watch(guarded(self._picked), "value")
+        self._another = pn.widgets.Button(label="A review nobody trained on", visible=reviews() is not None)
+        self._another.on_click(guarded(lambda _: self._next_review()))
+        self._reviewed = 0
+        picker = FilePicker(label="Or a text file", most_bytes=2**20)
+        picker.on_file((".txt", ".md"), self._take_file, self._session.fail)
+        return controls(self._pick, self._area, self._another, picker, title="Text")
+
+    def _model_card(self) -> Any:
+        guarded = self._session.guarded
+        self._story = note("")
+        load = FilePicker(label="Load a model (.safetensors, or a ZIP of one)")
+        load.on_file((SUFFIX, ".zip"), self._load, self._session.fail)
+        train = FilePicker(label="Train one: a CSV with texts and labels")
+        train.on_file((".csv", ".tsv"), self._take_table, self._session.fail)
+        self._text_column = pn.widgets.Select(label="Texts are in", options=[], visible=False)
+        self._label_column = pn.widgets.Select(label="Labels are in", options=[], visible=False)
+        self._begin = pn.widgets.Button(label="Train", color="primary", visible=False)
+        self._begin.on_click(guarded(lambda _: self._train()))
+        self._back = pn.widgets.Button(label="Back to the shipped model", visible=False)
+        self._back.on_click(guarded(lambda _: self._use(shipped())))
+        download = pn.widgets.FileDownload(
+            callback=guarded(lambda: BytesIO(model_bytes(self._using, self._session.folder))),
+            filename=f"model{SUFFIX}",
+            label="Download the model",
+            embed=False,
+            icon=None,
+        )
+        return controls(
+            self._story,
+            load,
+            train,
+            note(STAYS),
+            self._text_column,
+            self._label_column,
+            self._begin,
+            self._back,
+            download,
+            title="Model",
+        )
+
+    def _answer_cards(self) -> list[Any]:
+        self._verdict, self._marked = wide_html("verdict"), wide_html()
+        self._sum, self._leaders = wide_html(), wide_html()
+        self._empty = empty(
+            "Type a text",
+            "Each word is a point that follows the word it scores highest. After a few layers all have gathered at "
+            "a few leaders, and these decide. Or pick an example to begin with.",
+        )
+        self._answer = beside(card(self._verdict, title="Answer"), card(self._marked, title="Leaders and followers"))
+        self._reasons = card(
+            plot_pane(self._staircase.plot),
+            self._sum,
+            self._leaders,
+            title="What each leader contributes",
+        )
+        return [self._empty, self._answer, self._reasons]
+
+    def _plane_card(self) -> Any:
+        self._steps_shown = Steps("Layer", self._session.guarded(self._moved))
+        self._plane_key = wide_html()
+        self._plane_box = card(
+            note(
+                "★ leader · ● follower, larger with its share of the text · ◆ the mean that is read · "
+                "dashed: the boundary between the classes"
+            ),
+            self._plane_key,
+            plot_pane(self._plane.plot),
+            self._steps_shown.box,
+            title="Words move towards their leaders",
+        )
+        return self._plane_box
+
+    def _map_card(self) -> Any:
+        self._map_key = wide_html()
+        return card(
+            note("Where every word starts. Stars lead most texts; point at a dot to read it."),
+            self._map_key,
+            plot_pane(self._map.plot),
+            title="The map of words",
+        )
+
+    # What happens
+
+    def _picked(self, event: Any) -> None:
+        if event.new in EXAMPLES:
+            self._put(EXAMPLES[event.new][1])
+
+    def _next_review(self) -> None:
+        corpus = reviews()
+        if corpus is not None and corpus.labels is not None:
+            k = self._reviewed % len(corpus.texts)
+            self._reviewed += 1
+            self._put(corpus.texts[k][:MOST_CHARACTERS])
+            self._session.say(f"Somebody else called this review {named(corpus.labels)[k]}.")
+
+    def _take_file(self, upload: Upload) -> None:
+        self._session.hush()
+        text = text_of(upload)
+        self._put(text[:MOST_CHARACTERS])
+        if len(text) > MOST_CHARACTERS:
+            self._session.say(f"The first {MOST_CHARACTERS:,} of {len(text):,} characters are shown and explained.")
+
+    def _put(self, text: str) -> None:
+        """Put a text into the box."""
+        self._area.param.update(value=text, value_input=text)
+
+    def _take(self, text: str) -> None:
+        text = text[:MOST_CHARACTERS]
+        if text == self._typed:
+            return
+        self._typed = text
+        self._session.hush()  # what was said about the text before
+        self._pick.value = example_of(text, EXAMPLES) or ""
+        self._explain()
+
+    def _explain(self) -> None:
+        typed = self._typed.strip() != ""
+        self._explanation = self._using.model.explain(self._typed) if typed else None
+        why = self._explanation
+        known = why is not None and why.known
+        self._empty.visible, self._answer.visible = not typed, typed
+        self._reasons.visible = self._plane_box.visible = known
+        self._story.object = noted(f"{self._using.title}: {self._using.story}")
+        if why is not None:
+            self._verdict.object = verdict(why)
+            self._marked.object = marked_text(why) + (key_to_marks(why) if known else "")
+        if why is not None and known:
+            self._staircase.show(why)
+            self._sum.object = sum_in_words(why)
+            self._leaders.object = leader_list(why)
+            layers = len(why.path) - 1
+            self._layer = min(self._layer, layers)
+            self._plane.show(why, self._layer)
+            self._plane_key.object = f"<p class='soft'>Led {key_to_directions(why)}</p>"
+            self._steps_shown.show(layers, self._layer)
+        self._session.changed()
+
+    def _moved(self, event: Any) -> None:
+        self._plane.show_layer(event.new)
+        self._layer = event.new
+        self._session.changed()
+
+    def _survey(self) -> None:
+        found = shipped_survey() if self._using is shipped() else self._using.survey()
+        self._map.show(found)
+        self._map_key.object = f"<p class='soft'>Stars speak for {key_to_classes(found.classes)}</p>"
+
+    # Other models
+
+    def _use(self, model: TextModel) -> None:
+        self._session.hush()  # what was said about the model before
+        self._using = model
+        self._back.visible = model is not shipped()
+        self._explain()
+        self._survey()
+
+    def _load(self, upload: Upload) -> None:
+        self._use(load_model(upload, self._session.folder))
+        self._session.say(f"{upload.name} is loaded and explains your text.", "good")
+
+    def _take_table(self, upload: Upload) -> None:
+        table = rows_of(upload)
+        columns = [str(column) for column in table.columns]
+        if len(columns) < 2:
+            raise HardmaxError(f"{upload.name} has one column: it needs one with texts and one with labels")
+        self._table = (upload.name, table)
+        for widget, what in ((self._text_column, "text"), (self._label_column, "label")):
+            widget.param.update(options=columns, value=usual_column(columns, what))
+        self._show_columns(True)
+        self._session.say(f"{upload.name} has {len(table):,} rows. Choose its columns, then press Train.")
+
+    def _show_columns(self, shown: bool) -> None:
+        self._text_column.visible = self._label_column.visible = self._begin.visible = shown
+
+    def _train(self) -> None:
+        if self._table is None:
+            return
+        text, label = self._text_column.value, self._label_column.value
+        documents = documents_of(*self._table, text, label)
+
+        def done(model: TextModel) -> None:
+            self._show_columns(False)
+            self._use(model)
+            self._session.say(model.story, "good")
+
+        self._session.start("Training", lambda job: train_model(documents, text, label, job.tell), done)

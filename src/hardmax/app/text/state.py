@@ -1,0 +1,214 @@
+"""Models and example texts of the text page."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas
+
+from ...datasets.corpora import movie_reviews, train_and_test
+from ...datasets.documents import LABEL_NAMES, TEXT_NAMES, Documents
+from ...errors import FileError, MissingExtraError
+from ...progress import Tell
+from ...text.classifier import LeaderClassifier
+from ...text.evaluation import quality
+from ...text.explaining.corpus_statistics import Survey, survey
+from ...text.pretrained import shipped_model
+from ...text.recipes import OWN_PATTERNS, OWN_REMOVED
+from ...text.words.documents import NoKnownWordWarning
+from ..archives import unpack
+from ..uploads import Upload, as_file
+
+EXAMPLES: dict[str, tuple[str, str]] = {
+    "cast": (
+        "A dull plot, a wonderful cast",
+        "The plot is dull and the ending is a mess, but what a wonderful cast! Every scene with the two sisters is "
+        "funny, warm and beautifully played, and the music stays with you. Flawed, and still one of the best evenings "
+        "I have had this year.",
+    ),
+    "waste": (
+        "A waste of two hours",
+        "Two hours of my life that I will not get back. The dialogue is terrible, the effects look cheap, and nobody "
+        "seems to know why they are in this film. I wanted to like it. It is boring from the first minute, and the "
+        "worst thing I have seen in years.",
+    ),
+    "quiet": (
+        "A quiet masterpiece",
+        "A small, quiet film about a lighthouse keeper and his daughter. Nothing much happens, and it is perfect: "
+        "superb acting, stunning pictures of the sea, and a last scene that is moving without a single word. "
+        "Highly recommended.",
+    ),
+    "mixed": (
+        "Neither here nor there",
+        "It starts well and then forgets where it wanted to go. Some jokes are great, others fall flat. The children "
+        "loved it; I looked at my watch. Not bad, not good.",
+    ),
+    "irony": (
+        "Irony is hard",
+        "Oh, brilliant. Another film in which a brilliant detective brilliantly solves a case that a child could "
+        "solve. I laughed, though not where I was meant to.",
+    ),
+}
+"""Name in an address, title, text."""
+
+
+SUFFIX = ".safetensors"
+_SURVEYED = 800
+_FEWEST_TEXTS, _MOST_CLASSES, _FEWEST_TO_JUDGE = 4, 30, 40
+_DEEPEST, _MOST_COORDINATES = 200, 1024
+
+
+@dataclass(frozen=True)
+class TextModel:
+    """A classifier, and how to make it again in Python."""
+
+    model: LeaderClassifier
+    title: str
+    code: str
+    texts: tuple[str, ...]
+    """Texts to survey for the word map."""
+    story: str
+
+    def survey(self) -> Survey:
+        """What the model does on its texts."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoKnownWordWarning)
+            return survey(self.model, list(self.texts))
+
+
+@cache
+def reviews() -> Documents | None:
+    """Reviews that the shipped model has not seen, if the corpus is installed."""
+    try:
+        return train_and_test(movie_reviews())[1]
+    except (MissingExtraError, FileError):
+        return None
+
+
+@cache
+def shipped() -> TextModel:
+    """The model of film reviews; shared by all visits, which only read it."""
+    corpus = reviews()
+    texts = tuple(text for _, text in EXAMPLES.values())
+    if corpus is not None:
+        texts = (*texts, *corpus.texts[:_SURVEYED])
+    model = shipped_model()
+    return TextModel(
+        model=model,
+        title="film reviews (shipped)",
+        code="from hardmax.text.pretrained import shipped_model\n\nmodel = shipped_model()",
+        texts=texts,
+        story=f"A small model of film reviews in {model.network_.embedding.shape[1]} dimensions with "
+        f"{len(model.words()):,} words and word pairs.",
+    )
+
+
+@cache
+def shipped_survey() -> Survey:
+    """The word map of the shipped model is the same for everybody."""
+    return shipped().survey()
+
+
+def load_model(upload: Upload, folder: Path) -> TextModel:
+    """A model that somebody saved: the file itself, or a ZIP archive with one in it."""
+    data = upload.data
+    if upload.suffix == ".zip":
+        found = unpack(upload, (SUFFIX,))
+        if len(found) != 1:
+            raise FileError(upload.name, f"holds {len(found)} models", "upload an archive with one model")
+        data = next(iter(found.values()))
+    with as_file(folder / f"model{SUFFIX}", data, upload.name) as path:
+        model = LeaderClassifier.load(path)
+    _check(upload.name, model)
+    return TextModel(
+        model=model,
+        title=upload.name,
+        code=f'model = hm.LeaderClassifier.load("model{SUFFIX}")   # the file you loaded',
+        texts=tuple(text for _, text in EXAMPLES.values()),
+        story=f"Your model, with {len(model.words()):,} words and {len(model.classes_)} classes.",
+    )
+
+
+def _check(name: str, model: LeaderClassifier) -> None:
+    """Refuse what is valid but could keep everybody waiting."""
+    if not hasattr(model, "vocabulary_"):
+        raise FileError(name, "is a model of tables, not of texts", "load a model that was fitted on texts")
+    pattern, removed = model.tokeniser_.pattern, set(model.tokeniser_.removed)
+    if (pattern is not None and pattern not in OWN_PATTERNS) or not removed <= OWN_REMOVED:
+        remedy = "use it through the library, where only you wait for it"
+        raise FileError(name, "has a pattern of its own for words, which may take for ever", remedy)
+    depth, coordinates = model.recipe_.depth, model.network_.embedding.shape[1]
+    if depth > _DEEPEST or coordinates > _MOST_COORDINATES:
+        problem = f"has {depth} layers and {coordinates} coordinates, more than are shown here"
+        raise FileError(name, problem, f"load a model of at most {_DEEPEST} layers and {_MOST_COORDINATES} coordinates")
+
+
+def usual_column(columns: list[str], what: str) -> str:
+    """The column that most likely holds the texts or the labels."""
+    usual = TEXT_NAMES if what == "text" else LABEL_NAMES
+    lowered = {column.lower(): column for column in columns}
+    for name in usual:
+        if name in lowered:
+            return lowered[name]
+    return columns[0] if what == "text" else columns[-1]
+
+
+def documents_of(name: str, table: pandas.DataFrame, text: str, label: str) -> Documents:
+    """Texts and labels from two columns of a table, checked so that a fit makes sense."""
+    if text == label:
+        raise FileError(name, f"uses the column {text!r} for texts and labels", "choose two different columns")
+    rows = table[(table[text].str.strip() != "") & (table[label].str.strip() != "")]
+    if len(rows) < _FEWEST_TEXTS:
+        raise FileError(name, f"holds {len(rows)} texts with a label", f"upload at least {_FEWEST_TEXTS}")
+    classes = sorted(set(rows[label]))
+    if not 2 <= len(classes) <= _MOST_CLASSES:
+        problem = f"the column {label!r} has {len(classes):,} different labels"
+        raise FileError(name, problem, f"choose a column with 2 to {_MOST_CLASSES}")
+    return Documents(rows[text].tolist(), rows[label].to_numpy(dtype=str), name)
+
+
+def train_model(documents: Documents, text: str, label: str, tell: Tell) -> TextModel:
+    """Fit on the documents; a fifth of them is kept apart to judge by where there are enough."""
+    enough = len(documents.texts) >= _FEWEST_TO_JUDGE
+    training, test = train_and_test(_shuffled(documents), 0.2 if enough else 0.0)
+    model = LeaderClassifier(random_state=0, progress=tell).fit(training.texts, training.labels)
+    judged = "There were too few texts to keep some apart and judge."
+    if enough:
+        assert test.labels is not None  # noqa: S101 (they come with labels)
+        known = np.isin(test.labels, model.classes_)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoKnownWordWarning)
+            found = quality(model, [t for t, k in zip(test.texts, known, strict=True) if k], test.labels[known])
+        judged = f"On {found.documents:,} texts kept apart the accuracy is {found.accuracy:.1%}."
+    return TextModel(
+        model=model,
+        title=f"trained on {documents.source}",
+        code=(
+            "from hardmax.datasets.documents import read_documents\n\n"
+            f"documents = read_documents({documents.source!r}, text={text!r}, label={label!r})\n"
+            "model = hm.LeaderClassifier(random_state=0).fit(documents.texts, documents.labels)"
+        ),
+        texts=tuple(documents.texts[:_SURVEYED]),
+        story=f"Trained on {len(training.texts):,} texts: {len(model.words()):,} words. {judged}",
+    )
+
+
+def _shuffled(documents: Documents) -> Documents:
+    """In a fixed random order: tables are often sorted by label."""
+    assert documents.labels is not None  # noqa: S101 (only labelled documents get here)
+    order = np.random.default_rng(0).permutation(len(documents.texts))
+    return Documents([documents.texts[k] for k in order], documents.labels[order], documents.source)
+
+
+def model_bytes(model: TextModel, folder: Path) -> bytes:
+    """The file of a model."""
+    path = folder / f"download{SUFFIX}"
+    try:
+        model.model.save(path)
+        return path.read_bytes()
+    finally:
+        path.unlink(missing_ok=True)

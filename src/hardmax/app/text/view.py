@@ -1,0 +1,227 @@
+"""An explanation on the page: verdict, marked text, leaders, contributions, class colours."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d, Span
+
+from ...text.explaining.explanation import Explanation
+from ...text.explaining.rendering import marked_words
+from ..look import PALETTE, leader_colours
+from ..panes import beside_bars
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+
+OTHERS = "#8a96a0"
+"""What lowers the logit of one class among several speaks for no class in particular."""
+
+
+def class_colours(count: int) -> tuple[str, ...]:
+    """The colours of ``count`` classes in their order; two are vermilion and blue, the most different pair."""
+    if count == 2:
+        return PALETTE[4], PALETTE[0]
+    known = leader_colours()
+    return tuple(known[k % len(known)] for k in range(count))
+
+
+def raising_and_lowering(explanation: Explanation) -> tuple[str, str]:
+    """The colours of what raises and of what lowers the logit that is explained."""
+    colours = class_colours(len(explanation.classes))
+    return (colours[1], colours[0]) if len(colours) == 2 else (colours[explanation.output], OTHERS)
+
+
+def colours_of_contributions(explanation: Explanation, contributions: Sequence[float] | np.ndarray) -> list[str]:
+    """One colour per contribution to the logit that is explained."""
+    raising, lowering = raising_and_lowering(explanation)
+    return [raising if value > 0 else lowering for value in contributions]
+
+
+def translucent(colour: str, alpha: float) -> str:
+    """A colour for backgrounds of text, as CSS writes it."""
+    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha:.2f})"
+
+
+def key_to_directions(explanation: Explanation) -> str:
+    """The two directions of the logit that is explained, each with its colour behind it, as HTML."""
+    names = (explanation.classes[1], explanation.classes[0])
+    if len(explanation.classes) > 2:
+        names = (explanation.prediction, "other classes")
+    swatch = "<span class='swatch' style='background:{};border-radius:4px;padding:1px 7px'>towards {}</span>"
+    return " ".join(
+        swatch.format(translucent(colour, 0.45), html.escape(str(name)))
+        for name, colour in zip(names, raising_and_lowering(explanation), strict=True)
+    )
+
+
+def key_to_classes(classes: Sequence[object] | np.ndarray) -> str:
+    """All classes, each with its colour behind it, as HTML."""
+    swatch = "<span class='swatch' style='background:{};border-radius:4px;padding:1px 7px'>{}</span>"
+    return " ".join(
+        swatch.format(translucent(colour, 0.45), html.escape(str(label)))
+        for label, colour in zip(classes, class_colours(len(classes)), strict=True)
+    )
+
+
+_BARS = 10
+
+
+class Staircase:
+    """The leaders' contributions and the bias, adding up to the logit."""
+
+    def __init__(self, session: Session) -> None:
+        self._source = ColumnDataSource(
+            {"bar": [], "left": [], "right": [], "colour": [], "label": [], "at": []}, name="contributions"
+        )
+        self._bars = FactorRange()
+        self.plot = session.figure(
+            height=300, y_range=self._bars, x_range=Range1d(-1, 1), x_axis_label="contribution to the logit"
+        )
+        self.plot.ygrid.grid_line_color = None
+        self.plot.add_layout(Span(location=0, dimension="height", line_color="#8a96a0", line_width=1))
+        bars = self.plot.hbar(
+            y="bar", left="left", right="right", height=0.62, color="colour", alpha=0.85, source=self._source
+        )
+        beside_bars(session, self.plot, self._source, x="at", text="label")
+        self.plot.add_tools(HoverTool(renderers=[bars], tooltips=[("", "@bar"), ("contributes", "@label")]))
+
+    def show(self, explanation: Explanation) -> None:
+        """Draw the explanation of another text."""
+        rows = staircase(explanation)
+        self._bars.factors = [row[0] for row in reversed(rows)]
+        self.plot.height = 96 + 26 * len(rows)
+        ends = [end for _, start, stop in rows for end in (start, stop)]
+        span = (max(ends) - min(ends)) or 1.0
+        # There must be room for the number to the right of the longest bar.
+        self.plot.x_range.update(start=min(ends) - 0.04 * span, end=max(ends) + 0.14 * span)
+        self._source.data = {
+            "bar": [name for name, _, _ in rows],
+            "left": [min(start, end) for _, start, end in rows],
+            "right": [max(start, end) for _, start, end in rows],
+            "at": [max(start, end) for _, start, end in rows],
+            "colour": colours_of_contributions(explanation, [end - start for _, start, end in rows]),
+            "label": [f"{end - start:+.2f}".replace("-", "−") for _, start, end in rows],
+        }
+
+
+def staircase(explanation: Explanation) -> list[tuple[str, float, float]]:
+    """Name, start and end of every bar; leaders beyond the first few share one bar."""
+    out = explanation.output
+    steps = [(f"★ {leader.word}", float(leader.contribution[out])) for leader in explanation.leaders]
+    if len(steps) > _BARS:
+        rest = steps[_BARS - 1 :]
+        steps = [*steps[: _BARS - 1], (f"{len(rest)} more leaders", sum(step for _, step in rest))]
+    steps.append(("bias", float(explanation.bias[out])))
+    rows, reached = [], 0.0
+    for name, step in steps:
+        rows.append((name, reached, reached + step))
+        reached += step
+    return [*rows, ("logit (the sum)", 0.0, float(explanation.logits[out]))]
+
+
+_FOLLOWERS_SHOWN = 6
+_LEADERS_SHOWN = 12
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A probability in percent; what is not certain does not read 0 % or 100 %.
+
+    >>> percent(0.934), percent(0.999), percent(0.99996), percent(0.0004, 1)
+    ('93%', '99.9%', '&gt; 99.9%', '&lt; 0.1%')
+    """
+    for places in range(digits, 2):
+        shown = f"{share:.{places}%}"
+        if float(shown[:-1]) not in (0.0, 100.0) or share in (0.0, 1.0):
+            return shown
+    return "&gt; 99.9%" if share > 0.5 else "&lt; 0.1%"
+
+
+def verdict(explanation: Explanation) -> str:
+    """The class in large letters, its probability, and every class with a bar."""
+    rows = []
+    colours = class_colours(len(explanation.classes))
+    for label, chance, colour in zip(explanation.classes, explanation.probabilities, colours, strict=True):
+        name = html.escape(str(label))
+        rows.append(
+            f"<tr><td>{name}</td><td style='width:60%'><div class='chance' style='height:9px;border-radius:5px;"
+            f"background:{colour};width:{100 * chance:.1f}%;min-width:2px'></div></td>"
+            f"<td style='text-align:right'>{percent(chance, 1)}</td></tr>"
+        )
+    name = html.escape(str(explanation.prediction))
+    chance = float(explanation.probabilities.max())
+    head = (
+        f"<p style='font-size:26px;font-weight:650;line-height:1.2;margin:0 0 6px'>{name} "
+        f"<span class='soft' style='font-weight:400'>{percent(chance)}</span></p>"
+    )
+    note = "" if explanation.known else "<p class='soft'>No word of this text is known, so this is the prior alone.</p>"
+    return f"{head}{note}<table style='width:100%'>{''.join(rows)}</table>"
+
+
+def marked_text(explanation: Explanation) -> str:
+    """The text; words that push towards a class are shaded in its colour, leaders are underlined."""
+    raising, lowering = raising_and_lowering(explanation)
+
+    def marked(word: str, weight: float, strength: float, leads: bool) -> str:
+        shade = translucent(raising if weight > 0 else lowering, 0.10 + 0.5 * strength)
+        style = f"background:{shade};color:inherit;border-radius:4px;padding:1px 2px"
+        if leads:
+            style += (
+                ";font-weight:700;text-decoration:underline;text-decoration-thickness:2px;text-underline-offset:3px"
+            )
+        kind = "leader" if leads else "follower"
+        return f"<mark class='{kind}' style='{style}' title='{weight:+.3f}'>{word}</mark>"
+
+    words = marked_words(explanation, marked)
+    return f"<div class='marked' style='line-height:2;white-space:pre-wrap;font-size:15px'>{words}</div>"
+
+
+def key_to_marks(explanation: Explanation) -> str:
+    """What the colours of the marked text mean."""
+    return (
+        f"<p class='soft' style='font-size:13px'>{key_to_directions(explanation)} · "
+        "<b style='text-decoration:underline'>leader</b> · every shaded word follows one</p>"
+    )
+
+
+def leader_list(explanation: Explanation) -> str:
+    """Each leader with its share of the text and its heaviest followers."""
+    rows = []
+    for leader in explanation.leaders[:_LEADERS_SHOWN]:
+        named = ", ".join(html.escape(explanation.words[k]) for k in leader.followers[:_FOLLOWERS_SHOWN])
+        more = len(leader.followers) - _FOLLOWERS_SHOWN
+        tail = f" and {more} more" if more > 0 else ""
+        rows.append(
+            f"<tr><td><b>★ {html.escape(leader.word)}</b></td><td>{leader.share:.0%}</td>"
+            f"<td>{leader.emerged_at}</td><td class='soft'>{named + tail if named else 'nobody'}</td></tr>"
+        )
+    hidden = len(explanation.leaders) - _LEADERS_SHOWN
+    rest = f"<p class='soft'>and {hidden} smaller leaders</p>" if hidden > 0 else ""
+    head = "<tr><th>leader</th><th>gathers</th><th>since layer</th><th>followed by</th></tr>"
+    return f"<table style='width:100%'><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>{rest}"
+
+
+def sum_in_words(explanation: Explanation) -> str:
+    """The contributions as a sum that the reader can check, with what it means."""
+    out = explanation.output
+    shown = explanation.leaders[:4]
+    rest = [float(leader.contribution[out]) for leader in explanation.leaders[4:]]
+    terms = [f"{_signed(leader.contribution[out])} <i>{html.escape(leader.word)}</i>" for leader in shown]
+    if rest:
+        terms.append(f"{_signed(sum(rest))} <i>{len(rest)} more</i>")
+    terms.append(f"{_signed(explanation.bias[out])} <i>bias</i>")
+    chance = float(explanation.probabilities[1 if len(explanation.classes) == 2 else int(explanation.logits.argmax())])
+    label = explanation.classes[1] if len(explanation.classes) == 2 else explanation.prediction
+    return (
+        f"<p class='sum'>{' '.join(terms)} = <b>{_signed(explanation.logits[out])}</b>, "
+        f"so {html.escape(str(label))} has probability {percent(chance, 1)}</p>"
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")

@@ -1,0 +1,240 @@
+"""Words in the plane: those of one text through the layers, and all words of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource, HoverTool, LabelSet, Range1d, Span
+
+from ...figures.word_plane import WordsInPlane, word_map, words_in_plane
+from ...text.explaining.corpus_statistics import Survey
+from ...text.explaining.explanation import Explanation
+from ..look import FONT, Light
+from .view import class_colours, colours_of_contributions
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+
+_LETTER, _HEIGHT, _GAP = 6.6, 14.0, 9.0
+"""Sizes in pixels of the names that pictures show."""
+
+
+def readable(
+    places: np.ndarray, names: Sequence[str], low: np.ndarray, high: np.ndarray, pixels: tuple[float, float]
+) -> list[int]:
+    """The numbers of the names to show beside their points, the first ones first.
+
+    ``low`` and ``high`` are the corners of a view that is drawn on so many ``pixels``.
+    """
+    with np.errstate(all="ignore"):
+        spots = (places - low) / (high - low) * np.array(pixels)
+    boxes: list[tuple[float, float, float, float]] = []
+    shown = []
+    for k, (x, y) in enumerate(spots.tolist()):
+        box = (x, y - _HEIGHT / 2, x + _GAP + _LETTER * len(names[k]), y + _HEIGHT / 2)
+        if not np.isfinite(box).all():
+            continue
+        if all(box[0] > b[2] or b[0] > box[2] or box[1] > b[3] or b[1] > box[3] for b in boxes):
+            boxes.append(box)
+            shown.append(k)
+    return shown
+
+
+_NAMED = 30
+_MOST_DOTS = 4000
+_PIXELS = (700.0, 320.0)
+"""About the size of a picture on a laptop; on wider screens names have more room than they need."""
+
+_NAME_STYLE: dict[str, Any] = {
+    "x_offset": 12,
+    "text_baseline": "middle",
+    "text_font_size": "12px",
+    "text_font": value(FONT),
+}
+
+
+def _plane(session: Session, height: int) -> tuple[Any, Span]:
+    """A plane for words, and the boundary between two classes in it."""
+    plot = session.figure(
+        height=height,
+        x_range=Range1d(-1, 1),
+        y_range=Range1d(-1, 1),
+        x_axis_label="along what the decoder reads",
+        y_axis_label="across it",
+    )
+    boundary = Span(location=0, dimension="height", line_dash="dashed", line_width=1.5, visible=False)
+    plot.add_layout(boundary)
+    return plot, boundary
+
+
+class WordPlane:
+    """The words of one text: where they are at a layer, how they came there, and the mean that is read."""
+
+    def __init__(self, session: Session) -> None:
+        self._placed: WordsInPlane | None = None
+        columns = ("x", "y", "word", "colour", "size", "share", "leader")
+        self._words = ColumnDataSource({name: [] for name in columns}, name="words")
+        self._stars = ColumnDataSource({name: [] for name in ("x", "y", "word", "colour")})
+        self._names = ColumnDataSource({name: [] for name in ("x", "y", "word")})
+        self._trails = ColumnDataSource({name: [] for name in ("xs", "ys", "colour")})
+        self._mean = ColumnDataSource({"x": [], "y": []})
+        self.plot, self._boundary = _plane(session, 400)
+        self.plot.multi_line(xs="xs", ys="ys", color="colour", alpha=0.4, line_width=1.2, source=self._trails)
+        dots = self.plot.scatter("x", "y", size="size", color="colour", alpha=0.85, source=self._words)
+        stars = self.plot.scatter(
+            "x", "y", marker="star", size=22, fill_color="colour", line_width=1.2, source=self._stars
+        )
+        mean = self.plot.scatter("x", "y", marker="diamond", size=15, line_width=2, source=self._mean)
+        names = LabelSet(x="x", y="y", text="word", source=self._names, **_NAME_STYLE)
+        self.plot.add_layout(names)
+        self.plot.add_tools(
+            HoverTool(renderers=[dots], tooltips=[("", "@word"), ("follows", "@leader"), ("share", "@share{0.0%}")])
+        )
+
+        def repaint(light: Light) -> None:
+            self._boundary.line_color = light.soft
+            stars.glyph.line_color = mean.glyph.line_color = light.ink
+            mean.glyph.fill_color = light.card
+            names.text_color = light.ink
+
+        session.lighting.follow(repaint)
+
+    @property
+    def layers(self) -> int:
+        """The last layer that can be shown."""
+        return 0 if self._placed is None else len(self._placed.path) - 1
+
+    def show(self, explanation: Explanation, layer: int) -> None:
+        """Draw the words of another text at this layer."""
+        placed = self._placed = words_in_plane(explanation)
+        given = np.array([leader.contribution[explanation.output] for leader in explanation.leaders])
+        colours = colours_of_contributions(explanation, given[placed.ranks])  # a word has the colour of its leader
+        leaders = np.flatnonzero(placed.leads)
+        shares = explanation.shares
+        self._heavy = np.argsort(-shares, kind="stable")
+        named = [*leaders, *(k for k in self._heavy if not placed.leads[k])][:_NAMED]
+        self._named = np.array(named, dtype=int)
+        heads = [explanation.words[k] for k in explanation.follows]
+        with np.errstate(all="ignore"):
+            sizes = np.where(placed.leads, 0, 6 + 13 * np.sqrt(shares / shares.max()))
+        self._trails.data = {"xs": [[]] * len(colours), "ys": [[]] * len(colours), "colour": colours}
+        self._words.data = {
+            "x": placed.path[0, :, 0],
+            "y": placed.path[0, :, 1],
+            "word": list(explanation.words),
+            "colour": colours,
+            "size": sizes,
+            "share": shares,
+            "leader": heads,
+        }
+        self._stars.data = {
+            "x": placed.path[0, leaders, 0],
+            "y": placed.path[0, leaders, 1],
+            "word": [explanation.words[k] for k in leaders],
+            "colour": [colours[k] for k in leaders],
+        }
+        self._boundary.visible = placed.boundary is not None
+        self._boundary.location = placed.boundary or 0.0
+        # The view stays while the words move, so that one sees them move.
+        for axis, values in ((self.plot.x_range, placed.path[..., 0]), (self.plot.y_range, placed.path[..., 1])):
+            low, high = float(values.min()), float(values.max())
+            if axis is self.plot.x_range and placed.boundary is not None:
+                low, high = min(low, placed.boundary), max(high, placed.boundary)
+            air = 0.12 * (high - low) or 1.0
+            right = 2 if axis is self.plot.x_range else 1  # names stand to the right of their points
+            axis.update(start=low - air, end=high + right * air)
+        self.show_layer(layer)
+
+    def show_layer(self, layer: int) -> None:
+        """Move the words to where they are at this layer."""
+        if self._placed is None:
+            return
+        path = self._placed.path[: min(layer, self.layers) + 1]
+        now = path[-1]
+        self._words.data = {**self._words.data, "x": now[:, 0], "y": now[:, 1]}
+        self._trails.data = {
+            **self._trails.data,
+            "xs": list(path[:, :, 0].T),
+            "ys": list(path[:, :, 1].T),
+        }
+        mean = self._placed.mean[len(path) - 1]
+        self._mean.data = {"x": [mean[0]], "y": [mean[1]]}
+        # A word that has met its leader is told by the leader's name.
+        view = self.plot.x_range, self.plot.y_range
+        low, high = np.array([axis.start for axis in view]), np.array([axis.end for axis in view])
+        words = [self._words.data["word"][k] for k in self._named]
+        shown = self._named[readable(now[self._named], words, low, high, _PIXELS)]
+        self._names.data = {
+            "x": now[shown, 0],
+            "y": now[shown, 1],
+            "word": [self._words.data["word"][k] for k in shown],
+        }
+
+
+class WordMap:
+    """All words that occur, where they start; the words that lead most documents by name."""
+
+    def __init__(self, session: Session) -> None:
+        self._dots = ColumnDataSource({name: [] for name in ("x", "y", "word")})
+        columns = ("x", "y", "word", "colour", "size", "leads")
+        self._stars = ColumnDataSource({name: [] for name in columns}, name="map")
+        self._named = ColumnDataSource({name: [] for name in ("x", "y", "word")})
+        self.plot, self._boundary = _plane(session, 440)
+        dots = self.plot.scatter("x", "y", size=4, alpha=0.45, line_color=None, source=self._dots)
+        stars = self.plot.scatter(
+            "x", "y", marker="star", size="size", fill_color="colour", line_width=0.6, source=self._stars
+        )
+        names = LabelSet(x="x", y="y", text="word", source=self._named, **_NAME_STYLE)
+        self.plot.add_layout(names)
+        self.plot.add_tools(
+            HoverTool(renderers=[dots], tooltips=[("", "@word")]),
+            HoverTool(renderers=[stars], tooltips=[("", "@word"), ("leads", "@leads documents")]),
+        )
+
+        def repaint(light: Light) -> None:
+            self._boundary.line_color = light.soft
+            dots.glyph.fill_color = light.nobody
+            stars.glyph.line_color = light.card
+            names.text_color = light.ink
+
+        session.lighting.follow(repaint)
+
+    def show(self, survey: Survey) -> None:
+        """Draw the words of a model, as they lead the documents of a survey."""
+        found = word_map(survey, top=24)
+        some = found.seen[np.unique(np.linspace(0, len(found.seen) - 1, _MOST_DOTS).astype(int))]
+        self._dots.data = {
+            "x": found.positions[some, 0],
+            "y": found.positions[some, 1],
+            "word": [survey.words[k] for k in some],
+        }
+        own = found.leaders
+        logits = survey.positions[own] @ survey.decoder.T  # what these words say where they stand
+        several = len(survey.classes) > 2
+        spoken_for = logits.argmax(axis=1) if several else (logits[:, 0] > 0).astype(int)
+        colours = [class_colours(len(survey.classes))[k] for k in spoken_for]
+        self._stars.data = {
+            "x": found.positions[own, 0],
+            "y": found.positions[own, 1],
+            "word": [survey.words[k] for k in own],
+            "colour": colours,
+            "size": 10 + 18 * np.sqrt(found.leads[own] / found.leads[own].max()) if len(own) else [],
+            "leads": found.leads[own],
+        }
+        spots, words = found.positions[own], [survey.words[k] for k in own]
+        low, high = found.positions[some].min(axis=0), found.positions[some].max(axis=0)
+        low, high = np.minimum(low, spots.min(axis=0, initial=0)), np.maximum(high, spots.max(axis=0, initial=0))
+        air = 0.06 * (high - low) + 1e-9
+        low, high = low - air, high + air * np.array([2.5, 1.0])  # names stand to the right of their points
+        for axis, start, end in zip((self.plot.x_range, self.plot.y_range), low, high, strict=True):
+            axis.update(start=float(start), end=float(end))
+        shown = readable(spots, words, low, high, _PIXELS)
+        self._named.data = {"x": spots[shown, 0], "y": spots[shown, 1], "word": [words[k] for k in shown]}
+        self._boundary.visible = found.boundary is not None
+        self._boundary.location = found.boundary or 0.0
+        thinned = f" ({len(some):,} shown)" if len(some) < len(found.seen) else ""
+        self.plot.title.text = f"{len(found.seen):,} words{thinned}, and the {len(own)} that lead most texts"

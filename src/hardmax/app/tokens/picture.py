@@ -1,0 +1,204 @@
+"""What the library says of the tokens on the page: where they are, who leads, the hull, the trails, in plain arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import hardmax as hm
+
+from ...dynamics.keep_and_stop_rules import Keep
+from ...progress import Progress
+from .state import DEPTH, TokensState
+
+MOST_SHOWN = 4_000
+MOST_TRAILS = 300
+TRAIL_LAYERS = 12
+MOST_SOFT = 2_000
+
+
+class ColourBook:
+    """Keeps the colour of a leader while it leads, so that a drag does not repaint everybody."""
+
+    def __init__(self) -> None:
+        self._rank: dict[int, int] = {}
+
+    def ranks(self, leaders: np.ndarray) -> dict[int, int]:
+        """A rank for each leader: the one it had, or the lowest that is free."""
+        kept = {index: self._rank[index] for index in leaders.tolist() if index in self._rank}
+        taken = set(kept.values())
+        free = (rank for rank in range(len(leaders) + len(taken) + 1) if rank not in taken)
+        self._rank = {index: kept[index] if index in kept else next(free) for index in leaders.tolist()}
+        return self._rank
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """What was computed for a state, before it is drawn at some layer."""
+
+    state: TokensState
+    limit: hm.Equilibrium
+    """Infinite depth under hardmax; for softmax, what it becomes as beta grows."""
+    run: hm.Trajectory
+
+    @classmethod
+    def of(cls, state: TokensState, progress: Progress = False) -> Computed:
+        """Ask the library."""
+        tokens = state.tokens
+        if state.settings.attention == "softmax" and len(tokens) > MOST_SOFT:
+            problem = f"must be at most {MOST_SOFT:,} for softmax, whose every layer compares all pairs"
+            raise hm.InputError("tokens", f"{len(tokens):,}", problem, "use hardmax, or fewer tokens")
+        limit = hm.equilibrium(tokens, state.hardmax, max_layers=1_000, seconds=20.0, progress=progress)
+        keep: Keep = "all" if len(tokens) <= MOST_SHOWN else [0, max(1, state.settings.layer)]
+        run = hm.simulate(tokens, state.layer, depth=DEPTH, keep=keep, progress=progress)
+        return cls(state, limit, run)
+
+    def answers(self, state: TokensState) -> bool:
+        """Whether another state differs only in what is shown of this."""
+        old, new = self.state.settings, state.settings
+        shown = ("layer", "limit", "selected", "trails")
+        same = state.edited is self.state.edited and all(
+            getattr(old, name) == getattr(new, name) for name in old.__dataclass_fields__ if name not in shown
+        )
+        return same and (new.limit == 1 or new.layer in self.run.layers)
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """Tokens at one depth, ready to draw."""
+
+    positions: np.ndarray
+    """Of those shown, shape (shown, coordinate)."""
+    index: np.ndarray
+    """Which tokens are shown: all, or every so many and all leaders."""
+    count: int
+    """How many tokens there are."""
+    leads: np.ndarray
+    rank: np.ndarray
+    """The colour of each: that of the leader it ends with, -1 for nobody."""
+    second: np.ndarray
+    """The colour of a second leader for tokens tied for ever, otherwise -1."""
+    hull: np.ndarray
+    """The corners of the leaders' polygon in order (two coordinates), or of the polytope."""
+    faces: np.ndarray
+    """Triangles of the polytope for three coordinates, as rows of ``hull``."""
+    trails: np.ndarray
+    """Shape (trail, moment, coordinate)."""
+    trail_rank: np.ndarray
+    half_space: HalfSpace | None
+    words: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def thinned(self) -> bool:
+        """Whether not all tokens are shown."""
+        return len(self.index) < self.count
+
+
+@dataclass(frozen=True, eq=False)
+class HalfSpace:
+    """What can attract one token: the points y with <A z, y> at least <A z, z>."""
+
+    token: int
+    here: np.ndarray
+    normal: np.ndarray
+    favourites: np.ndarray
+    """Where those are whom it listens to."""
+    names: np.ndarray
+
+
+def paint(computed: Computed, state: TokensState, book: ColourBook) -> Picture:
+    """The picture of what was computed, at the depth that the state asks for."""
+    limit, run, s = computed.limit, computed.run, state.settings
+    count = len(limit.positions)
+    leaders = np.asarray(limit.leaders)
+    ranks = book.ranks(leaders)
+    table = np.full(count + 1, -1)  # the last entry stands for nobody
+    table[leaders] = [ranks[index] for index in leaders.tolist()]
+    follows = np.asarray(limit.follows)
+    rank = table[follows]
+    second = np.full(count, -1)
+    second[limit.ties.tokens] = table[limit.ties.members[limit.ties.offsets[1:] - 1]]
+    now = np.asarray(limit.positions) if s.limit else np.asarray(run.tokens[_place(run, s.layer)])
+    emerged = np.full(count, np.iinfo(np.int64).max)
+    emerged[leaders] = np.asarray(limit.emerged_at)
+    leads = emerged <= (np.iinfo(np.int64).max - 1 if s.limit else s.layer)
+    shown = _some(count, leaders)
+    trails, trail_of = (
+        _trails(computed, s.limit, s.layer) if s.trails else (np.zeros((0, 1, now.shape[1])), leaders[:0])
+    )
+    hull, faces = _hull(limit)
+    return Picture(
+        positions=now[shown],
+        index=shown,
+        count=count,
+        leads=leads[shown],
+        rank=rank[shown],
+        second=second[shown],
+        hull=hull,
+        faces=faces,
+        trails=trails,
+        trail_rank=rank[trail_of],
+        half_space=_half_space(state, now) if 0 <= s.selected < count and now.shape[1] == 2 else None,
+        words=_words(computed, state, len(shown), len(trail_of)),
+    )
+
+
+def _place(run: hm.Trajectory, layer: int) -> int:
+    return int(np.searchsorted(run.layers, layer))
+
+
+def _some(count: int, leaders: np.ndarray) -> np.ndarray:
+    if count <= MOST_SHOWN:
+        return np.arange(count)
+    return np.unique(np.concatenate([np.linspace(0, count - 1, MOST_SHOWN).astype(np.int64), leaders]))
+
+
+def _trails(computed: Computed, limit: int, layer: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where some tokens come from: all of the way for the limit, up to the layer otherwise, ahead at layer 0."""
+    run = computed.run
+    count = run.tokens.shape[1]
+    if count > MOST_SHOWN:
+        return np.zeros((0, 1, run.tokens.shape[2])), np.zeros(0, dtype=np.int64)
+    chosen = np.unique(np.linspace(0, count - 1, min(count, MOST_TRAILS)).astype(np.int64))
+    upto = TRAIL_LAYERS if limit or layer == 0 else min(layer, TRAIL_LAYERS)
+    paths = np.asarray(run.tokens[: upto + 1])[:, chosen].transpose(1, 0, 2)
+    if limit:
+        paths = np.concatenate([paths, np.asarray(computed.limit.positions)[chosen, None]], axis=1)
+    return paths, chosen
+
+
+def _hull(limit: hm.Equilibrium) -> tuple[np.ndarray, np.ndarray]:
+    nothing = np.zeros((0, 3), dtype=np.int64)
+    if len(limit.leaders) == 0:
+        return np.zeros((0, limit.positions.shape[1])), nothing
+    polytope = limit.polytope
+    if polytope.dimension <= 2:
+        return polytope.vertices[polytope.outline], nothing
+    return polytope.vertices, polytope.faces
+
+
+def _half_space(state: TokensState, now: np.ndarray) -> HalfSpace:
+    token = state.settings.selected
+    chosen = hm.choose(now, state.hardmax)
+    names = np.arange(len(now)) if bool(chosen.everyone[token]) else chosen[token].numpy()
+    A = np.eye(2) if state.matrix is None else state.matrix
+    return HalfSpace(token, now[token], A @ now[token], now[names[:50]], names)
+
+
+def _words(computed: Computed, state: TokensState, shown: int, trails: int) -> tuple[str, ...]:
+    limit, count = computed.limit, len(computed.limit.positions)
+    outcome = limit.outcome
+    words = [
+        outcome.sentence.capitalize() + (f" ({outcome.remedy})." if outcome.remedy else "."),
+        f"{limit.assumptions}.",
+    ]
+    if len(limit.leaders):
+        words.insert(1, f"The leaders span {limit.polytope}.")
+    if state.settings.attention == "softmax":
+        words[0] = "With softmax nobody leads: stars, colours and hull are those of hardmax, its limit for large beta."
+    if shown < count:
+        words.append(f"{shown:,} of {count:,} tokens are drawn, every leader among them; all of them are computed.")
+    elif state.settings.trails and trails < count:
+        words.append(f"Trails are drawn for {trails} of {count:,} tokens.")
+    return tuple(words)

@@ -1,0 +1,277 @@
+r"""The Tokens page as data, and the Python code that reproduces it.
+
+The score matrix is given by its ellipse :math:`\langle A z, z\rangle = 1`, which a hand can drag: semi-axes a and b,
+the first turned by an angle. A skew part can be added, with which Theorem 1.1 no longer applies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+
+import numpy as np
+
+import hardmax as hm
+
+from ...datasets.configurations import four_configurations
+from ...datasets.random_tokens import LAWS
+from ..page import choice, different, number, whole
+
+CONFIGURATIONS = {one.name: one for one in four_configurations()}
+STARTS = {
+    "Example: all end with a leader": "cloud",
+    "Example: some end on faces": "equals",
+    "Example: a leader emerges late": "late-leader",
+    "Example: ties that break": "broken-ties",
+    "Random: Gaussian": "gaussian",
+    "Symmetric, with ties: grid": "grid",
+    "Symmetric: circle": "circle",
+    "Random: eight clouds": "clusters",
+    "Random: heavy tails": "heavy-tails",
+    "Random: in the square": "uniform-cube",
+}
+"""Where tokens may start, by title."""
+DEPTH = 20
+"""The deepest layer of the player; beyond it there is the limit."""
+MOST_TOKENS = 100_000
+MOST_IN_ADDRESS = 300
+_FAR = 1e3
+_DIGITS = 3
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that the controls say; an address keeps what is not at its default."""
+
+    start: str = "cloud"
+    n: int = 200
+    seed: int = 0
+    space: int = 0
+    """1 for tokens with three coordinates."""
+    attention: str = "hardmax"
+    alpha: float = 0.5
+    beta: float = 5.0
+    angle: float = 0.0
+    """Of the first axis of the ellipse, in degrees."""
+    a: float = 1.0
+    b: float = 1.0
+    c: float = 1.0
+    """The third semi-axis, for three coordinates."""
+    skew: float = 0.0
+    layer: int = 0
+    limit: int = 0
+    """1 to show infinite depth instead of the layer."""
+    selected: int = -1
+    trails: int = 1
+
+    def bounded(self) -> Settings:
+        """The same with every value where it can be."""
+        start = self.start if self.space == 0 or (self.start in LAWS and self.start != "circle") else "gaussian"
+        limit = 0 if self.attention == "softmax" else self.limit
+        return replace(self, start=start, limit=limit, selected=-1 if self.space else self.selected)
+
+
+DEFAULTS = Settings()
+
+
+@dataclass(frozen=True, eq=False)
+class TokensState:
+    """The settings, and the tokens where they were moved by hand."""
+
+    settings: Settings = field(default_factory=Settings)
+    edited: np.ndarray | None = None
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """The tokens at layer 0, shape (token, coordinate)."""
+        return self.made if self.edited is None else self.edited
+
+    @property
+    def made(self) -> np.ndarray:
+        """The tokens that the settings stand for, before any was moved."""
+        s = self.settings
+        if s.start in CONFIGURATIONS:
+            return CONFIGURATIONS[s.start].tokens
+        made = hm.make_tokens(s.start, s.n, 3 if s.space else 2, random_state=s.seed)
+        # Few enough to be kept in an address, once they are moved: then with no more digits than it keeps.
+        return made.round(_DIGITS) if s.n <= MOST_IN_ADDRESS else made
+
+    @property
+    def matrix(self) -> np.ndarray | None:
+        """A; None for the identity."""
+        s = self.settings
+        if (s.a, s.b, s.skew) == (1.0, 1.0, 0.0) and (not s.space or s.c == 1.0):
+            return None
+        turn = math.radians(s.angle)
+        axes = np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]])
+        A = np.diag([1.0, 1.0, s.c**-2.0])
+        A[:2, :2] = axes @ np.diag([s.a**-2.0, s.b**-2.0]) @ axes.T + s.skew * np.array([[0.0, -1.0], [1.0, 0.0]])
+        return (A if s.space else A[:2, :2]).round(12)
+
+    @property
+    def hardmax(self) -> hm.HardmaxLayer:
+        """The hardmax layer with this matrix and step."""
+        return hm.HardmaxLayer(self.settings.alpha, self.matrix)
+
+    @property
+    def layer(self) -> hm.HardmaxLayer | hm.SoftmaxLayer:
+        """The layer that is repeated."""
+        s = self.settings
+        return self.hardmax if s.attention == "hardmax" else hm.SoftmaxLayer(s.alpha, self.matrix, beta=s.beta)
+
+    # Changes
+
+    def with_settings(self, **values: object) -> TokensState:
+        """Other settings; tokens moved by hand stay unless the start changes."""
+        settings = replace(self.settings, **values).bounded()  # type: ignore[arg-type]
+        begin = ("start", "n", "seed", "space")
+        same = all(getattr(settings, name) == getattr(self.settings, name) for name in begin)
+        return TokensState(settings, self.edited if same else None)
+
+    def moved(self, index: int, x: float, y: float) -> TokensState:
+        """One token elsewhere, back at layer 0."""
+        tokens = self.tokens
+        if tokens.shape[1] != 2 or not 0 <= index < len(tokens) or not (math.isfinite(x) and math.isfinite(y)):
+            return self
+        tokens = tokens.copy()
+        tokens[index] = np.clip(np.round([x, y], _DIGITS), -_FAR, _FAR)
+        return TokensState(replace(self.settings, layer=0, limit=0, selected=index), tokens)
+
+    def added(self, x: float, y: float) -> TokensState:
+        """One token more, which is then selected."""
+        tokens = self.tokens
+        if tokens.shape[1] != 2 or len(tokens) >= MOST_TOKENS or not (math.isfinite(x) and math.isfinite(y)):
+            return self
+        point = np.clip(np.round([[x, y]], _DIGITS), -_FAR, _FAR)
+        more = np.concatenate([tokens, point])
+        return TokensState(replace(self.settings, layer=0, limit=0, selected=len(tokens)), more)
+
+    def without(self, index: int) -> TokensState:
+        """One token fewer; the last one stays."""
+        tokens = self.tokens
+        if tokens.shape[1] != 2 or len(tokens) <= 1 or not 0 <= index < len(tokens):
+            return self
+        return TokensState(replace(self.settings, selected=-1), np.delete(tokens, index, axis=0))
+
+    def uploaded(self, tokens: np.ndarray) -> TokensState:
+        """Tokens of the visitor's own, in the plane."""
+        if tokens.shape[1] != 2:
+            problem = f"must have two columns, one for each coordinate, not {tokens.shape[1]}"
+            raise hm.InputError("tokens", f"shape {tokens.shape}", problem, "keep the two columns to look at")
+        if len(tokens) > MOST_TOKENS:
+            remedy = "upload a part of it, or call hm.equilibrium yourself"
+            raise hm.InputError("tokens", f"{len(tokens):,}", f"must be at most {MOST_TOKENS:,} here", remedy)
+        return TokensState(replace(self.settings, space=0, layer=0, limit=0, selected=-1), tokens)
+
+    # The address
+
+    def to_query(self) -> dict[str, str]:
+        """What the address keeps; tokens moved by hand as long as they are few."""
+        kept = different(asdict(self.settings), asdict(DEFAULTS))
+        if self.edited is not None and len(self.edited) <= MOST_IN_ADDRESS:
+            kept["tokens"] = "_".join(f"{x:g},{y:g}" for x, y in self.edited.tolist())
+        return kept
+
+    @classmethod
+    def from_query(cls, state: Mapping[str, str]) -> TokensState:
+        """A state from an address."""
+        d = DEFAULTS
+        settings = Settings(
+            start=choice(state, "start", d.start, {*CONFIGURATIONS, *LAWS}),
+            n=whole(state, "n", d.n, 1, MOST_TOKENS),
+            seed=whole(state, "seed", d.seed, 0, 2**31 - 1),
+            space=whole(state, "space", d.space, 0, 1),
+            attention=choice(state, "attention", d.attention, ("hardmax", "softmax")),
+            alpha=number(state, "alpha", d.alpha, 0.01, 10.0),
+            beta=number(state, "beta", d.beta, 0.0, 100.0),
+            angle=number(state, "angle", d.angle, -90.0, 90.0),
+            a=number(state, "a", d.a, 0.25, 4.0),
+            b=number(state, "b", d.b, 0.25, 4.0),
+            c=number(state, "c", d.c, 0.25, 4.0),
+            skew=number(state, "skew", d.skew, -2.0, 2.0),
+            layer=whole(state, "layer", d.layer, 0, DEPTH),
+            limit=whole(state, "limit", d.limit, 0, 1),
+            selected=whole(state, "selected", d.selected, -1, MOST_TOKENS),
+            trails=whole(state, "trails", d.trails, 0, 1),
+        ).bounded()
+        return cls(settings, None if settings.space else _read_tokens(state.get("tokens", "")))
+
+
+def _read_tokens(text: str) -> np.ndarray | None:
+    if not text:
+        return None
+    try:
+        rows = [[float(part) for part in pair.split(",")] for pair in text.split("_")[:MOST_IN_ADDRESS]]
+        tokens = np.array(rows, dtype=np.float64)
+    except ValueError:
+        return None
+    fits = tokens.ndim == 2 and tokens.shape[1] == 2 and bool(np.isfinite(tokens).all())
+    return np.clip(tokens, -_FAR, _FAR) if fits else None
+
+
+_MOST_MOVED = 50
+
+
+def _rows(array: np.ndarray) -> str:
+    rows = [f"[{', '.join(f'{value:.12g}' for value in row)}]" for row in array.tolist()]
+    lines, line = [], ""
+    for row in rows:
+        if len(line) + len(row) > 100:
+            lines.append(line.rstrip())
+            line = ""
+        line += f"{row}, "
+    lines.append(line.rstrip())
+    return "[\n    " + "\n    ".join(lines) + "\n]"
+
+
+def _moved(state: TokensState) -> list[int] | None:
+    """Which tokens of a large random start were moved; None where it is better to write all of them down."""
+    if state.edited is None:
+        return []
+    made = state.made
+    if state.edited.shape != made.shape or len(made) <= MOST_IN_ADDRESS:
+        return None
+    changed = np.flatnonzero((state.edited != made).any(axis=1))
+    return changed.tolist() if len(changed) <= _MOST_MOVED else None
+
+
+def code_of(state: TokensState) -> str:
+    """A script that draws what is on the page."""
+    s = state.settings
+    lines = ["import hardmax as hm", ""]
+    moved = _moved(state)
+    if state.edited is not None and moved is None:
+        lines = ["import hardmax as hm", "import numpy as np", "", f"tokens = np.array({_rows(state.edited)})"]
+        if len(state.edited) > MOST_IN_ADDRESS:
+            lines = ["import hardmax as hm", "from hardmax.storage.token_tables import read_tokens", ""]
+            lines.append('tokens = read_tokens("points.csv")  # your file')
+    elif s.start in CONFIGURATIONS:
+        lines.insert(1, "from hardmax.datasets.configurations import four_configurations")
+        name = list(CONFIGURATIONS).index(s.start)
+        lines.append(f"tokens = four_configurations()[{name}].tokens  # {s.start}")
+    else:
+        d = 3 if s.space else 2
+        digits = ".round(3)" if s.n <= MOST_IN_ADDRESS else ""
+        lines.append(f'tokens = hm.make_tokens("{s.start}", {s.n}, {d}, random_state={s.seed}){digits}')
+    lines += [f"tokens[{k}] = {state.tokens[k].tolist()}" for k in moved or ()]
+    matrix = state.matrix
+    if matrix is not None:
+        lines.append(f"A = {[[float(f'{value:.12g}') for value in row] for row in matrix.tolist()]}")
+    given = ", A" if matrix is not None else ""
+    if s.attention == "hardmax":
+        lines.append(f"layer = hm.HardmaxLayer({s.alpha:g}{given})")
+    else:
+        lines.append(f"layer = hm.SoftmaxLayer({s.alpha:g}{given}, beta={s.beta:g})")
+    if s.limit:
+        lines += ["limit = hm.equilibrium(tokens, layer)  # infinite depth", "print(limit)", "print(hm.leaders(limit))"]
+        lines.append("figure = hm.draw_tokens(limit, start=tokens).figure")
+    else:
+        lines += [f"run = hm.simulate(tokens, layer, depth={DEPTH})", "print(run)"]
+        if s.attention == "hardmax":
+            lines.append("print(hm.leaders(hm.equilibrium(tokens, layer)))  # who leads in the end")
+        lines.append(f"figure = hm.draw_tokens(run, layer={s.layer}).figure")
+    if s.selected >= 0 and not s.space and not s.limit and s.attention == "hardmax":
+        lines.append(f"hm.draw_attention_geometry(run.tokens[{s.layer}], layer, token={s.selected})")
+    lines.append('hm.save_figure(figure, "tokens.png")')
+    return "\n".join(lines) + "\n"

@@ -1,1 +1,0 @@
-"""Pictures that pages are made of: Bokeh figures that are made once and then shown new data."""

@@ -1,0 +1,257 @@
+"""Input of ``hardmax forecast``, and what a fit and a forecast found, in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from ..datasets.series import Series
+from ..datasets.series_files import read_series
+from ..errors import FileError, HardmaxError, InputError, in_other_words
+from ..files import write_text
+from ..forecasting.data.series import Gaps
+from ..forecasting.data.series import read_series as made_even
+from ..forecasting.diagnostics.backtest import Backtest
+from ..forecasting.forecast import Forecast
+from ..forecasting.forecaster import TimeDelayedTransformer
+from ..tables.dates import MONTH
+
+_COLUMNS = "columns.json"
+_OPTIONS = {
+    'gaps="interpolate"': "--gaps interpolate",
+    'irregular="resample"': "--resample",
+    "lower delays": "look back less far with --window",
+    ", or split the series at its gaps into a list": "",
+    "choose the columns to use": "choose the columns to use: --columns A,B",
+    "say time column 'none'": "say --time-column none",
+}
+"""Remedies as one types them in Python, and on the command line."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a file are channels and which are inputs; None for all that are left."""
+
+    channels: list[str] | None
+    inputs: list[str]
+
+    @classmethod
+    def kept(cls, folder: Path) -> Columns | None:
+        """The columns that a model in a folder was fitted to, where they are known."""
+        file = folder / _COLUMNS
+        if not file.is_file():
+            return None
+        try:
+            kept = json.loads(file.read_text(encoding="utf-8"))
+            lists = [kept["channels"], kept["inputs"]]
+            if not all(isinstance(name, str) for names in lists for name in names):
+                raise TypeError("a name is no text")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FileError(
+                file, f"does not name columns ({error})", "save the model again, or remove the file"
+            ) from error
+        return cls(*lists)
+
+    def keep(self, folder: Path) -> None:
+        """Beside a model, so that a later file may have its columns in another order."""
+        write_text(folder / _COLUMNS, json.dumps({"channels": self.channels, "inputs": self.inputs}) + "\n")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A series at even times, the inputs of its samples and of the steps ahead, and what was done to get there."""
+
+    series: Series
+    inputs: np.ndarray | None = None
+    ahead: np.ndarray | None = None
+    input_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_measured(
+    file: Path, columns: Columns, *, time: str | None, gaps: str, resample: bool, ahead: Path | None, steps: int
+) -> Measured:
+    """The channels of a file, and its inputs with those to come; both are made even together."""
+    wanted = None if columns.channels is None else [*columns.channels, *columns.inputs]
+    with in_options():
+        whole = read_series(file, time=time, columns=wanted)
+    missing = [name for name in columns.inputs if name not in whole.names]
+    if missing:
+        raise FileError(file, f"has no column {missing[0]!r} for --inputs", f"choose among {', '.join(whole.names)}")
+    if not columns.inputs:
+        if ahead is not None:
+            raise InputError("--ahead", str(ahead), "holds inputs to come", "name their columns too: --inputs u")
+        return Measured(whole)
+    if ahead is None:
+        raise InputError(
+            "--inputs",
+            ",".join(columns.inputs),
+            "must be known for the steps ahead",
+            f"pass a file with {steps} rows of them: --ahead FILE",
+        )
+    rows, notes = _even(whole, gaps, resample)
+    given = [rows.names.index(name) for name in columns.inputs]
+    channels = [k for k in range(rows.channels) if k not in given]
+    if not channels:
+        raise InputError("--inputs", ",".join(columns.inputs), "leave no channel to forecast", "name fewer columns")
+    future = read_series(ahead, time=time, columns=columns.inputs)
+    if len(future) < steps:
+        raise FileError(
+            ahead, f"has the inputs of {len(future)} steps", f"give {steps} rows, or pass --steps {len(future)}"
+        )
+    if not np.isfinite(future.values[:steps]).all():
+        raise FileError(ahead, "has gaps", "give every input of every step")
+    return Measured(
+        rows.observing(*channels), rows.values[:, given], future.values[:steps], tuple(columns.inputs), tuple(notes)
+    )
+
+
+def even_series(measured: Measured, gaps: str, resample: bool) -> Series:
+    """The series without gaps at even times, as a model that was fitted before needs it."""
+    return _even(measured.series, gaps, resample)[0]
+
+
+def _even(series: Series, gaps: str, resample: bool) -> tuple[Series, tuple[str, ...]]:
+    with in_options():
+        record = made_even(
+            series.values,
+            times=series.times,
+            gaps=cast(Gaps, gaps),
+            irregular="resample" if resample else "refuse",
+        )
+    values = record.trajectories[0].copy()
+    times = series.times[0] + record.dt * np.arange(len(values)) if len(values) != len(series) else series.times
+    return replace(series, values=values, times=times), record.notes
+
+
+def in_options() -> AbstractContextManager[None]:
+    """Remedies that name arguments of Python come out as options."""
+    return in_other_words(_OPTIONS)
+
+
+_LASTING = 0.02
+"""A mode that keeps all but this share of itself in a cycle is told."""
+_MOST_MODES = 3
+_STRONG = 0.02
+_EXACT = 1e-3
+"""An error, in standard deviations, below which models no longer differ for any purpose."""
+
+
+_CLOCK = (("years", 365.2425 * 86400.0), ("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+
+
+def sentences(
+    model: TimeDelayedTransformer, measured: Measured, backtest: Backtest | None, ahead: Forecast
+) -> Iterator[str]:
+    """The data, the model, its past record, and the forecast, a line each."""
+    series, (unit, size) = measured.series, _unit(measured.series)
+    called = ", ".join(series.names[:6]) + (f" and {series.channels - 6} more" if series.channels > 6 else "")
+    when = (
+        f"time from column {series.time_name!r}, {_apart(model.dt_ / size, unit, series)} apart"
+        if series.time_name
+        else f"no time column, so samples are {model.dt_:g} apart"
+    )
+    yield f"{series.source}: {len(series):,} samples of {series.channels} ({called}); {when}."
+    if measured.input_names:
+        yield f"Inputs from outside: {', '.join(measured.input_names)}."
+    yield ""
+    yield from measured.notes
+    yield from model.report_.sentences
+    yield from _modes(model, series)
+    yield from _chaos(model, series)
+    if backtest is not None:
+        yield ""
+        yield "Backtest on the last quarter, learned from the rest:"
+        yield backtest.text(unit, size)
+        yield _verdict(backtest, unit, size)
+    yield ""
+    yield f"Forecast: {ahead.outcome}."
+    yield from _ends(series, ahead)
+
+
+def _modes(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
+    """Cycles of the linear path that last, those that are strongest in the data first."""
+    try:
+        frequencies, rates = model.frequencies(), model.growth_rates()
+    except HardmaxError:
+        return  # nothing varies
+    turning = frequencies > 0
+    frequencies, rates = frequencies[turning], rates[turning]
+    lasting = np.abs(rates) < _LASTING * frequencies
+    if not lasting.any():
+        yield "Its linear part has no lasting cycle."
+        return
+    frequencies, (unit, size) = frequencies[lasting], _unit(series)
+    signal = np.nan_to_num(series.values - np.nanmean(series.values, axis=0))
+    signal = signal / (signal.std(axis=0) + 1e-300)
+    waves = np.exp(-2j * np.pi * np.outer(frequencies, model.dt_ * np.arange(len(signal))))
+    strength = np.abs(waves @ signal).max(axis=1)
+    best = np.argsort(-strength)
+    best = best[strength[best] > _STRONG * strength.max()]
+    shown = ", ".join(f"{1 / frequencies[k] / size:.4g}" for k in best[:_MOST_MODES])
+    more = f" and {len(best) - _MOST_MODES} more" if len(best) > _MOST_MODES else ""
+    yield f"Lasting cycles of its linear part, the strongest first, have periods {shown}{more} ({unit})."
+
+
+def _chaos(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
+    if model.report_.numbers.get("kept") != "nonlinear":
+        return
+    unit, size = _unit(series)
+    exponent = model.lyapunov_exponent(1200)
+    if not np.isfinite(exponent) or exponent * model.dt_ < 1e-4:
+        yield f"Nearby starts stay together (Lyapunov exponent {exponent * size:.2g}): the model is not chaotic."
+        return
+    yield (
+        f"The model is chaotic: nearby starts part by a factor of e every {1 / exponent / size:.3g} {unit}, "
+        f"{1 / exponent / model.dt_:.0f} samples (Lyapunov exponent {exponent * size:.3g})."
+    )
+
+
+def _verdict(backtest: Backtest, unit: str, size: float) -> str:
+    ours, rivals = backtest.rows[0], backtest.rows[1:]
+    best = min(rivals, key=lambda row: row.error)
+    span = float(backtest.times[-1])
+    if ours.error < _EXACT and best.error < _EXACT:
+        return f"It and {best.model} both forecast this to a thousandth of a standard deviation."
+    if ours.error > best.error * 1.02:
+        return f"Here {best.model} forecasts better (error {best.error:.3g} against {ours.error:.3g}): prefer it."
+    stays = "to the end" if ours.valid_time >= span * 0.999 else f"for {ours.valid_time / size:.4g} {unit} on average"
+    if best.error <= ours.error * 1.02:
+        return f"It does as well as {best.model}, the best of the simple ones; forecasts are valid {stays}."
+    factor = best.error / max(ours.error, 1e-300)
+    return f"Its error is {factor:.3g} times smaller than that of {best.model}, the next best; it is valid {stays}."
+
+
+def _apart(count: float, unit: str, series: Series) -> str:
+    if not series.began:
+        return f"{count:.6g}"
+    return f"one {unit.removesuffix('s')}" if abs(count - 1) < 1e-6 else f"{count:.6g} {unit}"
+
+
+def _unit(series: Series) -> tuple[str, float]:
+    """What to count time in: the largest unit of the clock that fits between samples, where times are dates."""
+    if not series.began:
+        return "units of time", 1.0
+    if series.months is not None and series.months.apart < 12:
+        return "months", MONTH
+    return next((unit for unit in _CLOCK if unit[1] <= 1.000001 * series.dt), _CLOCK[-1])
+
+
+def _ends(series: Series, ahead: Forecast) -> Iterator[str]:
+    last = len(ahead) - 1
+    parts = [
+        f"{name} {ahead.values[last, k]:.4g}{_give_or_take(float(ahead.spread[last, k]))}"
+        for k, name in enumerate(series.names[:4])
+    ]
+    when = f"On {series.dates(ahead.times)[last]}" if series.began else f"At time {ahead.times[last]:.6g}"
+    yield f"{when}: {'; '.join(parts)}{'; …' if series.channels > 4 else ''}."
+
+
+def _give_or_take(spread: float) -> str:
+    return f" ± {spread:.2g}" if np.isfinite(spread) else " (spread not known: fit again with this version)"

@@ -1,0 +1,229 @@
+"""What ``hardmax sentiment`` does: documents in, models and answers out."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import typer
+from matplotlib.figure import Figure
+
+from ..datasets.corpora import movie_reviews, train_and_test, with_sentences
+from ..datasets.documents import Documents, read_documents
+from ..distributed import processes
+from ..errors import InputError
+from ..files import require_writable, write_text
+from ..text.classifier import LeaderClassifier
+from ..text.evaluation import quality
+from ..text.explaining.corpus_statistics import survey
+from ..text.pretrained import named, shipped_model
+from ..text.words.documents import NoKnownWordWarning
+
+_MOST_DOCUMENTS_SURVEYED = 5000
+_SHORT_TEXT = 60
+"""Words of a long sentence: film reviews are nearly all longer, single sentences never."""
+
+
+def _load(model: Path | None) -> LeaderClassifier:
+    return shipped_model() if model is None else LeaderClassifier.load(model)
+
+
+def _judged(
+    file: Path | None, *, text: str | None, encoding: str | None, label: str | None = None, labelled: bool = True
+) -> Documents:
+    """The documents of a file; without one, those of the embedded corpus that the shipped model has not seen."""
+    if file is None:
+        return train_and_test(movie_reviews())[1]
+    return read_documents(file, text=text, label=label, labelled=labelled, encoding=encoding)
+
+
+def train_model(
+    file: Path | None,
+    output: Path,
+    *,
+    text: str | None,
+    label: str | None,
+    encoding: str | None,
+    test_share: float,
+    sentences: float,
+    settings: dict[str, Any],
+) -> None:
+    """Train, judge on rows kept apart, save."""
+    require_writable(output)
+    if not 0 <= test_share < 1:
+        raise InputError("--test-share", repr(test_share), "must be at least 0 and below 1", "pass --test-share 0.2")
+    if not 0 <= sentences < np.inf:
+        raise InputError("--sentences", repr(sentences), "must be 0 or a positive number", "pass --sentences 2")
+    documents = movie_reviews() if file is None else read_documents(file, text=text, label=label, encoding=encoding)
+    training, test = train_and_test(documents, test_share)
+    weights = None
+    if sentences > 0:
+        training, weights = with_sentences(training, sentences)
+    with processes() as ranks:
+        model = LeaderClassifier(**settings, processes=ranks).fit(training.texts, training.labels, weights)
+    if not ranks.first:
+        return
+    model.save(output)
+    last = model.history_[-1]
+    typer.echo(
+        f"Trained on {len(training.texts):,} documents ({training.source}): {len(model.words()):,} words, "
+        f"{model.n_iter_} epochs, loss {last['loss']:.3f} and accuracy {last['accuracy']:.3f} in training."
+    )
+    if test.labels is not None and test.texts:
+        known = np.isin(test.labels, model.classes_)
+        if not known.all():
+            names = ", ".join(map(repr, np.unique(test.labels[~known]).tolist()[:5]))
+            typer.echo(
+                f"{(~known).sum():,} rows kept apart have labels that the others lack ({names}); they are left out."
+            )
+        test = Documents([test.texts[k] for k in np.flatnonzero(known)], test.labels[known], test.source)
+    if test.texts:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoKnownWordWarning)
+            typer.echo(f"On {test.source}: {quality(model, test.texts, test.labels)}.")
+    typer.echo(f"The model is in {output}.")
+
+
+def judge(
+    file: Path | None, model: Path | None, *, text: str | None, label: str | None, encoding: str | None, as_json: bool
+) -> None:
+    """Print the figures of a model on documents with labels."""
+    documents = _judged(file, text=text, label=label, encoding=encoding)
+    labels = named(documents.labels) if model is None else documents.labels
+    fitted = _load(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoKnownWordWarning)
+        found = quality(fitted, documents.texts, labels)
+        parts = {
+            name: quality(fitted, [documents.texts[k] for k in rows], np.asarray(labels)[rows])
+            for name, rows in _by_length(documents.texts).items()
+        }
+    if as_json:
+        typer.echo(json.dumps({**found.data(), "parts": {name: part.data() for name, part in parts.items()}}))
+        return
+    typer.echo(f"{documents.source}: {found}")
+    for name, part in parts.items():
+        typer.echo(f"{name}: {part}")
+
+
+def _by_length(texts: list[str]) -> dict[str, np.ndarray]:
+    """Places of the short and of the long texts, in words; none where all are of one kind."""
+    short = np.array([len(text.split()) <= _SHORT_TEXT for text in texts])
+    if short.all() or not short.any():
+        return {}
+    return {
+        f"of at most {_SHORT_TEXT} words": np.flatnonzero(short),
+        f"of more than {_SHORT_TEXT} words": np.flatnonzero(~short),
+    }
+
+
+def classify(
+    texts: list[str],
+    file: Path | None,
+    output: Path | None,
+    model: Path | None,
+    *,
+    text: str | None,
+    encoding: str | None,
+) -> None:
+    """Print or write the class of each text."""
+    if output is not None:
+        require_writable(output)
+    if file is not None:
+        texts = [*texts, *read_documents(file, text=text, labelled=False, encoding=encoding).texts]
+    if not texts:
+        raise InputError("texts", "none", "must be given", "pass texts in quotes, or --file documents.csv")
+    fitted = _load(model)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", NoKnownWordWarning)
+        chances = fitted.predict_proba(texts)
+    best = chances.argmax(axis=1)
+    if output is not None:
+        table = pd.DataFrame({"text": texts, "class": fitted.classes_[best], "probability": chances.max(axis=1)})
+        write_text(output, table.to_csv(index=False))
+        typer.echo(f"{len(texts):,} answers are in {output}.")
+    else:
+        for entry, k, chance in zip(texts, best, chances.max(axis=1), strict=True):
+            typer.echo(f"{fitted.classes_[k]}\t{chance:.3f}\t{' '.join(entry.split())[:100]}")
+    for warning in caught:
+        typer.secho(f"note: {warning.message}", err=True)
+
+
+def tell_why(text: str, model: Path | None, *, html: Path | None, figure: Path | None, as_json: bool) -> None:
+    """Explain one text."""
+    if html is not None:
+        require_writable(html)
+    _require_figure(figure)
+    told = _load(model).explain(sys.stdin.read() if text == "-" else text)
+    typer.echo(json.dumps(told.data(), ensure_ascii=False) if as_json else str(told))
+    if html is not None:
+        page = '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Explanation</title></head><body>'
+        write_text(html, f"{page}\n{told.to_html()}\n</body></html>\n")
+    if figure is not None:
+        from ..figures.save import save_figure
+
+        save_figure(told.draw().get_figure(root=True), figure)
+
+
+def list_words(
+    file: Path | None,
+    model: Path | None,
+    *,
+    text: str | None,
+    encoding: str | None,
+    top: int,
+    figure: Path | None,
+    as_json: bool,
+) -> None:
+    """Leaders and weights over many documents."""
+    _require_figure(figure)
+    documents = _judged(file, text=text, labelled=False, encoding=encoding)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoKnownWordWarning)
+        seen = survey(_load(model), documents.texts[:_MOST_DOCUMENTS_SURVEYED])
+    outputs = range(len(seen.bias))
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {
+                    "leaders": seen.most_frequent_leaders(top),
+                    "influential": [seen.most_influential(top, k) for k in outputs],
+                    "statistics": seen.statistics(),
+                },
+                ensure_ascii=False,
+            )
+        )
+    else:
+        _print_words(seen, top)
+    if figure is not None:
+        from ..figures.save import save_figure
+        from ..figures.text import draw_word_map
+
+        save_figure(cast(Figure, draw_word_map(seen).get_figure(root=True)), figure)
+
+
+def _require_figure(path: Path | None) -> None:
+    """Refuse at once what no figure can be written to."""
+    if path is not None:
+        from ..figures.save import FORMATS, require_suffix
+
+        require_suffix(path, FORMATS)
+        require_writable(path)
+
+
+def _print_words(seen: Any, top: int) -> None:
+    for row in seen.statistics():
+        typer.echo(
+            f"{row['class']}: {row['documents']:,} documents, {row['mean']:.2f} ± {row['deviation']:.2f} leaders each "
+            f"({row['least']} to {row['most']}), {row['from layer 0']:.0%} of them from layer 0 on"
+        )
+    typer.echo("\nMost frequent leaders: " + ", ".join(f"{w} ({n})" for w, n in seen.most_frequent_leaders(top)))
+    names = [seen.classes[1]] if len(seen.bias) == 1 else seen.classes
+    for k, name in enumerate(names):
+        listed = ", ".join(f"{w} ({c:+.1f})" for w, c in seen.most_influential(top, k))
+        typer.echo(f"\nLargest contributions to {name}: {listed}")

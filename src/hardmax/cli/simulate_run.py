@@ -1,0 +1,242 @@
+"""The work of ``hardmax simulate``: read, run, draw, save, summarise."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import typer
+
+from ..attention.layer import HardmaxLayer, SoftmaxLayer
+from ..datasets import MATRICES, make_matrix, make_tokens
+from ..distributed import processes
+from ..dynamics.equilibrium import Equilibrium, equilibrium
+from ..dynamics.keep_and_stop_rules import Every, Keep
+from ..dynamics.simulate import simulate
+from ..dynamics.trajectory import Trajectory
+from ..errors import FileError, InputError
+from ..geometry.theorem import check_theorem
+from ..storage.to_disk import ToDisk
+from ..storage.token_tables import read_matrix, read_tokens, read_weights
+from . import outputs, standard_input
+from .run_summary import Story
+
+_PATIENCE = 2.0
+
+
+@contextmanager
+def waiting(what: str, quiet: bool = False) -> Iterator[None]:
+    """Show ``what`` and a spinner if the block takes longer than two seconds, on a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status(f"{what} …")
+    timer = threading.Timer(_PATIENCE, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
+
+
+_SOFTMAX_DEPTH = 20
+_SMALL_RUN = 2 * 10**7
+"""Runs of up to this many numbers are kept whole unless asked otherwise."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command; see its help."""
+
+    tokens: Path | None = None
+    random: str | None = None
+    n: int | None = None
+    dim: int | None = None
+    seed: int | None = None
+    weights: Path | None = None
+    alpha: float | Fraction = 0.5
+    matrix: str | None = None
+    softmax: float | None = None
+    exact: bool = False
+    depth: int | None = None
+    limit: bool = False
+    keep: str | None = None
+    seconds: float | None = None
+    theorem: bool = False
+    figure: Path | None = None
+    animate: Path | None = None
+    save: Path | None = None
+    as_json: bool = False
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        _refuse_contradictions(self)
+
+    @property
+    def wants_limit(self) -> bool:
+        """Whether infinite depth is asked for, which is what hardmax does unless given a depth."""
+        return self.limit or (self.depth is None and self.softmax is None)
+
+
+def perform(request: Request) -> None:
+    """Run the command."""
+    outputs.require_writable_all(request.figure, request.animate, request.save)
+    tokens, source = _tokens(request)
+    layer = _layer(request, tokens.shape[1])
+    weights = None if request.weights is None else read_weights(request.weights)
+    report = None
+    if request.theorem:
+        report = check_theorem(tokens, _hardmax(layer), require_assumptions=True)
+    began = time.perf_counter()
+    result: Trajectory | Equilibrium
+    streamed = False
+    with processes() as ranks:
+        mine = ranks.share(tokens)
+        mine_weigh = None if weights is None else ranks.share(weights)
+        if request.wants_limit:
+            with waiting("finding every token's leader", request.quiet or not ranks.first):
+                result = equilibrium(
+                    mine,
+                    _hardmax(layer),
+                    weights=mine_weigh,
+                    seconds=request.seconds,
+                    processes=ranks,
+                    progress=False,
+                )
+        else:
+            keep = _keep(request, tokens)
+            streamed = isinstance(keep, ToDisk)
+            result = simulate(
+                mine,
+                layer,
+                depth=_depth(request),
+                keep=keep,
+                weights=mine_weigh,
+                seconds=request.seconds,
+                processes=ranks,
+                progress=False if request.quiet else None,
+            )
+    seconds = time.perf_counter() - began
+    if not ranks.first:
+        raise typer.Exit(0 if result.outcome.ok and (report is None or report.holds) else 1)
+    files = outputs.write_all(request, tokens, weights, result, streamed=streamed)
+    if ranks.count > 1:
+        source = f"{source}, in {ranks.count} processes"
+    story = Story(tokens, source, result, seconds, report, files)
+    if request.as_json:
+        typer.echo(json.dumps(story.data(), allow_nan=False))
+    elif not request.quiet:
+        story.tell()
+    if not result.outcome.ok or (report is not None and not report.holds):
+        raise typer.Exit(1)
+
+
+def _refuse_contradictions(request: Request) -> None:
+    together = (
+        ("--random", request.random is not None, "a file of tokens", request.tokens is not None),
+        ("--n", request.n is not None, "a file of tokens", request.tokens is not None),
+        ("--dim", request.dim is not None, "a file of tokens", request.tokens is not None),
+        ("--depth", request.depth is not None, "--limit", request.limit),
+        ("--softmax", request.softmax is not None, "--limit", request.limit),
+        ("--softmax", request.softmax is not None, "--exact", request.exact),
+        ("--softmax", request.softmax is not None, "--theorem", request.theorem),
+        ("--keep", request.keep is not None, "infinite depth", request.wants_limit),
+        ("--quiet", request.quiet, "--json", request.as_json),
+    )
+    for option, given, other, also in together:
+        if given and also:
+            remedy = "add --depth K to run layers" if option == "--keep" else "give one of the two"
+            raise InputError(option, f"{option} with {other}", f"does not go with {other}", remedy)
+
+
+def _tokens(request: Request) -> tuple[np.ndarray, str]:
+    if request.tokens is not None:
+        return read_tokens(request.tokens), standard_input.name_of(request.tokens)
+    described = (request.random, request.n, request.dim, request.seed)
+    if all(option is None for option in described):
+        waits, remark = standard_input.offered()
+        if waits:
+            with standard_input.as_file(standard_input.read_all()) as path:
+                return read_tokens(path), standard_input.NAME
+        if remark and not request.quiet:
+            typer.echo(f"note: {remark}", err=True)
+    law, n, d = request.random or "gaussian", request.n, request.dim
+    n, d = 200 if n is None else n, 2 if d is None else d
+    return make_tokens(law, n, d, random_state=_seed(request)), f"{law}, seed {_seed(request)}"
+
+
+def _seed(request: Request) -> int:
+    return 0 if request.seed is None else request.seed
+
+
+def _layer(request: Request, dimension: int) -> HardmaxLayer | SoftmaxLayer:
+    A = _matrix(request, dimension)
+    if request.softmax is not None:
+        return SoftmaxLayer(float(request.alpha), A, beta=request.softmax)
+    return HardmaxLayer(request.alpha, A, tolerance="exact" if request.exact else None)
+
+
+def _hardmax(layer: HardmaxLayer | SoftmaxLayer) -> HardmaxLayer:
+    if not isinstance(layer, HardmaxLayer):
+        raise InputError("--softmax", str(layer), "has no infinite depth in closed form", "give --depth K")
+    return layer
+
+
+def _matrix(request: Request, dimension: int) -> np.ndarray | None:
+    name = request.matrix
+    if name is None:
+        return None
+    if name in MATRICES:
+        return make_matrix(name, dimension, random_state=_seed(request))
+    if not Path(name).exists():
+        names = ", ".join(MATRICES)
+        raise FileError(name, "is neither a file nor the name of a matrix", f"give a file or one of {names}")
+    return read_matrix(name)
+
+
+def _depth(request: Request) -> int:
+    return _SOFTMAX_DEPTH if request.depth is None else request.depth
+
+
+def _keep(request: Request, tokens: np.ndarray) -> Keep:
+    keep = request.keep
+    small = (_depth(request) + 1) * tokens.size <= _SMALL_RUN
+    if keep is None:
+        keep = "all" if small else "last"
+    every = 1 if keep == "all" else _every(keep)
+    only_saved = request.figure is None and request.animate is None
+    if every is not None and not small and only_saved and outputs.is_zarr(request.save):
+        return ToDisk(request.save, every=every)  # type: ignore[arg-type]
+    if keep in ("all", "last"):
+        return keep  # type: ignore[return-value]
+    return Every(every) if every is not None else _listed(keep)
+
+
+def _every(keep: str) -> int | None:
+    if not keep.startswith("every:"):
+        return None
+    step = keep.removeprefix("every:")
+    if not step.isdecimal() or int(step) < 1:
+        raise InputError("--keep", repr(keep), "must name a step of at least 1", "pass for example --keep every:10")
+    return int(step)
+
+
+def _listed(keep: str) -> list[int]:
+    try:
+        return [int(layer) for layer in keep.split(",")]
+    except ValueError:
+        remedy = "pass all, last, every:10, or layers such as 0,1,5"
+        raise InputError("--keep", repr(keep), "is not understood", remedy) from None

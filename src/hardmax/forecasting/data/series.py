@@ -1,0 +1,305 @@
+"""From what a caller passes to trajectories: gaps, irregular time, constant channels, units and minimum length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import InputError
+from ..protocol import FloatArray
+from .timestamps import aligned, clock_times, column_that_is_no_number, in_seconds, own_times, without_times
+
+Gaps = Literal["refuse", "interpolate"]
+Irregular = Literal["refuse", "resample"]
+_LARGEST = 1e150
+_IRREGULAR = 1e-3
+_FEWEST = 8
+
+
+@dataclass(frozen=True)
+class Record:
+    """Trajectories ``(samples, channels)`` at one time step, with what had to be done to the data."""
+
+    trajectories: list[FloatArray]
+    dt: float
+    last_time: float
+    notes: tuple[str, ...]
+
+
+def as_array(argument: str, value: object) -> FloatArray:
+    """Numbers of any kind as float64, with a clear refusal of anything else."""
+    wrong = column_that_is_no_number(value)
+    if wrong is not None:
+        name, dates = wrong
+        remedy = f"pass times=table[{name!r}] and the other columns" if dates else "leave it out, or convert it first"
+        raise InputError(argument, f"column {name!r}", "must hold real numbers in every column", remedy)
+    try:
+        given = np.asarray(without_times(value))
+        if given.dtype.kind == "c":
+            raise TypeError("complex numbers: pass real and imaginary parts as channels")
+        array = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            argument, f"{type(value).__name__}", "must be an array of real numbers", f"convert it first ({error})"
+        ) from None
+    return array
+
+
+def as_list(value: object) -> list[object]:
+    """One series or several: a list or tuple of arrays is several, everything else one."""
+    if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(without_times(value[0])) >= 1:
+        # A nested list of numbers is one table; only arrays (or tables of their own) make several.
+        if all(isinstance(part, (list, tuple)) and np.ndim(part) == 1 for part in value):
+            return [value]
+        return list(value)
+    return [value]
+
+
+def _table(argument: str, value: object) -> FloatArray:
+    array = as_array(argument, value)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise InputError(
+            argument,
+            f"shape {array.shape}",
+            "must be (samples,) or (samples, channels)",
+            "pass one array, or a list of arrays for several trajectories; for fields pass pod=",
+        )
+    return array
+
+
+def fill_gaps(argument: str, z: FloatArray, gaps: Gaps, notes: list[str]) -> FloatArray:
+    """The table ``(samples, channels)`` with its gaps filled linearly, where that is asked for; refused else."""
+    bad = ~np.isfinite(z)
+    if not bad.any():
+        return z
+    row, column = (int(i) for i in np.argwhere(bad)[0])
+    if gaps == "refuse":
+        raise InputError(
+            argument,
+            f"{z[row, column]} at sample {row}, channel {column} ({int(bad.sum())} in all)",
+            "has gaps",
+            'pass gaps="interpolate" to fill them linearly, or split the series at its gaps into a list',
+        )
+    filled = z.copy()
+    index, late = np.arange(len(z)), 0
+    for j in range(z.shape[1]):
+        good = ~bad[:, j]
+        if good.sum() < 2:
+            raise InputError(argument, f"channel {j}", "has fewer than two finite samples", "leave this channel out")
+        filled[:, j] = np.interp(index, index[good], z[good, j])
+        late += len(z) - 1 - int(index[good][-1])
+    notes.append(f"{int(bad.sum())} missing values were interpolated linearly.")
+    if late:
+        notes.append(
+            f"{late} of them are at the end, where the last known value was repeated: a forecast from there starts "
+            "from what was not measured, so cut these samples off if you can."
+        )
+    return filled
+
+
+def _times(
+    times: object, dt: object, tables: Sequence[FloatArray], notes: list[str]
+) -> tuple[list[FloatArray] | None, float]:
+    """The time columns where given, and the time step."""
+    if dt is not None:
+        try:
+            step = float(in_seconds(dt))  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            step = np.nan
+        if not np.isfinite(step) or step <= 0:
+            raise InputError("dt", repr(dt), "must be a positive number", "pass the time between samples, dt=0.02")
+        if times is not None:
+            raise InputError("times", "times and dt", "must not both be given", "pass one of them")
+        return None, step
+    if times is None:
+        return None, 1.0
+    columns = []
+    for part in as_list(times):
+        column, note = clock_times(part)
+        columns.append(as_array("times", column).reshape(-1))
+        if note and note not in notes:
+            notes.append(note)
+    if len(columns) != len(tables) or any(len(a) != len(b) for a, b in zip(columns, tables, strict=True)):
+        raise InputError(
+            "times",
+            f"lengths {[len(a) for a in columns]}",
+            f"must have one time per sample, lengths {[len(b) for b in tables]}",
+            "pass one array of times for each trajectory",
+        )
+    for column in columns:
+        if not np.isfinite(column).all() or len(column) < 2 or (np.diff(column) <= 0).any():
+            raise InputError("times", "a time column", "must be finite and increasing", "sort the samples by time")
+    return columns, float(np.median(np.concatenate([np.diff(column) for column in columns])))
+
+
+def check_choices(gaps: Gaps, irregular: Irregular) -> None:
+    """What to do with gaps and with uneven times must be one of what there is."""
+    for name, value, allowed in (
+        ("gaps", gaps, ("refuse", "interpolate")),
+        ("irregular", irregular, ("refuse", "resample")),
+    ):
+        if value not in allowed:
+            raise InputError(name, repr(value), f"must be one of {allowed}", f"pass {name}={allowed[1]!r}")
+
+
+def read_series(
+    series: object,
+    *,
+    dt: object = None,
+    times: object = None,
+    gaps: Gaps = "refuse",
+    irregular: Irregular = "refuse",
+    argument: str = "series",
+) -> Record:
+    """Checked trajectories of equal width at one time step; without ``dt`` and ``times`` those of the data count."""
+    check_choices(gaps, irregular)
+    parts = aligned(as_list(series))
+    if parts is None:
+        raise InputError(argument, "tables", "must all have the columns of the first", "give them the same names")
+    if times is None and dt is None:
+        times = own_times(parts)
+    tables = [_table(argument, part) for part in parts]
+    widths = {table.shape[1] for table in tables}
+    if len(widths) != 1:
+        raise InputError(
+            argument, f"widths {sorted(widths)}", "must have the same channels in every trajectory", "align the columns"
+        )
+    notes: list[str] = []
+    columns, step = _times(times, dt, tables, notes)
+    tables = [fill_gaps(argument, table, gaps, notes) for table in tables]
+    for table in tables:
+        if table.size and float(np.abs(table).max()) > _LARGEST:
+            raise InputError(
+                argument, f"{np.abs(table).max():.3g}", f"must stay below {_LARGEST:g}", "choose larger units"
+            )
+        if len(table) < table.shape[1] and len(tables) == 1 and table.shape[1] > 50:
+            raise InputError(
+                argument,
+                f"shape {table.shape}",
+                "has fewer samples than channels",
+                "axes are (samples, channels): transpose it, or reduce fields with pod=",
+            )
+    last = 0.0
+    if columns is not None:
+        tables, note = _regular(tables, columns, step, irregular)
+        notes += note
+        last = float(columns[-1][0]) + step * (len(tables[-1]) - 1)
+    else:
+        last = step * (len(tables[-1]) - 1)
+    return Record([np.ascontiguousarray(table) for table in tables], step, last, tuple(notes))
+
+
+def to_tune_on(trajectories: object, dt: object) -> tuple[list[FloatArray], Units]:
+    """Trajectories long enough to hold some of each out, in which something varies; and their units."""
+    checked = read_series(trajectories, dt=dt, argument="trajectories").trajectories
+    shortest, units = min(len(z) for z in checked), Units.of(checked)
+    if shortest < _FEWEST:
+        raise InputError("trajectories", f"{shortest} samples", f"must have {_FEWEST} or more", "pass longer ones")
+    if len(units.keep) == 0:
+        raise InputError("trajectories", "constant channels only", "must vary", "forecast something that moves")
+    return checked, units
+
+
+def as_windows(windows: object, units: Units) -> FloatArray:
+    """Windows ``(starts, samples, channels)`` to go on from, in standard deviations."""
+    array, channels = as_array("windows", windows), len(units.mean)
+    if array.ndim != 3 or array.shape[2] != channels:
+        problem = f"must be (starts, samples, {channels})"
+        raise InputError("windows", f"shape {array.shape}", problem, "pass windows[None] for a single one")
+    return units.normalise(array)
+
+
+def _regular(
+    tables: list[FloatArray], columns: list[FloatArray], step: float, irregular: Irregular
+) -> tuple[list[FloatArray], list[str]]:
+    uneven = max(float(np.abs(np.diff(column) - step).max()) / step for column in columns)
+    if uneven <= _IRREGULAR:
+        return tables, []
+    if irregular == "refuse":
+        raise InputError(
+            "times",
+            f"steps that differ from their median {step:.6g} by up to {100 * uneven:.3g} %",
+            "must be evenly spaced",
+            'pass irregular="resample" to interpolate onto even times',
+        )
+    even = []
+    for table, column in zip(tables, columns, strict=True):
+        grid = column[0] + step * np.arange(int((column[-1] - column[0]) / step + 1e-9) + 1)
+        even.append(np.stack([np.interp(grid, column, table[:, j]) for j in range(table.shape[1])], axis=1))
+    return even, [f"Samples were resampled to an even step of {step:.6g} by linear interpolation."]
+
+
+@dataclass(frozen=True)
+class Units:
+    """What one standard deviation and the mean are in each channel; constant channels are left out and put back."""
+
+    mean: FloatArray
+    scale: FloatArray
+    varying: FloatArray
+
+    @classmethod
+    def of(cls, trajectories: Sequence[FloatArray]) -> Units:
+        """The units of the data; a channel that varies by no more than rounding is constant."""
+        data = np.concatenate(list(trajectories))
+        size = np.abs(data).max(axis=0)
+        size = np.where(size > 0, size, 1.0)
+        shrunk = data / size
+        mean, spread = shrunk.mean(axis=0), shrunk.std(axis=0)
+        varying = (spread > 8 * np.finfo(np.float64).eps) & (spread * size > 1e-280)
+        return cls(mean * size, np.where(varying, spread, 1.0) * np.where(varying, size, 1.0), varying.astype(float))
+
+    @property
+    def keep(self) -> npt.NDArray[np.int64]:
+        """The positions of the channels that vary."""
+        return np.flatnonzero(self.varying > 0).astype(np.int64)
+
+    def normalise(self, values: FloatArray) -> FloatArray:
+        """The channels that vary, in standard deviations."""
+        keep = self.keep
+        return np.asarray((values[..., keep] - self.mean[keep]) / self.scale[keep])
+
+    def restore(self, values: FloatArray) -> FloatArray:
+        """All channels in the caller's units."""
+        keep = self.keep
+        whole = np.broadcast_to(self.mean, (*values.shape[:-1], len(self.mean))).copy()
+        whole[..., keep] = values * self.scale[keep] + self.mean[keep]
+        return whole
+
+    def stretch(self, values: FloatArray) -> FloatArray:
+        """Differences (a spread) in the caller's units; constant channels have none."""
+        whole = np.zeros((*values.shape[:-1], len(self.mean)))
+        whole[..., self.keep] = values * self.scale[self.keep]
+        return whole
+
+
+_FEWEST_SAMPLES = 12
+
+
+def long_enough(
+    record: Record, inputs: list[FloatArray] | None, delays: int | None
+) -> tuple[Record, list[FloatArray] | None, list[str]]:
+    """Trajectories and inputs without those that are too short for so many delays, and a note on what was left out."""
+    needed = _FEWEST_SAMPLES if delays is None else delays + _FEWEST_SAMPLES
+    lengths = [len(z) for z in record.trajectories]
+    keep = [i for i, length in enumerate(lengths) if length >= needed]
+    if not keep:
+        raise InputError(
+            "series",
+            f"{max(lengths, default=0)} samples",
+            f"has too few samples: at least {needed} are needed" + ("" if delays is None else f" for delays={delays}"),
+            "record more, or lower delays",
+        )
+    notes = []
+    if len(keep) < len(lengths):
+        notes.append(
+            f"{len(lengths) - len(keep)} of {len(lengths)} trajectories have fewer than {needed} samples and "
+            "were left out."
+        )
+    kept = Record([record.trajectories[i] for i in keep], record.dt, record.last_time, record.notes)
+    return kept, None if inputs is None else [inputs[i] for i in keep], notes

@@ -1,0 +1,117 @@
+"""Times that come with the data: dates and durations in seconds, and the index of a table.
+
+Nothing here imports pandas or xarray: who passes their objects has them, and who does not needs neither.
+"""
+
+from __future__ import annotations
+
+import datetime
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+_SECOND = np.timedelta64(1, "s")
+
+
+def in_seconds(duration: object) -> object:
+    """A duration in seconds; anything else as it is.
+
+    >>> in_seconds(datetime.timedelta(hours=1))
+    3600.0
+    """
+    if isinstance(duration, datetime.timedelta):
+        return duration.total_seconds()
+    return float(duration / _SECOND) if isinstance(duration, np.timedelta64) else duration
+
+
+def clock_times(times: object) -> tuple[object, str]:
+    """Dates as seconds since the first and durations in seconds, with a word on it; numbers as they are.
+
+    Dates of an index that keeps to a calendar (months, business days) count as evenly spaced.
+
+    >>> clock_times(np.array(["2024-02-28T23:59", "2024-02-29T00:00"], dtype="datetime64[m]"))
+    (array([ 0., 60.]), 'Times are seconds since 2024-02-28T23:59.')
+    """
+    index: Any = times.to_timestamp() if hasattr(times, "to_timestamp") and hasattr(times, "freq") else times
+    column = _naive(np.asarray(index))
+    if column.dtype.kind == "m":
+        return np.asarray(column / _SECOND, dtype=np.float64), "Times are in seconds."
+    if column.dtype.kind != "M" or column.ndim != 1 or len(column) == 0:
+        return times, ""
+    seconds = np.asarray((column - column[0]) / _SECOND, dtype=np.float64)
+    since = f"Times are seconds since {str(column[0]).removesuffix('.000000000').removesuffix('.000000')}"
+    rule = None if len(seconds) < 2 or np.ptp(np.diff(seconds)) == 0 else _calendar_rule(index)
+    if rule is None:
+        return seconds, f"{since}."
+    even = np.linspace(0.0, seconds[-1], len(seconds))
+    return even, f"{since}; dates by the calendar ({rule}) count as evenly spaced, {even[1]:.6g} seconds apart."
+
+
+def _calendar_rule(index: object) -> str | None:
+    """The name of the rule of the calendar that an index of pandas keeps to, where there is one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer releases announce that they will name it in another way
+        rule = getattr(index, "inferred_freq", None)
+    return None if rule is None else str(getattr(rule, "freqstr", rule))
+
+
+def own_times(parts: Sequence[object]) -> list[object] | None:
+    """The times that all of these bring with them, or None where one does not."""
+    found = [_times_of(part) for part in parts]
+    return found if parts and all(times is not None for times in found) else None
+
+
+def without_times(value: Any) -> Any:
+    """A series with its own times (see :class:`hardmax.datasets.series.Series`) as its values; others as they are."""
+    return value.values if hasattr(value, "times") and hasattr(value, "began") else value
+
+
+def _times_of(part: Any) -> object | None:
+    if without_times(part) is not part:
+        return part.times if part.time_name else None
+    index = getattr(part, "index", None)  # pandas
+    if not callable(index) and type(index).__name__ in ("DatetimeIndex", "TimedeltaIndex", "PeriodIndex"):
+        return index
+    if hasattr(part, "coords") and hasattr(part, "dims") and part.dims and part.dims[0] in part.coords:  # xarray
+        return np.asarray(part.coords[part.dims[0]])
+    return None
+
+
+def _naive(column: np.ndarray) -> np.ndarray:
+    """Dates that are objects of Python as dates of NumPy, in UTC where they name a time zone."""
+    if column.dtype.kind != "O" or column.size == 0 or not isinstance(column.flat[0], datetime.datetime):
+        return column
+    return np.array([_moment(day) for day in column.ravel().tolist()], dtype="datetime64[us]")
+
+
+def _moment(day: Any) -> np.datetime64:
+    if not isinstance(day, datetime.datetime) or day != day:
+        return np.datetime64("NaT")
+    return np.datetime64(day if day.tzinfo is None else day.astimezone(datetime.UTC).replace(tzinfo=None), "us")
+
+
+def aligned(parts: Sequence[Any]) -> list[Any] | None:
+    """Tables with the columns of the first in its order; None where one has other columns."""
+    if len(parts) < 2 or not all(hasattr(part, "columns") for part in parts):
+        return list(parts)
+    names = list(parts[0].columns)
+    if any(sorted(map(str, part.columns)) != sorted(map(str, names)) for part in parts):
+        return None
+    return [part if list(part.columns) == names else part[names] for part in parts]
+
+
+def column_that_is_no_number(table: Any) -> tuple[str, bool] | None:
+    """The name of the first column of a table that holds no numbers, and whether it holds dates."""
+    if not hasattr(table, "columns"):
+        return None
+    for name in table.columns:
+        kind = np.asarray(table[name]).dtype.kind
+        if kind in "Mm":
+            return str(name), True
+        try:
+            np.asarray(table[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            return str(name), False
+    return None

@@ -1,0 +1,1 @@
+"""Diagnostics of fitted forecasters: reports, backtests, skill, ablations."""

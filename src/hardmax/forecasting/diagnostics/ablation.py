@@ -1,0 +1,121 @@
+"""What the parts of the attention features are worth: the same base and budget, one part changed at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..features.feature_map import FeatureMap
+from ..features.lag_network import Kind
+from ..models.td_dmd import least_squares_with_inputs
+from ..protocol import FloatArray
+from ..rollout import Member, roll
+from ..search.attention_training import train_networks
+from ..search.model_search import exact_stage, plan_for
+from ..search.readout_search import Candidate, Search
+from ..search.time_budget import Clock
+from ..search.validation import Fold, make_folds, middle_of
+from ..settings import Settings
+
+
+@dataclass(frozen=True)
+class AblationRow:
+    """One variant: its typical held-out rollout error (standard deviations) and its number of parameters."""
+
+    variant: str
+    error: float
+    score: float
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """The variants, the full one first; ``base`` says what the features stand beside."""
+
+    rows: tuple[AblationRow, ...]
+    base: str
+    horizon: int
+
+    def text(self) -> str:
+        """The table, in plain characters."""
+        about = f"Held-out rollouts over {self.horizon} steps, beside {self.base}."
+        head = f"{'variant':<28}{'error':>12}{'parameters':>12}"
+        return "\n".join([about, head, *(f"{r.variant:<28}{r.error:>12.3g}{r.parameters:>12d}" for r in self.rows)])
+
+    def data(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return {"rows": [vars(row) for row in self.rows], "base": self.base, "horizon": self.horizon}
+
+
+def ablate(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Ablation:
+    """Train each variant on the same windows with the same restarts, and compare held-out rollouts."""
+    plan = plan_for(trajectories, settings)
+    fold = make_folds(trajectories, outputs, plan.longest, plan.horizon)[0]
+    search = Search(fold, outputs, settings.seed, Clock())
+    exact_stage(search, plan)
+    base = search.best("polynomial") or search.candidates[0]
+    bare = replace(base, features=FeatureMap(base.features.channels), label="nothing")
+    variants: list[tuple[str, Candidate, Kind, bool]] = [
+        ("attention", base, "attention", True),
+        ("uniform attention", base, "uniform", True),
+        ("an MLP in its place", base, "mlp", True),
+        ("no feed-forward", base, "attention", False),
+        ("no linear path", bare, "attention", True),
+    ]
+    rows = []
+    for name, beside, kind, feed_forward in variants:
+        found = train_networks(
+            beside,
+            middle_of(trajectories),
+            outputs,
+            kind=kind,
+            restarts=settings.restarts,
+            spacing=plan.spacing,
+            longest=plan.longest,
+            seed=settings.seed,
+            go_on=lambda: True,
+            feed_forward=feed_forward,
+        )
+        trial = Search(fold, outputs, settings.seed, Clock())
+        trial.screen(found.groups, (base.noise,))
+        trial.settle(20)
+        if trial.candidates:
+            rows.append(_row(name, trial.candidates[0], fold))
+    rows.append(_row("no network", base, fold))
+    return Ablation(tuple(rows), base.label, fold.horizon)
+
+
+def ablate_published(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Ablation:
+    """The same question of the published recipe: every variant trained by AdamW on the same data.
+
+    The layer has no linear path to take away, so TD-DMD on the same window stands in place of the network.
+    """
+    from ..models.published import published_window, train_published  # needs torch
+
+    plan = plan_for(trajectories, settings)
+    context = max(plan.longest, published_window(trajectories, settings))
+    fold = make_folds(trajectories, outputs, context, plan.horizon)[0]
+    learned = fold.training
+    plain = train_published(learned, outputs, settings, attentive=False)
+    variants = {
+        "attention": train_published(learned, outputs, settings),
+        "uniform attention": plain,
+        "an MLP in its place": train_published(learned, outputs, settings, kind="mlp"),
+        "no feed-forward": train_published(learned, outputs, settings, feed_forward=False),
+        "no network": least_squares_with_inputs(learned, plain.features.window, outputs),
+    }
+    frozen = sum(plain.features.networks[0].weights[name].size for name in ("queries", "keys"))
+    rows = [_member_row(name, member, fold, frozen if member is plain else 0) for name, member in variants.items()]
+    return Ablation(tuple(rows), f"the latest of {plain.features.window} samples", fold.horizon)
+
+
+def _row(name: str, candidate: Candidate, fold: Fold) -> AblationRow:
+    return _member_row(name, candidate.member, fold)
+
+
+def _member_row(name: str, member: Member, fold: Fold, frozen: int = 0) -> AblationRow:
+    """A variant's error and score on the fold; ``frozen`` weights are no parameters."""
+    parameters = member.readouts.size + member.features.inner_parameters - frozen
+    paths = roll([member], fold.windows, fold.horizon, future=fold.future)
+    return AblationRow(name, fold.typical_error(paths[0]), float(fold.score(paths)[0]), parameters)

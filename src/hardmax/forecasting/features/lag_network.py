@@ -1,0 +1,190 @@
+r"""Attention over lags followed by a feed-forward layer, as features of a window, with their gradient (NumPy only).
+
+For tokens :math:`z_{k-i}` (the lags) with :math:`e_i = W_e z_{k-i} + p_i`,
+
+.. math::
+    a = \mathrm{softmax}\bigl((W_q e_0)\cdot(W_k e_i)/\sqrt d\bigr), \qquad
+    h = e_0 + m \sum_i a_i V_i z_{k-i}, \qquad
+    \phi = [\tanh(W_1 h + b_1);\ h],
+
+one query, the latest sample, so the cost is linear in the number :math:`m` of lags. ``"uniform"`` fixes
+:math:`a_i = 1/m`; ``"mlp"`` puts one hidden layer on the same lags in place of attention. ``"shared"`` is the
+published layer: one value matrix for all lags, on the embedded samples, :math:`h = e_0 + \sum_i a_i V e_i`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+
+from ..protocol import FloatArray
+
+Kind = Literal["attention", "uniform", "mlp", "shared"]
+NAMES: dict[str, tuple[str, ...]] = {
+    "attention": ("embed", "positions", "queries", "keys", "values", "hidden", "bias"),
+    "uniform": ("embed", "positions", "values", "hidden", "bias"),
+    "mlp": ("hidden", "bias"),
+    "shared": ("embed", "positions", "queries", "keys", "values", "hidden", "bias"),
+}
+
+
+@dataclass(frozen=True)
+class LagNetwork:
+    """The inner weights of one attention (or ablated) feature map on ``lags`` samples of ``channels`` numbers."""
+
+    kind: Kind
+    lags: int
+    channels: int
+    weights: dict[str, FloatArray]
+    feed_forward: bool = True
+
+    @property
+    def size(self) -> int:
+        """The number of features."""
+        hidden = int(self.weights["bias"].size)
+        if self.kind == "mlp":
+            return hidden
+        width = int(self.weights["embed"].shape[1])
+        return width + (hidden if self.feed_forward else 0)
+
+    @property
+    def parameters(self) -> int:
+        """The number of inner weights in use."""
+        unused = () if self.feed_forward else ("hidden", "bias")
+        return sum(part.size for name, part in self.weights.items() if name not in unused)
+
+    def attention(self, tokens: FloatArray) -> FloatArray:
+        """How much the latest sample listens to each lag, oldest first; rows add up to one."""
+        rows = len(tokens)
+        if self.kind not in ("attention", "shared"):
+            return np.full((rows, self.lags), 1.0 / self.lags)
+        part = self.weights
+        embedded = tokens.reshape(rows, self.lags, self.channels) @ part["embed"] + part["positions"]
+        asked = (embedded[:, -1] @ part["queries"]) @ part["keys"].T
+        scores = np.einsum("rld,rd->rl", embedded, asked) / sqrt(part["embed"].shape[1])
+        scores -= scores.max(axis=1, keepdims=True)
+        shares = np.exp(scores)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def __call__(self, tokens: FloatArray) -> FloatArray:
+        """The features of each row of flattened lags."""
+        part = self.weights
+        if self.kind == "mlp":
+            return np.tanh(tokens @ part["hidden"] + part["bias"])
+        heard = tokens
+        if self.kind == "attention":
+            shares = self.attention(tokens) * self.lags
+            heard = tokens * np.repeat(shares, self.channels, axis=1)
+        if self.kind == "shared":
+            embedded = tokens.reshape(len(tokens), self.lags, self.channels) @ part["embed"] + part["positions"]
+            heard = np.einsum("rl,rld->rd", self.attention(tokens), embedded)
+        latest = tokens[:, -self.channels :] @ part["embed"] + part["positions"][-1]
+        state = latest + heard @ part["values"]
+        if not self.feed_forward:
+            return np.asarray(state)
+        return np.concatenate([np.tanh(state @ part["hidden"] + part["bias"]), state], axis=1)
+
+
+def new_network(
+    kind: Kind,
+    lags: int,
+    channels: int,
+    generator: np.random.Generator,
+    *,
+    width: int = 8,
+    hidden: int = 32,
+    start: float = 0.2,
+    feed_forward: bool = True,
+) -> LagNetwork:
+    """Small random weights; ``start`` is the size of the feed-forward ones. The MLP gets as many features."""
+    draw = generator.standard_normal
+    size = lags * channels
+    if kind == "mlp":
+        weights = {"hidden": start * draw((size, hidden + width)), "bias": 0.5 * draw(hidden + width)}
+        return LagNetwork(kind, lags, channels, weights)
+    weights = {
+        "embed": draw((channels, width)) / sqrt(channels),
+        "positions": 0.3 * draw((lags, width)),
+        "queries": 0.3 * draw((width, width)) / sqrt(width),
+        "keys": 0.3 * draw((width, width)) / sqrt(width),
+        "values": draw((width, width)) / sqrt(width) if kind == "shared" else draw((size, width)) / sqrt(size),
+        "hidden": start * draw((width, hidden)),
+        "bias": 0.5 * draw(hidden),
+    }
+    return LagNetwork(kind, lags, channels, {name: weights[name] for name in NAMES[kind]}, feed_forward)
+
+
+PullBack = Callable[[FloatArray], dict[str, FloatArray]]
+
+
+def features_and_gradient(network: LagNetwork, tokens: FloatArray) -> tuple[FloatArray, PullBack]:
+    """What ``network(tokens)`` gives, and a function that pulls a gradient in it back to the weights."""
+    if network.kind == "mlp":
+        return _perceptron(network, tokens)
+    return _attention(network, tokens)
+
+
+def _perceptron(network: LagNetwork, tokens: FloatArray) -> tuple[FloatArray, PullBack]:
+    out = np.tanh(tokens @ network.weights["hidden"] + network.weights["bias"])
+
+    def pull_back(gradient: FloatArray) -> dict[str, FloatArray]:
+        inner = gradient * (1.0 - out**2)
+        return {"hidden": tokens.T @ inner, "bias": inner.sum(axis=0)}
+
+    return out, pull_back
+
+
+def _attention(network: LagNetwork, tokens: FloatArray) -> tuple[FloatArray, PullBack]:
+    part = network.weights
+    rows, count, channels = len(tokens), network.lags, network.channels
+    root = sqrt(part["embed"].shape[1])
+    listens = network.kind == "attention"
+    shaped = tokens.reshape(rows, count, channels)
+    newest = shaped[:, -1]
+    latest = newest @ part["embed"] + part["positions"][-1]
+    if listens:
+        query = latest @ part["queries"]
+        asked = query @ part["keys"].T
+        # (e_i, asked) without forming the embeddings e_i.
+        scores = np.einsum("rlc,rc->rl", shaped, asked @ part["embed"].T) + asked @ part["positions"].T
+        scores = scores / root
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        heard = (shaped * (count * shares)[:, :, None]).reshape(rows, -1)
+    else:
+        heard = tokens
+    state = latest + heard @ part["values"]
+    hidden = np.tanh(state @ part["hidden"] + part["bias"])
+    out = np.concatenate([hidden, state], axis=1) if network.feed_forward else state
+
+    def pull_back(gradient: FloatArray) -> dict[str, FloatArray]:
+        if network.feed_forward:
+            width = hidden.shape[1]
+            inner = gradient[:, :width] * (1.0 - hidden**2)
+            to_state = gradient[:, width:] + inner @ part["hidden"].T
+        else:
+            inner, to_state = np.zeros_like(hidden), gradient
+        found = {"hidden": state.T @ inner, "bias": inner.sum(axis=0), "values": heard.T @ to_state}
+        found["embed"] = np.zeros_like(part["embed"])
+        found["positions"] = np.zeros_like(part["positions"])
+        to_latest = to_state
+        if listens:
+            weighed = count * ((to_state @ part["values"].T).reshape(shaped.shape) * shaped).sum(axis=2)
+            to_scores = shares * (weighed - (shares * weighed).sum(axis=1, keepdims=True)) / root
+            gathered = np.einsum("rl,rlc->rc", to_scores, shaped)
+            to_asked = gathered @ part["embed"] + to_scores @ part["positions"]
+            to_query = to_asked @ part["keys"]
+            found["embed"] += gathered.T @ asked
+            found["positions"] += to_scores.T @ asked
+            found["keys"] = to_asked.T @ query
+            found["queries"] = latest.T @ to_query
+            to_latest = to_latest + to_query @ part["queries"].T
+        found["embed"] += newest.T @ to_latest
+        found["positions"][-1] += to_latest.sum(axis=0)
+        return found
+
+    return out, pull_back

@@ -1,0 +1,202 @@
+r"""The published model, trained the published way (recipe ``"paper"``).
+
+One self-attention layer with one head and one query, the latest sample; keys and values from the window with a
+time-indexed positional encoding; one feed-forward layer; residual form; AdamW on the increments:
+
+.. math:: z_{k+1} = z_k + W_o\,\bigl(h + W_2\tanh(W_1 h + b_1)\bigr) + b_o, \qquad h = e_k + \sum_i a_i V e_{k-i}.
+
+:math:`W_o` and :math:`W_o W_2` are learned as one readout of :math:`[\tanh(W_1 h + b_1);\ h]`, which is the same set
+of maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import cos, pi, sqrt
+
+import numpy as np
+import torch
+
+from ...progress import in_stages
+from ..data.delay_windows import flat_windows, lags
+from ..diagnostics.error_growth import ErrorGrowth, measure_growth
+from ..features.feature_map import FeatureMap
+from ..features.lag_network import Kind, LagNetwork, new_network
+from ..protocol import FloatArray
+from ..rollout import FARTHEST, Fade, Member, Predictor, roll
+from ..search.model_search import folds_for_errors, plan_for
+from ..search.refit import bounds_of
+from ..search.time_budget import Clock
+from ..settings import Settings
+from .td_dmd import least_squares_with_inputs
+
+LABEL = "the published layer, by AdamW"
+DELAYS = 16
+_STEPS = 4000
+_BATCH = 256
+_RATE = 3e-3
+_DECAY = 1e-6
+_WIDTH, _HIDDEN = 16, 48
+STAGES = {"AdamW without the held-out part": 1.0, "AdamW on all data": 1.0}
+"""The stages of a fit; both trainings take as many steps."""
+
+
+def published_features(network: LagNetwork, part: dict[str, torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
+    """Features of a ``LagNetwork`` of kind "shared" or "mlp", with gradients."""
+    if network.kind == "mlp":
+        return torch.tanh(tokens @ part["hidden"] + part["bias"])
+    shaped = tokens.reshape(len(tokens), network.lags, network.channels)
+    embedded = shaped @ part["embed"] + part["positions"]
+    latest = embedded[:, -1]
+    asked = (latest @ part["queries"]) @ part["keys"].T
+    scores = (embedded @ asked[:, :, None])[:, :, 0] / sqrt(embedded.shape[2])
+    shares = torch.softmax(scores, dim=1)
+    state = latest + (shares[:, None, :] @ embedded)[:, 0] @ part["values"]
+    if not network.feed_forward:
+        return state
+    return torch.cat([torch.tanh(state @ part["hidden"] + part["bias"]), state], dim=1)
+
+
+def fit_paper(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> tuple[Predictor, bool]:
+    """Train by AdamW, and whether training ended because its time was over.
+
+    Trajectories are normalised, inputs behind the outputs. The layer is trained twice, with half of the time each:
+    without the last part of the data, to measure how its errors grow there, and on all of them.
+    """
+    linear = least_squares_with_inputs(trajectories, published_window(trajectories, settings), outputs)
+    fade = Fade(*bounds_of(trajectories, outputs))
+    clocks = [Clock(_half(settings.seconds), _half(settings.budget))]
+    with in_stages("fit", STAGES, progress=settings.progress, most=settings.budget) as stages:
+        stages.begin("AdamW without the held-out part")
+        errors = _held_out_errors(trajectories, outputs, settings, fade, clocks[0], stages.beat)
+        stages.begin("AdamW on all data")
+        # Its half begins when it does.
+        clocks.append(Clock(_half(settings.seconds), _half(settings.budget)))
+        member = train_published(trajectories, outputs, settings, clock=clocks[1], tell=stages.beat)
+    # The published model does not fade; the linear one is there to be read and compared.
+    return Predictor(outputs, (member,), linear, fade, errors), any(clock.cut for clock in clocks)
+
+
+def _half(time: float | None) -> float | None:
+    return None if time is None else time / 2
+
+
+def _held_out_errors(
+    trajectories: Sequence[FloatArray],
+    outputs: int,
+    settings: Settings,
+    fade: Fade,
+    clock: Clock,
+    tell: Callable[[float], None],
+) -> ErrorGrowth:
+    """How the errors of the layer grow over rollouts of data that it was not trained on."""
+    # The window that the whole record allows, so that it is the same model that is judged.
+    window = published_window(trajectories, settings)
+    fold = folds_for_errors(trajectories, outputs, replace(plan_for(trajectories, settings), longest=window))[0]
+    same = replace(settings, delays=window - 1)
+    member = train_published(fold.training, outputs, same, clock=clock, tell=tell)
+    paths = roll([member], fold.windows, fold.horizon, future=fold.future, fade=fade, ceiling=FARTHEST)[0]
+    return measure_growth([paths], [fold.truth])
+
+
+def published_window(trajectories: Sequence[FloatArray], settings: Settings) -> int:
+    """How many samples the layer looks at: as asked for, fewer where a trajectory is short."""
+    shortest = min(len(z) for z in trajectories)
+    return min((DELAYS if settings.delays is None else settings.delays) + 1, max(2, shortest - 6))
+
+
+def train_published(
+    trajectories: Sequence[FloatArray],
+    outputs: int,
+    settings: Settings,
+    *,
+    kind: Kind = "shared",
+    feed_forward: bool = True,
+    attentive: bool = True,
+    clock: Clock | None = None,
+    tell: Callable[[float], None] | None = None,
+) -> Member:
+    """The published layer, or one with a part changed: the MLP in its place, no feed-forward, uniform attention.
+
+    Queries that are zero, and stay so, listen to all lags alike. ``clock`` ends the training, by the settings when left
+    out; ``tell`` is told the share that is done.
+    """
+    clock = Clock(settings.seconds, settings.budget) if clock is None else clock
+    channels, window = trajectories[0].shape[1], published_window(trajectories, settings)
+    tokens = lags(channels, window)
+    generator = np.random.default_rng([settings.seed, 29])
+    start = new_network(
+        kind, window, channels, generator, width=_WIDTH, hidden=_HIDDEN, start=0.3, feed_forward=feed_forward
+    )
+    if not attentive:
+        start.weights["queries"][:] = 0.0
+    rows = np.concatenate([flat_windows(z, window) for z in trajectories])
+    increments = np.concatenate([(z[window:] - z[window - 1 : -1])[:, :outputs] for z in trajectories])
+    scale = np.maximum(increments.std(axis=0), 1e-12)
+    frozen = () if attentive else ("queries", "keys")
+    network, readout = _adamw(start, rows, increments / scale, settings.seed, frozen, clock, tell)
+    features = FeatureMap(
+        channels,
+        tokens=tokens,
+        networks=(network,),
+        scales=(np.ones(network.size),),
+        token_lags=tuple(range(window))[::-1],
+    )
+    return Member(features, (readout * scale)[None])
+
+
+def _adamw(
+    start: LagNetwork,
+    rows: FloatArray,
+    increments: FloatArray,
+    seed: int,
+    frozen: tuple[str, ...],
+    clock: Clock,
+    tell: Callable[[float], None] | None,
+) -> tuple[LagNetwork, FloatArray]:
+    part = {name: torch.tensor(value, requires_grad=name not in frozen) for name, value in start.weights.items()}
+    readout = torch.zeros((start.size + 1, increments.shape[1]), dtype=torch.float64, requires_grad=True)
+    inputs, targets = torch.from_numpy(np.ascontiguousarray(rows)), torch.from_numpy(increments)
+    optimiser = _AdamW([*part.values(), readout])
+    draw = torch.Generator().manual_seed(seed)
+    for step in range(_STEPS):
+        spent = max(step / _STEPS, clock.used())
+        if spent >= 1:
+            clock.cut = True
+            break
+        chosen = torch.randint(len(inputs), (min(_BATCH, len(inputs)),), generator=draw)
+        features = published_features(start, part, inputs[chosen])
+        ahead = features @ readout[1:] + readout[0]
+        loss = ((ahead - targets[chosen]) ** 2).mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step(1e-6 + _RATE * 0.5 * (1 + cos(pi * spent)))
+        if tell is not None:
+            tell(spent)
+    weights = {name: value.detach().numpy().copy() for name, value in part.items()}
+    return replace(start, weights=weights), readout.detach().numpy().copy()
+
+
+class _AdamW:
+    """AdamW as published (Loshchilov and Hutter); torch's own takes seconds to import its compiler."""
+
+    def __init__(self, weights: list[torch.Tensor]) -> None:
+        self._weights = weights
+        self._means = [torch.zeros_like(part) for part in weights]
+        self._squares = [torch.zeros_like(part) for part in weights]
+        self._steps = 0
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """One step along the gradients, which are cleared."""
+        self._steps += 1
+        first, second = 1 - 0.9**self._steps, 1 - 0.999**self._steps
+        for part, mean, square in zip(self._weights, self._means, self._squares, strict=True):
+            gradient = part.grad
+            if gradient is None:
+                continue
+            mean.lerp_(gradient, 0.1)
+            square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+            part.mul_(1 - rate * _DECAY)
+            part.addcdiv_(mean / first, (square / second).sqrt_().add_(1e-8), value=-rate)
+            part.grad = None

@@ -1,0 +1,83 @@
+r"""Time-delayed DMD: the next sample as a linear function of the last ones, by least squares.
+
+.. math:: z_{k+1} = a_0 + \sum_{i=0}^{p} A_i\,z_{k-i}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from ...errors import InputError
+from ..data.delay_windows import flat_windows, lags
+from ..data.series import Units, as_windows, read_series, to_tune_on
+from ..features.candidates import NOISES, Embeddings, linear_groups, truncated_groups
+from ..features.feature_map import FeatureMap
+from ..protocol import FloatArray
+from ..rollout import Member, roll
+from ..search.model_search import TRUNCATED_RIDGES, tuned_member
+from ..search.readout_search import RIDGES
+from ..settings import Settings, whole
+
+_CEILING = 1e6
+
+
+class TimeDelayedDMD:
+    """TD-DMD with a given ``window``, by plain least squares; or with window, truncation, ridge and noise tuned on
+    held-out rollouts when ``window`` is None."""
+
+    name = "TD-DMD"
+
+    def __init__(self, window: int | None = None, *, seconds: float | None = None, random_state: int = 0) -> None:
+        self.window = 1 if window is None else whole("window", window, 1)
+        self._given = window
+        self._settings = Settings(None, None, 1, None, seconds, random_state, False)
+
+    def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
+        """Learn the operator."""
+        if self._given is None:
+            checked, self._units = to_tune_on(trajectories, dt)
+        else:
+            checked = read_series(trajectories, dt=dt, argument="trajectories").trajectories
+            self._units = Units.of(checked)
+        rows = [self._units.normalise(z) for z in checked]
+        self._member = self._tuned(rows) if self._given is None else least_squares(rows, self._given)
+        self.window = self._member.features.window
+        return self
+
+    def _tuned(self, rows: Sequence[FloatArray]) -> Member:
+        channels = rows[0].shape[1]
+        return tuned_member(
+            rows,
+            self._settings,
+            lambda plan, training: [
+                (linear_groups(channels, plan.longest), NOISES, RIDGES),
+                (truncated_groups(channels, plan.longest, Embeddings(training)), (0.0,), TRUNCATED_RIDGES),
+            ],
+        )
+
+    def roll(self, windows: FloatArray, steps: int) -> FloatArray:
+        """Forecasts ``(starts, steps, channels)``."""
+        paths = roll([self._member], as_windows(windows, self._units), steps, ceiling=_CEILING)[0]
+        return self._units.restore(paths)
+
+
+def least_squares(trajectories: Sequence[FloatArray], window: int) -> Member:
+    """The operator on the increments, by NumPy's least squares."""
+    return least_squares_with_inputs(trajectories, window, trajectories[0].shape[1])
+
+
+def least_squares_with_inputs(trajectories: Sequence[FloatArray], window: int, outputs: int) -> Member:
+    """The same where only the first ``outputs`` channels are forecast and the others are inputs."""
+    channels = trajectories[0].shape[1]
+    usable = [z for z in trajectories if len(z) > window]
+    if not usable:
+        longest = max(len(z) for z in trajectories)
+        raise InputError("window", window, f"must be below the {longest} samples of the longest trajectory", "lower it")
+    rows = np.concatenate([flat_windows(z, window) for z in usable])
+    targets = np.concatenate([(z[window:] - z[window - 1 : -1])[:, :outputs] for z in usable])
+    features = np.concatenate([np.ones((len(rows), 1)), rows], axis=1)
+    operator = np.linalg.lstsq(features, targets, rcond=None)[0]
+    return Member(FeatureMap(channels, lags(channels, window)), operator[None])

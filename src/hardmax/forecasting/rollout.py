@@ -1,0 +1,203 @@
+"""Rollouts: predictions fed back, for many readouts and many starts at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .data.exogenous_inputs import Forcing
+from .data.series import Units
+from .diagnostics.error_growth import ErrorGrowth
+from .features.feature_map import FeatureMap
+from .protocol import FloatArray
+
+CEILING = 1e2
+"""Values are held within so many normalised units while candidates are compared."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """Features and their readouts ``(readouts, features, outputs)``: the increment is ``features @ readout``."""
+
+    features: FeatureMap
+    readouts: FloatArray
+
+
+@dataclass(frozen=True)
+class Fade:
+    """Where the training data lay, and what happens outside.
+
+    The excess of a sample is how far it lies from the middle of the range, in half-ranges, at its worst channel. The
+    weight of the nonlinear part is one up to ``begin`` and zero from ``end`` on, where ``fallback``, a linear model
+    that leads back, has taken over; no forecast is fed back from beyond ``end``. Without a fallback (a linear model, or
+    the published recipe) nothing fades: the excess is only reported.
+    """
+
+    middle: FloatArray
+    half_range: FloatArray
+    fallback: Member | None = None
+    begin: float = 1.15
+    end: float = 1.6
+
+    def excess(self, samples: FloatArray) -> FloatArray:
+        """How far out each sample lies; at most one within the training range."""
+        return np.asarray((np.abs(samples - self.middle) / self.half_range).max(axis=-1))
+
+    def weight(self, samples: FloatArray) -> FloatArray:
+        """The share of the nonlinear part for each sample."""
+        return np.fmax(np.fmin((self.end - self.excess(samples)) / (self.end - self.begin), 1.0), 0.0)
+
+    @property
+    def reach(self) -> tuple[FloatArray, FloatArray]:
+        """The lowest and highest values that are fed back."""
+        return self.middle - self.end * self.half_range, self.middle + self.end * self.half_range
+
+
+def window_of(members: Sequence[Member]) -> int:
+    """How many samples the members look at."""
+    return max(member.features.window for member in members)
+
+
+def roll(
+    members: Sequence[Member],
+    windows: FloatArray,
+    steps: int,
+    *,
+    future: FloatArray | None = None,
+    fade: Fade | None = None,
+    ceiling: float = CEILING,
+) -> FloatArray:
+    """Forecasts ``(readouts, starts, steps, outputs)``, the mean of the members' increments at every step.
+
+    A channel beyond the outputs is an input; ``future[:, i]`` holds the inputs that belong to predicted sample ``i``.
+    """
+    fading = fade if fade is not None and fade.fallback is not None else None
+    parts = list(members) + ([fading.fallback] if fading is not None and fading.fallback is not None else [])
+    low, high = (-ceiling, ceiling) if fading is None else fading.reach
+    needed = window_of(parts)
+    copies, _, outputs = members[0].readouts.shape
+    starts, _, channels = windows.shape
+    rows = copies * starts
+    flat = np.zeros((rows, (needed + steps) * channels))
+    flat[:, : needed * channels] = np.tile(windows[:, -needed:].reshape(starts, -1), (copies, 1))
+    if channels > outputs and future is not None:
+        tail = flat.reshape(rows, needed + steps, channels)[:, needed:, outputs:]
+        tail[...] = np.tile(future[:, :steps], (copies, 1, 1))
+    states = [_warm(part.features, windows, copies) for part in parts]
+
+    def increment(index: int, end: int) -> FloatArray:
+        part = parts[index]
+        found = part.features(flat[:, end - part.features.window * channels : end], states[index])
+        return np.asarray((found.reshape(copies, starts, -1) @ part.readouts).reshape(rows, outputs))
+
+    with np.errstate(all="ignore"):
+        for step in range(steps):
+            end = (needed + step) * channels
+            latest = flat[:, end - channels : end - channels + outputs]
+            mean = sum(increment(index, end) for index in range(len(members))) / len(members)
+            if fading is not None and (share := fading.weight(latest)).min() < 1.0:
+                inside = np.where(share[:, None] > 0, share[:, None] * mean, 0.0)
+                mean = inside + (1.0 - share[:, None]) * increment(len(members), end)
+            # fmin and fmax drop NaN in favour of the other argument.
+            flat[:, end : end + outputs] = np.fmax(np.fmin(latest + mean, high), low)
+            for index, part in enumerate(parts):
+                state = states[index]
+                if part.features.reservoir is not None and state is not None:
+                    states[index] = part.features.reservoir.listen(state, flat[:, end : end + channels])
+    shaped = flat.reshape(copies, starts, needed + steps, channels)
+    return shaped[:, :, needed:, :outputs]
+
+
+def _warm(features: FeatureMap, windows: FloatArray, copies: int) -> FloatArray | None:
+    if features.reservoir is None:
+        return None
+    state = features.reservoir.rest(len(windows))
+    for k in range(windows.shape[1] - features.reservoir.window, windows.shape[1]):
+        state = features.reservoir.listen(state, windows[:, k])
+    return np.tile(state, (copies, 1))
+
+
+FARTHEST = 1e3
+"""Forecasts are held within so many normalised units; whoever gets there has left the training range long before."""
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """The chosen members, the best linear model, what happens outside the training range, and how errors grow.
+
+    ``errors`` is None for a model from a file that was written before held-out errors were saved with it.
+    """
+
+    outputs: int
+    members: tuple[Member, ...]
+    linear: Member
+    fade: Fade
+    errors: ErrorGrowth | None = None
+    attentive: Member | None = None
+    """The best model with attention, kept for reading even where another forecasts better."""
+
+    @property
+    def everyone(self) -> list[Member]:
+        """All models kept."""
+        attentive = [] if self.attentive is None else [self.attentive]
+        fallback = [] if self.fade.fallback is None else [self.fade.fallback]
+        return [*self.members, self.linear, *fallback, *attentive]
+
+    @property
+    def window(self) -> int:
+        """How many samples a forecast starts from."""
+        return window_of(self.everyone)
+
+    def roll(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
+        """Forecasts ``(starts, steps, outputs)`` in normalised units."""
+        paths = roll(self.members, windows, steps, future=future, fade=self.fade, ceiling=FARTHEST)
+        return np.asarray(paths[0])
+
+    def spread(self, starts: int, steps: int) -> FloatArray:
+        """Expected errors ``(starts, steps, outputs)`` in normalised units; NaN where they were not measured."""
+        shape = (starts, steps, self.outputs)
+        return np.full(shape, np.nan) if self.errors is None else np.tile(self.errors.ahead(steps), (starts, 1, 1))
+
+
+_FAR = 3.0
+_HELD = 0.95
+
+
+def roll_ahead(
+    predictor: Predictor | None,
+    units: Units,
+    forcing: Forcing | None,
+    states: FloatArray,
+    steps: int,
+    inputs: FloatArray | None,
+) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Values and spread ``(starts, steps, channels)``; the step at which each start left the range, and who is far out.
+
+    Without a predictor nothing varied in the training data, and nothing varies ahead.
+    """
+    starts = len(states)
+    if predictor is None:
+        values = np.broadcast_to(units.mean, (starts, steps, len(units.mean))).copy()
+        return values, np.zeros_like(values), np.zeros(starts, dtype=np.int64), np.zeros(starts, dtype=bool)
+    rows, future = normalised(units, forcing, states, inputs)
+    ahead = predictor.roll(rows, steps, future)
+    spread = predictor.spread(starts, steps)
+    excess = predictor.fade.excess(ahead)
+    # A hair beyond the largest training value is still the training range.
+    outside = excess > 1.05
+    left = np.where(outside.any(axis=1), outside.argmax(axis=1) + 1, 0).astype(np.int64)
+    # A fading model is held at the end of its reach; whoever ends there has not been led back.
+    fade = predictor.fade
+    far = excess[:, -1] > (_FAR if fade.fallback is None else _HELD * fade.end)
+    return units.restore(ahead), units.stretch(spread), left, far
+
+
+def normalised(
+    units: Units, forcing: Forcing | None, states: FloatArray, inputs: FloatArray | None
+) -> tuple[FloatArray, FloatArray | None]:
+    """Windows as a predictor reads them, with their inputs attached, and the inputs of the steps ahead."""
+    rows = units.normalise(states)
+    return (rows, None) if forcing is None or inputs is None else forcing.split(rows, inputs)

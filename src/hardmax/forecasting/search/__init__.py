@@ -1,0 +1,1 @@
+"""Search for the best model within a time budget."""

@@ -1,0 +1,152 @@
+"""The best candidates refitted to all data, and whether their long rollouts stay bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..data.delay_windows import lags
+from ..diagnostics.error_growth import ErrorGrowth, measure_growth
+from ..features.feature_map import FeatureMap
+from ..protocol import FloatArray
+from ..rollout import Fade, Member, Predictor, roll
+from .readout_search import Candidate, Learner
+from .selection import Finalist, Selection
+from .validation import Fold
+
+STEPS = 1200
+STARTS = 12
+_OUTSIDE = 1.15
+_LIMIT = 1.65
+_RARELY = 0.01
+_FIRST = (40, 200)
+
+
+def stays_bounded(
+    members: Sequence[Member],
+    windows: FloatArray,
+    fade: Fade,
+    *,
+    steps: int = STEPS,
+    future: FloatArray | None = None,
+) -> bool:
+    """Whether rollouts from a few windows keep to the range of the data.
+
+    They may leave it (by more than 15 % of the half-range) in one step of a hundred, and never go beyond 1.65
+    half-ranges. With inputs the rollout is as long as the inputs are known.
+    """
+    chosen = np.unique(np.linspace(0, len(windows) - 1, STARTS).astype(int))
+    if future is not None:
+        steps = min(steps, future.shape[1])
+    windows, future = windows[chosen], None if future is None else future[chosen]
+    for some in sorted({min(steps, first) for first in (*_FIRST, steps)}):
+        # Most that explode do so soon: a short look spares the long one.
+        excess = fade.excess(roll(members, windows, some, future=future, fade=fade)[0])
+        if not (excess < _LIMIT).all() or (excess > _OUTSIDE).mean() > _RARELY:
+            return False
+    return True
+
+
+_PLACES = 12
+_MUCH_NOISE = 0.1
+
+
+class Refit:
+    """Readouts of candidates learned from all data, each computed once."""
+
+    def __init__(self, trajectories: Sequence[FloatArray], outputs: int, seed: int, fold: Fold) -> None:
+        self._learner = Learner(trajectories, outputs, seed)
+        self._outputs = outputs
+        self._seed = seed
+        self._fold = fold
+        self._bounds = bounds_of(trajectories, outputs)
+        self._members: dict[int, Member] = {}
+        self._windows, self._future = _places(trajectories, outputs, fold)
+        self._steps = int(np.clip(2 * max(len(z) for z in trajectories), 100, STEPS))
+        self._fade = Fade(*self._bounds, self._leading_back(trajectories[0].shape[1]))
+
+    def member(self, candidate: Candidate) -> Member:
+        """The candidate with its readout from all data."""
+        key = id(candidate)
+        if key not in self._members:
+            self._members[key] = learned(self._learner, candidate)
+        return self._members[key]
+
+    def holds(self, finalist: Finalist) -> bool:
+        """Whether long rollouts stay bounded: as fitted on the first fold, and as refitted on all data."""
+        fold = self._fold
+        fade = self._fade_for(finalist)
+        if not stays_bounded(finalist.members, fold.windows, fade, steps=self._steps, future=fold.future):
+            return False
+        try:
+            members = [self.member(source) for source in finalist.sources]
+        except np.linalg.LinAlgError:
+            return False
+        return stays_bounded(members, self._windows, fade, steps=self._steps, future=self._future)
+
+    def held_out_errors(self, finalist: Finalist, folds: Sequence[Fold]) -> ErrorGrowth:
+        """How the errors of the finalist grow over rollouts of the folds, fitted on the rest of each.
+
+        The first of ``folds`` has the training part that the candidates were solved on.
+        """
+        fade, paths, truths = self._fade_for(finalist), [], []
+        for index, fold in enumerate(folds):
+            members = finalist.members
+            if index:
+                learner = Learner(fold.training, self._outputs, self._seed)
+                try:
+                    members = [learned(learner, source) for source in finalist.sources]
+                except np.linalg.LinAlgError:
+                    continue
+            paths.append(roll(members, fold.windows, fold.horizon, future=fold.future, fade=fade)[0])
+            truths.append(fold.truth)
+        return measure_growth(paths, truths)
+
+    def _fade_for(self, finalist: Finalist) -> Fade:
+        return Fade(*self._bounds) if finalist.is_linear else self._fade
+
+    def _leading_back(self, channels: int) -> Member:
+        """One linear step from the latest sample, learned with much noise: it leads back from far outside."""
+        features = FeatureMap(channels, lags(channels, 1))
+        solved = self._learner.readouts([features], _MUCH_NOISE, np.array([_MUCH_NOISE**2]))
+        return Member(features, solved[0])
+
+    def predictor(self, selection: Selection, errors: ErrorGrowth, attentive: Candidate | None) -> Predictor:
+        """The choice, the best linear model, what the choice fades to, how its errors grow, and attention to read."""
+        members = tuple(self.member(source) for source in selection.chosen.sources)
+        return Predictor(
+            self._outputs,
+            members,
+            self.member(selection.linear.sources[0]),
+            self._fade_for(selection.chosen),
+            errors,
+            None if attentive is None else self.member(attentive),
+        )
+
+
+def learned(learner: Learner, candidate: Candidate) -> Member:
+    """The candidate with its readout from the data of the learner."""
+    solved = learner.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
+    return Member(candidate.features, solved[0])
+
+
+def _places(trajectories: Sequence[FloatArray], outputs: int, fold: Fold) -> tuple[FloatArray, FloatArray | None]:
+    """Windows from all over the data, with the inputs after them where there are any."""
+    length, ahead = fold.windows.shape[1], fold.horizon
+    room = [z for z in trajectories if len(z) >= length + ahead]
+    share = -(-_PLACES // max(1, len(room)))
+    ends = [(z, int(k)) for z in room for k in np.unique(np.linspace(length, len(z) - ahead, share).astype(int))]
+    if not ends:
+        return fold.windows, fold.future
+    windows = np.stack([z[k - length : k] for z, k in ends])
+    if trajectories[0].shape[1] == outputs:
+        return windows, None
+    return windows, np.stack([z[k : k + ahead, outputs:] for z, k in ends])
+
+
+def bounds_of(trajectories: Sequence[FloatArray], outputs: int) -> tuple[FloatArray, FloatArray]:
+    """The middle and the half-range of the data in each channel."""
+    data = np.concatenate([z[:, :outputs] for z in trajectories])
+    low, high = data.min(axis=0), data.max(axis=0)
+    return (low + high) / 2, np.maximum((high - low) / 2, 1e-12)

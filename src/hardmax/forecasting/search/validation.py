@@ -1,0 +1,153 @@
+r"""Validation folds, and the score of a rollout on them.
+
+Models are chosen by rollouts over the horizon of use on data they have not seen, never by their one-step error. With
+:math:`e_k` the error at step :math:`k` in standard deviations and :math:`E_k = \max_{j \le k} e_j`, the score is the
+mean over starts and steps of
+
+.. math:: \log_{10}\min(\max(E_k, 0.03), 1) + 0.1\,\log_{10}\min(\max(E_k, 10^{-13}), 1).
+
+The first term is about how long a forecast is good; the running maximum gives no credit to a model that has failed and
+comes close again by resting at the mean. The second decides between models that are good throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..protocol import FloatArray
+
+_SHARE = 0.2
+_ENOUGH, _PIECE = 20_000, 2000
+"""Samples that a search learns from at most, and how many of them lie together."""
+_SMALLEST, _GOOD, _FAILED = 1e-13, 0.03, 1.0
+_FINE = 0.1
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Pieces to learn from, and starts to forecast from: windows, what followed, and the inputs known ahead."""
+
+    training: list[FloatArray]
+    windows: FloatArray
+    truth: FloatArray
+    future: FloatArray | None
+
+    @property
+    def horizon(self) -> int:
+        """How many steps the rollouts are compared over."""
+        return int(self.truth.shape[1])
+
+    def every(self, stride: int) -> Fold:
+        """The same with fewer starts."""
+        future = None if self.future is None else self.future[::stride]
+        return Fold(self.training, self.windows[::stride], self.truth[::stride], future)
+
+    def score(self, rollouts: FloatArray, horizon: int | None = None) -> FloatArray:
+        """The score of each readout's rollouts ``(readouts, starts, steps, outputs)``; lower is better."""
+        truth = self.truth[:, :horizon]
+        error = np.sqrt(((rollouts[:, :, : truth.shape[1]] - truth) ** 2).mean(axis=-1))
+        worst = np.log10(np.clip(np.maximum.accumulate(error, axis=2), _SMALLEST, _FAILED))
+        return np.asarray((np.maximum(worst, np.log10(_GOOD)) + _FINE * worst).mean(axis=(1, 2)))
+
+    def typical_error(self, rollouts: FloatArray) -> float:
+        """The geometric mean over starts and steps of the error of one readout's rollouts, in standard deviations."""
+        error = np.sqrt(((rollouts - self.truth) ** 2).mean(axis=-1))
+        return float(np.exp(np.log(np.maximum(error, 1e-16)).mean()))
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """Starts may lie in ``first … last`` of one trajectory."""
+
+    trajectory: FloatArray
+    first: int
+    last: int
+
+
+def make_folds(
+    trajectories: Sequence[FloatArray], outputs: int, context: int, horizon: int, starts: int = 16
+) -> list[Fold]:
+    """One or two folds: the later and the earlier part of each record, or different whole trajectories.
+
+    With three or more trajectories whole ones are held out, because the use is a new start, not the rest of an old
+    one.
+    """
+    if len(trajectories) >= 3:
+        return _whole_trajectories(trajectories, outputs, context, horizon, starts)
+    late_training, late, early_training, early = [], [], [], []
+    shortest = min(len(z) for z in trajectories)
+    held = max(4, int(_SHARE * shortest))
+    ahead = max(2, min(horizon, held // 2))
+    reach = context + ahead + max(ahead // 2, 2)
+    for z in trajectories:
+        cut = len(z) - max(4, int(_SHARE * len(z)))
+        late_training.append(z[:cut])
+        late.append(_Segment(z, max(cut, context), len(z) - ahead))
+        lead = max(int(_SHARE * len(z)), reach)
+        early_training.append(z[lead:])
+        early.append(_Segment(z, context, lead - ahead))
+    folds = [_fold(late_training, late, outputs, context, ahead, starts)]
+    if reach <= 0.4 * shortest:
+        folds.append(_fold(early_training, early, outputs, context, ahead, starts))
+    return folds
+
+
+def _whole_trajectories(
+    trajectories: Sequence[FloatArray], outputs: int, context: int, horizon: int, starts: int
+) -> list[Fold]:
+    total = len(trajectories)
+    count = max(1, round(_SHARE * total))
+    folds = []
+    for shift in (0, 1):
+        # Spread over the list, not at its ends: lists are often sorted by the very thing that varies.
+        chosen = {(int((i + 0.5) * total / count) + shift) % total for i in range(count)}
+        held = [trajectories[i] for i in sorted(chosen)]
+        ahead = max(2, min(horizon, int(0.75 * (min(len(z) for z in held) - context))))
+        segments = [_Segment(z, context, len(z) - ahead) for z in held]
+        training = [z for i, z in enumerate(trajectories) if i not in chosen]
+        folds.append(_fold(training, segments, outputs, context, ahead, starts))
+    return folds
+
+
+def _fold(
+    training: list[FloatArray], segments: list[_Segment], outputs: int, context: int, horizon: int, starts: int
+) -> Fold:
+    windows, truth, future = [], [], []
+    share = max(2, -(-starts // len(segments)))
+    for segment in segments:
+        for start in np.unique(np.linspace(segment.first, max(segment.first, segment.last), share).astype(int)):
+            after = segment.trajectory[start : start + horizon]
+            if start < context or len(after) < horizon:
+                continue
+            windows.append(segment.trajectory[start - context : start])
+            truth.append(after[:, :outputs])
+            future.append(after[:, outputs:])
+    known = np.stack(future) if segments[0].trajectory.shape[1] > outputs else None
+    return Fold(thinned(training, context), np.stack(windows), np.stack(truth), known)
+
+
+def thinned(pieces: list[FloatArray], context: int) -> list[FloatArray]:
+    """Of a long record pieces from all over it: they tell models apart as well, and the choice is refitted on all."""
+    total = sum(len(z) for z in pieces)
+    if total <= _ENOUGH:
+        return pieces
+    length = max(_PIECE, 4 * context)
+    kept = []
+    for z in pieces:
+        count = max(1, round(_ENOUGH / length * len(z) / total))
+        for start in np.unique(np.linspace(0, max(0, len(z) - length), count).astype(int)):
+            kept.append(z[start : start + length])
+    return kept
+
+
+def middle_of(trajectories: Sequence[FloatArray]) -> list[FloatArray]:
+    """What no fold holds out, for training inner weights without looking at what they are judged on."""
+    if len(trajectories) >= 3:
+        total = len(trajectories)
+        count = max(1, round(_SHARE * total))
+        seen = {(int((i + 0.5) * total / count) + shift) % total for i in range(count) for shift in (0, 1)}
+        return thinned([z for i, z in enumerate(trajectories) if i not in seen], 0)
+    return thinned([z[int(_SHARE * len(z)) : len(z) - max(4, int(_SHARE * len(z)))] for z in trajectories], 0)

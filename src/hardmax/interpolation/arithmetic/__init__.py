@@ -1,0 +1,1 @@
+"""Exact arithmetic: rational numbers, directions, and exact evaluation of networks."""

@@ -1,0 +1,1 @@
+"""Constructions of networks from data sets."""

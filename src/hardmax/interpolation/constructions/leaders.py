@@ -1,0 +1,218 @@
+r"""Construction B ("leaders"): tents decide who leads, and the leader's height tells the sequences apart.
+
+With :math:`\tau = t + C > 0` and a query point w, :math:`\varphi_w(\tau)=\tau-2\,\mathrm{relu}(\tau-w) = w-|\tau-w|`,
+so the highest token of a sequence sits at :math:`M_w(j)=w-\mathrm{dist}(w,T_j)`. A value that one sequence has and
+another lacks separates the two, so at most N-1 queries separate all. Block r writes the tent of :math:`w_r` into the
+second coordinate; everybody listens to its maximiser (score :math:`\tau_i\,x_{l,2}`) and
+:math:`s_j \leftarrow (1+\lambda_r)s_j+\lambda_r M_{w_r}(j)`. At the end
+:math:`t'=2x_1+x_2=s_j+2\tau+\varphi_{w_K}(\tau)` increases
+in :math:`\tau` with slopes 3 and 1, and the last :math:`\lambda` puts the stretches apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+
+import numpy as np
+from flint import fmpq
+
+from ..arithmetic.directions import Lattice
+from ..arithmetic.numbers import ONE, TWO, ZERO, Vector, power_of_two_at_most, scaled
+from ..blocks import Block, Neuron, OuterProduct
+from .identification import Identification, behind_pass, plane, useful_gap
+
+_CANDIDATES = 256
+_HAIR = 1e-9
+_MOST_BITS = 1000
+_PATIENCE = 12
+"""Rounds of larger factors tried when the gap found is a hair."""
+_FACTORS = [1, -2, 2, -3, 3, -4, 4, -5, 5, 6, -6, 7, -7, 8, -8, 9, 10, 11, 12, 13, 14, 15, 16]
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Query points, what each of them reads from every sequence, and the factors that combine the readings."""
+
+    points: list[int]
+    readings: list[np.ndarray]
+    factors: list[int]
+    sums: np.ndarray
+    """:math:`s_j` before the last query."""
+
+
+def leaders(lattice: Lattice, u: tuple[int, ...], generator: np.random.Generator, width: int) -> Identification:
+    """Construction B."""
+    data = lattice.data
+    reading = tuple(fmpq(c) for c in u)
+    scale = fmpq(1, lattice.denominator)
+    levels = lattice.levels(reading)
+    lowest = min(map(min, levels))
+    extent = max(map(max, levels)) - lowest
+    lift = power_of_two_at_most(extent) - lowest
+    found = _find_queries(lattice, lattice.project(u), generator)
+    apart = 3 * extent + useful_gap(data, levels)
+    # The readings are heights below a query point in lattice units; the lift enters them as it enters the tents.
+    heights = [[scale * int(m) + lift for m in reading_] for reading_ in found.readings]
+    sums = [ZERO] * len(data)
+    for factor, height in zip(found.factors, heights, strict=False):
+        sums = [(1 + factor) * s + factor * m for s, m in zip(sums, height, strict=True)]
+    last = ONE
+    while True:
+        final = sorted((1 + last) * s + last * m for s, m in zip(sums, heights[-1], strict=True))
+        if all(b - a >= apart for a, b in itertools.pairwise(final)):
+            break
+        last *= 2
+    factors = [fmpq(f) for f in found.factors] + [last]
+    points = [scale * w + lift for w in found.points]
+    shifts = [(1 + last) * s + last * m for s, m in zip(sums, heights[-1], strict=True)]
+    positions = tuple(
+        tuple(s + 2 * (t + lift) + points[-1] - abs(t + lift - points[-1]) for t in own)
+        for s, own in zip(shifts, levels, strict=True)
+    )
+    blocks = _blocks(reading, lift, points, factors, width, plane(data))
+    e1, e2 = plane(data)
+    read_out = tuple(2 * a + b for a, b in zip(e1, e2, strict=True))
+    return Identification(tuple(blocks), read_out, positions, len(points))
+
+
+def _blocks(
+    reading: Vector,
+    lift: fmpq,
+    points: list[fmpq],
+    factors: list[fmpq],
+    width: int,
+    basis: tuple[Vector, Vector],
+) -> list[Block]:
+    e1, e2 = basis
+    both = tuple(a + b for a, b in zip(e1, e2, strict=True))
+    blocks: list[Block] = []
+    for r, (w, factor) in enumerate(zip(points, factors, strict=True)):
+        fall = (w, scaled(-TWO, e2))
+        if r == 0:
+            layers = behind_pass([Neuron(reading, lift, both)], [fall], reading, lift, width)
+        else:
+            layers = behind_pass([], [(points[r - 1], scaled(TWO, e2)), fall], e1, ZERO, width)
+        built = [Block(ZERO if r == k == 0 else ONE, layer, stage="leader") for k, layer in enumerate(layers)]
+        built[-1] = replace(
+            built[-1],
+            B=(OuterProduct(e2, e1),),
+            V=(OuterProduct(scaled(factor, e2), e2),),
+        )
+        blocks += built
+    return blocks
+
+
+def _find_queries(lattice: Lattice, levels: np.ndarray, generator: np.random.Generator) -> Queries:
+    count = len(lattice.data)
+    label = np.zeros(count, dtype=np.int64)
+    values = np.unique(levels)
+    if len(values) > _CANDIDATES:
+        values = np.sort(generator.choice(values, size=_CANDIDATES, replace=False))
+    # In a unit that keeps the largest level finite in float64; the unit is one unless the data span 300 decimals.
+    unit = 1 << max(0, int(max(abs(v) for v in values.tolist())).bit_length() - _MOST_BITS)
+    rough = levels.astype(np.float64) if unit == 1 else np.array([v / unit for v in levels.tolist()])
+    points: list[int] = []
+    readings: list[np.ndarray] = []
+    # Readings that differ by a hair (decimals rounded to binary do) count as equal first: another query is cheaper
+    # than a code that float64 cannot resolve.
+    coarse = label
+    hair = _HAIR * (float(rough.max() - rough.min()) or 1.0)
+    while label.max() < count - 1 or (hair and coarse.max() < count - 1) or not points:
+        if hair:
+            w, finer = _best_query(lattice, rough, values, coarse, hair, unit)
+            if finer.max() == coarse.max() and points:
+                hair = 0.0
+                continue
+            coarse = finer
+        else:
+            w, _ = _best_query(lattice, rough, values, label, 0.0, unit)
+            if _refine(label, _reading(lattice, levels, w)).max() == label.max():
+                w = _witness(lattice, levels, label)
+        reading = _reading(lattice, levels, w)
+        points.append(w)
+        readings.append(reading)
+        label = _refine(label, reading)
+    factors, sums = _factors(readings)
+    return Queries(points, readings, factors, sums)
+
+
+def _reading(lattice: Lattice, levels: np.ndarray, w: int) -> np.ndarray:
+    """w minus the distance from w to each sequence, exactly."""
+    return np.asarray((w - np.minimum.reduceat(np.abs(levels - w), lattice.starts[:-1])).astype(object))
+
+
+def _refine(label: np.ndarray, reading: np.ndarray) -> np.ndarray:
+    numbers: dict[tuple[int, int], int] = {}
+    keys = zip(label.tolist(), reading.tolist(), strict=True)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+
+
+def _best_query(
+    lattice: Lattice, rough: np.ndarray, values: np.ndarray, label: np.ndarray, hair: float, unit: int
+) -> tuple[int, np.ndarray]:
+    """The candidate that splits the classes most, by float64 distances, and the classes that result.
+
+    Distances at most ``hair`` apart count as equal.
+    """
+    best, chosen, classes = (-1, 0.0), int(values[0]), label
+    for w in values.tolist():
+        distance = np.minimum.reduceat(np.abs(rough - w / unit), lattice.starts[:-1])
+        order = np.lexsort((distance, label))
+        steps = np.diff(distance[order])
+        same = np.diff(label[order]) == 0
+        fresh = ~same | (steps > hair)
+        useful = steps[same & (steps > hair)]
+        rank = (int(fresh.sum()), float(useful.min()) if len(useful) else 0.0)
+        if rank > best:
+            best, chosen = rank, int(w)
+            classes = np.empty_like(label)
+            classes[order] = np.concatenate([[0], np.cumsum(fresh)])
+    return chosen, classes
+
+
+def _witness(lattice: Lattice, levels: np.ndarray, label: np.ndarray) -> int:
+    """A value that one of two sequences of the same class has and the other lacks."""
+    first: dict[int, int] = {}
+    for j, c in enumerate(label.tolist()):
+        k = first.setdefault(c, j)
+        if k != j:
+            own, other = (set(levels[lattice.starts[i] : lattice.starts[i + 1]].tolist()) for i in (j, k))
+            return int(min(own ^ other))
+    raise AssertionError("every class has one member")
+
+
+def _factors(readings: list[np.ndarray]) -> tuple[list[int], np.ndarray]:
+    r"""Integers :math:`\lambda_1,\dots,\lambda_{K-1}`, chosen one after the other by the gap they leave.
+
+    Kept true at every step: :math:`s + M_q` tells apart, for every later query q, all that s and :math:`M_q` tell
+    apart. The next value is :math:`\lambda(s+M_r) + (s+M_q)`, so only finitely many :math:`\lambda` can break it.
+    """
+    sums = np.zeros(len(readings[0]), dtype=object)
+    label = np.zeros(len(sums), dtype=np.int64)
+    chosen: list[int] = []
+    for r, reading in enumerate(readings[:-1]):
+        label = _refine(label, reading)
+        later = [(ahead, int(_refine(label, ahead).max()) + 1) for ahead in readings[r + 1 :]]
+        best: tuple[float, int] | None = None
+        candidates = list(_FACTORS)
+        patience = _PATIENCE
+        while best is None or (best[0] < _HAIR and patience):
+            patience -= best is not None
+            for factor in candidates:
+                trial = (1 + factor) * sums + factor * reading
+                if all(len(set((trial + ahead).tolist())) == classes for ahead, classes in later):
+                    ratio = _gap_ratio(trial + readings[-1])
+                    if best is None or ratio > best[0]:
+                        best = (ratio, factor)
+            candidates = [2 * c + 1 for c in candidates]
+        chosen.append(best[1])
+        sums = (1 + best[1]) * sums + best[1] * reading
+    return chosen, sums
+
+
+def _gap_ratio(values: np.ndarray) -> float:
+    ordered = sorted(set(values.tolist()))
+    if len(ordered) < 2:
+        return 1.0
+    return float(min(b - a for a, b in itertools.pairwise(ordered)) / (ordered[-1] - ordered[0]))

@@ -1,0 +1,1 @@
+"""Evaluation of networks: certificates, verification, running, counts."""

@@ -1,0 +1,258 @@
+"""The proof that a network does what it claims, and the paper it is written on."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from flint import ctx, fmpq
+
+from ...inputs import as_count
+from ..arithmetic.exact_evaluation import Margins, Progress, State, UndecidedError, evaluate, is_exact
+from ..arithmetic.numbers import Vector, brief, to_floats
+from ..blocks import Block
+from ..data import DataSet
+
+if TYPE_CHECKING:
+    from ..network import ExactTransformer
+
+_PRECISIONS = (64, 128, 256, 512, 1024, 2048, 4096, 16384)
+_REPORTED = 20
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A sequence that does not go where it should."""
+
+    sequence: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"sequence {self.sequence}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was proved, for which data, with which margins; or which sequences fail."""
+
+    proved: bool
+    data_hash: str
+    sequences: int
+    tokens: int
+    attention: str
+    arithmetic: str
+    failures: tuple[Failure, ...]
+    problems: tuple[str, ...]
+    """Claims of a file that do not hold, besides the failures; empty for a network certified in memory."""
+    blocks: int
+    parameters: int
+    published_bound: int
+    activation_margin: float
+    score_margin: float
+    conditioning: float
+    float64_error: float
+    seconds: float
+
+    def __bool__(self) -> bool:
+        return self.proved
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for a JSON file."""
+        record = asdict(self)
+        record["failures"] = [str(failure) for failure in self.failures]
+        return record
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        head = (
+            f"PROVED in {self.arithmetic}: T(X) = Y for all {self.sequences} sequences ({self.tokens} tokens)"
+            if self.proved
+            else f"NOT PROVED: {len(self.failures)} of {self.sequences} sequences fail, "
+            f"{len(self.problems)} claims are wrong"
+        )
+        lines = [head, f"  data       sha256 {self.data_hash}", f"  attention  {self.attention}"]
+        lines.append(
+            f"  size       {self.blocks} blocks (published bound {self.published_bound}), {self.parameters} parameters"
+        )
+        lines.append(
+            f"  margins    smallest pre-activation {self.activation_margin:.3g}, smallest lead of a best score "
+            f"{self.score_margin:.3g}, range/gap {self.conditioning:.3g}"
+        )
+        lines.append(f"  float64    largest error over all outputs {self.float64_error:.3g}")
+        lines += [f"  {failure}" for failure in self.failures[:_REPORTED]]
+        if len(self.failures) > _REPORTED:
+            lines.append(f"  and {len(self.failures) - _REPORTED} more")
+        lines += [f"  {problem}" for problem in self.problems]
+        return "\n".join(lines)
+
+
+def certify(
+    network: ExactTransformer,
+    *,
+    workers: int = 1,
+    progress: Progress = None,
+    problems: tuple[str, ...] = (),
+) -> Certificate:
+    """Evaluate the network exactly on all of its data; ``workers`` processes share the sequences."""
+    started = time.perf_counter()
+    workers = as_count("workers", workers, 1)
+    data, heat = network.data, network.temperature
+    if workers == 1 or len(data) < 2 * workers:
+        proof = prove(network.blocks, data, heat, progress)
+    else:
+        proof = _prove_in_parallel(network.blocks, data, heat, workers)
+    ball = "" if proof.precision == 0 else f" and balls of {proof.precision} bits"
+    heat_text = (
+        f"softmax at temperature {brief(heat)}" if heat is not None else "hardmax, ties by equality of rationals"
+    )
+    return Certificate(
+        proved=not proof.failures and not problems,
+        data_hash=data.digest(),
+        sequences=len(data),
+        tokens=data.tokens,
+        attention=heat_text,
+        arithmetic=f"exact rationals{ball}",
+        failures=proof.failures,
+        problems=problems,
+        blocks=len(network.blocks),
+        parameters=network.counts.parameters,
+        published_bound=network.counts.published,
+        activation_margin=proof.margins.activation,
+        score_margin=proof.margins.score,
+        conditioning=network.report.conditioning,
+        float64_error=float64_error(network),
+        seconds=time.perf_counter() - started,
+    )
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The outcome of the exact evaluation of some sequences."""
+
+    failures: tuple[Failure, ...]
+    margins: Margins
+    precision: int
+    """Bits of the balls used; 0 when every number stayed rational."""
+
+
+def prove(blocks: Sequence[Block], data: DataSet, heat: fmpq | None, progress: Progress = None) -> Proof:
+    """Check T(X) = Y for every pair, raising the precision of balls until every sign is decided."""
+    if heat is None or all(not block.B for block in blocks):
+        # Without scores softmax weights are all equal, so every number stays rational at every temperature.
+        state = evaluate(blocks, data.inputs, None, progress)
+        return Proof(_failures(state, data), state.margins, 0)
+    for precision in _PRECISIONS:
+        try:
+            with ctx.workprec(precision):
+                state = evaluate(blocks, data.inputs, heat, progress)
+        except UndecidedError:
+            continue
+        return Proof(_failures(state, data), state.margins, precision)
+    return _one_by_one(blocks, data, heat)
+
+
+def _one_by_one(blocks: Sequence[Block], data: DataSet, heat: fmpq) -> Proof:
+    """Name the sequences that no precision decides."""
+    failures = []
+    for j, x in enumerate(data.inputs):
+        try:
+            with ctx.workprec(_PRECISIONS[-1]):
+                state = evaluate(blocks, [x], heat)
+        except UndecidedError:
+            failures.append(Failure(j, f"undecided with balls of {_PRECISIONS[-1]} bits"))
+            continue
+        one = DataSet((x,), (data.outputs[j],), data.token_level)
+        failures += [Failure(j, failure.reason) for failure in _failures(state, one)]
+    return Proof(tuple(failures), Margins(), _PRECISIONS[-1])
+
+
+def _failures(state: State, data: DataSet) -> tuple[Failure, ...]:
+    failures = []
+    for j, (tokens, targets) in enumerate(zip(state.sequences(), data.outputs, strict=True)):
+        reason = _disagreement(tokens, targets, data.token_level)
+        if reason:
+            failures.append(Failure(j, reason))
+    return tuple(failures)
+
+
+def _disagreement(tokens: list[list[fmpq]], targets: tuple[Vector, ...], token_level: bool) -> str:
+    for i, token in enumerate(tokens):
+        if not all(map(is_exact, token)):
+            return f"token {i} is known only up to a ball around {[float(c) for c in token]}"
+    reached = [tuple(token) for token in tokens]
+    if token_level:
+        wrong = [i for i, (a, b) in enumerate(zip(reached, targets, strict=True)) if a != b]
+        if wrong:
+            return f"token {wrong[0]} goes to {_show(reached[wrong[0]])} instead of {_show(targets[wrong[0]])}"
+        return ""
+    # Comparing sorted rationals is much cheaper than hashing them.
+    reached, wanted = _distinct(reached), _distinct(targets)
+    if reached == wanted:
+        return ""
+    stray = [point for point in reached if point not in wanted]
+    if stray:
+        return f"{_show(stray[0])} is reached and is not a target"
+    missed = next(point for point in wanted if point not in reached)
+    return f"the target {_show(missed)} is not reached"
+
+
+def _distinct(points: Sequence[Vector]) -> list[Vector]:
+    distinct: list[Vector] = []
+    for point in sorted(points):
+        if not distinct or point != distinct[-1]:
+            distinct.append(point)
+    return distinct
+
+
+def _show(point: Vector) -> str:
+    text = "(" + ", ".join(map(str, point)) + ")"
+    return text if len(text) <= 80 else "(" + ", ".join(f"{float(c):.6g}" for c in point) + ")"
+
+
+def _prove_in_parallel(blocks: Sequence[Block], data: DataSet, heat: fmpq | None, workers: int) -> Proof:
+    # Neighbouring sequences cost about the same, so dealing them like cards balances the load.
+    shares = [list(range(w, len(data), workers)) for w in range(workers)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        futures = []
+        for share in shares:
+            part = DataSet(
+                tuple(data.inputs[j] for j in share), tuple(data.outputs[j] for j in share), data.token_level
+            )
+            futures.append(pool.submit(prove, blocks, part, heat))
+        proofs = [future.result() for future in futures]
+    failures = [
+        Failure(share[failure.sequence], failure.reason)
+        for share, proof in zip(shares, proofs, strict=True)
+        for failure in proof.failures
+    ]
+    margins = Margins(min(proof.margins.activation for proof in proofs), min(proof.margins.score for proof in proofs))
+    return Proof(tuple(sorted(failures, key=lambda f: f.sequence)), margins, max(proof.precision for proof in proofs))
+
+
+def float64_error(network: ExactTransformer, dtype: torch.dtype = torch.float64) -> float:
+    """The largest Hausdorff distance, in the maximum norm, between the float output and the targets."""
+    data = network.data
+    module = network.to_torch(dtype).eval()
+    tokens = [torch.from_numpy(to_floats(x, data.dimension)) for x in data.inputs]
+    with torch.no_grad():
+        outputs = module(tokens)
+    worst = 0.0
+    for output, y in zip(outputs, data.outputs, strict=True):
+        reached, targets = output.double().numpy(), to_floats(y, data.dimension)
+        if not np.isfinite(reached).all():
+            return float("inf")
+        if data.token_level:
+            worst = max(worst, float(np.abs(reached - targets).max()))
+            continue
+        distance = np.abs(reached[:, None, :] - targets[None]).max(axis=-1)
+        worst = max(worst, float(distance.min(axis=1).max()), float(distance.min(axis=0).max()))
+    return worst

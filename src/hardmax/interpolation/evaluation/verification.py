@@ -1,0 +1,59 @@
+"""Prove a saved network again, trusting nothing but the data and the weights in its files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+
+from ..arithmetic.exact_evaluation import Progress
+from ..blocks import stacked
+from ..export.files import TENSORS_NAME, NetworkReader, json_path, read_network
+from ..network import ExactTransformer
+from .certificate import Certificate, certify
+
+
+def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress = None) -> Certificate:
+    """Prove a saved network again from its data and its weights; nothing else in the files is trusted.
+
+    The certificate says which sequences fail, and which claims of the files do not hold.
+    """
+    source = json_path(Path(path))
+    network, record = read_network(source)
+    problems = []
+    reader = NetworkReader(source)
+    claimed = reader.get(record["data"], "data.sha256", str)
+    if claimed != network.data.digest():
+        problems.append("the data are not those the file was made for (their hash differs)")
+    for name, actual in (
+        ("blocks", len(network.blocks)),
+        ("parameters", network.counts.parameters),
+        ("published_bound", network.counts.published),
+    ):
+        value = reader.get(record["claims"], f"claims.{name}", int)
+        if value != actual:
+            problems.append(f"the file claims {name} = {value}, it is {actual}")
+    problems += _tensor_problems(source.parent / TENSORS_NAME, network)
+    return certify(network, workers=workers, progress=progress, problems=tuple(problems))
+
+
+def _tensor_problems(path: Path, network: ExactTransformer) -> list[str]:
+    try:
+        tensors = load_tensors(path.read_bytes())
+    except FileNotFoundError:
+        return [f"{path.name} is missing"]
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        return [f"{path.name} cannot be read ({error})"]
+    expected = stacked(network.blocks, network.dimension)
+    problems = []
+    for name, array in expected.items():
+        found = tensors.get(name)
+        if found is None or found.shape != array.shape or found.dtype != array.dtype:
+            problems.append(f"{path.name}: {name} is missing or has another shape")
+        elif not np.array_equal(found, array):
+            block = int(np.argwhere((found != array).reshape(len(array), -1).any(axis=1))[0, 0])
+            problems.append(f"{path.name}: {name} of block {block} is not the rounded exact weight")
+    return problems

@@ -1,0 +1,132 @@
+"""Systems, settings, data and models of the forecasting study.
+
+The rule, written down before any run: of the ordinary differential equations of ``dysts`` with a positive Lyapunov
+exponent, in alphabetical order, every sixth, beginning with the earliest one for which none of the nine systems appears
+that the recipe was developed on; of these the first twenty, and Lorenz '63 with the classical parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ..datasets.chaotic import chaotic_series, chaotic_systems, lorenz63
+from ..datasets.series import Series
+from ..errors import InputError
+from ..forecasting.forecaster import TimeDelayedTransformer
+from ..forecasting.models import EchoState, HigherOrderDMD, Perceptron, Persistence, Sindy
+from ..forecasting.models.ng_rc import NextGenerationReservoir
+from ..forecasting.models.td_dmd import TimeDelayedDMD
+from ..forecasting.protocol import AbstractForecaster
+
+OURS = "TD-TF (ours)"
+UNIFORM, IN_PLACE = "TD-TF, uniform attention", "TD-TF, MLP in place of attention"
+DMD, NGRC, ESN = "TD-DMD", "NG-RC", "ESN (reservoirpy)"
+PERSISTENCE = "persistence"
+
+AFTER_SEARCH = 1.5
+"""Our search ends with a selection and a refit beyond its budget; rivals get that time for searching."""
+
+MODELS: dict[str, Callable[[float, int], AbstractForecaster]] = {
+    PERSISTENCE: lambda seconds, seed: Persistence(),
+    DMD: lambda seconds, seed: TimeDelayedDMD(seconds=AFTER_SEARCH * seconds, random_state=seed),
+    NGRC: lambda seconds, seed: NextGenerationReservoir(seconds=AFTER_SEARCH * seconds, random_state=seed),
+    ESN: lambda seconds, seed: EchoState(seconds=AFTER_SEARCH * seconds, random_state=seed),
+    OURS: lambda seconds, seed: _ours(seconds, seed, None),
+    UNIFORM: lambda seconds, seed: _ours(seconds, seed, "uniform"),
+    IN_PLACE: lambda seconds, seed: _ours(seconds, seed, "mlp"),
+    "HODMD (PyDMD)": lambda seconds, seed: HigherOrderDMD(seconds=AFTER_SEARCH * seconds, random_state=seed),
+    "SINDy (PySINDy)": lambda seconds, seed: Sindy(seconds=AFTER_SEARCH * seconds, random_state=seed),
+    "MLP": lambda seconds, seed: Perceptron(seconds=AFTER_SEARCH * seconds, random_state=seed),
+}
+"""Every model by name, made from a search time in processor seconds and a seed."""
+
+FIRST_ROUND = (PERSISTENCE, DMD, NGRC, ESN, OURS)
+"""Run for all systems before the others, so that a study stopped early is a balanced sample."""
+
+
+def _ours(seconds: float, seed: int, ablation: str | None) -> AbstractForecaster:
+    return TimeDelayedTransformer(ablation=ablation, seconds=seconds, random_state=seed, progress=False)
+
+
+DEVELOPED_ON = (
+    *("Aizawa", "CaTwoPlus", "Duffing", "Hopfield", "ItikBanksTumor", "MooreSpiegel", "Sakarya", "SprottK", "Torus"),
+)
+"""The systems that were looked at while the recipe was made; none may be judged on."""
+LORENZ = "Lorenz '63"
+EVERY, COUNT = 6, 20
+
+FIRST, NOISY, FULL, COARSE = "first coordinate", "first coordinate, 2 % noise", "full state", "coarse sampling"
+SETTINGS = (FIRST, NOISY, FULL, COARSE)
+"""The ways of observing, in the order in which they are run."""
+
+TRAINING, CONTEXT, LONGEST, STARTS = 4000, 500, 1200, 20
+"""Training samples, samples before a start, steps of the longest rollout, number of starts."""
+_TEST = 1800
+_PER_PERIOD, _COARSE_PER_PERIOD = 80, 16
+_LYAPUNOV_TIMES = 12.0
+_NOISE = 0.02
+_LORENZ_PERIOD = 0.75
+
+
+def study_systems() -> tuple[str, ...]:
+    """The systems of the study.
+
+    >>> "Torus" in study_systems(), len(study_systems())
+    (False, 21)
+    """
+    names = chaotic_systems()
+    for offset in range(EVERY):
+        chosen = names[offset::EVERY]
+        if not set(chosen) & set(DEVELOPED_ON):
+            return (*chosen[:COUNT], LORENZ)
+    raise InputError("systems", f"{len(names)} of dysts", "must leave an offset without the nine", "change the rule")
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One system seen in one way: training data, starts, and what really followed."""
+
+    training: np.ndarray
+    windows: np.ndarray
+    """Shape (starts, CONTEXT, channels): what a model sees before it forecasts."""
+    truth: np.ndarray
+    """Shape (starts, horizon, channels), without noise."""
+    dt: float
+    lyapunov_time: float
+
+    @property
+    def horizon(self) -> int:
+        """Steps compared: twelve Lyapunov times, at most 1,200."""
+        return int(self.truth.shape[1])
+
+
+def make_case(system: str, setting: str, random_state: int) -> Case:
+    """The data of one system in one setting; each seed starts the system elsewhere and draws its own noise."""
+    if setting not in SETTINGS:
+        raise InputError("setting", repr(setting), "is not known", f"choose among {', '.join(SETTINGS)}")
+    series = _record(system, _COARSE_PER_PERIOD if setting == COARSE else _PER_PERIOD, random_state)
+    clean = series if setting in (FULL, COARSE) else series.observing(0)
+    seen = clean.with_noise(_NOISE, 1000 + random_state) if setting == NOISY else clean
+    exponent = series.lyapunov_exponent or 1.0
+    horizon = int(min(_LYAPUNOV_TIMES / exponent / series.dt, LONGEST))
+    first, last = TRAINING + CONTEXT, TRAINING + _TEST
+    starts = np.linspace(first, last, STARTS).astype(int)
+    return Case(
+        seen.values[:TRAINING],
+        np.stack([seen.values[k - CONTEXT : k] for k in starts]),
+        np.stack([clean.values[k : k + horizon] for k in starts]),
+        series.dt,
+        1.0 / exponent,
+    )
+
+
+@lru_cache(maxsize=64)
+def _record(system: str, per_period: int, random_state: int) -> Series:
+    samples = TRAINING + _TEST + LONGEST
+    if system == LORENZ:
+        return lorenz63(samples, _LORENZ_PERIOD / per_period, random_state=random_state)
+    return chaotic_series(system, samples, per_period, random_state=random_state)

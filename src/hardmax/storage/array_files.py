@@ -1,0 +1,244 @@
+"""Named arrays in netCDF-4 and zarr files."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tempfile
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ..errors import FileError, MissingExtraError
+from ..files import PathLike, replacing
+from .contents import Contents
+
+# What netCDF writes into the place of an axis that has no values of its own.
+_BARE_AXIS = b"This is a netCDF dimension but not a netCDF variable"
+
+_SEAL = b"hardmax sha256\n"
+_CHUNK = 2**20
+
+
+def write_netcdf(path: PathLike, contents: Contents) -> None:
+    """Write a netCDF file, whole or not at all."""
+    h5netcdf = _import_h5netcdf()
+    # "v110" lifts the limit of 64 kB on an attribute: the recipe of a deep network is longer.
+    newer = ("v110", "v110")
+    # HDF5 fills memory, not the disk: if it meets a full disk it fails again at every attempt to close the file, long
+    # after the error was reported, and prints each failure.
+    whole = io.BytesIO()
+    with h5netcdf.File(whole, "w", libver=newer) as file:
+        _fill(file, contents)
+    data = whole.getbuffer()
+    with replacing(path) as temporary, temporary.open("wb") as target:
+        target.write(data)
+        # A checksum at the end: HDF5 ignores what stands behind its end, and drops it when the file is changed.
+        target.write(_SEAL + hashlib.sha256(data).digest())
+
+
+def _fill(file: Any, contents: Contents) -> None:
+    for axes, values in contents.arrays.values():
+        for axis, size in zip(axes, values.shape, strict=True):
+            if axis not in file.dimensions:
+                file.dimensions[axis] = size
+    for name, (axes, values) in contents.arrays.items():
+        checked = {"compression": "gzip", "compression_opts": 1, "fletcher32": True} if values.size else {}
+        file.create_variable(name, axes, values.dtype, data=values, **checked)
+    for name, value in contents.attributes.items():
+        file.attrs[name] = value
+
+
+def read_netcdf(path: PathLike) -> Contents:
+    """Read a whole netCDF file; one that was sealed is checked before HDF5 sees it."""
+    _import_h5netcdf()
+    import h5py  # type: ignore[import-untyped]
+
+    _require_whole(path)
+    arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    attributes: dict[str, str | int] = {}
+    field = "header"
+    try:
+        # Below netCDF lies HDF5, which is asked directly: it is the better judge of a damaged file.
+        with h5py.File(path, "r") as file:
+            for field, value in file.attrs.items():
+                attributes[field] = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+            for field, variable in file.items():
+                if not bytes(variable.attrs.get("NAME", b"")).startswith(_BARE_AXIS):
+                    arrays[field] = ((), np.asarray(variable[...]))
+    except Exception as error:  # HDF5 reports damage by errors of many kinds
+        problem = f"the field {field!r} cannot be read ({type(error).__name__}: {error})"
+        raise FileError(path, problem, "it is damaged, half-written or no netCDF file; save the run again") from error
+    return Contents(arrays, attributes)
+
+
+def _digest(file: BinaryIO, size: int) -> bytes:
+    found = hashlib.sha256()
+    while size > 0:
+        piece = file.read(min(size, _CHUNK))
+        if not piece:
+            break
+        found.update(piece)
+        size -= len(piece)
+    return found.digest()
+
+
+def _require_whole(path: PathLike) -> None:
+    """Refuse a sealed file whose bytes are not those that were written.
+
+    A single wrong byte in the tables of HDF5 can send the library round in circles for ever. A file without a seal
+    (changed by another tool, or written by one) is read as it is.
+    """
+    length = len(_SEAL) + hashlib.sha256().digest_size
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END) - length
+        if size < 0:
+            return
+        file.seek(size)
+        seal = file.read(length)
+        if not seal.startswith(_SEAL):
+            return
+        file.seek(0)
+        if _digest(file, size) != seal[len(_SEAL) :]:
+            problem = "its bytes are not those that were written (the checksum at its end differs)"
+            raise FileError(path, problem, "it is damaged; save the run again, or fetch it again")
+
+
+def _import_h5netcdf() -> Any:
+    try:
+        import h5netcdf
+    except ImportError:
+        raise MissingExtraError("h5netcdf", "store", "saving and loading runs as netCDF") from None
+    return h5netcdf
+
+
+MARKER = "zarr.json"
+"""The file by which a folder is known to be a zarr store."""
+
+_CHUNK_BYTES = 2**23
+_HALF = "it is damaged or half-written; save the run again"
+
+
+def write_zarr(path: PathLike, contents: Contents) -> None:
+    """Write a zarr store, whole or not at all."""
+    if not is_zip(path):
+        with replacing(path, folder_with=MARKER) as temporary:
+            _fill_group(temporary, contents)
+        return
+    with (
+        replacing(path) as temporary,
+        tempfile.TemporaryDirectory(dir=temporary.parent, prefix=".") as folder,
+    ):
+        _fill_group(Path(folder), contents)
+        zip_folder(Path(folder), temporary)
+
+
+def read_zarr(path: PathLike) -> Contents:
+    """Read a whole zarr store; a missing or damaged piece is refused, never filled in."""
+    zarr = import_zarr()
+    if not is_zip(path) and not (Path(path) / MARKER).is_file():
+        raise FileError(path, f"is no zarr store: it holds no {MARKER}", "give a file that hardmax saved")
+    arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    field = "zarr.json"
+    store = None
+    try:
+        pieces = _pieces(path)
+        store = zarr.storage.ZipStore(path, mode="r") if is_zip(path) else zarr.storage.LocalStore(path, read_only=True)
+        group = zarr.open_group(store, mode="r", zarr_format=3)
+        attributes = dict(group.attrs)
+        for field in pieces:
+            array = group[field]
+            missing = array.nchunks - pieces[field]
+            if missing > 0:
+                raise FileError(path, f"the field {field!r} lacks {missing} of its {array.nchunks} pieces", _HALF)
+            axes = tuple(axis or "" for axis in (array.metadata.dimension_names or ()))
+            arrays[field] = (axes, np.asarray(array[...]))
+    except FileError:
+        raise
+    except Exception as error:  # codecs, JSON, ZIP and file systems each raise errors of their own
+        raise FileError(path, f"the field {field!r} cannot be read ({type(error).__name__}: {error})", _HALF) from error
+    finally:
+        if store is not None and is_zip(path):
+            store.close()
+    return Contents(arrays, attributes)
+
+
+def put_array(group: Any, name: str, axes: tuple[str, ...], values: np.ndarray, *, rows: int | None = None) -> Any:
+    """Add an array to a zarr group: compressed without loss, with a checksum, its axes named.
+
+    With ``rows`` the array has that many rows, still empty, and ``values`` is an example of one.
+    """
+    from zarr.codecs import ZstdCodec
+
+    shape = values.shape if rows is None else (rows, *values.shape)
+    array = group.create_array(
+        name,
+        shape=shape,
+        chunks=_chunks(shape, values.dtype.itemsize),
+        dtype=values.dtype,
+        dimension_names=axes,
+        compressors=ZstdCodec(level=1, checksum=True),
+        # Pieces that hold only zeros are written too, so that a missing piece can only mean a damaged store.
+        config={"write_empty_chunks": True},
+    )
+    if rows is None:
+        array[...] = values
+    return array
+
+
+def zip_folder(folder: Path, target: Path) -> None:
+    """Pack a store into one file; its pieces are compressed already."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as packed:
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                packed.write(file, file.relative_to(folder).as_posix())
+
+
+def is_zip(path: PathLike) -> bool:
+    """Whether this name asks for one file instead of a folder."""
+    return Path(path).suffix.lower() == ".zip"
+
+
+def import_zarr() -> Any:
+    """The package zarr, or an error that says how to get it."""
+    try:
+        import zarr
+        import zarr.storage
+    except ImportError:
+        raise MissingExtraError("zarr", "store", "saving and loading runs as zarr") from None
+    return zarr
+
+
+def _pieces(path: PathLike) -> dict[str, int]:
+    """How many pieces of each array there are; zarr itself would read a missing one as zeros."""
+    if is_zip(path):
+        with zipfile.ZipFile(path) as packed:
+            names = packed.namelist()
+    else:
+        names = [file.relative_to(path).as_posix() for file in Path(path).rglob("*") if file.is_file()]
+    arrays = [name.removesuffix(f"/{MARKER}") for name in names if name.endswith(f"/{MARKER}")]
+    pieces = Counter(name.split("/c/")[0] for name in names if "/c/" in name)
+    return {name: pieces[name] for name in arrays}
+
+
+def _fill_group(folder: Path, contents: Contents) -> None:
+    group = import_zarr().open_group(folder, mode="w", zarr_format=3)
+    for name, (axes, values) in contents.arrays.items():
+        put_array(group, name, axes, values)
+    group.attrs.update(contents.attributes)
+
+
+def _chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Pieces of at most some megabytes: one state at a time, cut along the tokens where it is large."""
+    if len(shape) < 3:
+        rest = max(1, int(np.prod(shape[1:])))
+        return (
+            max(1, min(shape[0], _CHUNK_BYTES // (itemsize * rest) or 1)),
+            *(max(1, s) for s in shape[1:]),
+        )
+    tokens = max(1, min(shape[1], _CHUNK_BYTES // (itemsize * shape[2]) or 1))
+    return (1, tokens, *shape[2:])

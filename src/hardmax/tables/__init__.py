@@ -1,0 +1,1 @@
+"""One reader of tables: encodings, dialects, dates and numbers."""

@@ -1,0 +1,1 @@
+"""Explanations of single documents and statistics of many."""

@@ -1,0 +1,1 @@
+"""The network of the classifier: forward passes and files."""

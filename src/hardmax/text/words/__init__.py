@@ -1,0 +1,1 @@
+"""From raw texts to rows of word counts."""

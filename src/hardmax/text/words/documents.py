@@ -1,0 +1,122 @@
+"""Telling texts from tables, and saying what is wrong with either."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import column_or_1d
+
+from ...errors import InputError
+
+_FEWEST_HELD_OUT = 50
+
+
+class NoKnownWordWarning(UserWarning):
+    """Some texts hold no word that the model knows; they were given the prior of the classes."""
+
+
+def as_texts(documents: Any) -> list[str] | None:
+    """The texts, if ``documents`` is a sequence of them; None if it is a table of numbers.
+
+    >>> as_texts(["a dull plot", "a fine cast"])
+    ['a dull plot', 'a fine cast']
+    >>> as_texts([[1, 0], [0, 2]]) is None
+    True
+    """
+    if isinstance(documents, (str, bytes)):
+        raise InputError(
+            "X", repr(documents)[:60], "must be a sequence of texts, not one text", "pass [text] for a single text"
+        )
+    if hasattr(documents, "columns"):
+        for name, column in documents.items():
+            if any(isinstance(entry, str) for entry in column):
+                whose = f"a table with the column {name!r} of texts"
+                raise InputError(
+                    "X", whose, "must be texts alone, or numbers alone", f"pass the column: table[{name!r}]"
+                )
+    if isinstance(documents, (list, tuple)):
+        entries = list(documents)
+        if not entries:
+            raise InputError("X", "no documents", "must hold at least one text or row", "pass some documents")
+    elif getattr(documents, "ndim", None) == 1 and hasattr(documents, "tolist"):
+        entries = documents.tolist()
+    elif isinstance(documents, np.ndarray) and documents.ndim == 2 and documents.dtype.kind in "US":
+        raise InputError(
+            "X", f"texts of shape {documents.shape}", "must be one text a document", "pass one column of it"
+        )
+    elif isinstance(documents, (Iterator, Set, Mapping)) and not sparse.issparse(documents):
+        raise InputError("X", type(documents).__name__, "must be a list of texts, in order", "pass list(…) of it")
+    else:
+        return None
+    if not any(isinstance(entry, (str, bytes)) for entry in entries):
+        return None
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, str):
+            remedy = (
+                "decode it first, for example entry.decode('utf-8')" if isinstance(entry, bytes) else "leave it out"
+            )
+            raise InputError(f"X[{place}]", repr(entry)[:60], "must be a text", remedy)
+    return [str(entry) for entry in entries]
+
+
+def warn_of_unknown(table: Any) -> None:
+    """Say how many texts had no known word."""
+    empty = int((np.diff(table.indptr) == 0).sum())
+    if empty:
+        warnings.warn(
+            f"{empty} of {table.shape[0]} texts hold no known word and are given the prior of the classes",
+            NoKnownWordWarning,
+            stacklevel=4,  # the caller of predict, or of whatever else asks
+        )
+
+
+def as_rows(document: Any) -> Any:
+    """One text, or one row of numbers, as a set of documents."""
+    if isinstance(document, str):
+        return [document]
+    if sparse.issparse(document) or hasattr(document, "columns"):
+        return document
+    row = np.asarray(document)
+    return row if row.dtype.kind in "USO" else np.atleast_2d(row)
+
+
+def labels_for(y: Any, texts: list[str] | None) -> np.ndarray:
+    """The labels, if there is one for each text; those of a table are checked together with it."""
+    if texts is None:
+        return np.empty(0)
+    if y is None:
+        raise InputError("y", "None", "must hold a label for each text (requires y)", "pass the labels")
+    labels = column_or_1d(y, warn=True)
+    unknown = np.flatnonzero([entry is None or entry != entry for entry in labels.tolist()])
+    if len(unknown):
+        place = int(unknown[0])
+        raise InputError(
+            f"y[{place}]", repr(labels[place]), "must be a label (y holds NaN or None)", "leave such documents out"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what it may warn of, the classifier's own check says once
+        kind = type_of_target(labels)
+    if kind.startswith("continuous"):
+        shown = f"{len(labels)} numbers such as {labels[0]}"
+        raise InputError("y", shown, "must name classes, not measure something", "pass one of a few labels a text")
+    if len(labels) != len(texts):
+        raise InputError("y", f"{len(labels)} labels", f"must match the {len(texts)} texts", "pass one label per text")
+    return np.asarray(labels)
+
+
+def kept_aside(labels: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
+    """Which rows are kept aside, the same share of each class; none when they would be too few to tell anything."""
+    if isinstance(fraction, bool) or not 0 <= fraction < 1:
+        raise InputError("validation_fraction", repr(fraction), "must be at least 0 and below 1", "pass 0.05")
+    aside = np.zeros(len(labels), dtype=bool)
+    if fraction * len(labels) < _FEWEST_HELD_OUT:
+        return aside
+    for number in np.unique(labels):
+        members = rng.permutation(np.flatnonzero(labels == number))
+        aside[members[: int(fraction * len(members))]] = True
+    return aside
