@@ -24,8 +24,8 @@ import torch
 
 from hardmax.text.model.softmax_forward import Shelf
 from hardmax.text.recipes import RECIPES, words_with
-from hardmax.text.training.checkpoints import State
 from hardmax.text.training.padded import DenseRows, train_dense
+from hardmax.text.training.state import State
 from hardmax.text.words.tokenisation import Tokeniser
 
 PUBLISHED = {2: 0.791, 4: 0.823, 8: 0.850, 16: 0.882}

@@ -18,8 +18,8 @@ from hardmax.text.classifier import LeaderClassifier
 from hardmax.text.model.network import Network
 from hardmax.text.model.softmax_forward import Shelf, logits_of, settled
 from hardmax.text.recipes import RECIPES
-from hardmax.text.training.checkpoints import State
 from hardmax.text.training.padded import DenseRows, judged, train_dense
+from hardmax.text.training.state import State
 from hardmax.text.words.counts import batch
 from made_up_texts import opinions
 

@@ -30,9 +30,9 @@ class Forecast:
     """``values`` are ``(steps, channels)``, or ``(starts, steps, channels)`` for several windows.
 
     ``spread`` has the same shape: the root mean square error so many steps ahead of the same model fitted without the
-    data that it forecast; NaN for a model from a file that does not hold such errors. ``times`` are those of the steps; ``left_range_at`` is the step (from 1) at which the forecast left
-    the range of the training data, 0 where it did not, one number for each start. ``numpy.asarray(forecast)`` is its
-    values.
+    data that it forecast; NaN for a model from a file that does not hold such errors. ``times``
+    are those of the steps; ``left_range_at`` is the step (from 1) at which the forecast left the range of the training
+    data, 0 where it did not, one number for each start. ``numpy.asarray(forecast)`` is its values.
     """
 
     values: FloatArray

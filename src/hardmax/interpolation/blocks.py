@@ -140,3 +140,14 @@ def _fill(left: np.ndarray, right: np.ndarray, matrix: LowRank, factor: fmpq) ->
     for r, term in enumerate(matrix):
         left[r] = [to_float(c) for c in scaled(factor, term.left)]
         right[r] = [to_float(c) for c in term.right]
+
+
+def stages(blocks: Sequence[Block]) -> list[tuple[str, int, int]]:
+    """Runs of equal stages: (name, first block, one past the last)."""
+    runs: list[tuple[str, int, int]] = []
+    for k, block in enumerate(blocks):
+        if runs and runs[-1][0] == block.stage:
+            runs[-1] = (block.stage, runs[-1][1], k + 1)
+        else:
+            runs.append((block.stage, k, k + 1))
+    return runs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -159,14 +158,3 @@ class ExactTransformer:
             f"<ExactTransformer {self.construction}, {self.attention}: {len(self.data)} sequences, "
             f"{len(self.blocks)} blocks of width {self.width}>"
         )
-
-
-def stages(blocks: Sequence[Block]) -> list[tuple[str, int, int]]:
-    """Runs of equal stages: (name, first block, one past the last)."""
-    runs: list[tuple[str, int, int]] = []
-    for k, block in enumerate(blocks):
-        if runs and runs[-1][0] == block.stage:
-            runs[-1] = (block.stage, runs[-1][1], k + 1)
-        else:
-            runs.append((block.stage, k, k + 1))
-    return runs

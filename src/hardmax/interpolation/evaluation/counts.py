@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..arithmetic.numbers import brief
+from ..blocks import stages
 from ..data import DataSet
-from ..network import stages
 
 if TYPE_CHECKING:
     from ..network import ExactTransformer

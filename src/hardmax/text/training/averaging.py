@@ -18,8 +18,9 @@ from ...progress import Progress, Tell, Ticker
 from ..model.network import Network
 from ..recipes import Recipe
 from .backends import fit_network
-from .checkpoints import Checkpoint, State, fingerprint
-from .loop import Rows, number_of_epochs
+from .checkpoints import Checkpoint, fingerprint
+from .loop import number_of_epochs
+from .state import Rows, State
 
 
 def fit_averaged(

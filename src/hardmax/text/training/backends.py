@@ -16,10 +16,10 @@ from ...progress import Progress
 from ..model.network import Network
 from ..model.softmax_forward import Shelf
 from ..recipes import Recipe
-from .checkpoints import State
 from .device import DeviceTrainer, answers_on
-from .loop import Rows, RowsTrainer, Trainer, logits_and_leaders, number_of_epochs, train
+from .loop import RowsTrainer, Trainer, logits_and_leaders, number_of_epochs, train
 from .padded import DenseRows, train_dense
+from .state import Rows, State
 
 
 def fit_network(

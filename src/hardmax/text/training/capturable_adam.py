@@ -1,7 +1,7 @@
 """Adam without host synchronisation, and the CUDA graphs that replay its steps.
 
-The update rule is that of ``adam``. There the learning rate and the step count are Python numbers; here they are tensors
-on the device, so that a step can be captured in a CUDA graph once and replayed.
+The update rule is that of ``adam``. There the learning rate and the step count are Python numbers; here they are
+tensors on the device, so that a step can be captured in a CUDA graph once and replayed.
 """
 
 from __future__ import annotations

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
-from dataclasses import dataclass
-from dataclasses import field as default
 from pathlib import Path
 
 import numpy as np
@@ -15,19 +12,7 @@ import torch
 from ...errors import FileError
 from ...tensor_files import field, read, require, write
 from ..recipes import Recipe
-from .loop import Rows
-
-
-@dataclass
-class State:
-    """Everything that training needs to go on after an interruption."""
-
-    epoch: int = 0
-    best: dict[str, torch.Tensor] = default(default_factory=dict)
-    best_score: float = -math.inf
-    waited: int = 0
-    history: list[dict[str, float]] = default(default_factory=list)
-
+from .state import Rows, State
 
 _KIND = "training checkpoint"
 

@@ -22,8 +22,9 @@ from ..model.network import Network
 from ..recipes import Recipe
 from .adam import Adam, RowAdam, rate_at
 from .capturable_adam import PacedAdam, PacedRowAdam, Paces, Replays
-from .loop import Rows, Trainer, judged, noted, rates_of
+from .loop import Trainer, judged, noted, rates_of
 from .optimiser_step import Bounds, losses, winners
+from .state import Rows
 
 _STEPS_AT_ONCE = 64
 _WORDS_AT_ONCE = 2**24

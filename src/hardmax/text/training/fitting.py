@@ -23,7 +23,8 @@ from ..words.tokenisation import Tokeniser
 from ..words.vocabulary import Vocabulary
 from .averaging import fit_averaged
 from .backends import answers
-from .loop import Rows, temperature_of
+from .loop import temperature_of
+from .state import Rows
 
 if TYPE_CHECKING:
     from ..classifier import LeaderClassifier

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,25 +18,12 @@ from ..model.network import Network
 from ..recipes import Recipe
 from ..words.counts import batch
 from .adam import rate_at
-from .checkpoints import State
 from .optimiser_step import Mover, losses, winners
+from .state import Rows, State
 
 _LEAST_STEPS, _LEAST_STEPS_OF_MANY = 300, 1000
 _DOCUMENTS_AT_ONCE = 256
 _WORDS_KEPT = 30
-
-
-@dataclass
-class Rows:
-    """Documents with what is known of them; ``labels`` are numbers of classes."""
-
-    table: sparse.csr_matrix
-    labels: np.ndarray
-    weights: np.ndarray
-
-    def take(self, rows: np.ndarray) -> Rows:
-        """Only these documents."""
-        return Rows(self.table[rows], self.labels[rows], self.weights[rows])
 
 
 def number_of_epochs(recipe: Recipe, documents: int, logits: int) -> int:

@@ -18,8 +18,8 @@ from ..model.softmax_forward import Shelf, SideBySide, logits_of
 from ..recipes import Recipe
 from .adam import Adam, rate_at
 from .capturable_adam import PacedAdam, Paces, Replays
-from .checkpoints import State
 from .optimiser_step import Bounds, losses, winners
+from .state import State
 
 _JUDGED_AT_ONCE = 512
 _STEPS_AT_ONCE = 64
