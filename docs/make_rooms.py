@@ -1,7 +1,4 @@
-"""Draw the packages of hardmax and the order of their imports: docs/_static/rooms.png, for docs/devdocs/architecture.rst.
-
-python docs/make_rooms.py
-"""
+"""Draw the packages of hardmax in the order of their imports: ``python docs/make_rooms.py``."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-# From top to bottom: a package imports packages of lower rows only.
+# A package imports packages of lower rows; in the first two rows also the one to its right.
 ROWS: tuple[tuple[tuple[str, str], ...], ...] = (
     (("cli", "one file per command"), ("app", "the explorer,\none folder per page")),
     (("reproduce", "figures and tables of the papers"), ("sweeps", "grids of runs")),
@@ -26,8 +23,8 @@ ROWS: tuple[tuple[tuple[str, str], ...], ...] = (
     (("dynamics", "many layers: simulate, equilibrium"),),
     (("attention", "one layer: layers, exact search, GPU kernels"),),
     (
-        ("tables", "one reader of tables"),
-        ("distributed, inputs, polytopes, progress, errors, …", "shared by all packages"),
+        ("tables", "one reader of tables:\nencodings, dialects, dates"),
+        ("shared modules", "inputs, polytopes, distributed,\nprogress, threads, files, errors"),
     ),
 )
 COLOURS = ("#e8eef7", "#e8eef7", "#eef3e6", "#fdf1e3", "#f3e9f5", "#f3e9f5", "#f3e9f5", "#eeeeee")
@@ -41,10 +38,9 @@ def draw_row(ax: Axes, boxes: tuple[tuple[str, str], ...], y: float, colour: str
         x = k * (width + GAP)
         box = FancyBboxPatch((x, y), width, HEIGHT, boxstyle="round,pad=0,rounding_size=0.12", fc=colour, ec="#777777")
         ax.add_patch(box)
-        ax.text(x + width / 2, y + 0.7, name, ha="center", va="center", fontsize=11, fontweight="bold")
-        ax.text(
-            x + width / 2, y + 0.31, words, ha="center", va="center", fontsize=8.5, color="#333333", linespacing=1.1
-        )
+        centre = x + width / 2
+        ax.text(centre, y + 0.7, name, ha="center", va="center", fontsize=11, fontweight="bold")
+        ax.text(centre, y + 0.31, words, ha="center", va="center", fontsize=8.5, color="#333333", linespacing=1.1)
 
 
 def main() -> None:
