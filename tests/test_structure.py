@@ -1,4 +1,4 @@
-"""The structure of the source: small folders, few files with a single importer, no import cycle, not even a hidden one."""
+"""The structure of the source: small folders, few files with a single importer, no import cycle (hidden ones included)."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ imported when it is first used, so ``import hardmax`` costs nothing.
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
+from ._moved import install as _install
 from ._version import __version__ as __version__
 from .pictures import painted_by as _painted_by
 
@@ -238,6 +239,9 @@ def __getattr__(name: str) -> object:
 
 
 _painted_by("Explanation", lambda: _import_module(".figures.text", __name__).draw_explanation)
+
+
+_install()
 
 
 def __dir__() -> list[str]:
