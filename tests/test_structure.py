@@ -1,4 +1,4 @@
-"""The structure of the source: small folders, few files with a single importer, and no import cycle, deferred or not."""
+"""The structure of the source: small folders, few files with a single importer, no import cycle, deferred or not."""
 
 from __future__ import annotations
 
