@@ -27,7 +27,7 @@ TORCH_FROM := $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX))
 timed = @began=$$(date +%s); $(1) && echo "    took $$(($$(date +%s) - began)) s"
 step  = @echo '==> $(1)'; began=$$(date +%s); $(2) && echo "    took $$(($$(date +%s) - began)) s"
 
-.PHONY: help setup demo test beside-browser lint types imports unit browser doctest docs slow mutants bench constraints resolve lowest clean
+.PHONY: help setup demo test lint types imports unit browser doctest docs slow mutants bench constraints resolve lowest clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -56,12 +56,8 @@ demo: $(VENV)/.library  ## the tour as one page, out/demo.html; installs what it
 	$(call step,The tour (about a minute),$(BIN)/hardmax demo --output out/demo.html)
 
 test: lint imports unit  ## everything a change must pass
-	@echo '==> The browser tests beside types, doctests and documentation (some minutes; each prints at its end)'
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target browser beside-browser
-
-# One after the other: a browser needs the other core.
-beside-browser: setup
-	@$(MAKE) --no-print-directory --jobs=1 types doctest docs
+	@echo '==> The browser tests beside types, doctests and documentation (some minutes)'
+	@$(MAKE) --no-print-directory --jobs=2 browser types doctest docs
 
 lint: setup
 	$(BIN)/ruff check .
