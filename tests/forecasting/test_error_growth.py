@@ -9,7 +9,7 @@ import pytest
 import hardmax as hm
 from hardmax.datasets import airfoil, lorenz63
 from hardmax.errors import InputError
-from hardmax.forecasting.diagnostics.error_growth import ErrorGrowth, measure_growth
+from hardmax.forecasting.error_growth import ErrorGrowth, measure_growth
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
 from hardmax.forecasting.rollout import roll
 from hardmax.forecasting.search.model_search import fit_family, folds_for_errors

@@ -44,7 +44,7 @@ def test_noise_free_waves_are_forecast_to_rounding_and_the_linear_model_is_kept(
     assert ahead.left_range_at == 0
     assert ahead.outcome.ok
     assert model.report_.numbers["kept"] == "linear"
-    assert "linear model was kept" in str(model.report_)
+    assert "linear model was selected" in str(model.report_)
 
 
 def test_a_chaotic_map_is_learned_where_the_linear_model_cannot() -> None:
@@ -134,7 +134,7 @@ def test_constant_channels_are_forecast_as_constant() -> None:
     still = _fit(np.full((50, 2), -3.0))
     np.testing.assert_array_equal(still.forecast(4).values, np.full((4, 2), -3.0))
     assert still.report_.numbers["kept"] == "constant"
-    with pytest.raises(InputError, match="has no dynamics to read"):
+    with pytest.raises(InputError, match="has no dynamics to analyse"):
         still.eigenvalues()
 
 
@@ -233,7 +233,7 @@ def test_fields_are_reduced_and_reconstructed() -> None:
 def test_units_put_constant_channels_back() -> None:
     units = Units.of([np.array([[1.0, 5.0], [3.0, 5.0]])])
     np.testing.assert_allclose(units.restore(units.normalise(np.array([[2.5, 5.0]]))), [[2.5, 5.0]])
-    np.testing.assert_allclose(units.stretch(np.array([[1.0]])), [[1.0, 0.0]])
+    np.testing.assert_allclose(units.restore_spread(np.array([[1.0]])), [[1.0, 0.0]])
 
 
 def _random_series(rng: np.random.Generator) -> object:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .data.exogenous_inputs import Forcing
 from .data.series import Units
-from .diagnostics.error_growth import ErrorGrowth
+from .error_growth import ErrorGrowth
 from .features.feature_map import FeatureMap
 from .protocol import FloatArray
 
@@ -120,7 +120,7 @@ def _warm(features: FeatureMap, windows: FloatArray, copies: int) -> FloatArray 
     return np.tile(state, (copies, 1))
 
 
-FARTHEST = 1e3
+FORECAST_CEILING = 1e3
 """Forecasts are held within so many normalised units; whoever gets there has left the training range long before."""
 
 
@@ -140,7 +140,7 @@ class Predictor:
     """The best model with attention, kept for reading even where another forecasts better."""
 
     @property
-    def everyone(self) -> list[Member]:
+    def all_members(self) -> list[Member]:
         """All models kept."""
         attentive = [] if self.attentive is None else [self.attentive]
         fallback = [] if self.fade.fallback is None else [self.fade.fallback]
@@ -149,11 +149,11 @@ class Predictor:
     @property
     def window(self) -> int:
         """How many samples a forecast starts from."""
-        return window_of(self.everyone)
+        return window_of(self.all_members)
 
     def roll(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
         """Forecasts ``(starts, steps, outputs)`` in normalised units."""
-        paths = roll(self.members, windows, steps, future=future, fade=self.fade, ceiling=FARTHEST)
+        paths = roll(self.members, windows, steps, future=future, fade=self.fade, ceiling=FORECAST_CEILING)
         return np.asarray(paths[0])
 
     def spread(self, starts: int, steps: int) -> FloatArray:
@@ -192,7 +192,7 @@ def roll_ahead(
     # A fading model is held at the end of its reach; whoever ends there has not been led back.
     fade = predictor.fade
     far = excess[:, -1] > (_FAR if fade.fallback is None else _HELD * fade.end)
-    return units.restore(ahead), units.stretch(spread), left, far
+    return units.restore(ahead), units.restore_spread(spread), left, far
 
 
 def normalised(

@@ -89,7 +89,7 @@ def inputs_over(
     return np.concatenate([before[None], ahead], axis=1)
 
 
-def read_like_the_fit(
+def read_new_data(
     series: object, u: object, dt: float, channels: int, pod: Pod | None, forcing: Forcing | None
 ) -> tuple[Record, list[FloatArray] | None]:
     """Trajectories and inputs, fields reduced by the model's own modes; refused where they do not fit the model."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...errors import InputError
 from ..protocol import FloatArray
-from .timestamps import aligned, clock_times, column_that_is_no_number, in_seconds, own_times, without_times
+from .timestamps import in_seconds, non_numeric_column, times_in_seconds, times_of, values_of, with_same_columns
 
 Gaps = Literal["refuse", "interpolate"]
 Irregular = Literal["refuse", "resample"]
@@ -32,13 +32,13 @@ class Record:
 
 def as_array(argument: str, value: object) -> FloatArray:
     """Numbers of any kind as float64, with a clear refusal of anything else."""
-    wrong = column_that_is_no_number(value)
+    wrong = non_numeric_column(value)
     if wrong is not None:
         name, dates = wrong
         remedy = f"pass times=table[{name!r}] and the other columns" if dates else "leave it out, or convert it first"
         raise InputError(argument, f"column {name!r}", "must hold real numbers in every column", remedy)
     try:
-        given = np.asarray(without_times(value))
+        given = np.asarray(values_of(value))
         if given.dtype.kind == "c":
             raise TypeError("complex numbers: pass real and imaginary parts as channels")
         array = np.asarray(given, dtype=np.float64)
@@ -51,7 +51,7 @@ def as_array(argument: str, value: object) -> FloatArray:
 
 def as_list(value: object) -> list[object]:
     """One series or several: a list or tuple of arrays is several, everything else one."""
-    if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(without_times(value[0])) >= 1:
+    if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(values_of(value[0])) >= 1:
         # A nested list of numbers is one table; only arrays (or tables of their own) make several.
         if all(isinstance(part, (list, tuple)) and np.ndim(part) == 1 for part in value):
             return [value]
@@ -121,7 +121,7 @@ def _times(
         return None, 1.0
     columns = []
     for part in as_list(times):
-        column, note = clock_times(part)
+        column, note = times_in_seconds(part)
         columns.append(as_array("times", column).reshape(-1))
         if note and note not in notes:
             notes.append(note)
@@ -159,11 +159,11 @@ def read_series(
 ) -> Record:
     """Checked trajectories of equal width at one time step; without ``dt`` and ``times`` those of the data count."""
     check_choices(gaps, irregular)
-    parts = aligned(as_list(series))
+    parts = with_same_columns(as_list(series))
     if parts is None:
         raise InputError(argument, "tables", "must all have the columns of the first", "give them the same names")
     if times is None and dt is None:
-        times = own_times(parts)
+        times = times_of(parts)
     tables = [_table(argument, part) for part in parts]
     widths = {table.shape[1] for table in tables}
     if len(widths) != 1:
@@ -195,7 +195,7 @@ def read_series(
     return Record([np.ascontiguousarray(table) for table in tables], step, last, tuple(notes))
 
 
-def to_tune_on(trajectories: object, dt: object) -> tuple[list[FloatArray], Units]:
+def read_for_tuning(trajectories: object, dt: object) -> tuple[list[FloatArray], Units]:
     """Trajectories long enough to hold some of each out, in which something varies; and their units."""
     checked = read_series(trajectories, dt=dt, argument="trajectories").trajectories
     shortest, units = min(len(z) for z in checked), Units.of(checked)
@@ -271,7 +271,7 @@ class Units:
         whole[..., keep] = values * self.scale[keep] + self.mean[keep]
         return whole
 
-    def stretch(self, values: FloatArray) -> FloatArray:
+    def restore_spread(self, values: FloatArray) -> FloatArray:
         """Differences (a spread) in the caller's units; constant channels have none."""
         whole = np.zeros((*values.shape[:-1], len(self.mean)))
         whole[..., self.keep] = values * self.scale[self.keep]
@@ -281,7 +281,7 @@ class Units:
 _FEWEST_SAMPLES = 12
 
 
-def long_enough(
+def drop_short(
     record: Record, inputs: list[FloatArray] | None, delays: int | None
 ) -> tuple[Record, list[FloatArray] | None, list[str]]:
     """Trajectories and inputs without those that are too short for so many delays, and a note on what was left out."""

@@ -26,16 +26,16 @@ def in_seconds(duration: object) -> object:
     return float(duration / _SECOND) if isinstance(duration, np.timedelta64) else duration
 
 
-def clock_times(times: object) -> tuple[object, str]:
+def times_in_seconds(times: object) -> tuple[object, str]:
     """Dates as seconds since the first and durations in seconds, with a word on it; numbers as they are.
 
     Dates of an index that keeps to a calendar (months, business days) count as evenly spaced.
 
-    >>> clock_times(np.array(["2024-02-28T23:59", "2024-02-29T00:00"], dtype="datetime64[m]"))
+    >>> times_in_seconds(np.array(["2024-02-28T23:59", "2024-02-29T00:00"], dtype="datetime64[m]"))
     (array([ 0., 60.]), 'Times are seconds since 2024-02-28T23:59.')
     """
     index: Any = times.to_timestamp() if hasattr(times, "to_timestamp") and hasattr(times, "freq") else times
-    column = _naive(np.asarray(index))
+    column = _as_datetime64(np.asarray(index))
     if column.dtype.kind == "m":
         return np.asarray(column / _SECOND, dtype=np.float64), "Times are in seconds."
     if column.dtype.kind != "M" or column.ndim != 1 or len(column) == 0:
@@ -57,19 +57,19 @@ def _calendar_rule(index: object) -> str | None:
     return None if rule is None else str(getattr(rule, "freqstr", rule))
 
 
-def own_times(parts: Sequence[object]) -> list[object] | None:
+def times_of(parts: Sequence[object]) -> list[object] | None:
     """The times that all of these bring with them, or None where one does not."""
     found = [_times_of(part) for part in parts]
     return found if parts and all(times is not None for times in found) else None
 
 
-def without_times(value: Any) -> Any:
+def values_of(value: Any) -> Any:
     """A series with its own times (see :class:`hardmax.datasets.series.Series`) as its values; others as they are."""
     return value.values if hasattr(value, "times") and hasattr(value, "began") else value
 
 
 def _times_of(part: Any) -> object | None:
-    if without_times(part) is not part:
+    if values_of(part) is not part:
         return part.times if part.time_name else None
     index = getattr(part, "index", None)  # pandas
     if not callable(index) and type(index).__name__ in ("DatetimeIndex", "TimedeltaIndex", "PeriodIndex"):
@@ -79,7 +79,7 @@ def _times_of(part: Any) -> object | None:
     return None
 
 
-def _naive(column: np.ndarray) -> np.ndarray:
+def _as_datetime64(column: np.ndarray) -> np.ndarray:
     """Dates that are objects of Python as dates of NumPy, in UTC where they name a time zone."""
     if column.dtype.kind != "O" or column.size == 0 or not isinstance(column.flat[0], datetime.datetime):
         return column
@@ -92,7 +92,7 @@ def _moment(day: Any) -> np.datetime64:
     return np.datetime64(day if day.tzinfo is None else day.astimezone(datetime.UTC).replace(tzinfo=None), "us")
 
 
-def aligned(parts: Sequence[Any]) -> list[Any] | None:
+def with_same_columns(parts: Sequence[Any]) -> list[Any] | None:
     """Tables with the columns of the first in its order; None where one has other columns."""
     if len(parts) < 2 or not all(hasattr(part, "columns") for part in parts):
         return list(parts)
@@ -102,7 +102,7 @@ def aligned(parts: Sequence[Any]) -> list[Any] | None:
     return [part if list(part.columns) == names else part[names] for part in parts]
 
 
-def column_that_is_no_number(table: Any) -> tuple[str, bool] | None:
+def non_numeric_column(table: Any) -> tuple[str, bool] | None:
     """The name of the first column of a table that holds no numbers, and whether it holds dates."""
     if not hasattr(table, "columns"):
         return None

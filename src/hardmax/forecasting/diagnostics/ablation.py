@@ -14,8 +14,8 @@ from ..rollout import Member, roll
 from ..search.attention_training import train_networks
 from ..search.model_search import exact_stage, plan_for
 from ..search.readout_search import Candidate, Search
-from ..search.time_budget import Clock
-from ..search.validation import Fold, make_folds, middle_of
+from ..search.time_budget import TimeBudget
+from ..search.validation import Fold, make_folds, outside_validation
 from ..settings import Settings
 
 
@@ -52,7 +52,7 @@ def ablate(trajectories: Sequence[FloatArray], outputs: int, settings: Settings)
     """Train each variant on the same windows with the same restarts, and compare held-out rollouts."""
     plan = plan_for(trajectories, settings)
     fold = make_folds(trajectories, outputs, plan.longest, plan.horizon)[0]
-    search = Search(fold, outputs, settings.seed, Clock())
+    search = Search(fold, outputs, settings.seed, TimeBudget())
     exact_stage(search, plan)
     base = search.best("polynomial") or search.candidates[0]
     bare = replace(base, features=FeatureMap(base.features.channels), label="nothing")
@@ -67,19 +67,19 @@ def ablate(trajectories: Sequence[FloatArray], outputs: int, settings: Settings)
     for name, beside, kind, feed_forward in variants:
         found = train_networks(
             beside,
-            middle_of(trajectories),
+            outside_validation(trajectories),
             outputs,
             kind=kind,
             restarts=settings.restarts,
             spacing=plan.spacing,
             longest=plan.longest,
             seed=settings.seed,
-            go_on=lambda: True,
+            may_continue=lambda: True,
             feed_forward=feed_forward,
         )
-        trial = Search(fold, outputs, settings.seed, Clock())
+        trial = Search(fold, outputs, settings.seed, TimeBudget())
         trial.screen(found.groups, (base.noise,))
-        trial.settle(20)
+        trial.evaluate_best(20)
         if trial.candidates:
             rows.append(_row(name, trial.candidates[0], fold))
     rows.append(_row("no network", base, fold))
@@ -96,14 +96,14 @@ def ablate_published(trajectories: Sequence[FloatArray], outputs: int, settings:
     plan = plan_for(trajectories, settings)
     context = max(plan.longest, published_window(trajectories, settings))
     fold = make_folds(trajectories, outputs, context, plan.horizon)[0]
-    learned = fold.training
-    plain = train_published(learned, outputs, settings, attentive=False)
+    training = fold.training
+    plain = train_published(training, outputs, settings, attentive=False)
     variants = {
-        "attention": train_published(learned, outputs, settings),
+        "attention": train_published(training, outputs, settings),
         "uniform attention": plain,
-        "an MLP in its place": train_published(learned, outputs, settings, kind="mlp"),
-        "no feed-forward": train_published(learned, outputs, settings, feed_forward=False),
-        "no network": least_squares_with_inputs(learned, plain.features.window, outputs),
+        "an MLP in its place": train_published(training, outputs, settings, kind="mlp"),
+        "no feed-forward": train_published(training, outputs, settings, feed_forward=False),
+        "no network": least_squares_with_inputs(training, plain.features.window, outputs),
     }
     frozen = sum(plain.features.networks[0].weights[name].size for name in ("queries", "keys"))
     rows = [_member_row(name, member, fold, frozen if member is plain else 0) for name, member in variants.items()]

@@ -13,8 +13,8 @@ from ..protocol import FloatArray
 from ..rollout import Member, Predictor, roll, window_of
 from ..search.model_search import exact_stage, fit_family, plan_for
 from ..search.readout_search import Candidate, Learner, Search
-from ..search.refit import learned
-from ..search.time_budget import Clock
+from ..search.refit import refit_member
+from ..search.time_budget import TimeBudget
 from ..search.validation import make_folds
 from ..settings import Settings
 from .skill import THRESHOLD, error_curves, valid_times
@@ -88,7 +88,7 @@ class Backtest:
 
 
 @dataclass(frozen=True)
-class _Contenders:
+class _Models:
     """The model and, tuned on the same data, TD-DMD and NG-RC (None where no polynomial could be tried)."""
 
     predictor: Predictor
@@ -138,14 +138,14 @@ def backtest(
     return Backtest(tuple(rows), curves, times, len(windows), found.label)
 
 
-def _family(training: Sequence[FloatArray], outputs: int, settings: Settings) -> _Contenders:
+def _family(training: Sequence[FloatArray], outputs: int, settings: Settings) -> _Models:
     """The default recipe; its search has tuned the rivals on its way."""
     fitted = fit_family(training, outputs, settings)
     polynomial = _refitted(fitted.best_by_family.get("polynomial"), training, outputs, settings)
-    return _Contenders(fitted.predictor, fitted.predictor.linear, polynomial, fitted.selection.chosen.label)
+    return _Models(fitted.predictor, fitted.predictor.linear, polynomial, fitted.selection.chosen.label)
 
 
-def _published(training: Sequence[FloatArray], outputs: int, settings: Settings) -> _Contenders:
+def _published(training: Sequence[FloatArray], outputs: int, settings: Settings) -> _Models:
     """The published recipe, which holds nothing out; the rivals are tuned beside it."""
     from ..models.published import LABEL, fit_paper  # needs torch
 
@@ -154,18 +154,18 @@ def _published(training: Sequence[FloatArray], outputs: int, settings: Settings)
     plan = plan_for(training, settings)
     fold = make_folds(training, outputs, plan.longest, plan.horizon)[0]
     rest = None if settings.budget is None else (1 - _TRAINING) * settings.budget
-    search = Search(fold, outputs, settings.seed, Clock(settings.seconds, rest))
+    search = Search(fold, outputs, settings.seed, TimeBudget(settings.seconds, rest))
     exact_stage(search, plan)
     linear = _refitted(search.best("linear"), training, outputs, settings)
     polynomial = _refitted(search.best("polynomial"), training, outputs, settings)
-    return _Contenders(predictor, linear or predictor.linear, polynomial, LABEL)
+    return _Models(predictor, linear or predictor.linear, polynomial, LABEL)
 
 
 def _refitted(
     candidate: Candidate | None, training: Sequence[FloatArray], outputs: int, settings: Settings
 ) -> Member | None:
     """The candidate with its readout from all that may be learned from."""
-    return None if candidate is None else learned(Learner(training, outputs, settings.seed), candidate)
+    return None if candidate is None else refit_member(Learner(training, outputs, settings.seed), candidate)
 
 
 def _split(trajectories: Sequence[FloatArray]) -> tuple[list[FloatArray], list[tuple[FloatArray, int]]]:

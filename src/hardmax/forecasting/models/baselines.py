@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data.delay_windows import lag_spacing
 from ..protocol import FloatArray
-from .tuning import SMALLEST_SCALE, LagTrial, OneReadout, Trial, TunedRival, rival_package
+from .tuning import SMALLEST_SCALE, LagTrial, OneReadout, Trial, TunedBaseline, baseline_package
 
 
 class Persistence:
@@ -33,7 +33,7 @@ class Persistence:
 _MOST_ROWS = 4000
 
 
-class Perceptron(TunedRival):
+class Perceptron(TunedBaseline):
     """``sklearn.neural_network.MLPRegressor`` from a few lags to the next increment.
 
     The lags, the width, the weight decay and the noise added to the windows are searched.
@@ -108,7 +108,7 @@ _WIDEST = 600
 """Rows of the delay matrix beyond which its decomposition takes too long."""
 
 
-class HigherOrderDMD(TunedRival):
+class HigherOrderDMD(TunedBaseline):
     """PyDMD's ``HODMD``: the number of delays and the rank are searched.
 
     PyDMD fits one trajectory; of several it gets the longest. Its default ``svd_rank_extra=0`` drops coordinates
@@ -127,8 +127,8 @@ class HigherOrderDMD(TunedRival):
 
 
 def _pydmd() -> ModuleType:
-    rival_package("pydmd.utils", _PURPOSE)
-    return rival_package("pydmd", _PURPOSE)
+    baseline_package("pydmd.utils", _PURPOSE)
+    return baseline_package("pydmd", _PURPOSE)
 
 
 @dataclass
@@ -165,7 +165,7 @@ _SUBSTEPS = 2
 _MOST_TERMS = 300
 
 
-class Sindy(TunedRival):
+class Sindy(TunedBaseline):
     """PySINDy's ``SINDy`` with a polynomial library and STLSQ.
 
     Degree, threshold, differentiation and the number of delay coordinates are searched. The equations it finds are
@@ -195,7 +195,7 @@ def _terms(variables: int, degree: int) -> int:
 
 
 def _pysindy() -> ModuleType:
-    return rival_package("pysindy", "sparse identification")
+    return baseline_package("pysindy", "sparse identification")
 
 
 @dataclass

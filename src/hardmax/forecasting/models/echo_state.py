@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..protocol import FloatArray
-from .tuning import Trial, TunedRival, rival_package
+from .tuning import Trial, TunedBaseline, baseline_package
 
 UNITS = 300
 _WARM_UP = 100
@@ -17,7 +17,7 @@ _RIDGES = tuple(10.0**k for k in (-13, -11, -9, -8, -7, -6, -5, -4, -3))
 _CENTRE = ((0.9, 0.4, 1.0, 1e-3), (0.4, 0.4, 1.0, 1e-3), (0.9, 0.1, 0.3, 1e-3), (1.2, 1.0, 0.3, 1e-2))
 
 
-class EchoState(TunedRival):
+class EchoState(TunedBaseline):
     """reservoirpy's ``Reservoir`` of 300 leaky tanh units with a ridge readout.
 
     Spectral radius, input scaling, leak, the noise added to the training inputs and the ridge are searched: four
@@ -40,7 +40,7 @@ class EchoState(TunedRival):
 def _reservoir(
     channels: int, radius: float, scaling: float, leak: float, noise: float, window: int, seed: int
 ) -> _Echo:
-    node = rival_package("reservoirpy.nodes", "the echo state network").Reservoir(
+    node = baseline_package("reservoirpy.nodes", "the echo state network").Reservoir(
         UNITS,
         lr=leak,
         sr=radius,

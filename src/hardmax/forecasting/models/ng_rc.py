@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from ..data.series import as_windows, to_tune_on
+from ..data.series import as_windows, read_for_tuning
 from ..features.candidates import NOISES, lag_polynomial_groups
 from ..protocol import FloatArray
 from ..rollout import roll
@@ -27,7 +27,7 @@ class NextGenerationReservoir:
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
         """Search and refit."""
-        checked, self._units = to_tune_on(trajectories, dt)
+        checked, self._units = read_for_tuning(trajectories, dt)
         rows = [self._units.normalise(z) for z in checked]
         channels = rows[0].shape[1]
         self._member = tuned_member(

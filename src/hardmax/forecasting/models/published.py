@@ -20,14 +20,14 @@ import torch
 
 from ...progress import in_stages
 from ..data.delay_windows import flat_windows, lags
-from ..diagnostics.error_growth import ErrorGrowth, measure_growth
+from ..error_growth import ErrorGrowth, measure_growth
 from ..features.feature_map import FeatureMap
 from ..features.lag_network import Kind, LagNetwork, new_network
 from ..protocol import FloatArray
-from ..rollout import FARTHEST, Fade, Member, Predictor, roll
+from ..rollout import FORECAST_CEILING, Fade, Member, Predictor, roll
 from ..search.model_search import folds_for_errors, plan_for
-from ..search.refit import bounds_of
-from ..search.time_budget import Clock
+from ..search.refit import data_range
+from ..search.time_budget import TimeBudget
 from ..settings import Settings
 from .td_dmd import least_squares_with_inputs
 
@@ -65,29 +65,29 @@ def fit_paper(trajectories: Sequence[FloatArray], outputs: int, settings: Settin
     without the last part of the data, to measure how its errors grow there, and on all of them.
     """
     linear = least_squares_with_inputs(trajectories, published_window(trajectories, settings), outputs)
-    fade = Fade(*bounds_of(trajectories, outputs))
-    clocks = [Clock(_half(settings.seconds), _half(settings.budget))]
+    fade = Fade(*data_range(trajectories, outputs))
+    budgets = [TimeBudget(_half(settings.seconds), _half(settings.budget))]
     with in_stages("fit", STAGES, progress=settings.progress, most=settings.budget) as stages:
         stages.begin("AdamW without the held-out part")
-        errors = _held_out_errors(trajectories, outputs, settings, fade, clocks[0], stages.beat)
+        errors = _validation_errors(trajectories, outputs, settings, fade, budgets[0], stages.beat)
         stages.begin("AdamW on all data")
         # Its half begins when it does.
-        clocks.append(Clock(_half(settings.seconds), _half(settings.budget)))
-        member = train_published(trajectories, outputs, settings, clock=clocks[1], tell=stages.beat)
+        budgets.append(TimeBudget(_half(settings.seconds), _half(settings.budget)))
+        member = train_published(trajectories, outputs, settings, time_budget=budgets[1], tell=stages.beat)
     # The published model does not fade; the linear one is there to be read and compared.
-    return Predictor(outputs, (member,), linear, fade, errors), any(clock.cut for clock in clocks)
+    return Predictor(outputs, (member,), linear, fade, errors), any(time_budget.ended for time_budget in budgets)
 
 
 def _half(time: float | None) -> float | None:
     return None if time is None else time / 2
 
 
-def _held_out_errors(
+def _validation_errors(
     trajectories: Sequence[FloatArray],
     outputs: int,
     settings: Settings,
     fade: Fade,
-    clock: Clock,
+    time_budget: TimeBudget,
     tell: Callable[[float], None],
 ) -> ErrorGrowth:
     """How the errors of the layer grow over rollouts of data that it was not trained on."""
@@ -95,8 +95,8 @@ def _held_out_errors(
     window = published_window(trajectories, settings)
     fold = folds_for_errors(trajectories, outputs, replace(plan_for(trajectories, settings), longest=window))[0]
     same = replace(settings, delays=window - 1)
-    member = train_published(fold.training, outputs, same, clock=clock, tell=tell)
-    paths = roll([member], fold.windows, fold.horizon, future=fold.future, fade=fade, ceiling=FARTHEST)[0]
+    member = train_published(fold.training, outputs, same, time_budget=time_budget, tell=tell)
+    paths = roll([member], fold.windows, fold.horizon, future=fold.future, fade=fade, ceiling=FORECAST_CEILING)[0]
     return measure_growth([paths], [fold.truth])
 
 
@@ -114,15 +114,15 @@ def train_published(
     kind: Kind = "shared",
     feed_forward: bool = True,
     attentive: bool = True,
-    clock: Clock | None = None,
+    time_budget: TimeBudget | None = None,
     tell: Callable[[float], None] | None = None,
 ) -> Member:
     """The published layer, or one with a part changed: the MLP in its place, no feed-forward, uniform attention.
 
-    Queries that are zero, and stay so, listen to all lags alike. ``clock`` ends the training, by the settings when left
+    Queries that are zero, and stay so, listen to all lags alike. ``time_budget`` ends the training, by the settings when left
     out; ``tell`` is told the share that is done.
     """
-    clock = Clock(settings.seconds, settings.budget) if clock is None else clock
+    time_budget = TimeBudget(settings.seconds, settings.budget) if time_budget is None else time_budget
     channels, window = trajectories[0].shape[1], published_window(trajectories, settings)
     tokens = lags(channels, window)
     generator = np.random.default_rng([settings.seed, 29])
@@ -135,7 +135,7 @@ def train_published(
     increments = np.concatenate([(z[window:] - z[window - 1 : -1])[:, :outputs] for z in trajectories])
     scale = np.maximum(increments.std(axis=0), 1e-12)
     frozen = () if attentive else ("queries", "keys")
-    network, readout = _adamw(start, rows, increments / scale, settings.seed, frozen, clock, tell)
+    network, readout = _adamw(start, rows, increments / scale, settings.seed, frozen, time_budget, tell)
     features = FeatureMap(
         channels,
         tokens=tokens,
@@ -152,7 +152,7 @@ def _adamw(
     increments: FloatArray,
     seed: int,
     frozen: tuple[str, ...],
-    clock: Clock,
+    time_budget: TimeBudget,
     tell: Callable[[float], None] | None,
 ) -> tuple[LagNetwork, FloatArray]:
     part = {name: torch.tensor(value, requires_grad=name not in frozen) for name, value in start.weights.items()}
@@ -161,9 +161,9 @@ def _adamw(
     optimiser = _AdamW([*part.values(), readout])
     draw = torch.Generator().manual_seed(seed)
     for step in range(_STEPS):
-        spent = max(step / _STEPS, clock.used())
+        spent = max(step / _STEPS, time_budget.used())
         if spent >= 1:
-            clock.cut = True
+            time_budget.ended = True
             break
         chosen = torch.randint(len(inputs), (min(_BATCH, len(inputs)),), generator=draw)
         features = published_features(start, part, inputs[chosen])

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import InputError
 from ..data.delay_windows import flat_windows, lags
-from ..data.series import Units, as_windows, read_series, to_tune_on
+from ..data.series import Units, as_windows, read_for_tuning, read_series
 from ..features.candidates import NOISES, Embeddings, linear_groups, truncated_groups
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
@@ -38,7 +38,7 @@ class TimeDelayedDMD:
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
         """Learn the operator."""
         if self._given is None:
-            checked, self._units = to_tune_on(trajectories, dt)
+            checked, self._units = read_for_tuning(trajectories, dt)
         else:
             checked = read_series(trajectories, dt=dt, argument="trajectories").trajectories
             self._units = Units.of(checked)

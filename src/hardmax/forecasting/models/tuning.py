@@ -17,15 +17,15 @@ from typing import Protocol, Self
 import numpy as np
 
 from ...errors import InputError, MissingExtraError
-from ..data.series import as_windows, to_tune_on
+from ..data.series import as_windows, read_for_tuning
 from ..protocol import FloatArray
 from ..search.model_search import plan_for
-from ..search.time_budget import Clock
+from ..search.time_budget import TimeBudget
 from ..search.validation import Fold, make_folds
 from ..settings import Settings
 
 
-def rival_package(name: str, purpose: str) -> ModuleType:
+def baseline_package(name: str, purpose: str) -> ModuleType:
     """The module by this name, or an error that says what it is for and how to get it."""
     try:
         with warnings.catch_warnings():
@@ -82,7 +82,7 @@ class LagTrial(OneReadout):
         return (self.count - 1) * self.spacing + 1
 
 
-class TunedRival(ABC):
+class TunedBaseline(ABC):
     """A rival that searches its settings for ``seconds`` of processor time and refits the best on all data."""
 
     name: str
@@ -101,8 +101,8 @@ class TunedRival(ABC):
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
         """Search settings on held-out rollouts, then fit the best one to everything."""
-        clock = Clock(self.seconds)
-        checked, self._units = to_tune_on(trajectories, dt)
+        time_budget = TimeBudget(self.seconds)
+        checked, self._units = read_for_tuning(trajectories, dt)
         data = [self._units.normalise(z) for z in checked]
         context = min(_CONTEXT, max(2, min(len(z) for z in data) // 4))
         settings = Settings(None, self.horizon, 1, None, None, self.random_state, False)
@@ -117,7 +117,7 @@ class TunedRival(ABC):
             k = int(np.argmin(scores))
             if best is None or scores[k] < self.score_:
                 self.score_, best = float(scores[k]), trial.only(k)
-            if not clock.within():
+            if not time_budget.within():
                 break
         if best is None:
             raise InputError(

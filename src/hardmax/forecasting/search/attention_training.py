@@ -16,8 +16,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import minimize
 
 from ..data.delay_windows import Embedding, flat_windows, lags
 from ..features.candidates import Group
@@ -80,13 +78,15 @@ class Projection:
 
 
 def _solve(gram: FloatArray, right: FloatArray) -> FloatArray:
-    """A small positive definite solve with as little jitter as it takes."""
+    """Solution of a small positive definite system, with the least jitter that makes it solvable."""
+    from scipy.linalg import cho_factor, cho_solve  # not imported to forecast from a file
+
     level = float(np.trace(gram)) / len(gram)
     jitter = _JITTER
     for _ in range(8):
         try:
             return np.asarray(cho_solve(cho_factor(gram + np.eye(len(gram)) * (jitter * level)), right))
-        except LinAlgError:
+        except np.linalg.LinAlgError:
             jitter *= 30
     return np.zeros_like(right)
 
@@ -98,9 +98,11 @@ def train(
     targets: FloatArray,
     *,
     iterations: int,
-    go_on: Callable[[], bool] = lambda: True,
+    may_continue: Callable[[], bool] = lambda: True,
 ) -> Trained:
-    """Fit the inner weights to what ``base`` leaves of ``targets``; ``go_on`` is asked after every iteration."""
+    """Fit the inner weights to what ``base`` leaves of ``targets``; ``may_continue`` is asked after every iteration."""
+    from scipy.optimize import minimize  # not imported to forecast from a file
+
     loss = Projection(network, tokens, base, targets)
     if loss.exact:
         return Trained(network, 0.0)
@@ -116,7 +118,7 @@ def train(
         return value, gradient
 
     def enough(_: FloatArray) -> None:
-        if not go_on():
+        if not may_continue():
             raise StopIteration
 
     options = {"maxiter": iterations, "maxcor": _HISTORY, "ftol": 1e-6, "gtol": 1e-12}
@@ -142,7 +144,7 @@ class Networks:
     explained: list[float]
 
 
-def smoothed_lags(base: Embedding, channels: int, count: int, spacing: int) -> Embedding:
+def projected_lags(base: Embedding, channels: int, count: int, spacing: int) -> Embedding:
     """Lags after projection onto principal coordinates: the same noise-averaging as the base has."""
     assert base.matrix is not None  # noqa: S101 (asked for principal coordinates only)
     unit = base.matrix / np.linalg.norm(base.matrix, axis=0)
@@ -159,7 +161,7 @@ def tokens_for(base: FeatureMap, spacing: int, longest: int) -> tuple[Embedding,
     if polynomial is not None and polynomial.matrix is not None and polynomial.window >= 4:
         count = min(6, polynomial.window)
         gap = (polynomial.window - 1) // (count - 1)
-        return smoothed_lags(polynomial, channels, count, gap), _lags(count, gap)
+        return projected_lags(polynomial, channels, count, gap), _lags(count, gap)
     count = 4 if channels > 1 else 6
     gap = max(1, spacing // (4 if channels > 1 else 2))
     while count > 1 and (count - 1) * gap + 1 > longest:
@@ -181,7 +183,7 @@ def train_networks(
     spacing: int,
     longest: int,
     seed: int,
-    go_on: Callable[[], bool],
+    may_continue: Callable[[], bool],
     feed_forward: bool = True,
     iterations: int = ITERATIONS,
 ) -> Networks:
@@ -198,7 +200,7 @@ def train_networks(
     scales: list[FloatArray] = []
     explained: list[float] = []
     for restart in range(restarts):
-        if restart and not go_on():
+        if restart and not may_continue():
             break
         noise = base.noise if restart % 3 < 2 else _neighbour(base.noise)
         rows, targets = learner.design(features, noise)
@@ -215,7 +217,9 @@ def train_networks(
             start=_STARTS[restart % 3],
             feed_forward=feed_forward,
         )
-        found = train(network, heard[chosen], rows[chosen], targets[chosen], iterations=iterations, go_on=go_on)
+        found = train(
+            network, heard[chosen], rows[chosen], targets[chosen], iterations=iterations, may_continue=may_continue
+        )
         networks.append(found.network)
         scales.append(1.0 / (found.network(heard).std(axis=0) + 1e-12))
         explained.append(found.explained)

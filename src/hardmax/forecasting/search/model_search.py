@@ -33,8 +33,8 @@ from .attention_training import train_networks
 from .readout_search import BY_MODES, RIDGES, Candidate, Learner, Search
 from .refit import Refit
 from .selection import Selection, rank, select
-from .time_budget import Clock
-from .validation import Fold, make_folds, middle_of
+from .time_budget import TimeBudget
+from .validation import Fold, make_folds, outside_validation
 
 _LONGEST_WINDOW = 300
 _SMALL, _LARGE = 150, 300
@@ -68,7 +68,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class SearchResult:
     """The model and how it was found."""
 
     predictor: Predictor
@@ -78,7 +78,7 @@ class Fitted:
     tried: int
     seconds: float
     """Processor seconds."""
-    cut: bool
+    budget_ended: bool
     """Whether the search ended because its time was over."""
     best_by_family: dict[str, Candidate]
     explained: list[float]
@@ -99,15 +99,15 @@ def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
     return Plan(spacing, longest, horizon)
 
 
-def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Fitted:
+def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> SearchResult:
     """Search, select, refit: trajectories are normalised, inputs behind the outputs."""
-    clock = Clock(settings.seconds, settings.budget)
+    time_budget = TimeBudget(settings.seconds, settings.budget)
     with in_stages("fit", STAGES, progress=settings.progress, most=settings.budget) as stages:
         stages.begin("delay windows")
-        clock.pulse = stages.beat
+        time_budget.on_check = stages.beat
         plan = plan_for(trajectories, settings)
         folds = make_folds(trajectories, outputs, plan.longest, plan.horizon)
-        search = Search(folds[0], outputs, settings.seed, clock)
+        search = Search(folds[0], outputs, settings.seed, time_budget)
         embeddings = Embeddings(folds[0].training)
         stages.begin("linear models")
         _linear_stage(search, plan, embeddings)
@@ -116,23 +116,33 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         stages.begin("reservoirs")
         _reservoir_stage(search, plan, settings)
         stages.begin("attention")
-        explained = _network_stage(search, plan, settings, middle_of(trajectories))
+        explained = _network_stage(search, plan, settings, outside_validation(trajectories))
         stages.begin("selection")
-        ranking = rank(search.candidates, folds, outputs, settings.seed, clock.share_of(40, 8))
+        ranking = rank(search.candidates, folds, outputs, settings.seed, time_budget.affordable(40, 8))
         stages.begin("bounded rollouts and refit")
         refit = Refit(trajectories, outputs, settings.seed, folds[0])
-        selection = select(ranking, refit.holds, clock.time_to_choose)
+        selection = select(ranking, refit.is_bounded, time_budget.time_for_selection)
         stages.begin("held-out errors")
-        errors = refit.held_out_errors(selection.chosen, folds_for_errors(trajectories, outputs, plan))
-        predictor = refit.predictor(selection, errors, search.best(kind_of(settings.ablation)))
+        errors = refit.validation_errors(selection.chosen, folds_for_errors(trajectories, outputs, plan))
+        predictor = refit.predictor(selection, errors, search.best(network_kind(settings.ablation)))
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
     beyond = explained_beyond_linear(selection, folds[0])
     typical = [
         folds[0].typical_error(roll(f.members, folds[0].windows, folds[0].horizon, future=folds[0].future)[0])
         for f in (selection.chosen, selection.linear)
     ]
-    return Fitted(
-        predictor, selection, plan, folds, search.tried, clock.spent(), clock.cut, best, explained, beyond, *typical
+    return SearchResult(
+        predictor,
+        selection,
+        plan,
+        folds,
+        search.tried,
+        time_budget.spent(),
+        time_budget.ended,
+        best,
+        explained,
+        beyond,
+        *typical,
     )
 
 
@@ -156,7 +166,7 @@ def _linear_stage(search: Search, plan: Plan, embeddings: Embeddings) -> None:
     channels = search.fold.windows.shape[2]
     search.screen(linear_groups(channels, plan.longest), NOISES, share=0.1)
     search.screen(truncated_groups(channels, plan.longest, embeddings), (0.0,), share=0.15, ridges=TRUNCATED_RIDGES)
-    search.settle(40)
+    search.evaluate_best(40)
 
 
 def _polynomial_stage(search: Search, plan: Plan, embeddings: Embeddings) -> None:
@@ -165,7 +175,7 @@ def _polynomial_stage(search: Search, plan: Plan, embeddings: Embeddings) -> Non
     # NG-RC stands beside the model in every backtest, however little time there is.
     search.screen(groups, NOISES, share=0.28, at_least_one=True)
     search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.4)
-    search.settle(80)
+    search.evaluate_best(80)
 
 
 def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
@@ -173,7 +183,12 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     channels = search.fold.windows.shape[2]
     base = search.best("polynomial") or search.best("linear")
     rows = sum(len(z) for z in search.fold.training)
-    if base is None or plan.longest < _SHORTEST_WARM_UP or rows < _FEWEST_FOR_RESERVOIR or not search.clock.within(0.4):
+    if (
+        base is None
+        or plan.longest < _SHORTEST_WARM_UP
+        or rows < _FEWEST_FOR_RESERVOIR
+        or not search.time_budget.within(0.4)
+    ):
         return
     generator = np.random.default_rng([settings.seed, 5])
     alone = FeatureMap(channels, lags(channels, 1))
@@ -186,7 +201,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
         added = search.screened[before:]
         if added:
             kinds.append((min(c.score for c in added), kind))
-    search.settle(20)
+    search.evaluate_best(20)
     chosen = [kind for _, kind in sorted(kinds)[:2]]
     large = draw_reservoir(channels, _LARGE, generator)
     for features in (alone, base.features):
@@ -196,30 +211,30 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
             share=0.6,
             ridges=RIDGES[5:],
         )
-    search.settle(40)
+    search.evaluate_best(40)
 
 
 def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Sequence[FloatArray]) -> list[float]:
     base = search.best("polynomial")
-    if base is None or not search.clock.within(0.65):
+    if base is None or not search.time_budget.within(0.65):
         return []
     found = train_networks(
         base,
         pieces,
         search.outputs,
-        kind=kind_of(settings.ablation),
+        kind=network_kind(settings.ablation),
         restarts=settings.restarts,
         spacing=plan.spacing,
         longest=plan.longest,
         seed=settings.seed,
-        go_on=lambda: search.clock.within(0.72),
+        may_continue=lambda: search.time_budget.within(0.72),
     )
     search.screen(found.groups, (base.noise,), share=0.8)
-    search.settle(40)
+    search.evaluate_best(40)
     return found.explained
 
 
-def kind_of(ablation: str | None) -> Kind:
+def network_kind(ablation: str | None) -> Kind:
     """What stands in the place of attention."""
     return "uniform" if ablation == "uniform" else "mlp" if ablation == "mlp" else "attention"
 
@@ -250,10 +265,10 @@ def tuned_member(
     outputs = trajectories[0].shape[1]
     plan = plan_for(trajectories, settings)
     fold = make_folds(trajectories, outputs, plan.longest, plan.horizon)[0]
-    search = Search(fold, outputs, settings.seed, Clock(settings.seconds))
+    search = Search(fold, outputs, settings.seed, TimeBudget(settings.seconds))
     for some, noises, ridges in groups(plan, fold.training):
         search.screen(some, noises, ridges=ridges)
-    search.settle(60)
+    search.evaluate_best(60)
     best = search.candidates[0]
     solved = Learner(trajectories, outputs, settings.seed).readouts([best.features], best.noise, np.array([best.ridge]))
     return Member(best.features, solved[0])

@@ -18,7 +18,7 @@ from ..features.candidates import Group
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
 from ..rollout import Member, roll
-from .time_budget import Clock
+from .time_budget import TimeBudget
 from .validation import Fold
 
 RIDGES: FloatArray = 10.0 ** np.array([-28.0, -24, -20, -17, -15, -13, -11, -9, -8, -7, -6, -5, -4, -3, -2])
@@ -187,11 +187,11 @@ def _all_windows(trajectory: FloatArray, length: int) -> FloatArray:
 class Search:
     """Candidates on the first fold, ranked."""
 
-    def __init__(self, fold: Fold, outputs: int, seed: int, clock: Clock) -> None:
+    def __init__(self, fold: Fold, outputs: int, seed: int, time_budget: TimeBudget) -> None:
         self.fold = fold
         self.outputs = outputs
         self.learner = Learner(fold.training, outputs, seed)
-        self.clock = clock
+        self.time_budget = time_budget
         self.screened: list[Candidate] = []
         self.candidates: list[Candidate] = []
         self.short = max(2, fold.horizon // 4)
@@ -214,7 +214,7 @@ class Search:
         for group in groups:
             for noise in noises:
                 needed = at_least_one or not (self.screened or self.candidates)
-                if not self.clock.within(share) and not needed:
+                if not self.time_budget.within(share) and not needed:
                     return
                 at_least_one = False
                 # On noisy windows the noise is a ridge of its own; the smallest ones make no difference.
@@ -236,10 +236,10 @@ class Search:
                 if np.isfinite(readout).all()
             ]
 
-    def settle(self, keep: int) -> list[Candidate]:
+    def evaluate_best(self, keep: int) -> list[Candidate]:
         """Score the best screened candidates of every family at full length, and forget the rest."""
         ranked = sorted(self.screened, key=lambda c: c.score)
-        keep = self.clock.share_of(keep, 8)
+        keep = self.time_budget.affordable(keep, 8)
         families = {c.family for c in ranked}
         chosen = ranked[:keep]
         for family in sorted(families):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..data.delay_windows import lags
-from ..diagnostics.error_growth import ErrorGrowth, measure_growth
+from ..error_growth import ErrorGrowth, measure_growth
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
 from ..rollout import Fade, Member, Predictor, roll
@@ -60,20 +60,20 @@ class Refit:
         self._outputs = outputs
         self._seed = seed
         self._fold = fold
-        self._bounds = bounds_of(trajectories, outputs)
+        self._bounds = data_range(trajectories, outputs)
         self._members: dict[int, Member] = {}
-        self._windows, self._future = _places(trajectories, outputs, fold)
+        self._windows, self._future = _start_windows(trajectories, outputs, fold)
         self._steps = int(np.clip(2 * max(len(z) for z in trajectories), 100, STEPS))
-        self._fade = Fade(*self._bounds, self._leading_back(trajectories[0].shape[1]))
+        self._fade = Fade(*self._bounds, self._fallback(trajectories[0].shape[1]))
 
     def member(self, candidate: Candidate) -> Member:
         """The candidate with its readout from all data."""
         key = id(candidate)
         if key not in self._members:
-            self._members[key] = learned(self._learner, candidate)
+            self._members[key] = refit_member(self._learner, candidate)
         return self._members[key]
 
-    def holds(self, finalist: Finalist) -> bool:
+    def is_bounded(self, finalist: Finalist) -> bool:
         """Whether long rollouts stay bounded: as fitted on the first fold, and as refitted on all data."""
         fold = self._fold
         fade = self._fade_for(finalist)
@@ -85,7 +85,7 @@ class Refit:
             return False
         return stays_bounded(members, self._windows, fade, steps=self._steps, future=self._future)
 
-    def held_out_errors(self, finalist: Finalist, folds: Sequence[Fold]) -> ErrorGrowth:
+    def validation_errors(self, finalist: Finalist, folds: Sequence[Fold]) -> ErrorGrowth:
         """How the errors of the finalist grow over rollouts of the folds, fitted on the rest of each.
 
         The first of ``folds`` has the training part that the candidates were solved on.
@@ -96,7 +96,7 @@ class Refit:
             if index:
                 learner = Learner(fold.training, self._outputs, self._seed)
                 try:
-                    members = [learned(learner, source) for source in finalist.sources]
+                    members = [refit_member(learner, source) for source in finalist.sources]
                 except np.linalg.LinAlgError:
                     continue
             paths.append(roll(members, fold.windows, fold.horizon, future=fold.future, fade=fade)[0])
@@ -106,7 +106,7 @@ class Refit:
     def _fade_for(self, finalist: Finalist) -> Fade:
         return Fade(*self._bounds) if finalist.is_linear else self._fade
 
-    def _leading_back(self, channels: int) -> Member:
+    def _fallback(self, channels: int) -> Member:
         """One linear step from the latest sample, learned with much noise: it leads back from far outside."""
         features = FeatureMap(channels, lags(channels, 1))
         solved = self._learner.readouts([features], _MUCH_NOISE, np.array([_MUCH_NOISE**2]))
@@ -125,13 +125,15 @@ class Refit:
         )
 
 
-def learned(learner: Learner, candidate: Candidate) -> Member:
+def refit_member(learner: Learner, candidate: Candidate) -> Member:
     """The candidate with its readout from the data of the learner."""
     solved = learner.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
     return Member(candidate.features, solved[0])
 
 
-def _places(trajectories: Sequence[FloatArray], outputs: int, fold: Fold) -> tuple[FloatArray, FloatArray | None]:
+def _start_windows(
+    trajectories: Sequence[FloatArray], outputs: int, fold: Fold
+) -> tuple[FloatArray, FloatArray | None]:
     """Windows from all over the data, with the inputs after them where there are any."""
     length, ahead = fold.windows.shape[1], fold.horizon
     room = [z for z in trajectories if len(z) >= length + ahead]
@@ -145,7 +147,7 @@ def _places(trajectories: Sequence[FloatArray], outputs: int, fold: Fold) -> tup
     return windows, np.stack([z[k : k + ahead, outputs:] for z, k in ends])
 
 
-def bounds_of(trajectories: Sequence[FloatArray], outputs: int) -> tuple[FloatArray, FloatArray]:
+def data_range(trajectories: Sequence[FloatArray], outputs: int) -> tuple[FloatArray, FloatArray]:
     """The middle and the half-range of the data in each channel."""
     data = np.concatenate([z[:, :outputs] for z in trajectories])
     low, high = data.min(axis=0), data.max(axis=0)

@@ -1,4 +1,4 @@
-"""Which model is kept: ranked on two folds, guarded by a long bounded rollout, refitted on all data."""
+"""Which model is kept: ranked on two folds, bounded by a long bounded rollout, refitted on all data."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ class Selection:
     chosen: Finalist
     linear: Finalist
     ranking: tuple[Finalist, ...]
-    guarded: bool
+    bounded: bool
     rejected: int
-    walked: bool = True
+    all_checked: bool = True
     """Whether there was time to look for a model with bounded rollouts."""
 
 
-class TwoFolds:
+class FoldScores:
     """Scores of candidates over the folds, from readouts learned on each."""
 
     def __init__(self, folds: Sequence[Fold], outputs: int, seed: int) -> None:
@@ -115,7 +115,7 @@ def rank(
     candidates: Sequence[Candidate], folds: Sequence[Fold], outputs: int, seed: int, finalists: int = 40
 ) -> Ranking:
     """The best candidates and means of the best, by their score over the folds; then all the others."""
-    two = TwoFolds(folds, outputs, seed)
+    two = FoldScores(folds, outputs, seed)
     ranked = sorted(candidates, key=lambda c: c.score)
     entered = _distinct(ranked, finalists, ridges=3)
     linear = _distinct([c for c in ranked if c.features.is_linear], max(4, finalists // 5), ridges=3)
@@ -128,33 +128,35 @@ def rank(
     return Ranking(best, rest)
 
 
-def select(ranking: Ranking, holds: Callable[[Finalist], bool], go_on: Callable[[], bool] = lambda: True) -> Selection:
-    """The first of the whole list that ``holds``: whose long rollouts keep to the range of the data.
+def select(
+    ranking: Ranking, is_bounded: Callable[[Finalist], bool], may_continue: Callable[[], bool] = lambda: True
+) -> Selection:
+    """The first of the whole list that ``is_bounded``: whose long rollouts keep to the range of the data.
 
-    When the time is over (``go_on`` says False) TD-DMD is asked next, and no other. Where the choice is clearly worse
-    (by 0.2 in score) than TD-DMD, or else than the best of all, these are kept and marked as not guarded.
+    When the time is over (``may_continue`` says False) TD-DMD is asked next, and no other. Where the choice is clearly worse
+    (by 0.2 in score) than TD-DMD, or else than the best of all, these are kept and marked as not bounded.
     """
     linear = ranking.linear
-    rejected, walked = 0, True
+    rejected, all_checked = 0, True
     chosen: Finalist | None = None
     for finalist in (*ranking.best, *ranking.rest):
-        if not go_on():
-            walked = False
-            chosen = linear if holds(linear) else None
+        if not may_continue():
+            all_checked = False
+            chosen = linear if is_bounded(linear) else None
             break
-        if holds(finalist):
+        if is_bounded(finalist):
             chosen = finalist
             break
         rejected += 1
-    guarded = True
+    bounded = True
     best = ranking.best[0]
     if chosen is None or linear.score < chosen.score - _CLEARLY_BETTER:
         # Growing or drifting records leave their range by right; what TD-DMD foretells of them is then kept.
-        chosen, guarded = linear, False
+        chosen, bounded = linear, False
     elif best.score < chosen.score - _CLEARLY_BETTER:
         # Safety would cost too much: fading leads this one back whenever it leaves the range.
-        chosen, guarded = best, False
-    return Selection(chosen, linear, ranking.best, guarded, rejected, walked)
+        chosen, bounded = best, False
+    return Selection(chosen, linear, ranking.best, bounded, rejected, all_checked)
 
 
 def _distinct(candidates: Sequence[Candidate], count: int, ridges: int = 1) -> list[Candidate]:

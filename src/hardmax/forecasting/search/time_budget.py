@@ -14,7 +14,7 @@ _LATE, _FEWER = 0.5, 3
 _NEARLY_OVER = 0.9
 
 
-class Clock:
+class TimeBudget:
     """Two budgets since the start, each None for no limit.
 
     ``seconds`` is processor time of this thread: the same search whatever else the machine does, for comparisons.
@@ -25,9 +25,9 @@ class Clock:
         self._started = time.thread_time()
         self._began = time.monotonic()
         self.seconds, self.budget = seconds, budget
-        self.cut = False
+        self.ended = False
         """Whether something was left out because the time was over."""
-        self.pulse: Callable[[], None] | None = None
+        self.on_check: Callable[[], None] | None = None
         """Called whenever the time is asked: where progress is told and where cancelled work ends."""
 
     def spent(self) -> float:
@@ -38,7 +38,7 @@ class Clock:
         """The share used of the budget that is nearer to its end, 0 without budgets; a wall budget counts whole."""
         return max(self._processor(), self._wall())
 
-    def share_of(self, count: int, least: int) -> int:
+    def affordable(self, count: int, least: int) -> int:
         """How many of ``count`` things to look at closely: all of them, fewer when there is little time."""
         planned = [part for part in (self.seconds, self.budget) if part is not None]
         if not planned:
@@ -49,18 +49,18 @@ class Clock:
 
     def within(self, share: float = 1.0) -> bool:
         """Whether less than this share of the search's time was used."""
-        if self.pulse is not None:
-            self.pulse()
+        if self.on_check is not None:
+            self.on_check()
         inside = self._processor() < share and self._wall() < share * _FOR_THE_SEARCH
-        self.cut = self.cut or not inside
+        self.ended = self.ended or not inside
         return inside
 
-    def time_to_choose(self) -> bool:
+    def time_for_selection(self) -> bool:
         """Whether there is wall time left to look at further models after the search."""
-        if self.pulse is not None:
-            self.pulse()
+        if self.on_check is not None:
+            self.on_check()
         left = self._wall() < _NEARLY_OVER
-        self.cut = self.cut or not left
+        self.ended = self.ended or not left
         return left
 
     def _processor(self) -> float:

@@ -126,10 +126,10 @@ def _fold(
             truth.append(after[:, :outputs])
             future.append(after[:, outputs:])
     known = np.stack(future) if segments[0].trajectory.shape[1] > outputs else None
-    return Fold(thinned(training, context), np.stack(windows), np.stack(truth), known)
+    return Fold(subsampled(training, context), np.stack(windows), np.stack(truth), known)
 
 
-def thinned(pieces: list[FloatArray], context: int) -> list[FloatArray]:
+def subsampled(pieces: list[FloatArray], context: int) -> list[FloatArray]:
     """Of a long record pieces from all over it: they tell models apart as well, and the choice is refitted on all."""
     total = sum(len(z) for z in pieces)
     if total <= _ENOUGH:
@@ -143,11 +143,11 @@ def thinned(pieces: list[FloatArray], context: int) -> list[FloatArray]:
     return kept
 
 
-def middle_of(trajectories: Sequence[FloatArray]) -> list[FloatArray]:
+def outside_validation(trajectories: Sequence[FloatArray]) -> list[FloatArray]:
     """What no fold holds out, for training inner weights without looking at what they are judged on."""
     if len(trajectories) >= 3:
         total = len(trajectories)
         count = max(1, round(_SHARE * total))
         seen = {(int((i + 0.5) * total / count) + shift) % total for i in range(count) for shift in (0, 1)}
-        return thinned([z for i, z in enumerate(trajectories) if i not in seen], 0)
-    return thinned([z[int(_SHARE * len(z)) : len(z) - max(4, int(_SHARE * len(z)))] for z in trajectories], 0)
+        return subsampled([z for i, z in enumerate(trajectories) if i not in seen], 0)
+    return subsampled([z[int(_SHARE * len(z)) : len(z) - max(4, int(_SHARE * len(z)))] for z in trajectories], 0)

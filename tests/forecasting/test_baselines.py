@@ -9,18 +9,17 @@ import pytest
 
 from hardmax.datasets import airfoil, lorenz63, sinusoids
 from hardmax.errors import InputError, MissingExtraError
-from hardmax.forecasting.diagnostics.skill import error_curves
-from hardmax.forecasting.models import (
+from hardmax.forecasting import (
     EchoState,
     HigherOrderDMD,
+    NextGenerationReservoir,
     Perceptron,
     Persistence,
     Sindy,
-    baselines,
-    echo_state,
+    TimeDelayedDMD,
+    error_curves,
 )
-from hardmax.forecasting.models.ng_rc import NextGenerationReservoir
-from hardmax.forecasting.models.td_dmd import TimeDelayedDMD
+from hardmax.forecasting.models import baselines, echo_state
 
 RIVALS = [Persistence, HigherOrderDMD, Sindy, EchoState, Perceptron]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..protocol import FloatArray
+from .protocol import FloatArray
 
 _SLOWEST = 0.5
 """The growth of a random walk: without evidence of slower growth beyond the held-out steps none is claimed."""
