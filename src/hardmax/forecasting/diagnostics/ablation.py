@@ -1,4 +1,4 @@
-"""What the parts of the attention features are worth: the same base and budget, one part changed at a time."""
+"""Ablation of the attention features: the same base and settings, one part changed at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,19 @@ from ..settings import Settings
 
 @dataclass(frozen=True)
 class AblationRow:
-    """One variant: its typical held-out rollout error (standard deviations) and its number of parameters."""
+    """One variant of the model.
+
+    Attributes
+    ----------
+    variant
+        What was changed.
+    error
+        Geometric mean of its validation rollout errors, in standard deviations.
+    score
+        Validation score by which models are selected; lower is better.
+    parameters
+        Number of trained weights.
+    """
 
     variant: str
     error: float
@@ -31,25 +43,47 @@ class AblationRow:
 
 @dataclass(frozen=True)
 class Ablation:
-    """The variants, the full one first; ``base`` says what the features stand beside."""
+    """Validation errors of the variants of a model.
+
+    Attributes
+    ----------
+    rows
+        One row per variant, the full model first.
+    base
+        Name of the features to which the networks are added.
+    horizon
+        Number of steps of the validation rollouts.
+    """
 
     rows: tuple[AblationRow, ...]
     base: str
     horizon: int
 
     def text(self) -> str:
-        """The table, in plain characters."""
-        about = f"Held-out rollouts over {self.horizon} steps, beside {self.base}."
+        """Table in plain characters.
+
+        Returns
+        -------
+        str
+            One line per variant, below two lines of heading.
+        """
+        about = f"Validation rollouts over {self.horizon} steps, beside {self.base}."
         head = f"{'variant':<28}{'error':>12}{'parameters':>12}"
         return "\n".join([about, head, *(f"{r.variant:<28}{r.error:>12.3g}{r.parameters:>12d}" for r in self.rows)])
 
     def data(self) -> dict[str, Any]:
-        """Everything as plain values."""
+        """Everything as plain values for JSON.
+
+        Returns
+        -------
+        dict
+            ``"rows"``, ``"base"`` and ``"horizon"``.
+        """
         return {"rows": [vars(row) for row in self.rows], "base": self.base, "horizon": self.horizon}
 
 
 def ablate(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Ablation:
-    """Train each variant on the same windows with the same restarts, and compare held-out rollouts."""
+    """Ablation of the default recipe: each variant is trained on the same windows with the same restarts."""
     plan = plan_for(trajectories, settings)
     fold = make_folds(trajectories, outputs, plan.longest, plan.horizon)[0]
     search = Search(fold, outputs, settings.seed, TimeBudget())
@@ -87,11 +121,11 @@ def ablate(trajectories: Sequence[FloatArray], outputs: int, settings: Settings)
 
 
 def ablate_published(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Ablation:
-    """The same question of the published recipe: every variant trained by AdamW on the same data.
+    """Ablation of the published recipe: each variant is trained by AdamW on the same data.
 
-    The layer has no linear path to take away, so TD-DMD on the same window stands in place of the network.
+    The layer has no linear path to remove, so the row without a network is TD-DMD on the same window.
     """
-    from ..models.published import published_window, train_published  # needs torch
+    from ..models.published import published_window, train_published  # imports torch, which takes seconds
 
     plan = plan_for(trajectories, settings)
     context = max(plan.longest, published_window(trajectories, settings))
@@ -115,7 +149,7 @@ def _row(name: str, candidate: Candidate, fold: Fold) -> AblationRow:
 
 
 def _member_row(name: str, member: Member, fold: Fold, frozen: int = 0) -> AblationRow:
-    """A variant's error and score on the fold; ``frozen`` weights are no parameters."""
+    """Error and score of a variant on the fold; ``frozen`` weights are not counted as parameters."""
     parameters = member.readouts.size + member.features.inner_parameters - frozen
     paths = roll([member], fold.windows, fold.horizon, future=fold.future)
     return AblationRow(name, fold.typical_error(paths[0]), float(fold.score(paths)[0]), parameters)

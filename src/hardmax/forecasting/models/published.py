@@ -33,24 +33,26 @@ from .td_dmd import least_squares_with_inputs
 
 LABEL = "the published layer, by AdamW"
 DELAYS = 16
+"""Samples before the latest where the caller does not choose."""
 _STEPS = 4000
 _BATCH = 256
 _RATE = 3e-3
+"""Learning rate at the start; it decays to 1e-6 by a cosine."""
 _DECAY = 1e-6
 _WIDTH, _HIDDEN = 16, 48
-STAGES = {"AdamW without the held-out part": 1.0, "AdamW on all data": 1.0}
-"""The stages of a fit; both trainings take as many steps."""
+STAGES = {"AdamW without validation data": 1.0, "AdamW on all data": 1.0}
+"""Stages of a fit with their relative times; both trainings take as many steps."""
 
 
 def published_features(network: LagNetwork, part: dict[str, torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
-    """Features of a ``LagNetwork`` of kind "shared" or "mlp", with gradients."""
+    """Features of a ``LagNetwork`` of kind "shared" or "mlp" by torch, shape (rows, features), differentiable."""
     if network.kind == "mlp":
         return torch.tanh(tokens @ part["hidden"] + part["bias"])
     shaped = tokens.reshape(len(tokens), network.lags, network.channels)
     embedded = shaped @ part["embed"] + part["positions"]
     latest = embedded[:, -1]
-    asked = (latest @ part["queries"]) @ part["keys"].T
-    scores = (embedded @ asked[:, :, None])[:, :, 0] / sqrt(embedded.shape[2])
+    key_query = (latest @ part["queries"]) @ part["keys"].T
+    scores = (embedded @ key_query[:, :, None])[:, :, 0] / sqrt(embedded.shape[2])
     shares = torch.softmax(scores, dim=1)
     state = latest + (shares[:, None, :] @ embedded)[:, 0] @ part["values"]
     if not network.feed_forward:
@@ -59,22 +61,38 @@ def published_features(network: LagNetwork, part: dict[str, torch.Tensor], token
 
 
 def fit_paper(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> tuple[Predictor, bool]:
-    """Train by AdamW, and whether training ended because its time was over.
+    """Published layer trained by AdamW on increments.
 
-    Trajectories are normalised, inputs behind the outputs. The layer is trained twice, with half of the time each:
-    without the last part of the data, to measure how its errors grow there, and on all of them.
+    The layer is trained twice, each time with half of the time budget: without the last part of the data, to measure
+    the growth of its errors there, and on all data.
+
+    Parameters
+    ----------
+    trajectories
+        Normalised arrays (samples, channels).
+    outputs
+        Number of channels to forecast; the channels after them are exogenous inputs.
+    settings
+        Settings of the fit.
+
+    Returns
+    -------
+    predictor : Predictor
+        The trained model in normalised units.
+    ended : bool
+        Whether a time budget ended the training.
     """
     linear = least_squares_with_inputs(trajectories, published_window(trajectories, settings), outputs)
     fade = Fade(*data_range(trajectories, outputs))
     budgets = [TimeBudget(_half(settings.seconds), _half(settings.budget))]
     with in_stages("fit", STAGES, progress=settings.progress, most=settings.budget) as stages:
-        stages.begin("AdamW without the held-out part")
+        stages.begin("AdamW without validation data")
         errors = _validation_errors(trajectories, outputs, settings, fade, budgets[0], stages.beat)
         stages.begin("AdamW on all data")
-        # Its half begins when it does.
+        # The second half of the budget starts here.
         budgets.append(TimeBudget(_half(settings.seconds), _half(settings.budget)))
-        member = train_published(trajectories, outputs, settings, time_budget=budgets[1], tell=stages.beat)
-    # The published model does not fade; the linear one is there to be read and compared.
+        member = train_published(trajectories, outputs, settings, time_budget=budgets[1], report_progress=stages.beat)
+    # The published model does not fade; the linear one is there for spectra and comparisons.
     return Predictor(outputs, (member,), linear, fade, errors), any(time_budget.ended for time_budget in budgets)
 
 
@@ -88,20 +106,20 @@ def _validation_errors(
     settings: Settings,
     fade: Fade,
     time_budget: TimeBudget,
-    tell: Callable[[float], None],
+    report_progress: Callable[[float], None],
 ) -> ErrorGrowth:
-    """How the errors of the layer grow over rollouts of data that it was not trained on."""
-    # The window that the whole record allows, so that it is the same model that is judged.
+    """Error growth of the layer over validation rollouts."""
+    # The window that the whole record allows, so that the evaluated model is the same as the final one.
     window = published_window(trajectories, settings)
     fold = folds_for_errors(trajectories, outputs, replace(plan_for(trajectories, settings), longest=window))[0]
     same = replace(settings, delays=window - 1)
-    member = train_published(fold.training, outputs, same, time_budget=time_budget, tell=tell)
+    member = train_published(fold.training, outputs, same, time_budget=time_budget, report_progress=report_progress)
     paths = roll([member], fold.windows, fold.horizon, future=fold.future, fade=fade, ceiling=FORECAST_CEILING)[0]
     return measure_growth([paths], [fold.truth])
 
 
 def published_window(trajectories: Sequence[FloatArray], settings: Settings) -> int:
-    """How many samples the layer looks at: as asked for, fewer where a trajectory is short."""
+    """Window of the layer in samples: as set, or shorter where a trajectory is short."""
     shortest = min(len(z) for z in trajectories)
     return min((DELAYS if settings.delays is None else settings.delays) + 1, max(2, shortest - 6))
 
@@ -115,12 +133,13 @@ def train_published(
     feed_forward: bool = True,
     attentive: bool = True,
     time_budget: TimeBudget | None = None,
-    tell: Callable[[float], None] | None = None,
+    report_progress: Callable[[float], None] | None = None,
 ) -> Member:
-    """The published layer, or one with a part changed: the MLP in its place, no feed-forward, uniform attention.
+    """The published layer, or a variant: an MLP in its place, no feed-forward layer, uniform attention.
 
-    Queries that are zero, and stay so, listen to all lags alike. ``time_budget`` ends the training, by the settings when left
-    out; ``tell`` is told the share that is done.
+    Without ``attentive`` the queries are fixed at zero, so that attention is uniform over the lags. ``time_budget``
+    ends the training; None takes the one of the settings. ``report_progress`` is called with the share of the steps or
+    of the time that is done.
     """
     time_budget = TimeBudget(settings.seconds, settings.budget) if time_budget is None else time_budget
     channels, window = trajectories[0].shape[1], published_window(trajectories, settings)
@@ -135,7 +154,7 @@ def train_published(
     increments = np.concatenate([(z[window:] - z[window - 1 : -1])[:, :outputs] for z in trajectories])
     scale = np.maximum(increments.std(axis=0), 1e-12)
     frozen = () if attentive else ("queries", "keys")
-    network, readout = _adamw(start, rows, increments / scale, settings.seed, frozen, time_budget, tell)
+    network, readout = _adamw(start, rows, increments / scale, settings.seed, frozen, time_budget, report_progress)
     features = FeatureMap(
         channels,
         tokens=tokens,
@@ -153,7 +172,7 @@ def _adamw(
     seed: int,
     frozen: tuple[str, ...],
     time_budget: TimeBudget,
-    tell: Callable[[float], None] | None,
+    report_progress: Callable[[float], None] | None,
 ) -> tuple[LagNetwork, FloatArray]:
     part = {name: torch.tensor(value, requires_grad=name not in frozen) for name, value in start.weights.items()}
     readout = torch.zeros((start.size + 1, increments.shape[1]), dtype=torch.float64, requires_grad=True)
@@ -171,14 +190,14 @@ def _adamw(
         loss = ((ahead - targets[chosen]) ** 2).mean()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step(1e-6 + _RATE * 0.5 * (1 + cos(pi * spent)))
-        if tell is not None:
-            tell(spent)
+        if report_progress is not None:
+            report_progress(spent)
     weights = {name: value.detach().numpy().copy() for name, value in part.items()}
     return replace(start, weights=weights), readout.detach().numpy().copy()
 
 
 class _AdamW:
-    """AdamW as published (Loshchilov and Hutter); torch's own takes seconds to import its compiler."""
+    """AdamW as published (Loshchilov and Hutter); importing torch's own takes seconds for its compiler."""
 
     def __init__(self, weights: list[torch.Tensor]) -> None:
         self._weights = weights
@@ -188,7 +207,7 @@ class _AdamW:
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """One step along the gradients, which are cleared."""
+        """Take one step along the gradients, and clear them."""
         self._steps += 1
         first, second = 1 - 0.9**self._steps, 1 - 0.999**self._steps
         for part, mean, square in zip(self._weights, self._means, self._squares, strict=True):
