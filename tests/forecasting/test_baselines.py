@@ -95,7 +95,7 @@ def test_the_echo_state_is_reservoirpys():
     theirs = node.run(heard)
     state = np.zeros((1, echo_state.UNITS))
     for sample in heard:
-        state = trial.listen(state, sample[None])
+        state = trial.step(state, sample[None])
     assert np.allclose(state[0], theirs[-1], atol=1e-12)
 
 

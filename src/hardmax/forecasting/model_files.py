@@ -190,13 +190,13 @@ def _get_predictor(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> Predi
 
 
 def _get_errors(path: Path, outputs: int, arrays: _Arrays) -> ErrorGrowth | None:
-    """The growth of errors; None in files of earlier versions, which have other models to compare with instead."""
+    """Error growth; None in files of earlier versions, which do not hold it."""
     if "errors.per_step" not in arrays:
         return None
     per_step = require(path, arrays, "errors.per_step", (None, outputs))
     limit = require(path, arrays, "errors.limit", (outputs,))
     if not (len(per_step) and (per_step > 0).all() and (np.diff(per_step, axis=0) >= 0).all() and (limit > 0).all()):
-        raise FileError(path, "the errors of its forecasts must be positive and never shrink", _DAMAGED)
+        raise FileError(path, "the errors of its forecasts must be positive and never decrease", _DAMAGED)
     return ErrorGrowth(per_step, limit)
 
 
@@ -240,10 +240,10 @@ def _get_features(path: Path, name: str, words: dict[str, Any], arrays: _Arrays)
             raise FileError(path, f"the network kind {about['kind']!r} is not known", _DAMAGED)
         weights = {part: arrays[f"{prefix}.{part}"] for part in NAMES[about["kind"]]}
         network = LagNetwork(about["kind"], int(about["lags"]), channels, weights, bool(about["feed_forward"]))
-        told = len(weights["hidden"]) if network.kind == "mlp" else len(weights["positions"])
-        if told != network.lags * (channels if network.kind == "mlp" else 1):
+        rows = len(weights["hidden"]) if network.kind == "mlp" else len(weights["positions"])
+        if rows != network.lags * (channels if network.kind == "mlp" else 1):
             raise FileError(path, f"network {prefix!r} says {network.lags} lags and has weights for others", _DAMAGED)
-        network(np.zeros((1, network.lags * channels)))  # shapes that do not fit are refused here, not in a forecast
+        network(np.zeros((1, network.lags * channels)))  # wrong shapes are refused here, not in a forecast
         networks.append(network)
         scales.append(require(path, arrays, f"{prefix}.scale", (network.size,)))
     reservoir = None
@@ -268,7 +268,7 @@ def _get_features(path: Path, name: str, words: dict[str, Any], arrays: _Arrays)
 
 
 def _check_monomials(path: Path, name: str, features: FeatureMap, arrays: _Arrays) -> None:
-    """Their number grows fast with the degree, so it is held against the readout before any is made."""
+    """Refuse a degree that does not match the readout, before the monomials are enumerated: there may be very many."""
     coordinates = 0 if features.polynomial is None else features.polynomial.size
     rows = len(arrays.get(f"{name}.readout", ()))
     if features.degree < 1 or (

@@ -141,7 +141,7 @@ def roll(
             for index, part in enumerate(parts):
                 state = states[index]
                 if part.features.reservoir is not None and state is not None:
-                    states[index] = part.features.reservoir.listen(state, flat[:, end : end + channels])
+                    states[index] = part.features.reservoir.step(state, flat[:, end : end + channels])
     shaped = flat.reshape(copies, starts, needed + steps, channels)
     return shaped[:, :, needed:, :outputs]
 
@@ -149,9 +149,9 @@ def roll(
 def _warm(features: FeatureMap, windows: FloatArray, copies: int) -> FloatArray | None:
     if features.reservoir is None:
         return None
-    state = features.reservoir.rest(len(windows))
+    state = features.reservoir.initial_state(len(windows))
     for k in range(windows.shape[1] - features.reservoir.window, windows.shape[1]):
-        state = features.reservoir.listen(state, windows[:, k])
+        state = features.reservoir.step(state, windows[:, k])
     return np.tile(state, (copies, 1))
 
 

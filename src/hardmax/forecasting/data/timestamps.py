@@ -1,6 +1,6 @@
-"""Times that come with the data: dates and durations in seconds, and the index of a table.
+"""Times of the data: dates and durations in seconds, the index of a table.
 
-Nothing here imports pandas or xarray: who passes their objects has them, and who does not needs neither.
+Objects of pandas and xarray are recognised by their attributes, so that neither package is imported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SECOND = np.timedelta64(1, "s")
 
 
 def in_seconds(duration: object) -> object:
-    """A duration in seconds; anything else as it is.
+    """Seconds of a duration; any other value unchanged.
 
     >>> in_seconds(datetime.timedelta(hours=1))
     3600.0
@@ -27,9 +27,9 @@ def in_seconds(duration: object) -> object:
 
 
 def times_in_seconds(times: object) -> tuple[object, str]:
-    """Dates as seconds since the first and durations in seconds, with a word on it; numbers as they are.
+    """Seconds since the first date, or seconds of durations, with a note; numbers unchanged.
 
-    Dates of an index that keeps to a calendar (months, business days) count as evenly spaced.
+    Dates of an index with a calendar rule (months, business days) count as evenly spaced.
 
     >>> times_in_seconds(np.array(["2024-02-28T23:59", "2024-02-29T00:00"], dtype="datetime64[m]"))
     (array([ 0., 60.]), 'Times are seconds since 2024-02-28T23:59.')
@@ -50,21 +50,21 @@ def times_in_seconds(times: object) -> tuple[object, str]:
 
 
 def _calendar_rule(index: object) -> str | None:
-    """The name of the rule of the calendar that an index of pandas keeps to, where there is one."""
+    """Name of the calendar rule of a pandas index, or None."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # newer releases announce that they will name it in another way
+        warnings.simplefilter("ignore")  # newer releases announce another name for it
         rule = getattr(index, "inferred_freq", None)
     return None if rule is None else str(getattr(rule, "freqstr", rule))
 
 
 def times_of(parts: Sequence[object]) -> list[object] | None:
-    """The times that all of these bring with them, or None where one does not."""
+    """Times that the parts have of their own, or None where one of them has none."""
     found = [_times_of(part) for part in parts]
     return found if parts and all(times is not None for times in found) else None
 
 
 def values_of(value: Any) -> Any:
-    """A series with its own times (see :class:`hardmax.datasets.series.Series`) as its values; others as they are."""
+    """Values of a :class:`hardmax.datasets.Series`; any other value unchanged."""
     return value.values if hasattr(value, "times") and hasattr(value, "began") else value
 
 
@@ -80,7 +80,7 @@ def _times_of(part: Any) -> object | None:
 
 
 def _as_datetime64(column: np.ndarray) -> np.ndarray:
-    """Dates that are objects of Python as dates of NumPy, in UTC where they name a time zone."""
+    """Python datetimes as ``datetime64``, in UTC where they have a time zone; other columns unchanged."""
     if column.dtype.kind != "O" or column.size == 0 or not isinstance(column.flat[0], datetime.datetime):
         return column
     return np.array([_moment(day) for day in column.ravel().tolist()], dtype="datetime64[us]")
@@ -93,7 +93,7 @@ def _moment(day: Any) -> np.datetime64:
 
 
 def with_same_columns(parts: Sequence[Any]) -> list[Any] | None:
-    """Tables with the columns of the first in its order; None where one has other columns."""
+    """Tables with their columns in the order of the first; None where one has other columns."""
     if len(parts) < 2 or not all(hasattr(part, "columns") for part in parts):
         return list(parts)
     names = list(parts[0].columns)
@@ -103,7 +103,7 @@ def with_same_columns(parts: Sequence[Any]) -> list[Any] | None:
 
 
 def non_numeric_column(table: Any) -> tuple[str, bool] | None:
-    """The name of the first column of a table that holds no numbers, and whether it holds dates."""
+    """Name of the first column of a table that does not hold numbers, and whether it holds dates; or None."""
     if not hasattr(table, "columns"):
         return None
     for name in table.columns:

@@ -1,12 +1,12 @@
-r"""Attention features trained by variable projection on the residuals of the best polynomial base.
+r"""Training of attention features by variable projection on the residuals of the best polynomial model.
 
-Let :math:`Q` span the features already there and :math:`R` be what they leave of the increments, each channel scaled
-by its own deviation. For features :math:`\Phi(\theta)` of the network, projected off :math:`Q`, the best readout
-:math:`C(\theta)` is a small linear solve, and
+Let :math:`Q` span the features of that model and :math:`R` be the residuals of the increments, each channel scaled
+by its own standard deviation. For features :math:`\Phi(\theta)` of the network, projected off :math:`Q`, the best
+readout :math:`C(\theta)` is a small linear solve, and
 
 .. math:: \ell(\theta) = \log \tfrac1N \|E\|^2, \qquad E = R - \Phi(\theta)\,C(\theta)
 
-is minimised over :math:`\theta`. Because :math:`C` is optimal, it does not move to first order: the gradient in
+is minimised over :math:`\theta`. Because :math:`C` is optimal, its derivative does not enter: the gradient in
 :math:`\Phi` is :math:`-2\,E\,C^\top/\|E\|^2`, and :math:`E` is orthogonal to :math:`Q` already.
 """
 
@@ -25,19 +25,21 @@ from ..protocol import FloatArray
 from .readout_search import Candidate, Learner
 
 _HISTORY = 50
+"""Pairs that L-BFGS stores: many, because an evaluation costs much more than the update."""
 _JITTER = 1e-12
+"""First shift of the diagonal, relative to its mean: near rounding, and raised where that is not check_time."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The network with its best weights, and the share of the residual variance it explains."""
+    """A network with its best weights, and the share of the residual variance that it explains."""
 
     network: LagNetwork
     explained: float
 
 
 class Projection:
-    """The loss and its gradient in the inner weights, for given data."""
+    """Loss of the inner weights and its gradient, for given data."""
 
     def __init__(self, network: LagNetwork, tokens: FloatArray, base: FloatArray, targets: FloatArray) -> None:
         self._network = network
@@ -51,11 +53,11 @@ class Projection:
 
     @property
     def start(self) -> FloatArray:
-        """The weights to begin with, in one vector."""
+        """Initial weights as one vector."""
         return np.concatenate([self._network.weights[name].reshape(-1) for name in NAMES[self._network.kind]])
 
     def network(self, vector: FloatArray) -> LagNetwork:
-        """The network with these weights."""
+        """Network with the weights of a vector."""
         weights, at = {}, 0
         for name in NAMES[self._network.kind]:
             like = self._network.weights[name]
@@ -64,13 +66,13 @@ class Projection:
         return replace(self._network, weights=weights)
 
     def __call__(self, vector: FloatArray) -> tuple[float, FloatArray]:
-        """The logarithm of the unexplained share, and its gradient."""
+        """Logarithm of the unexplained share of variance, and its gradient."""
         network = self.network(vector)
         features, pull_back = features_and_gradient(network, self._tokens)
-        apart = features - self._span @ (self._span.T @ features)
-        rows = len(apart)
-        readout = _solve(apart.T @ apart / rows, apart.T @ self._residual / rows)
-        error = self._residual - apart @ readout
+        projected = features - self._span @ (self._span.T @ features)
+        rows = len(projected)
+        readout = _solve(projected.T @ projected / rows, projected.T @ self._residual / rows)
+        error = self._residual - projected @ readout
         square = float((error**2).sum())
         gradients = pull_back((-2.0 / square) * (error @ readout.T))
         flat = np.concatenate([gradients[name].reshape(-1) for name in NAMES[network.kind]])
@@ -100,7 +102,7 @@ def train(
     iterations: int,
     may_continue: Callable[[], bool] = lambda: True,
 ) -> Trained:
-    """Fit the inner weights to what ``base`` leaves of ``targets``; ``may_continue`` is asked after every iteration."""
+    """Network trained on the residuals of ``targets`` after ``base``; stops when ``may_continue`` returns False."""
     from scipy.optimize import minimize  # not imported to forecast from a file
 
     loss = Projection(network, tokens, base, targets)
@@ -108,7 +110,7 @@ def train(
         return Trained(network, 0.0)
     best: list[tuple[float, FloatArray]] = []
 
-    def watched(vector: FloatArray) -> tuple[float, FloatArray]:
+    def evaluate(vector: FloatArray) -> tuple[float, FloatArray]:
         with np.errstate(all="ignore"):
             value, gradient = loss(vector)
         if not np.isfinite(value) or not np.isfinite(gradient).all():
@@ -117,12 +119,12 @@ def train(
             best[:] = [(value, vector.copy())]
         return value, gradient
 
-    def enough(_: FloatArray) -> None:
+    def check_time(_: FloatArray) -> None:
         if not may_continue():
             raise StopIteration
 
     options = {"maxiter": iterations, "maxcor": _HISTORY, "ftol": 1e-6, "gtol": 1e-12}
-    minimize(watched, loss.start, jac=True, method="L-BFGS-B", callback=enough, options=options)  # type: ignore[call-overload]
+    minimize(evaluate, loss.start, jac=True, method="L-BFGS-B", callback=check_time, options=options)  # type: ignore[call-overload]
     if not best:
         return Trained(network, 0.0)
     value, vector = best[0]
@@ -130,23 +132,28 @@ def train(
 
 
 ITERATIONS = 150
+"""Iterations of L-BFGS at most."""
 _ROWS = 1200
+"""Windows that one network is trained on at most: the cost of an iteration is linear in them."""
 _FEWEST_ROWS = 60
+"""Windows below which no network is trained."""
 _STARTS = (0.1, 0.3, 0.2)
+"""Sizes of the initial feed-forward weights of the first three restarts, then again."""
 _LEVELS = (0.0, 1e-3, 1e-2)
+"""Levels of window noise, those of :data:`~hardmax.forecasting.features.candidates.NOISES`."""
 
 
 @dataclass(frozen=True)
-class Networks:
-    """Groups to screen, and for each restart the share of the base's residual that it explained in training."""
+class TrainedNetworks:
+    """Candidate groups with the networks, and the share of residual variance explained in training per restart."""
 
     groups: list[Group]
     explained: list[float]
 
 
 def projected_lags(base: Embedding, channels: int, count: int, spacing: int) -> Embedding:
-    """Lags after projection onto principal coordinates: the same noise-averaging as the base has."""
-    assert base.matrix is not None  # noqa: S101 (asked for principal coordinates only)
+    """Lags after projection onto the principal coordinates of the base, which average noise."""
+    assert base.matrix is not None  # noqa: S101 (called for principal coordinates only)
     unit = base.matrix / np.linalg.norm(base.matrix, axis=0)
     chosen = lags(channels, count, spacing).columns
     matrix = unit @ unit[chosen].T
@@ -154,7 +161,7 @@ def projected_lags(base: Embedding, channels: int, count: int, spacing: int) -> 
 
 
 def tokens_for(base: FeatureMap, spacing: int, longest: int) -> tuple[Embedding, tuple[int, ...]]:
-    """What attention looks at, and the lags (oldest first): those of the base, or a few of its window."""
+    """Embedding of the tokens, and their lags, oldest first: those of the base, or a few within its window."""
     channels, polynomial = base.channels, base.polynomial
     if polynomial is not None and polynomial.matrix is None and polynomial.size >= 3 * channels:
         return polynomial, tuple(int(-column // channels) - 1 for column in polynomial.columns[::channels])
@@ -186,12 +193,11 @@ def train_networks(
     may_continue: Callable[[], bool],
     feed_forward: bool = True,
     iterations: int = ITERATIONS,
-) -> Networks:
-    """Train ``restarts`` networks on ``pieces``; each alone, and all side by side, join the base in one readout.
+) -> TrainedNetworks:
+    """Networks trained on ``pieces``: each of them, and all together, with the features of the base in one readout.
 
-    The last of three restarts is trained with the neighbouring level of window noise.
+    The last of three restarts is trained with another level of window noise.
     """
-
     tokens, token_lags = tokens_for(base.features, spacing, longest)
     count = len(token_lags)
     features = replace(base.features, tokens=tokens, token_lags=token_lags)
@@ -206,7 +212,7 @@ def train_networks(
         rows, targets = learner.design(features, noise)
         if len(rows) < _FEWEST_ROWS:
             break
-        heard = _tokens_along(learner.noisy(noise), features)
+        token_rows = _tokens_along(learner.noisy(noise), features)
         generator = np.random.default_rng([seed, 17, restart])
         chosen = generator.permutation(len(rows))[:_ROWS]
         network = new_network(
@@ -218,12 +224,12 @@ def train_networks(
             feed_forward=feed_forward,
         )
         found = train(
-            network, heard[chosen], rows[chosen], targets[chosen], iterations=iterations, may_continue=may_continue
+            network, token_rows[chosen], rows[chosen], targets[chosen], iterations=iterations, may_continue=may_continue
         )
         networks.append(found.network)
-        scales.append(1.0 / (found.network(heard).std(axis=0) + 1e-12))
+        scales.append(1.0 / (found.network(token_rows).std(axis=0) + 1e-12))
         explained.append(found.explained)
-    return Networks(_groups(base, features, networks, scales, kind), explained)
+    return TrainedNetworks(_groups(base, features, networks, scales, kind), explained)
 
 
 def _groups(
@@ -247,5 +253,5 @@ def _tokens_along(trajectories: Sequence[FloatArray], features: FeatureMap) -> F
 
 
 def _neighbour(noise: float) -> float:
-    """A level of noise beside this one."""
+    """The neighbouring level of noise."""
     return _LEVELS[1] if noise in (_LEVELS[0], _LEVELS[2]) else _LEVELS[2]

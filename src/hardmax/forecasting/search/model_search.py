@@ -37,12 +37,17 @@ from .time_budget import TimeBudget
 from .validation import Fold, make_folds, outside_validation
 
 _LONGEST_WINDOW = 300
+"""Samples in the longest window that is chosen from the data: a limit on the cost of a fit."""
 _SMALL, _LARGE = 150, 300
+"""Units of the reservoirs: small ones to compare settings, large ones of the best settings."""
 _SHORTEST_WARM_UP = 30
+"""Samples without which the state of a reservoir still depends on its start."""
 _ONE_STEP_ROWS = 32
+"""Steps of each rollout at which one-step errors are measured."""
 _ERROR_STARTS = 64
-"""Starts in each fold from which the growth of errors is measured; models are compared from fewer."""
+"""Starts per fold from which the growth of errors is measured; models are compared from fewer."""
 _FEWEST_FOR_RESERVOIR = 600
+"""Training samples below which no reservoir is tried: its readout has hundreds of weights."""
 TRUNCATED_RIDGES: FloatArray = np.append(RIDGES[::3], BY_MODES)
 STAGES = {
     "delay windows": 1.0,
@@ -52,15 +57,15 @@ STAGES = {
     "attention": 14.0,
     "selection": 17.0,
     "bounded rollouts and refit": 20.0,
-    "held-out errors": 3.0,
+    "validation errors": 3.0,
 }
-"""The stages of a fit, with the percentage of its time that each took on 2,000 samples of Lorenz '63."""
+"""Stages of a fit, with the percentage of its time that each took on 2,000 samples of Lorenz '63."""
 FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes that follow from the data: the spacing of lags, the longest window, the horizon of comparison."""
+    """Sizes that follow from the data, in samples: spacing of lags, longest window, horizon of comparison."""
 
     spacing: int
     longest: int
@@ -69,7 +74,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The model and how it was found."""
+    """The refitted model and how it was found."""
 
     predictor: Predictor
     selection: Selection
@@ -79,17 +84,17 @@ class SearchResult:
     seconds: float
     """Processor seconds."""
     budget_ended: bool
-    """Whether the search ended because its time was over."""
+    """Whether a time budget ended the search."""
     best_by_family: dict[str, Candidate]
     explained: list[float]
     beyond_linear: float
     typical_error: float
-    """The geometric mean of held-out errors of the choice, in standard deviations."""
+    """Geometric mean of the validation errors of the selected model, in standard deviations."""
     linear_error: float
 
 
 def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
-    """The sizes for these data; lengths are counted in samples."""
+    """Sizes for these trajectories and settings."""
     spacing = lag_spacing(trajectories)
     typical = int(np.median([len(z) for z in trajectories]))
     longest = settings.delays + 1 if settings.delays is not None else min(_LONGEST_WINDOW, typical // 8)
@@ -100,7 +105,10 @@ def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
 
 
 def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> SearchResult:
-    """Search, select, refit: trajectories are normalised, inputs behind the outputs."""
+    """Selected model of the family, refitted on all data, with the course of the search.
+
+    Trajectories are normalised; channels after the first ``outputs`` are exogenous inputs.
+    """
     time_budget = TimeBudget(settings.seconds, settings.budget)
     with in_stages("fit", STAGES, progress=settings.progress, most=settings.budget) as stages:
         stages.begin("delay windows")
@@ -122,7 +130,7 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         stages.begin("bounded rollouts and refit")
         refit = Refit(trajectories, outputs, settings.seed, folds[0])
         selection = select(ranking, refit.is_bounded, time_budget.time_for_selection)
-        stages.begin("held-out errors")
+        stages.begin("validation errors")
         errors = refit.validation_errors(selection.chosen, folds_for_errors(trajectories, outputs, plan))
         predictor = refit.predictor(selection, errors, search.best(network_kind(settings.ablation)))
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
@@ -147,16 +155,16 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
 
 
 def folds_for_errors(trajectories: Sequence[FloatArray], outputs: int, plan: Plan) -> list[Fold]:
-    """Folds with many starts, to measure on how errors grow with the steps ahead.
+    """Validation folds with many starts, to measure the growth of errors with the steps ahead.
 
-    Of one or two records the end only: there a forecast goes on, and the beginning may be a transient.
+    Of one or two records the end is taken only: forecasts continue there, and the beginning may be a transient.
     """
     folds = make_folds(trajectories, outputs, plan.longest, plan.horizon, _ERROR_STARTS)
     return folds if len(trajectories) >= 3 else folds[:1]
 
 
 def exact_stage(search: Search, plan: Plan) -> None:
-    """TD-DMD and polynomials: nothing inside is trained or drawn."""
+    """Search over TD-DMD and polynomials, whose features are neither trained nor random."""
     embeddings = Embeddings(search.fold.training)
     _linear_stage(search, plan, embeddings)
     _polynomial_stage(search, plan, embeddings)
@@ -172,14 +180,14 @@ def _linear_stage(search: Search, plan: Plan, embeddings: Embeddings) -> None:
 def _polynomial_stage(search: Search, plan: Plan, embeddings: Embeddings) -> None:
     channels = search.fold.windows.shape[2]
     groups = lag_polynomial_groups(channels, plan.spacing, plan.longest)
-    # NG-RC stands beside the model in every backtest, however little time there is.
+    # NG-RC is a baseline of every backtest, so at least one is tried however little time there is.
     search.screen(groups, NOISES, share=0.28, at_least_one=True)
     search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.4)
     search.evaluate_best(80)
 
 
 def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
-    """Small reservoirs of many kinds, then larger ones of the best kinds, alone and beside the best polynomials."""
+    """Search over small reservoirs of many kinds, then large ones of the best kinds, alone and with polynomials."""
     channels = search.fold.windows.shape[2]
     base = search.best("polynomial") or search.best("linear")
     rows = sum(len(z) for z in search.fold.training)
@@ -235,12 +243,12 @@ def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Seque
 
 
 def network_kind(ablation: str | None) -> Kind:
-    """What stands in the place of attention."""
+    """Kind of network for an ablation; attention for None."""
     return "uniform" if ablation == "uniform" else "mlp" if ablation == "mlp" else "attention"
 
 
 def explained_beyond_linear(selection: Selection, fold: Fold) -> float:
-    """The share of TD-DMD's one-step error variance, held out, that the chosen model explains."""
+    """Share of the one-step error variance of TD-DMD on validation data that the selected model explains."""
     if selection.chosen.is_linear:
         return 0.0
     known = fold.truth if fold.future is None else np.concatenate([fold.truth, fold.future], axis=2)
@@ -261,7 +269,7 @@ def tuned_member(
     settings: Settings,
     groups: Callable[[Plan, Sequence[FloatArray]], Iterable[tuple[Iterable[Group], Sequence[float], FloatArray]]],
 ) -> Member:
-    """One kind of model, tuned as its rivals are: best held-out rollout, refitted on all data, no guard."""
+    """One kind of model with the best validation rollouts, refitted on all data, without a boundedness check."""
     outputs = trajectories[0].shape[1]
     plan = plan_for(trajectories, settings)
     fold = make_folds(trajectories, outputs, plan.longest, plan.horizon)[0]
