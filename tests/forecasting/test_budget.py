@@ -1,4 +1,4 @@
-"""Budgets of time: what they cut, what they leave alone, and that the report says so."""
+"""Time budgets: what they end, what they leave unchanged, and that the report says so."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hardmax.forecasting.search.time_budget import TimeBudget
 
 
 class _Hands:
-    """A time_budget whose hands are moved by the test."""
+    """A clock that is set by the test."""
 
     def __init__(self) -> None:
         self.processor = self.wall = 0.0

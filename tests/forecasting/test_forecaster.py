@@ -34,7 +34,7 @@ def _logistic(samples: int = 400) -> np.ndarray:
     return np.array(z)
 
 
-def test_noise_free_waves_are_forecast_to_rounding_and_the_linear_model_is_kept() -> None:
+def test_noise_free_waves_are_forecast_to_rounding_and_the_linear_model_is_selected() -> None:
     z = _waves(500)
     model = _fit(z[:400], dt=0.1, seconds=None)
     ahead = model.forecast(100)
@@ -289,7 +289,7 @@ def test_a_thousand_random_fits_end_in_an_answer_or_a_clear_error() -> None:
     assert answers + refusals == 1000
 
 
-def test_the_public_door_leads_here() -> None:
+def test_the_top_level_name_is_this_class() -> None:
     assert hm.TimeDelayedTransformer is TimeDelayedTransformer
 
 
@@ -300,7 +300,7 @@ def test_no_model_looks_further_back_than_it_may(delays: int, channels: int) -> 
     assert _fit(z, delays=delays, seconds=None).window <= delays + 1
 
 
-def test_a_forecast_held_at_the_edge_counts_as_diverged() -> None:
+def test_a_forecast_clipped_at_the_edge_counts_as_diverged() -> None:
     z = _logistic(300)
     model = _fit(z, delays=2)
     assert model.predictor_ is not None

@@ -1,4 +1,4 @@
-"""Folds, scores, the guard and the choice."""
+"""Folds, scores, the boundedness check and the selection."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_scoring_together_is_scoring_one_by_one() -> None:
     np.testing.assert_allclose(score_together(fold, members), alone, rtol=1e-9)
 
 
-def test_the_guard_refuses_what_leaves_the_range() -> None:
+def test_the_boundedness_check_refuses_what_leaves_the_range() -> None:
     quiet = Member(FeatureMap(1, lags(1, 1)), np.array([[[0.0], [-0.1]]]))
     loud = Member(FeatureMap(1, lags(1, 1)), np.array([[[0.0], [0.01]]]))
     windows = np.ones((4, 1, 1)) * 0.9
@@ -96,7 +96,7 @@ def test_the_guard_refuses_what_leaves_the_range() -> None:
 
 
 @pytest.mark.parametrize(("peak", "allowed"), [(1.6, True), (1.7, False), (20.0, False)])
-def test_the_guard_allows_no_single_step_far_outside(peak: float, allowed: bool) -> None:
+def test_the_boundedness_check_allows_no_single_step_far_outside(peak: float, allowed: bool) -> None:
     # A jump to ``peak`` half-ranges and back at once: one step of many, so only its height can be refused.
     constant = Member(FeatureMap(1, lags(1, 1)), np.array([[[0.0], [-1.0]]]))
     windows = np.zeros((12, 1, 1))
@@ -111,7 +111,7 @@ def test_the_guard_allows_no_single_step_far_outside(peak: float, allowed: bool)
 
 
 @pytest.mark.parametrize(("share", "allowed"), [(0.008, True), (0.02, False)])
-def test_the_guard_allows_one_step_of_a_hundred_a_little_outside(share: float, allowed: bool) -> None:
+def test_the_boundedness_check_allows_one_step_of_a_hundred_a_little_outside(share: float, allowed: bool) -> None:
     jump = Member(FeatureMap(2, lags(2, 1)), np.array([[[0.0], [-1.0], [1.0]]]))
     future = np.zeros((12, 1000, 1))
     future[:, 400 : 400 + int(1000 * share)] = 1.3
@@ -143,7 +143,7 @@ def _candidate(score: float, growth: float) -> Candidate:
     return Candidate("polynomial", f"{score}", features, 0.0, 1e-9, np.array([[0.0], [growth], [0.0], [0.0]]), score)
 
 
-def test_the_whole_list_is_walked_for_a_bounded_model() -> None:
+def test_the_whole_list_is_searched_for_a_bounded_model() -> None:
     linear = Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 1e-9, np.zeros((2, 1)), 0.1)
     best = tuple(Finalist((_candidate(-0.1 + 0.001 * i, 1.0),), -0.1 + 0.001 * i) for i in range(60))
     rest = tuple(Finalist((_candidate(-0.2 + 0.01 * i, 1.0 if i < 9 else -0.5),), 0.0) for i in range(12))
@@ -154,7 +154,7 @@ def test_the_whole_list_is_walked_for_a_bounded_model() -> None:
     assert chosen.bounded
 
 
-def test_what_is_clearly_better_is_kept_although_it_may_leave_the_range() -> None:
+def test_what_is_clearly_better_is_selected_although_it_may_leave_the_range() -> None:
     linear = Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 1e-9, np.zeros((2, 1)), 0.1)
     wild, tame = Finalist((_candidate(-1.0, 1.0),), -1.0), Finalist((_candidate(-0.7, -0.5),), -0.7)
     ranking = Ranking((wild, tame, Finalist((linear,), 0.1)), ())
@@ -163,14 +163,14 @@ def test_what_is_clearly_better_is_kept_although_it_may_leave_the_range() -> Non
     assert not found.bounded
 
 
-def test_td_dmd_is_kept_when_nothing_is_bounded() -> None:
+def test_td_dmd_is_selected_when_nothing_is_bounded() -> None:
     linear = Finalist((Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 0.0, np.zeros((2, 1)), 0.1),), 0.1)
     found = select(Ranking((Finalist((_candidate(-1.0, 1.0),), -1.0), linear), ()), lambda f: False)
     assert found.chosen is linear
     assert not found.bounded
 
 
-def test_the_choice_is_never_worse_than_td_dmd_on_what_was_held_out() -> None:
+def test_the_choice_is_never_worse_than_td_dmd_on_validation_data() -> None:
     for z in (_logistic(), np.random.default_rng(0).standard_normal((300, 1)), np.sin(0.3 * np.arange(300))[:, None]):
         found = fit_family([z], 1, _SETTINGS)
         assert found.selection.chosen.score <= found.selection.linear.score + 1e-12

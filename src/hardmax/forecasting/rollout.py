@@ -199,7 +199,7 @@ class Predictor:
 
 _FAR = 3.0
 """Excess at the last step from which on a forecast that does not fade counts as diverged."""
-_HELD = 0.95
+_CLIPPED = 0.95
 """Share of the clipping excess from which on a fading forecast counts as diverged: it did not return."""
 
 
@@ -228,7 +228,7 @@ def roll_ahead(
     outside = excess > 1.05
     left = np.where(outside.any(axis=1), outside.argmax(axis=1) + 1, 0).astype(np.int64)
     fade = predictor.fade
-    far = excess[:, -1] > (_FAR if fade.fallback is None else _HELD * fade.end)
+    far = excess[:, -1] > (_FAR if fade.fallback is None else _CLIPPED * fade.end)
     return units.restore(ahead), units.restore_spread(spread), left, far
 
 
