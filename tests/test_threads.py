@@ -87,7 +87,7 @@ _SERIES = np.sin(np.arange(200.0))[:, None]
     [
         (hardmax.dynamics.equilibrium, "start_split", lambda: hm.equilibrium(np.eye(3))),
         (hardmax.dynamics.simulate, "start_split", lambda: hm.simulate(np.eye(3), hm.HardmaxLayer(), depth=2)),
-        (hardmax.forecasting.forecaster, "fit_family", lambda: hm.TimeDelayedTransformer().fit(_SERIES)),
+        (hardmax.forecasting.forecaster, "fit_forecaster", lambda: hm.TimeDelayedTransformer().fit(_SERIES)),
         (hardmax.text.classifier, "fit_model", lambda: hm.LeaderClassifier().fit(["a", "b"], [0, 1])),
     ],
 )

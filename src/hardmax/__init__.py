@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from .forecasting.diagnostics.backtest import Backtest as Backtest
     from .forecasting.forecast import Forecast as Forecast
     from .forecasting.forecaster import TimeDelayedTransformer as TimeDelayedTransformer
-    from .forecasting.model_files import load_forecaster as load_forecaster
+    from .forecasting.forecaster import load_forecaster as load_forecaster
     from .geometry.clusters import Cluster as Cluster
     from .geometry.clusters import Clusters as Clusters
     from .geometry.clusters import clusters as clusters
@@ -189,7 +189,7 @@ _MODULE_OF = {
     "kernel_occupancy": "meanfield.measures",
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
-    "load_forecaster": "forecasting.model_files",
+    "load_forecaster": "forecasting.forecaster",
     "low_temperature_limit": "meanfield.limit",
     "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.random_tokens",

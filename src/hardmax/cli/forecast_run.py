@@ -20,8 +20,7 @@ from ..files import require_writable, write_text
 from ..forecasting.data.series import Gaps
 from ..forecasting.diagnostics.backtest import Backtest
 from ..forecasting.forecast import Forecast
-from ..forecasting.forecaster import TimeDelayedTransformer
-from ..forecasting.model_files import load_forecaster
+from ..forecasting.forecaster import TimeDelayedTransformer, load_forecaster
 from ..progress import StageLog, Tell
 from .forecast_report import Columns, Measured, even_series, in_options, read_measured, sentences
 from .outputs import require_target

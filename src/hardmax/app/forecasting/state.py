@@ -20,8 +20,8 @@ from ...forecasting.data.series import Record
 from ...forecasting.data.series import read_series as regular_record
 from ...forecasting.diagnostics.backtest import Backtest
 from ...forecasting.forecast import Forecast
-from ...forecasting.forecaster import TimeDelayedTransformer
-from ...forecasting.model_files import FILE, load_forecaster
+from ...forecasting.forecaster import TimeDelayedTransformer, load_forecaster
+from ...forecasting.model_files import FILE
 from ...progress import Tell
 from ..archives import pack, unpack
 from ..uploads import Upload, as_file, for_a_sheet, text_of, within_bounds
