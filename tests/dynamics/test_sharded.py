@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import hardmax as hm
 from hardmax.attention.search import attended
 from hardmax.distributed import ALONE, Processes
-from hardmax.dynamics.distributed import SplitSearch, SplitStarted, start_split
+from hardmax.dynamics.distributed import SplitProcess, SplitSearch, start_split
 from helpers import PLANE_LAYERS, SHEARED, spd
 from threads import with_processes
 
@@ -82,7 +82,7 @@ def test_repeated_tokens_on_several_processes_are_one_point() -> None:
     def work(ranks: Processes) -> tuple[hm.Equilibrium, bool]:
         own, mine = ranks.share(tokens), ranks.share(weights)
         started = start_split(ranks, torch.from_numpy(own), torch.from_numpy(mine), layer)
-        return hm.equilibrium(own, layer, weights=mine, processes=ranks), isinstance(started, SplitStarted)
+        return hm.equilibrium(own, layer, weights=mine, processes=ranks), isinstance(started, SplitProcess)
 
     for split, has_a_crowd in with_processes(2, work):
         assert has_a_crowd
@@ -103,7 +103,7 @@ def test_only_candidates_travel_in_few_dimensions() -> None:
     def work(ranks: Processes) -> tuple[int, int]:
         own = torch.from_numpy(ranks.share(tokens))
         started = start_split(ranks, own, torch.ones(len(own), dtype=torch.float64), hm.HardmaxLayer(0.5))
-        assert isinstance(started, SplitStarted)
+        assert isinstance(started, SplitProcess)
         return ranks.received, len(started.crowd)  # type: ignore[attr-defined]
 
     for received, crowd in with_processes(2, work):

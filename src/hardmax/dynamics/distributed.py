@@ -44,11 +44,12 @@ from .assumptions import Assumptions
 from .certainty import safely_inside
 from .closed_form import ClosedForm
 from .exact import ExactProcess
-from .flows import AbstractFlow, FlowStep
+from .flows import AbstractFlow
+from .integrators import FlowStep
 from .keep_and_stop_rules import InMemory, KeepRule
 from .leadership import Leadership, give_back_leadership
 from .process import HardmaxProcess
-from .process_setup import Started, start
+from .process_setup import PointProcess, start
 
 # For fewer pairs than this a search is over before its answer could be told.
 _PAIRS_WORTH_SPLITTING = 1 << 22
@@ -72,7 +73,7 @@ class SplitSearch:
     def __call__(self, queries: Queries, points: Tokens, *, tolerance: float, hint: Indices | None = None) -> Choice:
         ranks, count = self.ranks, len(queries)
         seen = len(points) if points.shape[1] > HIGHEST_DIMENSION else min(len(points), _SEEN_IN_CELLS)
-        if ranks.count == 1 or count * seen < self.worthwhile:
+        if count * seen < self.worthwhile:
             return attended(queries, points, tolerance=tolerance, hint=hint)
         mine = ranks.part(count)
         own = attended(queries[mine], points, tolerance=tolerance, hint=None if hint is None else hint[mine])
@@ -124,7 +125,7 @@ class _SplitFlow(AbstractFlow):
         return self.flow.project(tokens)
 
 
-class Elsewhere(InMemory):
+class LastState(InMemory):
     """What a process keeps of a run that another one writes to disk: the last state."""
 
     def __init__(self, rule: KeepRule) -> None:
@@ -139,11 +140,11 @@ class Elsewhere(InMemory):
 
 
 @dataclass(frozen=True, eq=False)
-class SplitStarted:
-    """Like :class:`~hardmax.dynamics.process_setup.Started`, for tokens of which some stay at home."""
+class SplitProcess:
+    """Like :class:`~hardmax.dynamics.process_setup.PointProcess`, for tokens of which some stay at home."""
 
     ranks: Processes
-    court: Started
+    court: PointProcess
     names: Indices
     """The token that each member of the court is."""
     at_court: Indices
@@ -211,10 +212,8 @@ class SplitStarted:
         return self.ranks.gather(own)
 
 
-def start_split(ranks: Processes, own: Tokens, weights: PerToken, layer: HardmaxLayer) -> Started | SplitStarted:
+def start_split(ranks: Processes, own: Tokens, weights: PerToken, layer: HardmaxLayer) -> PointProcess | SplitProcess:
     """Set up the process that decides the future of all tokens; ``own`` and their weights are this process's."""
-    if ranks.count == 1:
-        return start(own, weights, layer)
     search = SplitSearch(ranks)
     if layer.tolerance != "exact" and own.shape[1] in (2, 3):
         found = _crowd(ranks, own, layer)
@@ -294,13 +293,13 @@ def _alone(choice: Choice) -> torch.Tensor:
 
 def _started(
     ranks: Processes, own: Tokens, weights: PerToken, layer: HardmaxLayer, found: _Crowd, search: SplitSearch
-) -> SplitStarted:
+) -> SplitProcess:
     at_court, crowd = torch.nonzero(~found.tokens)[:, 0], torch.nonzero(found.tokens)[:, 0]
     before = sum(ranks.counts(len(own))[: ranks.rank])
     court = start(ranks.gather(own[at_court]), ranks.gather(weights[at_court]), layer, search)
     home = ClosedForm(scale(own[crowd], -found.exponent), float(layer.alpha))
     home.settle(torch.arange(len(crowd), device=own.device), found.targets, 0)
-    return SplitStarted(
+    return SplitProcess(
         ranks=ranks,
         court=court,
         names=ranks.gather(at_court + before),
@@ -330,3 +329,19 @@ def _all_distinct(ranks: Processes, own: Tokens) -> bool:
         return True
     suspects = ranks.gather(own[torch.isin(mine, repeated)])
     return distinct(suspects, suspects.new_ones(len(suspects))).point_of is None
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralProcesses:
+    """A run whose tokens are split over the processes of a group; see :mod:`hardmax.dynamics.execution`."""
+
+    ranks: Processes
+
+    def start(self, tokens: Tokens, weights: PerToken, layer: HardmaxLayer) -> PointProcess | SplitProcess:
+        return start_split(self.ranks, tokens, weights, layer)
+
+    def split(self, layer: AbstractLayer) -> AbstractLayer:
+        return SplitLayer(layer, self.ranks)
+
+    def keeper(self, rule: KeepRule) -> KeepRule:
+        return rule if self.ranks.first or isinstance(rule, InMemory) else LastState(rule)

@@ -25,10 +25,9 @@ from ..shapes import ArrayLike, ArrayT_co
 from ..threads import one_thread
 from .assumptions import Assumptions
 from .closed_form import same_limits
-from .distributed import SplitStarted, start_split
+from .execution import TokenProcess, execution_on
 from .leadership import Leadership, Ties
 from .process import SMALLEST_ALPHA
-from .process_setup import Started
 
 if TYPE_CHECKING:
     import xarray
@@ -222,7 +221,7 @@ def equilibrium(
     ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, max_layers=max_layers, seconds=limit)
     began = time.monotonic()
     with one_thread():
-        started = start_split(ranks, tensor.to(torch.float64), mass, layer)
+        started = execution_on(ranks).start(tensor.to(torch.float64), mass, layer)
         process = started.process
         with Ticker("layers until decided", progress=progress if ranks.first else False) as ticker:
             while not (process.done or process.stuck or started.settled) and process.layer < max_layers:
@@ -241,7 +240,7 @@ def equilibrium(
         )
 
 
-def _outcome(started: Started | SplitStarted, max_layers: int, alpha: float) -> Outcome:
+def _outcome(started: TokenProcess, max_layers: int, alpha: float) -> Outcome:
     process, undecided = started.process, started.undecided()
     if process.done:
         leaders = int((process.emerged_at >= 0).sum())

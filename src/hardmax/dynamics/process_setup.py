@@ -37,7 +37,7 @@ def refuse_swapped_axes(tokens: Tokens, dimension_is_given: bool) -> None:
 
 
 @dataclass(frozen=True)
-class Started:
+class PointProcess:
     """A process on the distinct points of some tokens, scaled by a power of two."""
 
     process: HardmaxProcess | ExactProcess
@@ -88,16 +88,18 @@ class Started:
         return self.found.expand(scale(points, self.exponent))
 
 
-def start(tokens: Tokens, weights: PerToken, layer: HardmaxLayer, search: Callable[..., Choice] = attended) -> Started:
+def start(
+    tokens: Tokens, weights: PerToken, layer: HardmaxLayer, search: Callable[..., Choice] = attended
+) -> PointProcess:
     """Set up the process that decides the future of ``tokens`` under ``layer`` (whose V is the identity)."""
     refuse_swapped_axes(tokens, layer.A is not None)
     A = layer.score_matrix(tokens)
     found = distinct(tokens.detach(), weights)
     assumptions = assumptions_of(A, layer.has_plain_values, tokens, distinct=found.point_of is None)
     if layer.tolerance == "exact":
-        return Started(ExactProcess(found.points, found.weights, A, layer.alpha), found, 0, assumptions)
+        return PointProcess(ExactProcess(found.points, found.weights, A, layer.alpha), found, 0, assumptions)
     points, exponent = scaled_down("tokens", found.points)
     matrix, _ = scaled_down("A", A)
     tolerance = default_tolerance(torch.float64) if layer.tolerance is None else layer.tolerance
     process = HardmaxProcess(points, found.weights, matrix, float(layer.alpha), tolerance, search)
-    return Started(process, found, exponent, assumptions)
+    return PointProcess(process, found, exponent, assumptions)

@@ -19,11 +19,11 @@ from ..outcomes import Ending, Outcome
 from ..progress import Progress, Ticker
 from ..shapes import Array, ArrayLike, PerToken, Tokens
 from ..threads import one_thread
-from .distributed import Elsewhere, SplitLayer, SplitStarted, start_split
-from .flows import AbstractFlow, FlowStep, discretised
-from .integrators import AbstractIntegrator
+from .execution import TokenProcess, execution_on
+from .flows import AbstractFlow
+from .integrators import AbstractIntegrator, FlowStep, discretised
 from .keep_and_stop_rules import InMemory, Keep, KeepRule, Moment, StopRule, finishing, keeping
-from .process_setup import Started, refuse_swapped_axes
+from .process_setup import refuse_swapped_axes
 from .trajectory import Trajectory
 
 
@@ -136,9 +136,8 @@ def simulate(
     kept = keep if isinstance(keep, str) else type(keep).__name__
     ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, depth=depth, keep=kept, seconds=limit)
     shape = (sum(ranks.counts(tensor.shape[0])), tensor.shape[1])
-    keeper = keeping(keep, depth, shape)
-    if not ranks.first and not isinstance(keeper, InMemory):
-        keeper = Elsewhere(keeper)
+    execution = execution_on(ranks)
+    keeper = execution.keeper(keeping(keep, depth, shape))
     tensor = tensor.to(torch.float64)
     # The closed form has no gradients, so a V that is being trained is repeated even where it is the identity.
     trains = isinstance(layer, HardmaxLayer) and layer.V is not None and layer.V.requires_grad
@@ -152,14 +151,14 @@ def simulate(
     started = None
     with one_thread(), finishing(keeper) as finish:
         if isinstance(layer, HardmaxLayer) and decides:
-            started = start_split(ranks, tensor, mass, layer)
+            started = execution.start(tensor, mass, layer)
             outcome = run.follow(started)
             mass = ranks.gather(mass)
         elif isinstance(layer, FlowStep):
-            outcome = layer.in_time(run.repeat(layer, tensor, mass), depth)
+            outcome = layer.in_time(run.repeat(execution.split(layer), tensor, mass), depth)
         else:
             refuse_swapped_axes(tensor, getattr(layer, "A", None) is not None)
-            outcome = run.repeat(layer, tensor, mass)
+            outcome = run.repeat(execution.split(layer), tensor, mass)
         layers = np.array(keeper.layers if isinstance(keeper, InMemory) else [], dtype=np.int64)
         return finish(
             Trajectory(
@@ -213,7 +212,7 @@ class _Run:
         self._progress = progress
         self._ranks = ranks
 
-    def follow(self, started: Started | SplitStarted) -> Outcome:
+    def follow(self, started: TokenProcess) -> Outcome:
         """Run a process that decides; once it is done, later layers are closed form."""
         process = started.process
         with Ticker("layers", self._depth, progress=self._progress) as ticker:
@@ -231,7 +230,6 @@ class _Run:
 
     def repeat(self, layer: AbstractLayer, tokens: Tokens, weights: PerToken) -> Outcome:
         """Repeat a layer that has no closed form."""
-        layer = layer if self._ranks.count == 1 else SplitLayer(layer, self._ranks)
         with Ticker("layers", self._depth, progress=self._progress) as ticker:
             for k in range(self._depth + 1):
                 ending = self._at(k, partial(_itself, tokens), _unknown)

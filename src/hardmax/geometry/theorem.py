@@ -21,8 +21,7 @@ from ..polytopes import Polytope
 from ..shapes import ArrayLike
 from ..threads import one_thread
 from .clusters import clusters
-from .facts import Passage
-from .findings import Finding, TheoremReport, measured, unknown
+from .findings import Finding, Passage, TheoremReport, measured, unknown
 from .result_arrays import Result, Roles, hardmax_layer, kept, near_one, require_hardmax, result, roles, score_matrix
 
 # Rounding of a run is some tens of units in the last place; a violation of the theory is not.

@@ -29,7 +29,7 @@ from ..inputs import as_count, as_positive
 from ..progress import Ticker
 from .arithmetic.numbers import ONE, to_float, to_floats
 from .blocks import Block, dense
-from .network import ExactTransformer
+from .network import CompiledNetwork
 
 _RECORDED = 400
 
@@ -96,7 +96,7 @@ def paper_data(seed: int = 0, *, sequences: int = 10, tokens: int = 100, dimensi
         return TrainingData(x, exact(x)[:, 0], exact)
 
 
-def as_trainable(network: ExactTransformer) -> TrainableTransformer:
+def as_trainable(network: CompiledNetwork) -> TrainableTransformer:
     r"""A compiled network as parameters of the model: a warm start, and a :math:`\theta^*` with a threshold.
 
     Attention comes first in the model, so L blocks become L+1: the first attends to nothing, the last only attends.
@@ -121,7 +121,7 @@ def as_trainable(network: ExactTransformer) -> TrainableTransformer:
     return model
 
 
-def training_data(network: ExactTransformer) -> TrainingData:
+def training_data(network: CompiledNetwork) -> TrainingData:
     """The data of a network compiled with softmax attention, to train on; its own parameters are the exact ones.
 
     Every sequence needs the same number of distinct tokens and one target.

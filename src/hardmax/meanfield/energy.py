@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..dynamics.flows import FlowStep
+from ..dynamics.integrators import FlowStep
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..inputs import plain

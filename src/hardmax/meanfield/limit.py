@@ -16,8 +16,8 @@ import torch
 from ..inputs import Kind, as_score_matrix, as_tokens, as_weights
 from ..shapes import Array, ArrayLike
 from ..threads import one_thread
-from .flow import normalised, sized
 from .spectrum import Leading, NoLimit, NoLimitError, leading_part
+from .sphere import normalised, sized
 
 _IN_KERNEL = 1e-12
 

@@ -29,6 +29,7 @@ from ..inputs import as_count, as_number, as_score_matrix, as_tokens
 from ..outcomes import counted
 from ..randomness import seeded
 from ..shapes import ArrayLike, Square, Tokens
+from .sphere import normalised, sized
 
 ENOUGH = 10.0
 
@@ -83,8 +84,6 @@ def kernel_occupancy(tokens: ArrayLike, B: ArrayLike | None = None, *, beta: flo
     >>> round(found.smallest, 4), found.enough
     (0.0798, 251)
     """
-    from .flow import normalised, sized
-
     tensor, _ = as_tokens(tokens)
     points = normalised(tensor.to(torch.float64))
     number = as_number("beta", beta, lambda x: x > 0, "must be positive and finite", "pass for example beta=100.0")

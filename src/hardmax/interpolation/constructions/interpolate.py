@@ -16,11 +16,11 @@ from ...errors import InputError
 from ...inputs import as_count
 from ..arithmetic.directions import Lattice, choose_direction
 from ..arithmetic.exact_evaluation import Progress, Tell, telling
-from ..arithmetic.numbers import ONE, power_of_two_at_most, rational, to_float, to_floats, unit
+from ..arithmetic.numbers import ONE, power_of_two_at_most, rational, to_float, unit
 from ..data import DataSet, as_list, read_data, read_vector
 from ..evaluation.counts import block_bound
-from ..evaluation.running import floats, images, read_sequence
-from ..network import ExactTransformer, Report
+from ..network import Report
+from ..transformer import ExactTransformer
 from .identification import Identification, distinct, make_items, untouched
 from .leaders import leaders
 from .line import Item, LineStage, line_stage
@@ -263,20 +263,3 @@ def classify_exactly(inputs: object, labels: Sequence[Hashable], **options: Any)
     targets = {name: unit(dimension, 1, fmpq(k)) for k, name in enumerate(classes)}
     network = interpolate(documents, [[targets[name]] for name in names], **options)
     return replace(network, classes=tuple(classes), class_targets=tuple(targets[c] for c in classes))
-
-
-def predict(network: ExactTransformer, inputs: object, progress: Progress = None) -> list[object]:
-    """The class whose target is nearest to the mean over the distinct tokens of the output."""
-    if network.classes is None:
-        raise InputError(
-            "network", repr(network), "has no classes", "make it with hardmax.classify_exactly, or call net(sequence)"
-        )
-    entries = as_list("inputs", inputs)
-    # Each distinct token counts once in the mean of the output, as it does in every layer.
-    sequences = [tuple(dict.fromkeys(read_sequence(network, f"inputs[{j}]", entry))) for j, entry in enumerate(entries)]
-    targets = to_floats(network.class_targets, network.dimension)
-    chosen = []
-    for output in images(network, sequences, progress):
-        distance = np.abs(targets - floats(output).mean(axis=0)).max(axis=1)
-        chosen.append(network.classes[int(distance.argmin())])
-    return chosen

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,9 +17,9 @@ from ..arithmetic.exact_evaluation import Margins, Progress, State, UndecidedErr
 from ..arithmetic.numbers import Vector, brief, to_floats
 from ..blocks import Block
 from ..data import DataSet
-
-if TYPE_CHECKING:
-    from ..network import ExactTransformer
+from ..export.torch_module import TorchTransformer
+from ..network import CompiledNetwork
+from .counts import count_blocks
 
 _PRECISIONS = (64, 128, 256, 512, 1024, 2048, 4096, 16384)
 _REPORTED = 20
@@ -95,7 +94,7 @@ class Certificate:
 
 
 def certify(
-    network: ExactTransformer,
+    network: CompiledNetwork,
     *,
     workers: int = 1,
     progress: Progress = None,
@@ -104,7 +103,7 @@ def certify(
     """Evaluate the network exactly on all of its data; ``workers`` processes share the sequences."""
     started = time.perf_counter()
     workers = as_count("workers", workers, 1)
-    data, heat = network.data, network.temperature
+    data, heat, counts = network.data, network.temperature, count_blocks(network)
     if workers == 1 or len(data) < 2 * workers:
         proof = prove(network.blocks, data, heat, progress)
     else:
@@ -123,8 +122,8 @@ def certify(
         failures=proof.failures,
         problems=problems,
         blocks=len(network.blocks),
-        parameters=network.counts.parameters,
-        published_bound=network.counts.published,
+        parameters=counts.parameters,
+        published_bound=counts.published,
         activation_margin=proof.margins.activation,
         score_margin=proof.margins.score,
         conditioning=network.report.conditioning,
@@ -238,10 +237,10 @@ def _prove_in_parallel(blocks: Sequence[Block], data: DataSet, heat: fmpq | None
     return Proof(tuple(sorted(failures, key=lambda f: f.sequence)), margins, max(proof.precision for proof in proofs))
 
 
-def float64_error(network: ExactTransformer, dtype: torch.dtype = torch.float64) -> float:
+def float64_error(network: CompiledNetwork, dtype: torch.dtype = torch.float64) -> float:
     """The largest Hausdorff distance, in the maximum norm, between the float output and the targets."""
     data = network.data
-    module = network.to_torch(dtype).eval()
+    module = TorchTransformer.from_network(network, dtype).eval()
     tokens = [torch.from_numpy(to_floats(x, data.dimension)) for x in data.inputs]
     with torch.no_grad():
         outputs = module(tokens)

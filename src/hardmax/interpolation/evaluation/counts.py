@@ -7,14 +7,11 @@ at most :math:`1+M+N'` neurons (:math:`1+2M` when flat).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..arithmetic.numbers import brief
 from ..blocks import stages
 from ..data import DataSet
-
-if TYPE_CHECKING:
-    from ..network import ExactTransformer
+from ..network import CompiledNetwork
 
 
 def _ceil(a: int, b: int) -> int:
@@ -90,13 +87,29 @@ def block_bound(data: DataSet, construction: str, cuts: int, width: int, *, flat
     return cuts * each + line
 
 
+def count_blocks(network: CompiledNetwork) -> Counts:
+    """Numbers of blocks and parameters of the network, with the bounds for its data."""
+    data, report, width = network.data, network.report, network.width
+    return Counts(
+        blocks=len(network.blocks),
+        neurons=sum(len(block.neurons) for block in network.blocks),
+        parameters=sum(block.parameters() for block in network.blocks),
+        cuts=report.cuts,
+        formula=block_bound(data, network.construction, report.cuts, width, flat=report.flat),
+        worst_case=block_bound(data, network.construction, len(data) - 1, width, flat=report.flat),
+        published=published_bound(data, softmax=network.attention == "softmax"),
+        necessary_blocks=necessary_blocks(data, width),
+        necessary_parameters=data.targets * data.dimension,
+    )
+
+
 _TROUBLE = 1e12
 _CARE = 1e7
 
 
-def summary(network: ExactTransformer) -> str:
+def summary(network: CompiledNetwork) -> str:
     """Counts, ratios to the published bound, conditioning and a recommendation."""
-    data, counts, report = network.data, network.counts, network.report
+    data, counts, report = network.data, count_blocks(network), network.report
     heat = "" if network.temperature is None else f" at temperature {brief(network.temperature)}"
     kind = (
         "token-level interpolation"
@@ -121,7 +134,7 @@ def summary(network: ExactTransformer) -> str:
     return "\n".join(lines)
 
 
-def advice(network: ExactTransformer) -> str:
+def advice(network: CompiledNetwork) -> str:
     """Which construction to take, in a sentence."""
     ratio = network.report.conditioning
     if network.construction == "paper":

@@ -23,9 +23,9 @@ from ..arithmetic.exact_evaluation import (
     feed_forward,
     is_exact,
 )
-from ..arithmetic.numbers import Vector, as_fraction, to_float
+from ..arithmetic.numbers import Vector, as_fraction, to_float, to_floats
 from ..data import as_list, is_list, read_vector
-from ..network import ExactTransformer
+from ..network import CompiledNetwork
 
 Fractions: TypeAlias = list[tuple[Fraction, ...]]
 
@@ -33,7 +33,7 @@ _PRECISIONS = (64, 256, 1024, 4096, 16384)
 """Bits of the balls that hold what softmax attention gives."""
 
 
-def run(network: ExactTransformer, tokens: object, *, exact: bool) -> Array | list[Array] | Fractions | list[Fractions]:
+def run(network: CompiledNetwork, tokens: object, *, exact: bool) -> Array | list[Array] | Fractions | list[Fractions]:
     """Where every token ends, for one sequence or for several; see :meth:`ExactTransformer.__call__`."""
     several = _holds_sequences(tokens)
     entries = as_list("tokens", tokens) if several else [tokens]
@@ -51,7 +51,7 @@ def run(network: ExactTransformer, tokens: object, *, exact: bool) -> Array | li
     return torch.stack(arrays) if isinstance(tokens, torch.Tensor) else arrays
 
 
-def read_sequence(network: ExactTransformer, argument: str, value: object) -> tuple[Vector, ...]:
+def read_sequence(network: CompiledNetwork, argument: str, value: object) -> tuple[Vector, ...]:
     """One sequence of tokens, taken exactly, refused where the network cannot read it."""
     points = tuple(read_vector(f"{argument}[{i}]", point) for i, point in enumerate(as_list(argument, value)))
     if not points or any(len(point) != network.dimension for point in points):
@@ -65,7 +65,7 @@ def read_sequence(network: ExactTransformer, argument: str, value: object) -> tu
 
 
 def images(
-    network: ExactTransformer, sequences: Sequence[tuple[Vector, ...]], progress: Progress = None
+    network: CompiledNetwork, sequences: Sequence[tuple[Vector, ...]], progress: Progress = None
 ) -> list[list[list[Number]]]:
     """The image of every token: rationals, or under softmax balls where no rational is reached."""
     if not sequences:
@@ -121,6 +121,23 @@ def _rounded(image: list[list[Number]], kind: Any) -> Any:
     return values.astype(np.float32) if single else values
 
 
+def predict(network: CompiledNetwork, inputs: object, progress: Progress = None) -> list[object]:
+    """The class whose target is nearest to the mean over the distinct tokens of the output."""
+    if network.classes is None:
+        raise InputError(
+            "network", repr(network), "has no classes", "make it with hardmax.classify_exactly, or call net(sequence)"
+        )
+    entries = as_list("inputs", inputs)
+    # Each distinct token counts once in the mean of the output, as it does in every layer.
+    sequences = [tuple(dict.fromkeys(read_sequence(network, f"inputs[{j}]", entry))) for j, entry in enumerate(entries)]
+    targets = to_floats(network.class_targets, network.dimension)
+    chosen = []
+    for output in images(network, sequences, progress):
+        distance = np.abs(targets - floats(output).mean(axis=0)).max(axis=1)
+        chosen.append(network.classes[int(distance.argmin())])
+    return chosen
+
+
 @dataclass(frozen=True)
 class Moment:
     """Positions of all tokens at one point of the way, in float64, and what has happened so far."""
@@ -142,7 +159,7 @@ class Journey:
     after_block: list[np.ndarray]
 
 
-def journey(network: ExactTransformer) -> Journey:
+def journey(network: CompiledNetwork) -> Journey:
     """Evaluate the network exactly, with hardmax scores, and keep where everything was."""
     state = State(network.data.inputs)
     before = state.middle.copy()
@@ -157,7 +174,7 @@ def journey(network: ExactTransformer) -> Journey:
     return Journey(owner, before, halves, wholes)
 
 
-def five_moments(network: ExactTransformer, way: Journey) -> list[Moment]:
+def five_moments(network: CompiledNetwork, way: Journey) -> list[Moment]:
     """The stages of the construction, as five pictures."""
     stages = [block.stage for block in network.blocks]
     last = len(stages) - 1
@@ -184,7 +201,7 @@ def five_moments(network: ExactTransformer, way: Journey) -> list[Moment]:
     ]
 
 
-def every_moment(network: ExactTransformer, way: Journey) -> list[Moment]:
+def every_moment(network: CompiledNetwork, way: Journey) -> list[Moment]:
     """Before the first block, and after the feed-forward and the attention of every block."""
     moments = [Moment(0, "inputs", way.before)]
     for k, (half, whole) in enumerate(zip(way.after_feed_forward, way.after_block, strict=True)):

@@ -12,8 +12,9 @@ from safetensors.numpy import load as load_tensors
 from ..arithmetic.exact_evaluation import Progress
 from ..blocks import stacked
 from ..export.files import TENSORS_NAME, NetworkReader, json_path, read_network
-from ..network import ExactTransformer
+from ..network import CompiledNetwork
 from .certificate import Certificate, certify
+from .counts import count_blocks
 
 
 def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress = None) -> Certificate:
@@ -23,6 +24,7 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress
     """
     source = json_path(Path(path))
     network, record = read_network(source)
+    counts = count_blocks(network)
     problems = []
     reader = NetworkReader(source)
     claimed = reader.get(record["data"], "data.sha256", str)
@@ -30,8 +32,8 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress
         problems.append("the data are not those the file was made for (their hash differs)")
     for name, actual in (
         ("blocks", len(network.blocks)),
-        ("parameters", network.counts.parameters),
-        ("published_bound", network.counts.published),
+        ("parameters", counts.parameters),
+        ("published_bound", counts.published),
     ):
         value = reader.get(record["claims"], f"claims.{name}", int)
         if value != actual:
@@ -40,7 +42,7 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress
     return certify(network, workers=workers, progress=progress, problems=tuple(problems))
 
 
-def _tensor_problems(path: Path, network: ExactTransformer) -> list[str]:
+def _tensor_problems(path: Path, network: CompiledNetwork) -> list[str]:
     try:
         tensors = load_tensors(path.read_bytes())
     except FileNotFoundError:

@@ -25,7 +25,8 @@ from ...files import make_folder, write_bytes, write_text
 from ..arithmetic.numbers import Vector, unit
 from ..blocks import Block, LowRank, Neuron, OuterProduct, stacked
 from ..data import DataSet, read_data
-from ..network import ExactTransformer, Report
+from ..evaluation.counts import count_blocks
+from ..network import CompiledNetwork, Report
 
 
 class NetworkReader:
@@ -100,9 +101,10 @@ JSON_NAME, TENSORS_NAME = "network.json", "network.safetensors"
 _MOST_BYTES = 4_000_000_000
 
 
-def save(network: ExactTransformer, path: Path) -> Path:
+def save(network: CompiledNetwork, path: Path) -> Path:
     """Write both files; the JSON file, which names the other by its hash, comes last."""
     tensors = save_tensors(stacked(network.blocks, network.dimension))
+    counts = count_blocks(network)
     record = {
         "format": FORMAT,
         "d": network.dimension,
@@ -120,8 +122,8 @@ def save(network: ExactTransformer, path: Path) -> Path:
         },
         "claims": {
             "blocks": len(network.blocks),
-            "parameters": network.counts.parameters,
-            "published_bound": network.counts.published,
+            "parameters": counts.parameters,
+            "published_bound": counts.published,
             "cuts": network.report.cuts,
             "flat": network.report.flat,
             "range_over_gap": network.report.conditioning,
@@ -156,7 +158,7 @@ def _folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _labels(network: ExactTransformer, path: Path) -> list[object]:
+def _labels(network: CompiledNetwork, path: Path) -> list[object]:
     labels = [c.item() if isinstance(c, np.generic) else c for c in network.classes or ()]
     for label in labels:
         if not isinstance(label, (str, int, float, bool)):
@@ -212,12 +214,12 @@ def _read_json(path: Path) -> dict[str, Any]:
     return record
 
 
-def load(path: Path) -> ExactTransformer:
+def load(path: Path) -> CompiledNetwork:
     """Read ``network.json``; what it claims is not checked here, see :func:`hardmax.verify`."""
     return read_network(json_path(path))[0]
 
 
-def read_network(path: Path) -> tuple[ExactTransformer, dict[str, Any]]:
+def read_network(path: Path) -> tuple[CompiledNetwork, dict[str, Any]]:
     record, reader = _read_json(path), NetworkReader(path)
     version = reader.get(record, "format", int)
     if version != FORMAT:
@@ -246,7 +248,7 @@ def read_network(path: Path) -> tuple[ExactTransformer, dict[str, Any]]:
         flat=reader.get(claims, "claims.flat", bool),
         gain=None if claims.get("gain") is None else reader.number(claims["gain"], "claims.gain"),
     )
-    network = ExactTransformer(
+    network = CompiledNetwork(
         data=data,
         blocks=blocks,
         construction=reader.get(record, "construction", str),

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...errors import MissingExtraError
 from ...files import write_bytes
 from ..blocks import stacked
-
-if TYPE_CHECKING:
-    from ..network import ExactTransformer
+from ..network import CompiledNetwork
 
 _OPSET = 18
 
 
-def write_onnx(network: ExactTransformer, path: Path, *, single_precision: bool = False) -> Path:
+def write_onnx(network: CompiledNetwork, path: Path, *, single_precision: bool = False) -> Path:
     """Write a graph with inputs ``tokens`` (batch, token, d) and ``mask`` (batch, token) and output ``moved``.
 
     ``mask`` is true on real tokens; what padding becomes is of no interest. A token that is repeated counts once.
@@ -41,7 +39,7 @@ def require_onnx() -> None:
 class _Graph:
     """Nodes and constants of one network; every method returns the name of what it computes."""
 
-    def __init__(self, network: ExactTransformer, dtype: np.dtype[Any]) -> None:
+    def __init__(self, network: CompiledNetwork, dtype: np.dtype[Any]) -> None:
         self.arrays = stacked(network.blocks, network.dimension, network.temperature)
         self.blocks = network.blocks
         self.dimension = network.dimension

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,9 +10,7 @@ from torch import nn
 
 from ...errors import InputError
 from ..blocks import NAMES, stacked
-
-if TYPE_CHECKING:
-    from ..network import ExactTransformer
+from ..network import CompiledNetwork
 
 _MOST_SCORES = 20_000_000
 
@@ -46,7 +43,7 @@ class TorchTransformer(nn.Module):
         self.softmax = softmax
 
     @classmethod
-    def from_network(cls, network: ExactTransformer, dtype: torch.dtype | None = None) -> TorchTransformer:
+    def from_network(cls, network: CompiledNetwork, dtype: torch.dtype | None = None) -> TorchTransformer:
         """Round the exact weights to ``dtype``."""
         dtype = torch.float64 if dtype is None else dtype
         if dtype not in (torch.float32, torch.float64):
