@@ -198,7 +198,7 @@ def test_bad_input_in_one_process_is_an_error_in_all() -> None:
     with_processes(2, work)
     first, second = sorted(said)
     assert "tokens must be finite" in first
-    assert "process 0 cannot go on: tokens must be finite" in second
+    assert "process 0 stopped: tokens must be finite" in second
 
 
 def test_processes_must_be_asked_for_the_same() -> None:

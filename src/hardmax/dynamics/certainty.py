@@ -27,7 +27,7 @@ import torch
 from scipy.spatial import ConvexHull, QhullError
 
 from ..attention.choice import Choice, apply, length, score
-from ..shapes import Indices, Mask, Points, Square, Tokens
+from ..shapes import Indices, Mask, Points, Queries, Square, Tokens
 from .assumptions import is_positive_definite, is_symmetric
 from .closed_form import ClosedForm, pick
 
@@ -135,7 +135,7 @@ class Certainty:
         if uncertain and self._lost_at is None:
             self._lost_at = layer
 
-    def _relative_error(self, asking: Indices, queries: Tokens, points: Tokens, layer: int) -> torch.Tensor:
+    def _relative_error(self, asking: Indices, queries: Queries, points: Tokens, layer: int) -> torch.Tensor:
         """How much the difference of two scores may err, relative to the largest score that the lengths allow."""
         d, eps = points.shape[1], torch.finfo(points.dtype).eps
         position = _UNITS_PER_LAYER * eps * layer * self._form.size * d**0.5

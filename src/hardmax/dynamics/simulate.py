@@ -1,4 +1,4 @@
-"""The one verb: take tokens through layers."""
+"""Simulation: tokens taken through layers, or along a flow."""
 
 from __future__ import annotations
 
@@ -78,41 +78,52 @@ def simulate(
     processes: Processes | None = None,
     progress: Progress = None,
 ) -> Trajectory:
-    """Run tokens through ``depth`` layers, or along a flow for a ``time``.
+    """States of tokens that pass through ``depth`` layers, or follow a flow for a ``time``.
 
-    A :class:`HardmaxLayer` is run only until every token is decided; all later layers are closed form, so asking for
-    layer 400 costs no more than asking for the limit.
+    A :class:`HardmaxLayer` is run only until every token is decided; all later layers are in closed form, so layer 400
+    costs no more than the limit.
 
     Parameters
     ----------
     tokens
-        Shape (token, coordinate). The result has the same kind, dtype and device; computation is in float64. Gradients
+        Shape (tokens, d). The result has the same kind of array, dtype and device; computation is in float64. Gradients
         of tensors flow through layers and flows that are run step by step, not through a :class:`HardmaxLayer`, whose
-        decided tokens are in closed form: call ``layer(tokens)`` as often as needed for those.
+        decided tokens are in closed form: call ``layer(tokens)`` repeatedly for gradients.
     layer
-        The layer to repeat, or the flow to follow.
+        Layer to repeat, or flow to follow.
     depth
-        Number of layers.
-    time, step, integrator
-        For flows instead of ``depth``: how long to follow it, the longest step (0.05 when left out), and
-        ``"euler"``, ``"residual"`` (residual + normalise, as in a transformer), ``"heun"``, ``"rk4"``, ``"adaptive"``
-        or an integrator such as ``Adaptive(tolerance=1e-10)``. Layers are counted in steps.
+        Number of layers; required for layers.
+    time
+        Duration, in units of time; required for flows.
+    step
+        Longest step of a flow; 0.05 when left out. Layers are counted in steps.
+    integrator
+        Integrator of a flow: ``"euler"``, ``"residual"`` (residual connection and normalisation, as in a transformer),
+        ``"heun"``, ``"rk4"``, ``"adaptive"``, or an object such as ``Adaptive(tolerance=1e-10)``.
     keep
-        Which layers to keep: ``"all"``, ``"last"``, ``Every(k)``, a list of layers, or a rule such as ``ToDisk``.
+        Layers to store: ``"all"``, ``"last"``, ``Every(k)``, a list of layers, or a rule such as ``ToDisk``.
     stop
-        Rules that end the run early: ``Decided()``, ``Bound(limit)``.
+        Rule or rules that end the run early: ``Decided()``, ``Bound(limit)``.
     weights
-        One positive weight per token: how much it counts among those that are listened to equally.
+        Positive weight per token, shape (tokens,); all equal when left out. It weighs the token in means over several
+        tokens.
     seconds
-        Stop after this long and give back what there is.
+        Time limit; a run that exceeds it ends with the outcome "out of time".
     processes
-        The processes that share the work, see :func:`hardmax.processes`; ``tokens`` and ``weights`` are then those of
-        this process (``processes.share(tokens)``), and every process is given the whole run. A rule that writes to
+        Group of processes that share the work, see :func:`hardmax.processes`; ``tokens`` and ``weights`` are then those
+        of this process (``processes.share(tokens)``), and every process returns the whole run. A rule that writes to
         disk does so in the first process.
     progress
-        Show a progress bar: True, False, or None for only when it takes long and there is a terminal; or a function
-        that is told ``(stage, done, total)`` instead.
+        Progress bar: True, False, or None (only when the run takes long and there is a terminal); or a function called
+        as ``progress(stage, done, total)``.
 
+    Returns
+    -------
+    Trajectory
+        Stored states of shape (states, tokens, d), their layers, the outcome, and leaders and followers under hardmax.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> run = simulate(np.array([[1.0, 0.0], [0.5, 0.1], [-1.0, 0.2]]), HardmaxLayer(alpha=1.0), depth=2)
     >>> run.tokens.shape, run.leadership.leaders
@@ -196,7 +207,7 @@ def _stacked(keeper: KeepRule, kind: Kind, nothing: torch.Tensor) -> Array:
 
 
 class _Run:
-    """One run: which layers to keep, when to stop, and how long it has taken."""
+    """Loop over the layers of one run: storing states, stop rules and the time limit."""
 
     def __init__(
         self,
@@ -213,7 +224,7 @@ class _Run:
         self._ranks = ranks
 
     def follow(self, started: TokenProcess) -> Outcome:
-        """Run a process that decides; once it is done, later layers are closed form."""
+        """Outcome of running a hardmax process; once every token is decided, later layers are in closed form."""
         process = started.process
         with Ticker("layers", self._depth, progress=self._progress) as ticker:
             for layer in range(self._depth + 1):
@@ -229,7 +240,7 @@ class _Run:
         return Outcome(Ending.DEPTH_REACHED, f"{self._depth} layers were run and {tail}")
 
     def repeat(self, layer: AbstractLayer, tokens: Tokens, weights: PerToken) -> Outcome:
-        """Repeat a layer that has no closed form."""
+        """Outcome of repeating a layer that has no closed form."""
         with Ticker("layers", self._depth, progress=self._progress) as ticker:
             for k in range(self._depth + 1):
                 ending = self._at(k, partial(_itself, tokens), _unknown)
@@ -241,7 +252,7 @@ class _Run:
                         self._keep_last(k, tokens)
                         return Outcome(
                             Ending.DIVERGED,
-                            f"layer {k + 1} is no longer finite; layers up to {k} are kept",
+                            f"layer {k + 1} is no longer finite; layers up to {k} are returned",
                             "use a smaller V or step, or stop earlier with Bound(limit)",
                         )
                     tokens = following
@@ -249,7 +260,7 @@ class _Run:
         return Outcome(Ending.DEPTH_REACHED, f"{self._depth} layers were run")
 
     def _at(self, layer: int, state: Callable[[], Tokens], undecided: Callable[[], int | None]) -> Outcome | None:
-        """Keep this layer if wanted; say why the run ends here, if it does before its time."""
+        """Store this layer if the rule selects it; outcome of a run that ends early here, otherwise None."""
         ending = self._ending(layer, state, undecided) if layer < self._depth else None
         if self._keeper.wants(layer, ending is not None or layer == self._depth):
             self._keeper.store(layer, state())
@@ -277,13 +288,27 @@ class _Run:
 
 @one_thread()
 def choose(tokens: ArrayLike, layer: HardmaxLayer) -> Choice:
-    """Who listens to whom in one layer: the sets C_i, as a :class:`hardmax.Choice`.
+    """Tokens that each token listens to in one hardmax layer: the sets C_i.
 
+    Parameters
+    ----------
+    tokens
+        Shape (tokens, d).
+    layer
+        Hardmax layer, for its score matrix and tolerance.
+
+    Returns
+    -------
+    Choice
+        The set of each token; ``choice[i]`` lists the tokens that token i listens to.
+
+    Examples
+    --------
     >>> choose([[1.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], HardmaxLayer()).first.tolist()
     [0, 0, 2]
     """
     if not isinstance(layer, HardmaxLayer):
         remedy = "pass for example HardmaxLayer(alpha=0.5)"  # type: ignore[unreachable]
-        raise InputError("layer", str(layer), "must be a HardmaxLayer: others listen to everybody", remedy)
+        raise InputError("layer", str(layer), "must be a HardmaxLayer: other layers attend to every token", remedy)
     tensor, _ = as_tokens(tokens)
     return layer.choose(tensor.to(torch.float64))

@@ -16,17 +16,20 @@ from .result_arrays import Roles, near_one
 
 @dataclass(frozen=True)
 class Finding:
-    """One statement of the theory, held against one run."""
+    """One statement of the theory, checked on one run."""
 
     name: str
+    """Short name, the key in :class:`TheoremReport`."""
     statement: str
+    """The statement in words."""
     holds: bool | None
-    """None where what was given does not allow to tell."""
+    """Whether the statement holds; None where the run does not allow to check it."""
     worst: float
-    """The largest violation measured (0 where there is none), in the units that the sentence names."""
+    """Largest violation that was measured (0 where there is none), in the units that the sentence names."""
     tolerance: float
-    """The largest violation that counts as rounding."""
+    """Largest violation that counts as rounding."""
     sentence: str
+    """What was measured, in words."""
 
     def __str__(self) -> str:
         verdict = {True: "holds", False: "VIOLATED", None: "not known"}[self.holds]
@@ -34,25 +37,27 @@ class Finding:
 
 
 def measured(name: str, statement: str, worst: float, tolerance: float, sentence: str) -> Finding:
-    """A finding whose verdict is whether the worst violation is within the tolerance."""
+    """Finding that holds where the largest violation is within the tolerance."""
     return Finding(name, statement, bool(worst <= tolerance), worst, tolerance, sentence)
 
 
 def unknown(name: str, statement: str, why: str) -> Finding:
-    """A finding about which nothing can be said."""
+    """Finding that could not be checked, with the reason."""
     return Finding(name, statement, None, 0.0, 0.0, why)
 
 
 @dataclass(frozen=True)
 class TheoremReport:
-    """Theorem 1.1 and the facts around it, checked on one run or limit."""
+    """Theorem 1.1 and the facts around it, checked on one run or limit; ``report[name]`` is one finding."""
 
     assumptions: Assumptions
+    """Which assumptions of the theorem hold."""
     findings: tuple[Finding, ...]
+    """The statements with what was measured."""
 
     @property
     def holds(self) -> bool:
-        """Whether nothing that could be checked was violated."""
+        """Whether no statement that could be checked is violated."""
         return not self.violations
 
     @property
@@ -79,9 +84,9 @@ LARGEST = "Fact 3: the token of strictly largest A-norm is a leader from layer 0
 STOP = "Fact 4: once a leader, always a leader, and it never moves again."
 INVARIANT = "Fact 5: token order, A -> c A and a linear change of variables change nothing."
 LOYAL = "Fact 6: a token that follows one leader alone follows it for ever; permanent ties stay tied."
-MAP = "Every kept layer is the layer before it taken through the map."
+MAP = "Every stored layer is the image of the layer before it."
 
-_TOO_FEW = "needs two kept layers"
+_TOO_FEW = "needs two stored layers"
 # Hulls are compared exactly up to this dimension, and in this many directions above it.
 _HULL_DIMENSION = 4
 _DIRECTIONS = 512
@@ -89,7 +94,7 @@ _DIRECTIONS = 512
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """The kept states of a run, scaled to size one, and who leads in it."""
+    """The stored states of a run, and its leaders and followers."""
 
     layer: HardmaxLayer
     A: np.ndarray
@@ -99,7 +104,7 @@ class Passage:
     who: Roles
 
     def facts(self, tolerance: float) -> tuple[Finding, ...]:
-        """All facts that concern the way, not the limit."""
+        """Findings on facts 1 to 6, which concern the layers, not the limit."""
         scaled, _ = near_one(self.states)
         matrix, _ = near_one(self.A)
         if not matrix.any() or not scaled.any():
@@ -123,7 +128,7 @@ class Passage:
         return np.asarray(state @ self.A.T)
 
     def _support(self, queries: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """The largest score of each query, by exact search."""
+        """Largest score of each query, shape (queries,), by exact search."""
         found = attended(torch.from_numpy(queries), torch.from_numpy(np.ascontiguousarray(points)), tolerance=0.0)
         return found.best.numpy()
 
@@ -174,7 +179,7 @@ class Passage:
         emerged = dict(zip(self.who.leaders.tolist(), self.who.emerged_at.tolist(), strict=True)).get(token)
         late = emerged is None or emerged > start
         told = f"token {token} leads from layer {emerged}" if emerged is not None else f"token {token} never leads"
-        return measured(name, LARGEST, float(late), 0.0, f"{told}; the first kept layer is {start}")
+        return measured(name, LARGEST, float(late), 0.0, f"{told}; the first stored layer is {start}")
 
     def _stop(self, tolerance: float) -> Finding:
         worst_move = worst_score = 0.0
@@ -209,14 +214,14 @@ class Passage:
             if tied.any():
                 worst = max(worst, self._uneven(state, rows[tied], self.who.ties.members[tied]))
         if not seen:
-            return unknown("loyal followers", LOYAL, "no kept layer has a decided follower")
+            return unknown("loyal followers", LOYAL, "no stored layer has a decided follower")
         sentence = f"largest score above the leader's {worst:.2g} in {seen} looks"
         return measured("loyal followers", LOYAL, worst, tolerance, sentence)
 
     def _uneven(self, state: np.ndarray, tied: np.ndarray, leaders: np.ndarray) -> float:
-        """How much more one leader of a tie scores than another.
+        """Largest difference between the scores of two leaders of one tie.
 
-        A token may be tied with followers on their way to its leaders, who then score less than those, but all alike.
+        A token may be tied with followers of its leaders; the scores of the leaders are then lower, but equal.
         """
         scores = (self._queries(state[tied]) * state[leaders]).sum(axis=1)
         highest = np.full(len(state), -np.inf)
@@ -226,19 +231,19 @@ class Passage:
     def _map(self, tolerance: float) -> Finding:
         adjacent = [k for k in self._pairs if self.layers[k + 1] == self.layers[k] + 1]
         if not adjacent:
-            return unknown("map", MAP, "no two neighbouring layers were kept")
+            return unknown("map", MAP, "no two neighbouring layers were stored")
         steps = ((self._moved(self.A, self.states[k], self.weights), self.states[k + 1]) for k in adjacent)
         worst = max(float(np.abs(moved - following).max()) for moved, following in steps)
         sentence = f"largest difference {worst:.2g} over {len(adjacent)} layers"
         return measured("map", MAP, worst, tolerance, sentence)
 
     def _invariant(self, tolerance: float) -> Finding:
-        """One layer from the first kept state, three ways; none of the changes rounds anything."""
+        """Finding on one layer from the first stored state under three changes, none of which causes rounding."""
         state, n = self.states[0], self.states.shape[1]
         plain = self._moved(self.A, state, self.weights)
         backwards = self._moved(self.A, state[::-1], self.weights[::-1])[::-1]
         larger = self._moved(4.0 * self.A, state, self.weights)
-        # M turns the coordinates around, flips every other sign and stretches by powers of two.
+        # M reverses the coordinates, flips every other sign and stretches by powers of two.
         d = state.shape[1]
         stretch = np.where(np.arange(d) % 2 == 0, 2.0, -0.5)
         order = np.arange(d)[::-1]

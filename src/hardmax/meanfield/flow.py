@@ -6,8 +6,8 @@ With logits :math:`\langle Q x_i, K x_j\rangle = \langle B x_i, x_j\rangle`, :ma
 .. math:: \dot x_i = P_{x_i} V \sum_j \frac{w_j e^{\beta\langle B x_i, x_j\rangle}}{\sum_l w_l e^{\beta\langle B x_i,
           x_l\rangle}} x_j, \qquad\qquad \dot x = P_x V \frac{B x}{|B x|} \quad (\beta = \infty).
 
-The second is the limit of the first when the tokens' law charges every direction: attention finds a token in the very
-direction it asks for. Finitely many tokens have another limit, the hardmax rule :class:`SphereHardmaxFlow`.
+The second is the limit of the first when the law of the tokens has mass in every direction, so that there are tokens in
+the direction Bx. Finitely many tokens have another limit, the hardmax rule :class:`SphereHardmaxFlow`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 
 class _OnSphere(AbstractFlow):
-    """What flows on the sphere share: their matrices, and the sphere."""
+    """Common parts of flows on the sphere: matrices, tangent projection, validation."""
 
     B: Square | None
     V: Square | None
@@ -44,14 +44,14 @@ class _OnSphere(AbstractFlow):
 
     @abstractmethod
     def heard(self, tokens: Tokens, weights: PerToken, queries: Queries | None = None) -> Queries:
-        """The mean that each query (the tokens themselves when None) attends to, before V."""
+        """Mean that each query (the tokens themselves when None) attends to, shape (queries, d), before V."""
 
     def score_matrix(self, dimension: int) -> Square:
-        """B for tokens of this dimension."""
+        """B for tokens of this dimension, shape (d, d)."""
         return sized("B", self.B, dimension)
 
     def value_matrix(self, dimension: int) -> Square:
-        """V for tokens of this dimension."""
+        """V for tokens of this dimension, shape (d, d)."""
         return sized("V", self.V, dimension)
 
     def drift(self, tokens: Tokens, weights: PerToken) -> Tokens:
@@ -74,7 +74,7 @@ class _OnSphere(AbstractFlow):
         return self.on_sphere(tokens, dtype)
 
     def on_sphere(self, tokens: Tokens, dtype: torch.dtype) -> Tokens:
-        """Tokens that came in with precision ``dtype``, checked and with their length exactly one."""
+        """Tokens of length one, shape (tokens, d), validated to the precision ``dtype`` that the caller passed."""
         self.score_matrix(tokens.shape[1])
         self.value_matrix(tokens.shape[1])
         on_sphere = normalised(tokens)
@@ -92,7 +92,22 @@ class _OnSphere(AbstractFlow):
     def attention(
         self, tokens: ArrayLike, weights: ArrayLike | None = None, *, queries: ArrayLike | None = None
     ) -> Array:
-        """The mean that each query (the tokens themselves when left out) attends to, before V."""
+        """Mean that each query attends to, before V, shape (queries, d).
+
+        Parameters
+        ----------
+        tokens
+            Tokens on the unit sphere, shape (tokens, d).
+        weights
+            Positive weight per token, shape (tokens,); all equal when left out.
+        queries
+            Points whose attention is evaluated, shape (queries, d); the tokens themselves when left out.
+
+        Returns
+        -------
+        array or tensor
+            Shape (queries, d), of the kind of ``tokens``.
+        """
         tensor, kind = as_tokens(tokens)
         mass = as_weights(weights, tensor.shape[0], tensor.device)
         points = self.on_sphere(tensor.to(torch.float64), kind.dtype)
@@ -116,22 +131,25 @@ class SphereFlow(_OnSphere):
     Parameters
     ----------
     B, V
-        Score and value matrix, d x d; the identity when left out.
+        Score and value matrix of shape (d, d); the identity when left out.
     beta
-        Inverse temperature, not negative. ``math.inf`` is the zero-temperature field of a law that charges every
+        Inverse temperature, not negative. ``math.inf`` is the zero-temperature field of a law with mass in every
         direction, :math:`\dot x = P_x V B x/|B x|`.
     Q, K
         Query and key matrix instead of B: logits are :math:`\langle Q x_i, K x_j\rangle`, so :math:`B = K^\top Q`.
     normalise
         Scale tokens to length one before a run; otherwise tokens off the sphere are an error.
     few_tokens
-        ``"warn"`` when fewer than ten tokens share an attention kernel, so that they do not stand for a measure;
-        ``"ignore"`` when the tokens themselves are meant.
-    evaluation, precision
-        How attention is evaluated: ``"auto"``, ``"rows"``, ``"symmetric"``, ``"sdpa"``, ``"circle"`` (d = 2) or
-        ``"truncated"``, in ``"float64"`` or ``"float32"``. The method is a matter of speed only. In float32 logits
-        are rounded by about ``6e-8 beta |B|``.
+        ``"warn"`` when fewer than ten tokens share an attention kernel, too few to represent a measure; ``"ignore"``
+        when the finite set of tokens itself is of interest.
+    evaluation
+        Method of evaluation, which affects speed only: ``"auto"``, ``"rows"``, ``"symmetric"``, ``"sdpa"``,
+        ``"circle"`` (d = 2) or ``"truncated"``.
+    precision
+        ``"float64"`` or ``"float32"``. In float32 logits are rounded by about ``6e-8 beta |B|``.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> flow = SphereFlow(B=np.diag([2.0, 1.0]), beta=5.0)
     >>> flow.attention([[1.0, 0.0], [0.0, 1.0]]).round(3)
@@ -217,13 +235,24 @@ class SphereFlow(_OnSphere):
 
 @dataclass(frozen=True, eq=False, init=False)
 class SphereHardmaxFlow(_OnSphere):
-    r"""The hardmax rule on the sphere, for finitely many tokens:
+    r"""Hardmax rule on the sphere, for finitely many tokens, in continuous time:
 
     .. math:: \dot x_i = P_{x_i} V \frac{1}{w(C_i)}\sum_{j\in C_i} w_j x_j,
               \qquad C_i = \arg\max_j \langle B x_i, x_j\rangle.
 
     This is the limit of :class:`SphereFlow` for fixed tokens and :math:`\beta\to\infty`; its zero-temperature field
     ``SphereFlow(beta=math.inf)`` is the limit when the number of tokens grows first.
+
+    Parameters
+    ----------
+    B, V
+        Score and value matrix of shape (d, d); the identity when left out.
+    Q, K
+        Query and key matrix instead of B: scores are :math:`\langle Q x_i, K x_j\rangle`, so :math:`B = K^\top Q`.
+    normalise
+        Scale tokens to length one before a run; otherwise tokens off the sphere are an error.
+    tolerance
+        Scores within this relative distance of the largest tie; 64 rounding errors of float64 when left out.
     """
 
     B: Square | None

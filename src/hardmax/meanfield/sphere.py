@@ -17,23 +17,24 @@ from ..errors import InputError
 from ..inputs import as_square
 from ..shapes import PerToken, Square, Tokens
 
+# Eigenvalues are computed at no more tokens than this, which bounds the cost.
 _MOST_QUERIES = 256
 
 
 def sized(name: str, matrix: Square | None, dimension: int) -> Square:
-    """The matrix for tokens of this dimension; the identity when none was given."""
+    """Matrix for tokens of this dimension, shape (d, d); the identity when none was given."""
     if matrix is None:
         return torch.eye(dimension, dtype=torch.float64)
     return as_square(name, matrix, dimension)
 
 
 def tangent(tokens: Tokens, vectors: Tokens) -> Tokens:
-    """The part of each vector that does not change its token's length."""
+    """Tangential part of each vector at its token, shape (tokens, d)."""
     return vectors - (vectors * tokens).sum(dim=1, keepdim=True) * tokens
 
 
 def normalised(tokens: Tokens, argument: str = "tokens") -> Tokens:
-    """Tokens scaled to length one; a token of length zero has no direction and is refused."""
+    """Tokens scaled to length one, shape (tokens, d); a zero token raises an InputError."""
     largest = tokens.abs().amax(dim=1, keepdim=True)
     zero = torch.nonzero(largest[:, 0] == 0)
     if len(zero):
@@ -48,14 +49,14 @@ def normalised(tokens: Tokens, argument: str = "tokens") -> Tokens:
 
 
 def _some(tokens: Tokens) -> Tokens:
-    """All tokens when they are few, otherwise evenly spaced ones."""
+    """All tokens when they are few, otherwise evenly spaced rows."""
     if len(tokens) <= _MOST_QUERIES:
         return tokens
     return tokens[torch.linspace(0, len(tokens) - 1, _MOST_QUERIES, device=tokens.device).long()]
 
 
 def _fastest(at: Tokens, pulled: Tokens, derivative: torch.Tensor) -> float:
-    """The most negative real part of an eigenvalue of the derivative on tangent spaces, with its sign turned."""
+    """Largest decay rate: the most negative real part of an eigenvalue on the tangent spaces, with opposite sign."""
     onto = torch.eye(at.shape[1], dtype=at.dtype, device=at.device) - at[:, :, None] * at[:, None, :]
     growth = torch.linalg.eigvals(onto @ derivative @ onto).real.amin(dim=1)
     # Along x itself the projected derivative is zero, so the least eigenvalue is never above zero.
@@ -63,7 +64,7 @@ def _fastest(at: Tokens, pulled: Tokens, derivative: torch.Tensor) -> float:
 
 
 def decay_of_attention(tokens: Tokens, weights: PerToken, scores: Square, V: Square) -> float:
-    """The rate for softmax attention with logits ``<scores x, y>``."""
+    """Largest decay rate for softmax attention with logits ``<scores x, y>``."""
     at = _some(tokens.detach())
     logits = at @ scores.T @ tokens.detach().T + weights.log()
     shares = torch.softmax(logits, dim=1)
@@ -74,12 +75,12 @@ def decay_of_attention(tokens: Tokens, weights: PerToken, scores: Square, V: Squ
 
 
 def direction_of(B: Square) -> Square:
-    """B brought near one by a power of two: at zero temperature its size has no effect, and no square overflows."""
+    """B scaled near one by a power of two: at zero temperature its size has no effect, and squares do not overflow."""
     return scale(B, -exponent_of(B))
 
 
 def decay_at_zero_temperature(tokens: Tokens, B: Square, V: Square) -> float:
-    """The rate for the field ``P_x V B x / |B x|``."""
+    """Largest decay rate for the field ``P_x V B x / |B x|``."""
     at, B = _some(tokens.detach()), direction_of(B)
     lengths = (at @ B.T).norm(dim=1)
     mean = (at @ B.T) / lengths[:, None]

@@ -1,4 +1,4 @@
-"""Evaluate a network on sequences exactly, with the tokens after each stage."""
+"""Exact evaluation of a network on sequences, its predictions, and the tokens after each stage."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from ..network import CompiledNetwork
 Fractions: TypeAlias = list[tuple[Fraction, ...]]
 
 _PRECISIONS = (64, 256, 1024, 4096, 16384)
-"""Bits of the balls that hold what softmax attention gives."""
+"""Bits of the balls that enclose the output of softmax attention."""
 
 
 def run(network: CompiledNetwork, tokens: object, *, exact: bool) -> Array | list[Array] | Fractions | list[Fractions]:
-    """Where every token ends, for one sequence or for several; see :meth:`ExactTransformer.__call__`."""
+    """Output of every token, for one sequence or several; see :meth:`ExactTransformer.__call__`."""
     several = _holds_sequences(tokens)
     entries = as_list("tokens", tokens) if several else [tokens]
     sequences = [read_sequence(network, f"tokens[{j}]" if several else "tokens", x) for j, x in enumerate(entries)]
@@ -52,7 +52,7 @@ def run(network: CompiledNetwork, tokens: object, *, exact: bool) -> Array | lis
 
 
 def read_sequence(network: CompiledNetwork, argument: str, value: object) -> tuple[Vector, ...]:
-    """One sequence of tokens, taken exactly, refused where the network cannot read it."""
+    """One sequence of tokens as exact rationals; raises an InputError where the dimension does not fit."""
     points = tuple(read_vector(f"{argument}[{i}]", point) for i, point in enumerate(as_list(argument, value)))
     if not points or any(len(point) != network.dimension for point in points):
         raise InputError(
@@ -67,7 +67,7 @@ def read_sequence(network: CompiledNetwork, argument: str, value: object) -> tup
 def images(
     network: CompiledNetwork, sequences: Sequence[tuple[Vector, ...]], progress: Progress = None
 ) -> list[list[list[Number]]]:
-    """The image of every token: rationals, or under softmax balls where no rational is reached."""
+    """Output of every token: rationals, or under softmax balls where the output is not rational."""
     if not sequences:
         return []
     if network.temperature is None or all(not block.B for block in network.blocks):
@@ -103,12 +103,14 @@ def _fractions(image: list[list[Number]]) -> Fractions:
     for i, point in enumerate(image):
         if not all(map(is_exact, point)):
             remedy = "leave exact out for its value in float64"
-            raise InputError("exact", True, f"cannot be had: token {i} ends at no rational under softmax", remedy)
+            raise InputError(
+                "exact", True, f"is not possible: the output of token {i} is not rational under softmax", remedy
+            )
     return [tuple(as_fraction(c) for c in point) for point in image]
 
 
 def floats(image: list[list[Number]]) -> np.ndarray:
-    """The nearest float64 of every coordinate, shape (token, coordinate)."""
+    """Nearest float64 of every coordinate, shape (tokens, d)."""
     return np.array([[to_float(c) if is_exact(c) else float(c.mid()) for c in point] for point in image])
 
 
@@ -122,7 +124,7 @@ def _rounded(image: list[list[Number]], kind: Any) -> Any:
 
 
 def predict(network: CompiledNetwork, inputs: object, progress: Progress = None) -> list[object]:
-    """The class whose target is nearest to the mean over the distinct tokens of the output."""
+    """Label per sequence: the class whose target is nearest to the mean over the distinct tokens of the output."""
     if network.classes is None:
         raise InputError(
             "network", repr(network), "has no classes", "make it with hardmax.classify_exactly, or call net(sequence)"
@@ -140,27 +142,30 @@ def predict(network: CompiledNetwork, inputs: object, progress: Progress = None)
 
 @dataclass(frozen=True)
 class Moment:
-    """Positions of all tokens at one point of the way, in float64, and what has happened so far."""
+    """Positions of all tokens after one stage of the network, in float64."""
 
     block: int
+    """Number of blocks that were applied."""
     title: str
+    """Name of the stage."""
     positions: np.ndarray
-    """(token, coordinate), the sequences one after the other."""
+    """Shape (tokens, d), the sequences one after the other."""
 
 
 @dataclass(frozen=True)
 class Journey:
-    """The way of all tokens: before the first block, and after the feed-forward and the attention of each block."""
+    """Positions of all tokens before the first block, and after the feed-forward and the attention of each block."""
 
     owner: np.ndarray
-    """The sequence of each token."""
+    """Index of the sequence of each token, shape (tokens,)."""
     before: np.ndarray
+    """Positions before the first block, shape (tokens, d)."""
     after_feed_forward: list[np.ndarray]
     after_block: list[np.ndarray]
 
 
 def journey(network: CompiledNetwork) -> Journey:
-    """Evaluate the network exactly, with hardmax scores, and keep where everything was."""
+    """Positions of all tokens after every layer, from an exact evaluation with hardmax scores."""
     state = State(network.data.inputs)
     before = state.middle.copy()
     halves, wholes = [], []
@@ -175,7 +180,7 @@ def journey(network: CompiledNetwork) -> Journey:
 
 
 def five_moments(network: CompiledNetwork, way: Journey) -> list[Moment]:
-    """The stages of the construction, as five pictures."""
+    """Five stages of the construction."""
     stages = [block.stage for block in network.blocks]
     last = len(stages) - 1
     if network.construction == "paper":
@@ -202,7 +207,7 @@ def five_moments(network: CompiledNetwork, way: Journey) -> list[Moment]:
 
 
 def every_moment(network: CompiledNetwork, way: Journey) -> list[Moment]:
-    """Before the first block, and after the feed-forward and the attention of every block."""
+    """Stages before the first block, and after the feed-forward and the attention of every block."""
     moments = [Moment(0, "inputs", way.before)]
     for k, (half, whole) in enumerate(zip(way.after_feed_forward, way.after_block, strict=True)):
         stage = network.blocks[k].stage

@@ -1,4 +1,4 @@
-"""Prove a saved network again, trusting nothing but the data and the weights in its files."""
+"""Verification of a saved network from the data and the weights in its files."""
 
 from __future__ import annotations
 
@@ -18,9 +18,23 @@ from .counts import count_blocks
 
 
 def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress = None) -> Certificate:
-    """Prove a saved network again from its data and its weights; nothing else in the files is trusted.
+    """Certificate of a saved network, proved from its data and its weights; nothing else in the files is trusted.
 
-    The certificate says which sequences fail, and which claims of the files do not hold.
+    Parameters
+    ----------
+    path
+        Folder that :meth:`ExactTransformer.save` wrote, or its ``network.json``.
+    workers
+        Number of processes that share the sequences.
+    progress
+        True, False, None (a bar when the work turns out to be long), or a function called as
+        ``progress(stage, done, total)``.
+
+    Returns
+    -------
+    Certificate
+        True in a boolean context when everything was proved; otherwise it names the sequences that fail and the claims
+        of the files that do not hold.
     """
     source = json_path(Path(path))
     network, record = read_network(source)
