@@ -84,8 +84,8 @@ def test_repeated_tokens_on_several_processes_are_one_point() -> None:
         started = start_split(ranks, torch.from_numpy(own), torch.from_numpy(mine), layer)
         return hm.equilibrium(own, layer, weights=mine, processes=ranks), isinstance(started, SplitProcess)
 
-    for split, has_a_crowd in with_processes(2, work):
-        assert has_a_crowd
+    for split, has_local_tokens in with_processes(2, work):
+        assert has_local_tokens
         assert_same_limit(split, whole)
         np.testing.assert_array_equal(split.weights, weights)
 
@@ -104,11 +104,11 @@ def test_only_candidates_travel_in_few_dimensions() -> None:
         own = torch.from_numpy(ranks.share(tokens))
         started = start_split(ranks, own, torch.ones(len(own), dtype=torch.float64), hm.HardmaxLayer(0.5))
         assert isinstance(started, SplitProcess)
-        return ranks.received, len(started.crowd)  # type: ignore[attr-defined]
+        return ranks.received, len(started.local_rows)  # type: ignore[attr-defined]
 
-    for received, crowd in with_processes(2, work):
+    for received, local in with_processes(2, work):
         assert received < 8 * len(tokens) + 0.5 * tokens.nbytes  # the test for repeated tokens, and half the rest
-        assert crowd > 0.7 * len(tokens) / 2
+        assert local > 0.7 * len(tokens) / 2
 
 
 def test_a_split_search_is_the_search() -> None:

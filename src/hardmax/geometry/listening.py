@@ -67,7 +67,7 @@ def attention_at(run: Trajectory, k: int) -> Attention:
     count = len(states(_trajectory(run)))
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not -count <= k < count:
         remedy = f"pass k from 0 to {count - 1}, or -1 for the last"
-        raise InputError("k", repr(k), "must be the number of a kept state", remedy)
+        raise InputError("k", repr(k), "must be the index of a stored state", remedy)
     found = kept(run)
     state, number = found.states[k], int(run.layers[k])
     layer = found.rule(hardmax_layer(run), int(k))
@@ -152,7 +152,7 @@ def _trajectory(run: object) -> Trajectory:
             "run",
             type(run).__name__,
             "must be a Trajectory",
-            "a limit has no layers: pass what hm.simulate gives",
+            "a limit has no layers: pass the result of hm.simulate",
         )
     return run
 

@@ -69,7 +69,7 @@ class Occupancy:
         return (
             f"only {self.smallest:.3g} tokens share an attention kernel (n = {self.tokens}, d = {self.dimension}, "
             f"beta = {self.beta:g}): the run shows few tokens, not the mean field; use n >= {self.enough}, "
-            'lower beta, or pass few_tokens="ignore" if these tokens are meant'
+            'lower beta, or pass few_tokens="ignore" to study these tokens themselves'
         )
 
 
@@ -338,7 +338,7 @@ def sphere_sample(
     rng = source.generator
     if density is None:
         return _even(_random_directions(rng, count, dimension), source.seed)
-    # The largest value is looked for, and raised if a later proposal exceeds it; what was accepted is then redone.
+    # The largest value is estimated, and raised if a later proposal exceeds it; accepted points are then discarded.
     highest = 1.2 * float(_checked(density, _random_directions(rng, 4096, dimension)).max())
     found: list[np.ndarray] = []
     have = proposed = 0

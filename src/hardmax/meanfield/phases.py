@@ -172,9 +172,9 @@ def phases(
     flow = flow_of(run)
     share = as_number("trim", trim, lambda x: 0 <= x < 1, "must lie in [0, 1)", "pass for example trim=0.01")
     if len(run.layers) == 0 or int(run.layers[0]) != 0:
-        kept = "no state" if len(run.layers) == 0 else f"the first at t = {run.times[0]:g}"  # type: ignore[index]
+        stored = "no state" if len(run.layers) == 0 else f"the first at t = {run.times[0]:g}"  # type: ignore[index]
         remedy = 'the limit is that of the start: keep it, for example with keep="all" or keep=Every(10)'
-        raise InputError("run", f"a run that kept {kept}", "must have kept its start", remedy)
+        raise InputError("run", f"a run that stored {stored}", "must have stored its start", remedy)
     states, mass = states_of(run).numpy(), weights_of(run).numpy()
     d = states.shape[2]
     B, V = flow.score_matrix(d).detach().cpu(), flow.value_matrix(d).detach().cpu()
@@ -278,7 +278,7 @@ def _escape(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float
     if half <= max(float(later[0]), _ROUNDING):  # the latter for tokens that start at their limit and stay
         return None, None
     after = least + int(np.argmax(later > half))
-    # The cluster's own displacement shows in W_2 once it is well above what remained at the closest approach.
+    # The displacement of the cluster dominates W_2 once it is well above the distance at the closest approach.
     start = least + int(np.argmax(later > min(3 * later[0], 0.5 * half)))
     return _crossing(times, distances, half, after - 1, after), _fit(times, distances, start, after, sign=1.0)
 

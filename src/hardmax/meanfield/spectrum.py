@@ -85,7 +85,7 @@ def refuse_singular(B: np.ndarray) -> None:
         raise NoLimitError(
             NoLimit.SINGULAR_B,
             f"the least singular value of B is {sizes[-1]:.2g} against a largest of {sizes[0]:.2g}, so some "
-            "directions ask for nothing",
+            "queries are zero",
             "pass a regular B, or study finite beta with simulate",
         )
 
@@ -132,7 +132,7 @@ def _leading_part(M: np.ndarray) -> Leading:
         return Leading(top, None, basis, np.zeros((len(M), 0)), projector)
     second = float(others.max())
     both, _ = _projector(M, values.real[values.real >= second - _EQUAL * size], others[others < second - _EQUAL * size])
-    # Without its part in E, what is left of the larger subspace is the invariant subspace of the second part.
+    # Without its part in E, the larger subspace is the invariant subspace of the second part.
     apart = both[:, basis.shape[1] :] - projector @ both[:, basis.shape[1] :]
     return Leading(top, second, basis, np.linalg.qr(apart)[0], projector)
 
@@ -141,7 +141,7 @@ def _ordered(M: np.ndarray, first: np.ndarray, rest: np.ndarray) -> tuple[np.nda
     """Real Schur form ordered so that eigenvalues of real parts ``first`` lead, and their number."""
     if len(rest) == 0:
         return (*schur(M, output="real"), len(M))
-    # Reordering moves eigenvalues of a cluster a little; half-way to the others none can cross.
+    # Reordering moves eigenvalues of a cluster a little; a cut half-way to the others separates them.
     cut = 0.5 * (first.min() + rest.max())
     T, Z, count = schur(M, output="real", sort=lambda real, imaginary: real >= cut)
     return T, Z, count

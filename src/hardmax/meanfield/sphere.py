@@ -44,7 +44,7 @@ def normalised(tokens: Tokens, argument: str = "tokens") -> Tokens:
             "must not be zero: it has no direction on the sphere",
             "leave it out",
         )
-    scaled = tokens / largest  # squares of what is left neither overflow nor vanish
+    scaled = tokens / largest  # squares of scaled coordinates neither overflow nor vanish
     return torch.nn.functional.normalize(scaled, dim=1)
 
 

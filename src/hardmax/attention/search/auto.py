@@ -21,7 +21,7 @@ METHODS = ("auto", "cells", "tree", "pruned", "dense")
 
 # Numbers outside this range might overflow or lose digits when squared.
 _SMALLEST, _LARGEST = 2.0**-400, 2.0**400
-# For so few pairs, queries or points nothing is worth preparing; float32 copies pay from so many pairs.
+# For fewer pairs, queries or points preparation does not pay; float32 copies pay from this many pairs.
 _FEW_PAIRS, _FEW_QUERIES, _FEW_POINTS = 1 << 20, 128, 512
 _FLOAT32_PAYS_FROM = 1 << 22
 # With more coordinates a tree visits nearly all points.
@@ -119,5 +119,5 @@ def _decide(
 
 
 def _float32_is_kept(device: torch.device) -> bool:
-    """Whether products of float32 numbers are computed as such; torch can be told to use less."""
+    """Whether products of float32 numbers have full precision; torch can be set to use less."""
     return device.type == "cpu" and torch.get_float32_matmul_precision() == "highest"
