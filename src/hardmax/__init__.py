@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from .interpolation.constructions.interpolate import interpolate as interpolate
     from .interpolation.evaluation.certificate import Certificate as Certificate
     from .interpolation.evaluation.verification import verify as verify
-    from .interpolation.network import ExactTransformer as ExactTransformer
+    from .interpolation.transformer import ExactTransformer as ExactTransformer
     from .meanfield.energy import Lyapunov as Lyapunov
     from .meanfield.energy import lyapunov as lyapunov
     from .meanfield.exact import zero_temperature_solution as zero_temperature_solution
@@ -135,7 +135,7 @@ _MODULE_OF = {
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
     "Every": "dynamics.keep_and_stop_rules",
-    "ExactTransformer": "interpolation.network",
+    "ExactTransformer": "interpolation.transformer",
     "Explanation": "text.explaining.explanation",
     "FeedForwardLayer": "attention.layer",
     "FewTokensWarning": "meanfield.measures",

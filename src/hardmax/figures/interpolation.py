@@ -17,7 +17,7 @@ from ..files import replacing
 from ..inputs import as_count
 from ..interpolation.arithmetic.numbers import to_floats
 from ..interpolation.evaluation.running import Moment, five_moments, journey
-from ..interpolation.network import ExactTransformer
+from ..interpolation.transformer import ExactTransformer
 from ..progress import Ticker
 from ._style import INK, LINE, MARKERS, SOFT, colour_of, new_figure, styled
 from ._view import dress

@@ -25,15 +25,31 @@ _REMEDY = "see `hardmax interpolate --help` for the format"
 
 @dataclass(frozen=True)
 class Problem:
-    """What a file asks for: outputs or labels, never both."""
+    """Data set of a file: inputs with either outputs or labels."""
 
     inputs: list[list[list[object]]]
+    """Tokens of each sequence, numbers or texts of rationals."""
     outputs: list[list[list[object]]] | None
+    """Output points of each sequence; None where there are labels."""
     labels: list[object] | None
+    """One label per sequence; None where there are outputs."""
 
 
 def read_problem(path: Path, outputs: Path | None = None) -> Problem:
-    """Read a data set by the suffix of its file."""
+    """Data set read from a file, by its suffix.
+
+    Parameters
+    ----------
+    path
+        File in JSON, or in CSV or Parquet in long form.
+    outputs
+        File of the output points in long form, where ``path`` is in long form without labels.
+
+    Returns
+    -------
+    Problem
+        Inputs with either outputs or labels.
+    """
     suffix = path.suffix.lower()
     if suffix == ".json":
         if outputs is not None:

@@ -16,8 +16,8 @@ from ...interpolation.arithmetic.numbers import rational, to_float
 from ...interpolation.evaluation.certificate import Certificate
 from ...interpolation.evaluation.counts import Counts
 from ...interpolation.evaluation.running import Journey, Moment, every_moment
-from ...interpolation.network import ExactTransformer
 from ...interpolation.problems import Problem
+from ...interpolation.transformer import ExactTransformer
 from ..look import PALETTE, rank_colours
 from ..panes import beside_bars
 from .state import counted
