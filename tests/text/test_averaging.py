@@ -15,7 +15,7 @@ from hardmax.errors import InputError
 from hardmax.text import LeaderClassifier
 from hardmax.text.model.network import Network
 from hardmax.text.recipes import Recipe
-from hardmax.text.training import averaging
+from hardmax.text.training import network_training
 from interrupted_training import interrupt_at
 from made_up_texts import opinions
 
@@ -26,7 +26,7 @@ THREE = replace(ONE, averaged=3)
 
 
 def test_it_is_the_mean_of_single_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, starts, ends, seeds = averaging.fit_network, [], [], []
+    usual, starts, ends, seeds = network_training.train_network, [], [], []
 
     def watched(network: Network, *args: Any, **options: Any) -> Any:
         starts.append({name: part.clone() for name, part in network.parameters().items()})
@@ -35,7 +35,7 @@ def test_it_is_the_mean_of_single_trainings(monkeypatch: pytest.MonkeyPatch) -> 
         seeds.append(options["seed"])
         return state
 
-    monkeypatch.setattr(averaging, "fit_network", watched)
+    monkeypatch.setattr(network_training, "train_network", watched)
     fitted = LeaderClassifier(recipe=THREE, random_state=0).fit(TEXTS, LABELS)
     single = LeaderClassifier(recipe=ONE, random_state=0).fit(TEXTS, LABELS)
     assert len(set(seeds[:3])) == 3

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hardmax.errors import FileError, InputError
 from hardmax.tensor_files import read, write
 from hardmax.text import LeaderClassifier, Tokeniser
-from hardmax.text.explaining.rendering import word_weights
-from hardmax.text.model.files import KIND
+from hardmax.text.model.fitted_model import KIND
 from hardmax.text.recipes import Recipe
 from hardmax.text.words.document_endings import AT_THE_END, EndingVocabulary
 from made_up_texts import PLAIN
@@ -75,7 +74,7 @@ def test_the_end_tells(model: LeaderClassifier) -> None:
 def test_words_are_marked_where_they_stand(model: LeaderClassifier) -> None:
     text = "good cast and good plot but it was bad"
     told = model.explain(text)
-    weights = word_weights(told)
+    weights = told.word_weights()
     assert sum(weight for _, _, weight, _ in weights) == pytest.approx(told.contributions.sum(), abs=1e-12)
     by_place = {(start, text[start:end]): (weight, leads) for start, end, weight, leads in weights}
     value = dict(zip(told.words, told.contributions[:, 0], strict=True))
@@ -91,7 +90,7 @@ def test_words_are_marked_where_they_stand(model: LeaderClassifier) -> None:
 def test_a_text_shorter_than_its_end(model: LeaderClassifier) -> None:
     told = model.explain("bad")
     assert set(told.words) == {"bad", "bad" + AT_THE_END}
-    (_, _, weight, leads), *others = word_weights(told)
+    (_, _, weight, leads), *others = told.word_weights()
     assert weight == pytest.approx(told.contributions.sum())
     assert leads
     assert not others

@@ -92,10 +92,8 @@ def test_names_of_classes_are_escaped() -> None:
 
 
 def test_the_words_marked_carry_the_whole_logit(model: LeaderClassifier) -> None:
-    from hardmax.text.explaining.rendering import word_weights
-
     told = model.explain(TEXTS[3])
-    assert sum(weight for _, _, weight, _ in word_weights(told)) == pytest.approx(
+    assert sum(weight for _, _, weight, _ in told.word_weights()) == pytest.approx(
         told.logits[0] - told.bias[0], abs=1e-10
     )
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.text.model import hardmax_forward
-from hardmax.text.model.hardmax_forward import after, course, layers
+from hardmax.text.model.hardmax_forward import attention_path, final_positions, positions_by_layer
 
 
 def _documents(seed: int, d: int, most: int = 12) -> tuple[np.ndarray, np.ndarray]:
@@ -25,9 +25,9 @@ def _documents(seed: int, d: int, most: int = 12) -> tuple[np.ndarray, np.ndarra
 @given(st.integers(0, 10_000), st.integers(1, 4), st.sampled_from([0.1, 0.5, 1.0, 3.0]), st.integers(1, 9))
 def test_the_same_as_the_simulator(seed: int, d: int, alpha: float, depth: int) -> None:
     points, starts = _documents(seed, d)
-    path = course(points, starts, alpha=alpha, depth=depth)
-    final = after(torch.from_numpy(points), path, alpha, depth).numpy()
-    every = layers(points, path, alpha, depth)
+    path = attention_path(points, starts, alpha=alpha, depth=depth)
+    final = final_positions(torch.from_numpy(points), path, alpha, depth).numpy()
+    every = positions_by_layer(points, path, alpha, depth)
     np.testing.assert_allclose(every[-1], final, atol=1e-12)
     for begin, end in itertools.pairwise(starts):
         if begin == end:
@@ -43,9 +43,9 @@ def test_the_same_as_the_simulator(seed: int, d: int, alpha: float, depth: int) 
 
 def test_large_documents_are_searched_another_way_with_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     points, starts = _documents(3, 3, most=60)
-    usual = course(points, starts, alpha=0.3, depth=8)
+    usual = attention_path(points, starts, alpha=0.3, depth=8)
     monkeypatch.setattr(hardmax_forward, "_LARGE", 5)
-    other = course(points, starts, alpha=0.3, depth=8)
+    other = attention_path(points, starts, alpha=0.3, depth=8)
     np.testing.assert_array_equal(usual.follows, other.follows)
 
 
@@ -53,10 +53,10 @@ def test_large_documents_are_searched_another_way_with_the_same_answer(monkeypat
 @given(st.integers(0, 10_000), st.integers(1, 3))
 def test_gradients_are_those_of_the_positions(seed: int, d: int) -> None:
     points, starts = _documents(seed, d)
-    path = course(points, starts, alpha=0.4, depth=5)
+    path = attention_path(points, starts, alpha=0.4, depth=5)
     start = torch.tensor(points, requires_grad=True)
     alpha = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda z, a: after(z, path, a, 5), (start, alpha))
+    assert torch.autograd.gradcheck(lambda z, a: final_positions(z, path, a, 5), (start, alpha))
 
 
 @settings(deadline=None, max_examples=40)
@@ -65,9 +65,9 @@ def test_on_axes_the_same_as_the_simulator(seed: int, d: int, alpha: float) -> N
     points, starts = _documents(seed, d, most=20)
     axis = np.random.default_rng(seed).integers(0, d, size=len(points))
     points *= np.arange(d) == axis[:, None]
-    path = course(points, starts, alpha=alpha, depth=6)
+    path = attention_path(points, starts, alpha=alpha, depth=6)
     assert len(path.stages) == 1  # settled without a search
-    every = layers(points, path, alpha, 6)
+    every = positions_by_layer(points, path, alpha, 6)
     for begin, end in itertools.pairwise(starts):
         if begin < end:
             run = hm.simulate(points[begin:end], hm.HardmaxLayer(alpha=alpha), depth=6)
@@ -76,18 +76,18 @@ def test_on_axes_the_same_as_the_simulator(seed: int, d: int, alpha: float) -> N
 
 def test_documents_without_words() -> None:
     for d in (1, 2, 3):
-        path = course(np.empty((0, d)), np.array([0, 0, 0]), alpha=1.0, depth=3)
+        path = attention_path(np.empty((0, d)), np.array([0, 0, 0]), alpha=1.0, depth=3)
         assert len(path.follows) == 0
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10_000), st.floats(0.0, 1.0), st.booleans())
-def test_in_the_plane_what_is_certain_is_right(seed: int, spread: float, double: bool) -> None:
+def test_attended_in_plane_what_is_certain_is_right(seed: int, spread: float, double: bool) -> None:
     points, starts = _documents(seed, 2, most=30)
     points[:, 1] *= spread
     if not double:
         points = points.astype(np.float32)
-    choice, sure = hardmax_forward._in_the_plane(points, starts)
+    choice, sure = hardmax_forward._attended_in_plane(points, starts)
     for begin, end in itertools.pairwise(starts):
         if begin == end:
             continue

@@ -26,7 +26,7 @@ def test_rows_move_as_the_whole_table_would(seed: int) -> None:
     rng = np.random.default_rng(seed)
     table = torch.from_numpy(rng.normal(size=(7, 2)))
     position, square = table.numpy().copy(), np.zeros((7, 2))
-    adam = RowAdam(table, RowAdam.moments_for(table), 0)
+    adam = RowAdam(table, RowAdam.zero_moments(table), 0)
     for step in range(1, 9):
         rows = rng.integers(0, 7, size=5)
         gradients = rng.normal(size=(5, 2))
@@ -46,17 +46,17 @@ def test_words_are_taken_back_no_farther_than_needed(seed: int, d: int, cone: fl
     home, points = torch.from_numpy(rng.normal(size=(6, d))), torch.from_numpy(rng.normal(size=(6, d)))
     decoder, rows = torch.from_numpy(rng.normal(size=(1, d))), torch.arange(6)
     axis = decoder[0] / decoder[0].norm()
-    roped = Bounds(home, math.inf, tether).kept(points, rows, decoder)
+    roped = Bounds(home, math.inf, tether).project(points, rows, decoder)
     assert ((roped - home).norm(dim=1) <= tether + 1e-9).all()
     near = (points - home).norm(dim=1) < tether - 1e-9
     torch.testing.assert_close(roped[near], points[near])
-    coned = Bounds(home, cone, math.inf).kept(points, rows, decoder)
+    coned = Bounds(home, cone, math.inf).project(points, rows, decoder)
     along, across = coned @ axis, coned - (coned @ axis)[:, None] * axis
     assert (across.norm(dim=1) <= cone * along.abs() + 1e-9).all()
     torch.testing.assert_close(along, points @ axis)
     free = Bounds(home, math.inf, math.inf)
-    assert not free.any
-    torch.testing.assert_close(free.kept(points, rows, decoder), points)
+    assert not free.active
+    torch.testing.assert_close(free.project(points, rows, decoder), points)
 
 
 @settings(deadline=None, max_examples=20)
@@ -65,9 +65,9 @@ def test_words_kept_apart_stay_on_their_coordinates(seed: int, tether: float) ->
     rng = np.random.default_rng(seed)
     home = torch.from_numpy(rng.normal(size=(6, 3)) * rng.integers(0, 2, size=(6, 3)))
     points, rows = torch.from_numpy(rng.normal(size=(6, 3))), torch.arange(6)
-    kept = Bounds(home, math.inf, math.inf, apart=True).kept(points, rows, torch.ones(1, 3))
+    kept = Bounds(home, math.inf, math.inf, separate=True).project(points, rows, torch.ones(1, 3))
     torch.testing.assert_close(kept, torch.where(home == 0, 0.0, points))
-    roped = Bounds(home, math.inf, tether, apart=True).kept(points, rows, torch.ones(1, 3))
+    roped = Bounds(home, math.inf, tether, separate=True).project(points, rows, torch.ones(1, 3))
     assert (roped[home == 0] == 0).all()
     assert ((roped - home).norm(dim=1) <= tether + 1e-9).all()
 

@@ -13,7 +13,8 @@ from sklearn.utils.validation import column_or_1d
 
 from ...errors import InputError
 
-_FEWEST_HELD_OUT = 50
+# With 50 rows the standard error of an accuracy is at most 7 %; with fewer, epochs cannot be compared.
+_FEWEST_VALIDATION_ROWS = 50
 
 
 class NoKnownWordWarning(UserWarning):
@@ -109,14 +110,14 @@ def labels_for(y: Any, texts: list[str] | None) -> np.ndarray:
     return np.asarray(labels)
 
 
-def kept_aside(labels: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
-    """Which rows are kept aside, the same share of each class; none when they would be too few to tell anything."""
+def validation_mask(labels: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
+    """Mask of the validation rows, the same fraction of each class, shape (documents,); none if they were too few."""
     if isinstance(fraction, bool) or not 0 <= fraction < 1:
         raise InputError("validation_fraction", repr(fraction), "must be at least 0 and below 1", "pass 0.05")
-    aside = np.zeros(len(labels), dtype=bool)
-    if fraction * len(labels) < _FEWEST_HELD_OUT:
-        return aside
+    mask = np.zeros(len(labels), dtype=bool)
+    if fraction * len(labels) < _FEWEST_VALIDATION_ROWS:
+        return mask
     for number in np.unique(labels):
         members = rng.permutation(np.flatnonzero(labels == number))
-        aside[members[: int(fraction * len(members))]] = True
-    return aside
+        mask[members[: int(fraction * len(members))]] = True
+    return mask
