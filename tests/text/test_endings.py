@@ -124,5 +124,5 @@ def test_a_damaged_end_is_refused(model: LeaderClassifier, tmp_path: Path) -> No
 def test_what_cannot_be() -> None:
     with pytest.raises(InputError, match="endings must be a positive whole number"):
         Recipe(endings=0)
-    with pytest.raises(InputError, match="endings cannot be told from the padding"):
+    with pytest.raises(InputError, match="endings cannot be distinguished from the padding"):
         Recipe(endings=3, cut=128)
