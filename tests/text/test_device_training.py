@@ -1,4 +1,4 @@
-"""Training on a device, run here on the CPU as one, against the sparse rows; and on a GPU where there is one."""
+"""The code for devices, run on the CPU, against that for sparse rows; and on a GPU if there is one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ THREE = _long(THREE, NAMES)
 
 @pytest.fixture
 def cpu_as_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``device="cpu"`` takes the way made for other devices."""
+    """``device="cpu"`` runs the code for other devices."""
     monkeypatch.setattr(devices, "is_accelerator", lambda device: device is not None)
 
 
@@ -72,7 +72,7 @@ def _flat_batch(table: sparse.csr_matrix, spare: int = 0, place: str = "cpu") ->
 
 
 def _by_loops(points: np.ndarray, starts: np.ndarray, depth: int) -> list[list[int]]:
-    """Whom each word follows at every layer, one word after another: the first of the best, a leader for ever."""
+    """Attended word of each word at every layer by loops: the first of the best; a leader is never left."""
     now, choices = points.copy(), []
     for _ in range(depth):
         choice = []
@@ -93,7 +93,7 @@ def _by_loops(points: np.ndarray, starts: np.ndarray, depth: int) -> list[list[i
 @pytest.mark.parametrize("way", ["pairs", "kernel"])
 @pytest.mark.parametrize("kind", ["gaussian", "lattice"])
 @pytest.mark.parametrize("d", [1, 2, 5])
-def test_words_follow_whom_loops_say_at_every_layer(
+def test_attended_words_agree_with_loops_at_every_layer(
     d: int, kind: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = "cpu"
@@ -124,7 +124,7 @@ def test_words_follow_whom_loops_say_at_every_layer(
         now = (now + now[before]) / 2
 
 
-def test_the_kernel_leaves_no_words_alone() -> None:
+def test_the_kernel_accepts_no_words() -> None:
     pytest.importorskip("triton")
     none = torch.empty(0, 2)
     empty = _flat_batch(sparse.csr_matrix((2, 4)))
@@ -133,7 +133,7 @@ def test_the_kernel_leaves_no_words_alone() -> None:
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from([1, 2, 3]), st.booleans(), st.booleans(), st.sampled_from([1, 3]))
-def test_the_same_answers_and_leaders(seed: int, d: int, norms: bool, matrix: bool, outputs: int) -> None:
+def test_logits_and_leaders_agree_with_sparse_rows(seed: int, d: int, norms: bool, matrix: bool, outputs: int) -> None:
     rng = np.random.default_rng(seed)
     table = _table(rng, 15, 40)
     # Ties between points of a lattice, with steps of a half, so that nothing is rounded. In the plane sparse rows are
@@ -189,7 +189,7 @@ def test_steps_hold_the_documents_of_their_batches(seed: int, dropping: bool) ->
         assert not found.weights[step, len(some) :].any()
 
 
-def test_adam_with_its_numbers_on_the_device() -> None:
+def test_capturable_adam_agrees_with_adam() -> None:
     rng = np.random.default_rng(0)
     start, table = torch.from_numpy(rng.normal(size=(4, 2))), torch.from_numpy(rng.normal(size=(6, 2)))
     ours, theirs = {"a": start.clone()}, {"a": start.clone()}
@@ -230,7 +230,7 @@ def test_adam_with_its_numbers_on_the_device() -> None:
 )
 @pytest.mark.usefixtures("cpu_as_a_device")
 @pytest.mark.parametrize("texts", ["opinions", "topics"])
-def test_the_steps_of_the_sparse_rows(texts: str, options: dict[str, Any]) -> None:
+def test_training_agrees_with_sparse_rows(texts: str, options: dict[str, Any]) -> None:
     documents, labels = (TEXTS, LABELS) if texts == "opinions" else (THREE, NAMES)
     weights = np.random.default_rng(0).uniform(0.5, 2, size=len(labels))
     options = {"epochs": 3, "random_state": 0, "validation_fraction": 0.2, **options}
@@ -245,7 +245,7 @@ def test_the_steps_of_the_sparse_rows(texts: str, options: dict[str, Any]) -> No
 
 
 @pytest.mark.usefixtures("cpu_as_a_device")
-def test_many_small_portions_are_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_the_batches_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {"epochs": 2, "random_state": 0, "batch_size": 16, "device": "cpu"}
     whole = LeaderClassifier(**settings).fit(TEXTS, LABELS)
     monkeypatch.setattr(device, "_WORDS_AT_ONCE", 3000)
@@ -280,7 +280,7 @@ def test_training_resumes_on_cpu_or_gpu(tmp_path: Path) -> None:
     np.testing.assert_allclose(resumed.decision_function(TEXTS), whole.decision_function(TEXTS), atol=1e-9)
 
 
-def test_a_device_that_is_not_there() -> None:
+def test_a_missing_device_is_refused() -> None:
     with pytest.raises(InputError, match="device cannot be used here.*got 'abacus'.*leave it out"):
         LeaderClassifier(device="abacus").fit(TEXTS, LABELS)
     if not torch.cuda.is_available():

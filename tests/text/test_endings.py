@@ -1,4 +1,4 @@
-"""The end of a text: what stands there counts apart, is named so, and is marked where it stands."""
+"""Words at the end of a text: separate columns, names and marks."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_counts_agree_with_a_plain_counter(
         assert some.groups().shape == columns.shape
 
 
-def test_the_end_tells(model: LeaderClassifier) -> None:
+def test_the_end_decides(model: LeaderClassifier) -> None:
     fresh, truth = _verdicts(100, 1)
     assert model.score(fresh, truth) == 1
     told = model.explain(fresh[0])
@@ -71,7 +71,7 @@ def test_the_end_tells(model: LeaderClassifier) -> None:
     assert told.leaders[0].word in told.to_html()
 
 
-def test_words_are_marked_where_they_stand(model: LeaderClassifier) -> None:
+def test_words_are_marked_at_their_positions(model: LeaderClassifier) -> None:
     text = "good cast and good plot but it was bad"
     told = model.explain(text)
     weights = told.word_weights()
@@ -96,7 +96,7 @@ def test_a_text_shorter_than_its_end(model: LeaderClassifier) -> None:
     assert not others
 
 
-def test_only_the_best_words(tmp_path: Path) -> None:
+def test_selected_words(tmp_path: Path) -> None:
     fitted = LeaderClassifier(recipe=_RECIPE, max_words=3, random_state=0).fit(*_verdicts(200, 0))
     assert sum(name.endswith(AT_THE_END) for name in fitted.words()) >= 2
     fitted.save(tmp_path / "model.safetensors")
@@ -121,7 +121,7 @@ def test_a_damaged_end_is_refused(model: LeaderClassifier, tmp_path: Path) -> No
         LeaderClassifier.load(path)
 
 
-def test_what_cannot_be() -> None:
+def test_invalid_settings_are_refused() -> None:
     with pytest.raises(InputError, match="endings must be a positive whole number"):
         Recipe(endings=0)
     with pytest.raises(InputError, match="endings cannot be distinguished from the padding"):

@@ -1,4 +1,4 @@
-"""The learned matrix of the score, against the simulator and against plain loops."""
+"""The learned score matrix, against the simulator and against softmax attention to the leaders."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _one_document(seed: int, d: int, n: int = 9) -> tuple[Network, Batch]:
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 4))
-def test_the_same_as_the_simulator_with_this_matrix(seed: int, d: int) -> None:
+def test_agrees_with_the_simulator(seed: int, d: int) -> None:
     network, documents = _one_document(seed, d)
     assert network.raw_factor is not None
     factor = factor_of(network.raw_factor).numpy()
@@ -70,7 +70,7 @@ def test_the_gradient_is_that_of_softmax_over_the_leaders(seed: int, d: int) -> 
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.1])
-def test_a_learned_matrix_is_kept_and_explained(temperature: float, tmp_path: Path) -> None:
+def test_a_learned_matrix_is_saved_and_explained(temperature: float, tmp_path: Path) -> None:
     fitted = LeaderClassifier(
         random_state=0, learn_matrix=True, temperature=temperature, batch_size=64, epochs=20, cone=np.inf
     ).fit(TEXTS, LABELS)

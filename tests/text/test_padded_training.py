@@ -1,4 +1,4 @@
-"""Documents side by side: against plain loops over every single token, and against the sparse rows."""
+"""Padded batches, against plain loops over single tokens and against sparse rows."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_padded_batch_holds_the_rows_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("norm_masses", "resting"), [(False, 0.0), (True, 2.0)])
-def test_the_dense_hardmax_pass_is_the_sparse_one(norm_masses: bool, resting: float) -> None:
+def test_padded_and_sparse_hardmax_agree(norm_masses: bool, resting: float) -> None:
     rng = np.random.default_rng(2)
     table = documents(rng, 20, 30)
     network = Network(
@@ -109,7 +109,7 @@ def _rows(table: sparse.csr_matrix, labels: np.ndarray) -> DeviceDocuments:
     return DeviceDocuments.of(table, labels, np.ones(len(labels)), torch.device("cpu"), torch.float32)
 
 
-def test_training_goes_on_where_it_was_interrupted() -> None:
+def test_training_resumes_exactly() -> None:
     rng = np.random.default_rng(4)
     rows = _rows(documents(rng, 100, 30), rng.integers(2, size=100))
     start = Network(
@@ -121,7 +121,7 @@ def test_training_goes_on_where_it_was_interrupted() -> None:
         depth=RECIPES["paper"].depth,
         norm_masses=False,
     )
-    kept: dict[int, tuple[dict[str, torch.Tensor], TrainingState]] = {}
+    saved: dict[int, tuple[dict[str, torch.Tensor], TrainingState]] = {}
 
     def run(epochs: int, resume: int | None) -> Network:
         network = start.to(torch.float32)
@@ -129,13 +129,13 @@ def test_training_goes_on_where_it_was_interrupted() -> None:
         def take_up(tensors: dict[str, torch.Tensor]) -> TrainingState:
             if resume is None:
                 return TrainingState()
-            for name, part in kept[resume][0].items():
+            for name, part in saved[resume][0].items():
                 tensors[name].copy_(part)
-            return kept[resume][1]
+            return saved[resume][1]
 
         def save(tensors: dict[str, torch.Tensor], state: TrainingState) -> None:
             copied = TrainingState(state.epoch, dict(state.best), state.best_score, state.waited, list(state.history))
-            kept[state.epoch] = ({name: part.clone() for name, part in tensors.items()}, copied)
+            saved[state.epoch] = ({name: part.clone() for name, part in tensors.items()}, copied)
 
         train_padded(network, rows, rows, RECIPES["paper"], epochs=epochs, seed=5, resume=take_up, save=save)
         return network
@@ -147,7 +147,7 @@ def test_training_goes_on_where_it_was_interrupted() -> None:
     assert evaluate_padded(whole, rows, 1e-3)[1] > 0.5
 
 
-def test_words_are_dropped_only_where_many_are_left() -> None:
+def test_dropout_spares_short_documents() -> None:
     counts = torch.ones(2, 400)
     counts[1, 20:] = 0
     whole = PaddedBatch(torch.zeros(2, 400, dtype=torch.long), counts)
@@ -156,7 +156,7 @@ def test_words_are_dropped_only_where_many_are_left() -> None:
     assert int(thinned.term_weights[1].sum()) == 20
 
 
-def test_epochs_can_be_judged_on_documents_given() -> None:
+def test_epochs_are_evaluated_on_given_documents() -> None:
     model = LeaderClassifier(recipe="paper", epochs=3, random_state=0)
     model.fit(LONG[:80], LABELS[:80], validation=(LONG[80:], LABELS[80:]))
     last = model.history_[-1]
@@ -171,7 +171,7 @@ def test_epochs_can_be_judged_on_documents_given() -> None:
         model.fit(TEXTS, LABELS, validation=(TEXTS[:2], [0, 7]))
 
 
-def test_a_device_of_choice_and_one_that_is_not_there() -> None:
+def test_a_chosen_device_and_a_missing_one() -> None:
     same = {"recipe": "paper", "temperature": 0.0, "epochs": 4, "random_state": 0}
     on_device = LeaderClassifier(**same, device="cpu").fit(TEXTS, LABELS)
     on_rows = LeaderClassifier(**same).fit(TEXTS, LABELS)

@@ -1,4 +1,4 @@
-"""Steps of training: sparse rows against a plain dense rule, and words that stay where they may lie."""
+"""Optimiser steps: sparse rows against the dense rule, and bounds on word positions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXTS, LABELS = opinions(300)
 
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000))
-def test_rows_move_as_the_whole_table_would(seed: int) -> None:
+def test_row_adam_agrees_with_the_dense_rule(seed: int) -> None:
     rng = np.random.default_rng(seed)
     table = torch.from_numpy(rng.normal(size=(7, 2)))
     position, square = table.numpy().copy(), np.zeros((7, 2))
@@ -41,7 +41,7 @@ def test_rows_move_as_the_whole_table_would(seed: int) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.floats(0.0, 2.0), st.floats(0.0, 2.0))
-def test_words_are_taken_back_no_farther_than_needed(seed: int, d: int, cone: float, tether: float) -> None:
+def test_projection_changes_only_words_outside_the_bounds(seed: int, d: int, cone: float, tether: float) -> None:
     rng = np.random.default_rng(seed)
     home, points = torch.from_numpy(rng.normal(size=(6, d))), torch.from_numpy(rng.normal(size=(6, d)))
     decoder, rows = torch.from_numpy(rng.normal(size=(1, d))), torch.arange(6)
@@ -61,7 +61,7 @@ def test_words_are_taken_back_no_farther_than_needed(seed: int, d: int, cone: fl
 
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000), st.floats(0.1, 2.0))
-def test_words_kept_apart_stay_on_their_coordinates(seed: int, tether: float) -> None:
+def test_separate_words_stay_on_their_coordinates(seed: int, tether: float) -> None:
     rng = np.random.default_rng(seed)
     home = torch.from_numpy(rng.normal(size=(6, 3)) * rng.integers(0, 2, size=(6, 3)))
     points, rows = torch.from_numpy(rng.normal(size=(6, 3))), torch.arange(6)
@@ -73,7 +73,7 @@ def test_words_kept_apart_stay_on_their_coordinates(seed: int, tether: float) ->
 
 
 @pytest.mark.parametrize("momentum", [False, True])
-def test_nobody_follows_the_other_side(momentum: bool) -> None:
+def test_no_word_follows_the_other_class(momentum: bool) -> None:
     recipe = Recipe(momentum=momentum, dim=3, epochs=20, cone=0.9)
     fitted = LeaderClassifier(random_state=0, recipe=recipe).fit(TEXTS, LABELS)
     points, decoder = fitted.network_.embedding.numpy(), fitted.network_.decoder.numpy()[0]
@@ -86,7 +86,7 @@ def test_nobody_follows_the_other_side(momentum: bool) -> None:
         assert all(side[told.words[k]] == side[told.words[head]] for k, head in enumerate(told.follows))
 
 
-def test_without_bounds_words_go_farther() -> None:
+def test_without_bounds_words_move_farther() -> None:
     def span(**settings: float) -> float:
         fitted = LeaderClassifier(random_state=0, learning_rate=0.1, **settings).fit(TEXTS, LABELS)
         return float(fitted.network_.embedding.norm(dim=1).max())
