@@ -19,8 +19,8 @@ from hardmax.app.text.state import EXAMPLES
 from hardmax.app.text.view import OTHERS, class_colours, marked_text, percent, staircase, sum_in_words
 from hardmax.app.text.word_view import readable
 from hardmax.app.uploads import Upload
+from hardmax.drawing.words import words_in_plane
 from hardmax.figures import figure_bytes
-from hardmax.figures.word_plane import words_in_plane
 from made_up_texts import opinions
 from visits import Visit, run_code
 

@@ -14,8 +14,8 @@ from bokeh.plotting import figure as bokeh_figure
 from panel.theme.base import Design, Inherit
 from panel.viewable import Viewable
 
-from ..figures._style import PALETTE as PALETTE
-from ..figures._style import colour_of
+from ..drawing.style import PALETTE as PALETTE
+from ..drawing.style import colour_of
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', 'DejaVu Sans', sans-serif"
 STATIC = Path(__file__).parent / "static"

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from ..drawing.style import new_figure, styled
 from ..figures import save_figure
-from ..figures._style import new_figure, styled
 from ..figures.interpolation import animate_network, draw_construction
 from ..figures.interpolation_results import (
     draw_block_counts,

@@ -9,7 +9,8 @@ import numpy as np
 from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, HoverTool, LabelSet, Range1d, Span
 
-from ...figures.word_plane import WordsInPlane, word_map, words_in_plane
+from ...drawing.words import WordsInPlane, words_in_plane
+from ...figures.text import word_map
 from ...text.explaining.corpus_statistics import Survey
 from ...text.explaining.explanation import Explanation
 from ..look import FONT, Light

@@ -18,7 +18,6 @@ import torch
 from scipy import sparse
 from scipy.special import expit, softmax
 
-from ...pictures import picture
 from ..model.hardmax_forward import layers
 from ..model.network import Network
 from ..words.counts import batch
@@ -193,8 +192,21 @@ class Explanation:
         return plain(self)
 
     def draw(self, ax: Any = None) -> Any:
-        """The words moving to their leaders, with the boundary between the classes."""
-        return picture(self, ax)
+        """Axes with the words on their way to their leaders and the boundary between the classes.
+
+        Parameters
+        ----------
+        ax
+            Matplotlib axes to draw on; new ones when left out.
+
+        Returns
+        -------
+        Axes
+            The axes that were drawn on.
+        """
+        from ...drawing.words import draw_explanation
+
+        return draw_explanation(self, ax)
 
 
 def _heads(follows: np.ndarray) -> np.ndarray:
