@@ -15,7 +15,7 @@ from ..page import Page
 from ..session import Session
 from ..shell import card, controls, noted, split
 from ..uploads import FilePicker, Upload, numbers_of
-from .picture import ColourBook, Computed, paint
+from .picture import ColourBook, Computed, paint, stored_layers
 from .state import CONFIGURATIONS, DEPTH, MOST_IN_ADDRESS, MOST_TOKENS, STARTS, TokensState, code_of
 from .view import PlaneView, SpaceView
 
@@ -67,7 +67,8 @@ class TokensPage(Page):
         if s.limit:
             ax = hm.draw_tokens(self._computed.limit, start=self._state.tokens, trails=bool(s.trails))
         else:
-            ax = hm.draw_tokens(self._computed.run, layer=s.layer, trails=bool(s.trails))
+            run = hm.simulate(self._state.tokens, self._state.layer, depth=DEPTH, keep=stored_layers(self._state))
+            ax = hm.draw_tokens(run, layer=s.layer, trails=bool(s.trails))
         figure: Figure = ax.get_figure(root=True)  # type: ignore[assignment]
         return figure
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import hardmax as hm
 
-from ...dynamics.keep_and_stop_rules import Keep
+from ...dynamics.equilibrium import equilibrium_and_layers
 from ...progress import Progress
 from .state import DEPTH, TokensState
 
@@ -35,24 +35,31 @@ class ColourBook:
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """What was computed for a state, before it is drawn at some layer."""
+    """Results of the library for a state, at all layers that can be drawn."""
 
     state: TokensState
     limit: hm.Equilibrium
-    """Infinite depth under hardmax; for softmax, what it becomes as beta grows."""
-    run: hm.Trajectory
+    """Infinite depth under hardmax; for softmax, that of its limit as beta grows."""
+    layers: np.ndarray
+    """The stored layers, ascending."""
+    tokens: np.ndarray
+    """Tokens at the stored layers, shape (layer, token, coordinate)."""
 
     @classmethod
     def of(cls, state: TokensState, progress: Progress = False) -> Computed:
-        """Ask the library."""
+        """Run the tokens of a state; hardmax is run once for both the layers and the limit."""
         tokens = state.tokens
-        if state.settings.attention == "softmax" and len(tokens) > MOST_SOFT:
+        soft = state.settings.attention == "softmax"
+        if soft and len(tokens) > MOST_SOFT:
             problem = f"must be at most {MOST_SOFT:,} for softmax, whose every layer compares all pairs"
             raise hm.InputError("tokens", f"{len(tokens):,}", problem, "use hardmax, or fewer tokens")
-        limit = hm.equilibrium(tokens, state.hardmax, max_layers=1_000, seconds=20.0, progress=progress)
-        keep: Keep = "all" if len(tokens) <= MOST_SHOWN else [0, max(1, state.settings.layer)]
-        run = hm.simulate(tokens, state.layer, depth=DEPTH, keep=keep, progress=progress)
-        return cls(state, limit, run)
+        layers = stored_layers(state)
+        limit, states = equilibrium_and_layers(
+            tokens, state.hardmax, [0] if soft else layers, max_layers=1_000, seconds=20.0, progress=progress
+        )
+        if soft:
+            states = np.asarray(hm.simulate(tokens, state.layer, depth=DEPTH, keep=layers, progress=progress).tokens)
+        return cls(state, limit, np.array(layers), states)
 
     def answers(self, state: TokensState) -> bool:
         """Whether another state differs only in what is shown of this."""
@@ -61,7 +68,12 @@ class Computed:
         same = state.edited is self.state.edited and all(
             getattr(old, name) == getattr(new, name) for name in old.__dataclass_fields__ if name not in shown
         )
-        return same and (new.limit == 1 or new.layer in self.run.layers)
+        return same and (new.limit == 1 or new.layer in self.layers)
+
+
+def stored_layers(state: TokensState) -> list[int]:
+    """The layers to store: all of the player, or of many tokens the first and the one that is shown."""
+    return list(range(DEPTH + 1)) if len(state.tokens) <= MOST_SHOWN else [0, max(1, state.settings.layer)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +121,7 @@ class HalfSpace:
 
 def paint(computed: Computed, state: TokensState, book: ColourBook) -> Picture:
     """The picture of what was computed, at the depth that the state asks for."""
-    limit, run, s = computed.limit, computed.run, state.settings
+    limit, s = computed.limit, state.settings
     count = len(limit.positions)
     leaders = np.asarray(limit.leaders)
     ranks = book.ranks(leaders)
@@ -119,7 +131,7 @@ def paint(computed: Computed, state: TokensState, book: ColourBook) -> Picture:
     rank = table[follows]
     second = np.full(count, -1)
     second[limit.ties.tokens] = table[limit.ties.members[limit.ties.offsets[1:] - 1]]
-    now = np.asarray(limit.positions) if s.limit else np.asarray(run.tokens[_place(run, s.layer)])
+    now = np.asarray(limit.positions) if s.limit else computed.tokens[np.searchsorted(computed.layers, s.layer)]
     emerged = np.full(count, np.iinfo(np.int64).max)
     emerged[leaders] = np.asarray(limit.emerged_at)
     leads = emerged <= (np.iinfo(np.int64).max - 1 if s.limit else s.layer)
@@ -144,10 +156,6 @@ def paint(computed: Computed, state: TokensState, book: ColourBook) -> Picture:
     )
 
 
-def _place(run: hm.Trajectory, layer: int) -> int:
-    return int(np.searchsorted(run.layers, layer))
-
-
 def _some(count: int, leaders: np.ndarray) -> np.ndarray:
     if count <= MOST_SHOWN:
         return np.arange(count)
@@ -156,13 +164,12 @@ def _some(count: int, leaders: np.ndarray) -> np.ndarray:
 
 def _trails(computed: Computed, limit: int, layer: int) -> tuple[np.ndarray, np.ndarray]:
     """Where some tokens come from: all of the way for the limit, up to the layer otherwise, ahead at layer 0."""
-    run = computed.run
-    count = run.tokens.shape[1]
+    count, dimension = computed.tokens.shape[1:]
     if count > MOST_SHOWN:
-        return np.zeros((0, 1, run.tokens.shape[2])), np.zeros(0, dtype=np.int64)
+        return np.zeros((0, 1, dimension)), np.zeros(0, dtype=np.int64)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MOST_TRAILS)).astype(np.int64))
     upto = TRAIL_LAYERS if limit or layer == 0 else min(layer, TRAIL_LAYERS)
-    paths = np.asarray(run.tokens[: upto + 1])[:, chosen].transpose(1, 0, 2)
+    paths = computed.tokens[: upto + 1, chosen].transpose(1, 0, 2)
     if limit:
         paths = np.concatenate([paths, np.asarray(computed.limit.positions)[chosen, None]], axis=1)
     return paths, chosen

@@ -134,9 +134,13 @@ class TokensState:
         tokens = self.tokens
         if tokens.shape[1] != 2 or not 0 <= index < len(tokens) or not (math.isfinite(x) and math.isfinite(y)):
             return self
+        settings = replace(self.settings, layer=0, limit=0, selected=index)
+        point = np.clip(np.round([x, y], _DIGITS), -_FAR, _FAR)
+        if self.edited is not None and np.array_equal(tokens[index], point):
+            return TokensState(settings, self.edited)  # the drop after a drag: what was computed still holds
         tokens = tokens.copy()
-        tokens[index] = np.clip(np.round([x, y], _DIGITS), -_FAR, _FAR)
-        return TokensState(replace(self.settings, layer=0, limit=0, selected=index), tokens)
+        tokens[index] = point
+        return TokensState(settings, tokens)
 
     def added(self, x: float, y: float) -> TokensState:
         """One token more, which is then selected."""
