@@ -35,7 +35,7 @@ def small():
 @pytest.fixture(scope="module")
 def written(small, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reproduced") / "new" / "folder"
-    return folder, clustering.reproduce(folder, quick=True, progress=False)
+    return folder, clustering.reproduce_clustering(folder, quick=True, progress=False)
 
 
 def test_everything_is_written_and_the_page_shows_it(written):
@@ -138,4 +138,4 @@ def test_threads_are_left_as_they_were(small):
 def test_output_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(FileError, match="cannot be made a folder"):
-        clustering.reproduce(tmp_path / "file", quick=True, progress=False)
+        clustering.reproduce_clustering(tmp_path / "file", quick=True, progress=False)

@@ -19,7 +19,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_everything_is_written_and_proved(tmp_path: Path, small: None) -> None:
-    report = interpolation.reproduce(tmp_path / "out", quick=True, progress=False)
+    report = interpolation.reproduce_interpolation(tmp_path / "out", quick=True, progress=False)
     names = {p.name for p in (tmp_path / "out").iterdir()}
     for figure in (
         "stages-paper",
@@ -37,7 +37,7 @@ def test_everything_is_written_and_proved(tmp_path: Path, small: None) -> None:
 
 
 def test_a_quick_run_judges_no_training(tmp_path: Path, small: None) -> None:
-    report = interpolation.reproduce(tmp_path / "out", quick=True, progress=False)
+    report = interpolation.reproduce_interpolation(tmp_path / "out", quick=True, progress=False)
     page = report.to_html()
     claims = json.loads((tmp_path / "out" / "claims.json").read_text())["rows"]
     found = [list(row.values())[2] if isinstance(row, dict) else row[2] for row in claims]
@@ -53,7 +53,7 @@ def test_a_quick_run_judges_no_training(tmp_path: Path, small: None) -> None:
 def test_a_full_run_judges(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("_SIZES", (3, 5)), ("_TARGETS", (1, 2)), ("_EPOCHS", (30, 30))):
         monkeypatch.setattr(interpolation, name, value)
-    page = interpolation.reproduce(tmp_path / "out", progress=False).to_html()
+    page = interpolation.reproduce_interpolation(tmp_path / "out", progress=False).to_html()
     assert "not judged" not in page
     claims = (tmp_path / "out" / "claims.csv").read_text()
     assert "not in 30 epochs" in claims

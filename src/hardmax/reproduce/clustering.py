@@ -68,11 +68,26 @@ def figure_two() -> Figure:
     return figure
 
 
-def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None) -> Report:
-    """Make the figures and tables and write them, with a page that shows them all, into the folder ``output``.
+def reproduce_clustering(
+    output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None
+) -> Report:
+    """The figures and tables of the clustering paper (arXiv 2407.01602), as a page.
 
-    Figures are written as PNG and PDF, tables as CSV, JSON and markdown, the page as ``clustering.html``. ``quick``
-    tries fewer random systems.
+    Figures are written as PNG and PDF, tables as CSV, JSON and Markdown, the page as ``clustering.html``.
+
+    Parameters
+    ----------
+    output
+        Folder for the figures, the tables and the page; it is made if it does not exist.
+    quick
+        Check the theorem on fewer random systems.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    Report
+        The page.
     """
     folder = make_folder(output)
     trials = try_systems(*(_QUICK if quick else _FULL), progress=progress)

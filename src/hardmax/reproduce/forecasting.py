@@ -86,8 +86,27 @@ def models(*, quick: bool) -> dict[str, AbstractForecaster]:
     }
 
 
-def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None) -> Report:
-    """Make the figures and the table and write them, with a page that shows them all, into the folder ``output``."""
+def reproduce_forecasting(
+    output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None
+) -> Report:
+    """The cases of the time-delayed transformer paper (arXiv 2602.08478), as a page.
+
+    Figures are written as PNG and PDF, the table as CSV, JSON and Markdown, the page as ``forecasting.html``.
+
+    Parameters
+    ----------
+    output
+        Folder for the figures, the tables and the page; it is made if it does not exist.
+    quick
+        Shorter records and searches.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    Report
+        The page.
+    """
     folder = make_folder(output)
     report = Report("Time-delayed transformers", lead=_LEAD)
     rows: list[tuple[object, ...]] = []

@@ -67,13 +67,24 @@ def read_study(folder: str | os.PathLike[str]) -> pd.DataFrame:
     return rows
 
 
-def write_summary(folder: str | os.PathLike[str]) -> list[Table]:
-    """Write the rows as CSV, the tables as a page and as text, and the picture, from whatever is finished."""
+def write_forecasting_summary(folder: str | os.PathLike[str]) -> list[Table]:
+    """Write the finished rows of a study as CSV, its tables as a page and as Markdown, and its figure.
+
+    Parameters
+    ----------
+    folder
+        Folder of the study.
+
+    Returns
+    -------
+    list of Table
+        The tables.
+    """
     target = make_folder(folder)
     rows = read_study(target)
     tables = summary_tables(rows)
     page = Report("Forecasting chaotic systems", lead=_LEAD)
-    picture = draw_results(rows)
+    picture = draw_forecasting_summary(rows)
     if picture is not None:
         save_figure(picture, target / PICTURE)
         page.section("How long each is right").picture(
@@ -110,8 +121,19 @@ def summary_tables(rows: pd.DataFrame) -> list[Table]:
     return tables
 
 
-def draw_results(rows: pd.DataFrame) -> Figure | None:
-    """The valid prediction times of the cases that all models of a setting have finished; none, no picture."""
+def draw_forecasting_summary(rows: pd.DataFrame) -> Figure | None:
+    """Figure of the valid prediction times on the cases that all models of a setting have finished.
+
+    Parameters
+    ----------
+    rows
+        Rows of a study, as a table.
+
+    Returns
+    -------
+    Figure or None
+        The figure; None where no case is finished by all models.
+    """
     done = rows[rows["outcome"] == "finished"]
     times: dict[str, dict[str, np.ndarray]] = {}
     ranks: dict[str, dict[str, float]] = {}
@@ -241,7 +263,7 @@ SEEDS = 3
 _FAR = 3.0
 
 
-def run_study(
+def run_forecasting_study(
     folder: str | os.PathLike[str],
     *,
     seconds: float = SECONDS,
@@ -252,10 +274,34 @@ def run_study(
     jobs: int = 1,
     progress: bool | None = None,
 ) -> None:
-    """Run what is missing, in an order that keeps every part of it balanced.
+    """Run the part of the study that is missing in a folder; rows are written as they finish.
 
-    Seed by seed; in each the main models on all systems, setting by setting, then the others. ``jobs`` runs several
-    fits at a time, which is fair only where every one has a core of its own.
+    Rows are computed seed by seed; per seed the main models on all systems, setting by setting, then the other models.
+    A study that is stopped early is therefore a balanced sample.
+
+    Parameters
+    ----------
+    folder
+        Folder of the study.
+    seconds
+        Processor seconds of search per model.
+    seeds
+        Number of seeds, each with data of its own.
+    settings
+        The settings to run.
+    systems
+        The systems to run; all of :func:`study_systems` when left out.
+    models
+        The models to run; all when left out.
+    jobs
+        Fits at a time. Times are comparable only if every fit has a core of its own.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    None
+        The rows are in the folder.
     """
     for name, chosen, known in (
         ("settings", settings, SETTINGS),

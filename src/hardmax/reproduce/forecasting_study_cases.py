@@ -73,7 +73,12 @@ _LORENZ_PERIOD = 0.75
 
 
 def study_systems() -> tuple[str, ...]:
-    """The systems of the study.
+    """Names of the 21 systems of the study, chosen by the rule at the head of this module.
+
+    Returns
+    -------
+    tuple of str
+        The names, Lorenz '63 last.
 
     >>> "Torus" in study_systems(), len(study_systems())
     (False, 21)

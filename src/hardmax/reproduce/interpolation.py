@@ -84,10 +84,26 @@ def gaussian_data(
     return inputs, [grid(targets, d) for _ in range(sequences)]
 
 
-def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None) -> Report:
-    """Make the figures and tables and write them, with a page that shows them all, into the folder ``output``.
+def reproduce_interpolation(
+    output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None
+) -> Report:
+    """The figures and tables of the interpolation paper (arXiv 2502.02270), as a page.
 
-    ``quick`` takes fewer and smaller networks and shorter training; the claims about training are not judged then.
+    Figures are written as PNG and PDF, tables as CSV, JSON and Markdown, the page as ``interpolation.html``.
+
+    Parameters
+    ----------
+    output
+        Folder for the figures, the tables and the page; it is made if it does not exist.
+    quick
+        Smaller networks and shorter training; the claims about training are then not evaluated.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    Report
+        The page.
     """
     folder = make_folder(output)
     sizes = [_trial(c, n, 3) for n in (_QUICK_SIZES if quick else _SIZES) for c in _allowed(n)]

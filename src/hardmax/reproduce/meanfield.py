@@ -61,8 +61,25 @@ def scaling_errors(n: int, betas: Sequence[float]) -> list[float]:
     return errors
 
 
-def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None) -> Report:
-    """Make the figures and tables and write them, with a page that shows them all, into the folder ``output``."""
+def reproduce_meanfield(output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None) -> Report:
+    """The figures and tables of the mean-field paper (arXiv 2605.10931), as a page.
+
+    Figures are written as PNG and PDF, tables as CSV, JSON and Markdown, the page as ``meanfield.html``.
+
+    Parameters
+    ----------
+    output
+        Folder for the figures, the tables and the page; it is made if it does not exist.
+    quick
+        Fewer tokens and fewer values of beta.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    Report
+        The page.
+    """
     folder = make_folder(output)
     n = 600 if quick else 1000
     diagram_betas = np.geomspace(10.0, 100.0 if quick else 300.0, 8 if quick else 16)

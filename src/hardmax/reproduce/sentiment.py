@@ -35,7 +35,7 @@ _SURE = 0.95
 _SHORT, _LONG = 25, 90
 
 
-def reproduce(
+def reproduce_sentiment(
     output: str | os.PathLike[str],
     *,
     data: str | os.PathLike[str] | None = None,
@@ -44,10 +44,31 @@ def reproduce(
     device: str | None = None,
     progress: bool | None = None,
 ) -> Report:
-    """Train every model, or take it up where it was, and write figures, tables and a page into ``output``.
+    """The sentiment analysis of the clustering paper (arXiv 2407.01602), as a page.
 
-    ``data`` is a file of reviews and labels; without it the corpus of the extra ``data`` is used. A ``quick`` run, or
-    one of fewer epochs than were published, is not compared with the published accuracies.
+    Figures are written as PNG and PDF, tables as CSV, JSON and Markdown, the page as ``sentiment.html``.
+    Run again with the same folder, training resumes from its checkpoints. A quick run, or one of fewer epochs than were
+    published, is not compared with the published accuracies.
+
+    Parameters
+    ----------
+    output
+        Folder for the figures, the tables and the page; it is made if it does not exist.
+    data
+        A file of reviews and labels; the corpus of the extra ``data`` when left out.
+    quick
+        Few reviews and epochs.
+    epochs
+        Epochs for the published model.
+    device
+        Device on which to train the published model, such as "cuda".
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    Report
+        The page.
     """
     reviews = Reviews.of(data, _QUICK_REVIEWS if quick else None)
     folder = make_folder(output)

@@ -26,6 +26,7 @@ from ..meanfield.phases import phases
 from ..text.pretrained import shipped_model
 from ..threads import one_thread
 from . import tour_clustering as clustering
+from .interpolation import example
 from .report import Report, Section
 from .tables import Table
 
@@ -58,17 +59,9 @@ def show_forecast(section: Section) -> None:
     )
 
 
-_INPUTS = [
-    [[-2, 0], [-1, 2], [1, 1]],
-    [[-1, 2], [1, 1], [2, -1]],
-    [[0, -2], [1, 1], [-2, 0], [2, 2]],
-]
-_OUTPUTS = [[[-1, -1], [0, 2]], [[2, 2]], [[1, -2], [-2, 1], [2, 0]]]
-
-
 def show_compilation(section: Section) -> None:
     """Three sequences sent to their targets, exactly."""
-    network = interpolate(_INPUTS, _OUTPUTS)
+    network = interpolate(*example())
     certificate = network.certify()
     section.text(
         "Three sequences of tokens that overlap, and a set of targets for each. The transformer below was not trained: "
@@ -216,7 +209,22 @@ def take_tour(
     stops: Sequence[Stop] = STOPS,
     arrive: Callable[[int, int, str], None] | None = None,
 ) -> Report:
-    """Take every stop and write the page; ``arrive(number, count, title)`` is called before each."""
+    """The page of ``hardmax demo``: every stop of the tour, written to ``output``.
+
+    Parameters
+    ----------
+    output
+        The HTML file to write.
+    stops
+        The stops to take.
+    arrive
+        Called with the number, the count and the title before each stop.
+
+    Returns
+    -------
+    Report
+        The page.
+    """
     report = Report("A tour of hardmax", lead=_LEAD)
     with one_thread():
         for number, stop in enumerate(stops, start=1):
