@@ -1,4 +1,4 @@
-"""Serving the explorer: addresses, limits, the home page and the help pages."""
+"""The server of the explorer: the list of pages, addresses, limits, the home page and the help pages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import panel as pn
@@ -19,13 +20,34 @@ from ..errors import InputError
 from .jobs import Workshop
 from .look import static
 from .page import Page
-from .pages import load_page, slugs
 from .session import Session
-from .shell import dress, frame, query_of
+from .shell import frame, framed_page, query_of
 
 _NAMES = frozenset(hardmax.__all__) - {"__version__"}
 _ROLE = re.compile(r":\w+:`~?([^`<]+?)(?: <[^`]+>)?`")
 _LITERAL = re.compile(r"``([^`]+)``")
+
+
+_PAGES: dict[str, str] = {
+    "tokens": "TokensPage",
+    "text": "TextPage",
+    "networks": "NetworksPage",
+    "forecasting": "ForecastingPage",
+    "meanfield": "MeanFieldPage",
+}
+
+
+def slugs() -> tuple[str, ...]:
+    """The names of all pages."""
+    return tuple(_PAGES)
+
+
+def load_page(slug: str) -> type[Page]:
+    """The class of a page."""
+    if slug not in _PAGES:
+        raise InputError("--pages", repr(slug), "is not a page", f"choose among {', '.join(_PAGES)}")
+    found: type[Page] = getattr(import_module(f".{slug}.page", __package__), _PAGES[slug])
+    return found
 
 
 def help_page(name: str) -> str:
@@ -125,7 +147,7 @@ def applications(pages: Sequence[type[Page]], workshop: Workshop) -> dict[str, C
             session = _visit(workshop, kind.needs)
             page = kind()
             session.guarded(page.restore)(query_of(pn.state.session_args))
-            return dress(page, session, _entries(pages, kind.slug))
+            return framed_page(page, session, _entries(pages, kind.slug))
 
         return visit
 

@@ -1,4 +1,4 @@
-"""The frame that all pages share, and the layout of pages: cards of controls beside wide cards."""
+"""The frame around every page: header, tools (code, link, downloads) and the light switch."""
 
 from __future__ import annotations
 
@@ -16,55 +16,6 @@ from ..figures.save import figure_bytes
 from .look import House, static
 from .page import Page
 from .session import Session
-
-
-def card(*contents: Any, title: str = "", **options: Any) -> Any:
-    """Contents on a card as wide as there is room."""
-    head = [pn.pane.HTML(f"<h2>{html.escape(title)}</h2>", margin=0)] if title else []
-    options = {"sizing_mode": "stretch_width", "margin": 0, **options}
-    classes = ["card", *options.pop("css_classes", [])]
-    return pn.Column(*head, *contents, css_classes=classes, **options)
-
-
-def controls(*widgets: Any, title: str = "") -> Any:
-    """A card of controls for the side; every widget is as wide as the card."""
-    for widget in widgets:
-        if isinstance(widget, pn.widgets.Widget):
-            widget.sizing_mode = "stretch_width"
-            widget.margin = (3, 0)
-    return card(*widgets, title=title, css_classes=["controls"])
-
-
-def split(side: Any, *wide: Any) -> Any:
-    """Controls at the side and the pictures beside them."""
-    left = pn.Column(*(side if isinstance(side, (list, tuple)) else [side]), css_classes=["side"], margin=0)
-    right = pn.Column(*wide, css_classes=["wide"], margin=0, sizing_mode="stretch_width")
-    return pn.Row(left, right, css_classes=["split"], sizing_mode="stretch_width", margin=(6, 0))
-
-
-def beside(*cards: Any) -> Any:
-    """Cards side by side while there is room for them."""
-    return pn.Row(*cards, css_classes=["beside"], sizing_mode="stretch_width", margin=0)
-
-
-def empty(title: str, words: str) -> Any:
-    """What to do, where there is nothing to see yet."""
-    return pn.pane.HTML(
-        f'<div class="empty"><b>{html.escape(title)}</b>{html.escape(words)}</div>',
-        sizing_mode="stretch_width",
-        margin=0,
-    )
-
-
-def note(words: str) -> Any:
-    """A small remark, as text; set ``.object`` through :func:`noted`."""
-    return pn.pane.HTML(noted(words), sizing_mode="stretch_width", margin=(2, 0))
-
-
-def noted(words: str) -> str:
-    """The same remark as HTML, escaped."""
-    return f'<p class="soft" aria-live="polite">{html.escape(words)}</p>'
-
 
 _FORMATS = ("png", "svg", "html")
 _LONGEST_ADDRESS = 7_000
@@ -190,7 +141,7 @@ def frame(
     return template
 
 
-def dress(page: Page, session: Session, entries: Sequence[Mapping[str, object]]) -> Any:
+def framed_page(page: Page, session: Session, entries: Sequence[Mapping[str, object]]) -> Any:
     """A page in its frame; an error while it is built becomes a message."""
     tools = Tools(page, session)
     body = session.guarded(page.build)(session)

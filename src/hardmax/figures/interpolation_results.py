@@ -155,7 +155,7 @@ def draw_training_loss(run: RegularisedRun, ax: Axes | None = None, *, judged: b
         if judged:
             _draw_threshold(ax, run)
         else:
-            _say_not_judged(ax)
+            _note_not_evaluated(ax)
         ax.grid(which="major", axis="y")
     return ax
 
@@ -205,15 +205,15 @@ def draw_loss_against_decay(runs: Sequence[RegularisedRun], ax: Axes | None = No
             xytext=(-8, 4), ha="right", fontsize=9, color=PALETTE[4],
         )  # fmt: skip
         if judged:
-            _draw_what_is_left(ax, runs)
+            _draw_final_losses(ax, runs)
         else:
-            _say_not_judged(ax)
+            _note_not_evaluated(ax)
         ax.set(xscale="log", yscale="log", xlabel=r"weight decay $\varepsilon$", ylabel="loss")
         ax.grid(which="major", axis="y")
     return ax
 
 
-def _draw_what_is_left(ax: Axes, runs: Sequence[RegularisedRun]) -> None:
+def _draw_final_losses(ax: Axes, runs: Sequence[RegularisedRun]) -> None:
     eps = [run.eps for run in runs]
     ax.plot(eps, [run.final_objective for run in runs], color=PALETTE[2], lw=1.4, marker="s", ms=5, mec=INK)
     ax.annotate(
@@ -227,5 +227,5 @@ def _draw_what_is_left(ax: Axes, runs: Sequence[RegularisedRun]) -> None:
     )  # fmt: skip
 
 
-def _say_not_judged(ax: Axes) -> None:
-    ax.set_title("not judged in a quick run", loc="right", fontsize=9, color=SOFT)
+def _note_not_evaluated(ax: Axes) -> None:
+    ax.set_title("not evaluated in a quick run", loc="right", fontsize=9, color=SOFT)

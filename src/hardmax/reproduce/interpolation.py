@@ -38,7 +38,7 @@ _WIDE = 20
 """Sequences where the number of targets grows."""
 _PAPER_LIMIT = 80
 """The route of the paper is not drawn beyond this N: its float error has left every scale."""
-_NOT_JUDGED = "not judged in a quick run"
+_NOT_EVALUATED = "not evaluated in a quick run"
 _SHORT_TRAINING = "Training was cut short in this quick run: run without --quick for the claims about it."
 _TEMPERATURES = ("1e-50", "0.01", "1", "100", "1e50")
 
@@ -238,7 +238,11 @@ def _training_table(runs: list[RegularisedRun], *, quick: bool) -> Table:
             f"{run.eps:.0e}",
             run.epochs[-1],
             run.threshold,
-            *((_NOT_JUDGED,) * 3 if quick else (run.reached_at or "not passed", run.final_loss, run.final_objective)),
+            *(
+                (_NOT_EVALUATED,) * 3
+                if quick
+                else (run.reached_at or "not passed", run.final_loss, run.final_objective)
+            ),
         )
         for run in runs
     ]
@@ -248,7 +252,7 @@ def _training_table(runs: list[RegularisedRun], *, quick: bool) -> Table:
 
 def _claims_table(trials: list[Trial], long_run: RegularisedRun, runs: list[RegularisedRun], *, quick: bool) -> Table:
     ours = [t for t in trials if t.construction != "paper"]
-    training = (_NOT_JUDGED,) * 5 if quick else _training_findings(long_run, runs)
+    training = (_NOT_EVALUATED,) * 5 if quick else _training_findings(long_run, runs)
     rows = [
         ("T(X) = Y on every sequence", "proved on paper", f"proved by computation, {len(trials)} networks"
          if all(t.certificate.proved for t in trials) else "NOT PROVED"),
@@ -330,7 +334,7 @@ def _page(folder: Path, tables: dict[str, Table], film: Path, *, quick: bool) ->
     )
     section.picture(
         picture("loss-against-decay"),
-        "The thresholds; what training leaves is not judged in a quick run."
+        "The thresholds; what training leaves is not evaluated in a quick run."
         if quick
         else "The loss that is left, against the weight decay.",
         narrow=True,

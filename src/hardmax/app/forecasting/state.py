@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from ...forecasting.forecaster import TimeDelayedTransformer
 from ...forecasting.model_files import FILE, load_forecaster
 from ...progress import Tell
 from ..archives import pack, unpack
+from ..page import choice, number
 from ..uploads import Upload, as_file, for_a_sheet, text_of, within_bounds
 
 FEWEST, MOST_SAMPLES, MOST_CHANNELS, MOST_STEPS = 60, 5_000, 12, 2_000
@@ -64,6 +65,45 @@ def systems() -> dict[str, str]:
     return found | {name: _TITLES.get(name, name) for name in _CHAOTIC if name in known}
 
 
+LONGEST_SEARCH = 20.0
+"""Seconds of search at most: a visitor waits for it."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The system and the numbers of the page; the address stores them. An uploaded table stays with the visit."""
+
+    system: str = "lorenz"
+    samples: int = 600
+    steps: int = 200
+    seconds: float = 3.0
+    channel: int = 0
+
+    def to_query(self) -> dict[str, str]:
+        """The part of the address that stores the choices."""
+        query = {"samples": str(self.samples), "steps": str(self.steps), "seconds": f"{self.seconds:g}"}
+        if self.system != UPLOAD:
+            query["system"] = self.system
+        return {**query, "channel": str(self.channel)} if self.channel else query
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> Choices:
+        """Choices from an address, within bounds; values that make no sense get their defaults."""
+        usual = cls()
+        return cls(
+            system=choice(query, "system", usual.system, systems()),
+            samples=_whole(query, "samples", usual.samples, FEWEST, MOST_SAMPLES),
+            steps=_whole(query, "steps", usual.steps, 1, MOST_STEPS),
+            seconds=number(query, "seconds", usual.seconds, 0.5, LONGEST_SEARCH),
+            channel=_whole(query, "channel", usual.channel, 0, 99),
+        )
+
+
+def _whole(query: Mapping[str, str], name: str, usual: int, least: int, most: int) -> int:
+    text = query.get(name, "")
+    return min(max(int(text[:9]), least), most) if text.isdecimal() else usual
+
+
 @dataclass(frozen=True, eq=False)
 class Data:
     """A series to learn from, and what came after it where that is known."""
@@ -84,6 +124,17 @@ class Data:
     def times(self) -> np.ndarray:
         """When it was."""
         return self.series.times[: self.samples]
+
+    @property
+    def interval(self) -> str:
+        """The time between samples, in words where times are dates."""
+        if not self.series.began:
+            return f"{self.series.dt:.4g}"
+        for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+            if self.series.dt >= 0.999 * size:
+                count = f"{self.series.dt / size:.4g}"
+                return f"one {unit.removesuffix('s')}" if count == "1" else f"{count} {unit}"
+        return f"{self.series.dt:.4g} seconds"
 
     def regular(self) -> Record:
         """The known part at even times, gaps filled or refused as chosen."""

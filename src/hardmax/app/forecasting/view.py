@@ -1,4 +1,4 @@
-"""Forecasts, phase portraits, errors, eigenvalues and lag attention, drawn with plotly."""
+"""Forecasts, phase portraits, errors, eigenvalues and lag attention, drawn with Bokeh."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from bokeh.models import (
     Span,
 )
 
+from ...errors import InputError
 from ...forecasting.diagnostics.backtest import Backtest
 from ...forecasting.diagnostics.spectrum import LagAttention
 from ...forecasting.forecast import Forecast
 from ...forecasting.forecaster import TimeDelayedTransformer
+from ..layout import beside, card, note, noted, plot_pane
 from ..look import FONT, PALETTE, Light
 from .state import Data
 
@@ -210,6 +212,43 @@ class LagBars:
         """Draw the attention of the last window."""
         self._source.data = {"lag": found.lags, "share": found.shares[0]}
         self.plot.y_range.end = 1.15 * float(found.shares[0].max())
+
+
+class ModelCards:
+    """Eigenvalues and attention of a fitted model, each with a sentence on what they show."""
+
+    def __init__(self, session: Session) -> None:
+        self._circle, self._lags = UnitCircle(session), LagBars(session)
+        self._spectrum_words, self._attention_words = note(""), note("")
+        self.cards = beside(
+            card(plot_pane(self._circle.plot), self._spectrum_words, title="Eigenvalues of the linear path"),
+            card(plot_pane(self._lags.plot), self._attention_words, title="Attention over the lags"),
+        )
+
+    def show(self, model: TimeDelayedTransformer) -> None:
+        """Show another model; a part that it does not have is replaced by a sentence."""
+        # The figures are hidden, not their panes: a Bokeh pane that is on a page refuses to change (Panel 1.9).
+        self._circle.plot.visible = self._lags.plot.visible = False
+        try:
+            outside = self._circle.show(model)
+        except InputError as error:
+            self._spectrum_words.object = self._attention_words.object = noted(str(error))
+            return
+        self._circle.plot.visible = True
+        self._spectrum_words.object = noted(
+            "All lie inside or on the unit circle: the linear path alone stays bounded."
+            if outside == 0
+            else f"{outside} lie outside the unit circle: the linear path alone would grow."
+        )
+        try:
+            found = model.attention()
+        except InputError as error:
+            self._attention_words.object = noted(f"Attention {error.problem}: {error.remedy}.")
+            return
+        self._lags.plot.visible = True
+        self._lags.show(found)
+        part = "part of the selected model" if found.used else "not part of the selected model"
+        self._attention_words.object = noted(f"Attention of the latest sample to each lag. Attention is {part}.")
 
 
 def backtest_table(found: Backtest) -> str:

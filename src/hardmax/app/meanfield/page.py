@@ -12,9 +12,9 @@ import panel as pn
 import hardmax as hm
 
 from ..jobs import Job
+from ..layout import beside, card, controls, noted, split
 from ..page import Page
 from ..session import Session
-from ..shell import beside, card, controls, noted, split
 from .state import MOST_TOKENS, STEP, Followed, MeanFieldState, follow
 from .view import MOST_DOTS, CircleView, DistancesView, SphereView, round_colours
 

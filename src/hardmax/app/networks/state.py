@@ -9,10 +9,10 @@ import json
 import re
 import shutil
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 from ...errors import FileError, InputError
 from ...interpolation.constructions.interpolate import Construction, classify_exactly, interpolate
@@ -24,7 +24,7 @@ from ...interpolation.network import ExactTransformer
 from ...interpolation.problems import Problem, read_problem
 from ...progress import Tell
 from ..archives import pack, unpack
-from ..uploads import Upload, as_file, rows_of, text_of
+from ..uploads import LONGEST, Upload, as_file, kept_text, rows_of, text_of
 
 MOST_CHARACTERS = 200_000
 _ARROW = re.compile(r"->|→|⟶")
@@ -110,6 +110,45 @@ def _line(points: Sequence[Sequence[object]]) -> str:
     return " ".join("(" + ", ".join(map(str, point)) + ")" for point in points)
 
 
+WIDEST = 64
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The sequences as typed lines, and the choices of the page; the address stores them."""
+
+    lines: str = EXAMPLES["overlap"][1]
+    construction: Construction = "leaders"
+    width: int = 4
+    temperature: str = ""
+    """Empty for hardmax."""
+
+    def to_query(self) -> dict[str, str]:
+        """The part of the address that stores the choices."""
+        query = kept_text("lines", self.lines, EXAMPLES)
+        query |= {"construction": self.construction, "width": str(self.width)}
+        return {**query, "temperature": self.temperature} if self.temperature else query
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> Choices:
+        """Choices from an address; values that make no sense get their defaults."""
+        usual = cls()
+        lines, construction, width = usual.lines, usual.construction, usual.width
+        if query.get("example") in EXAMPLES:
+            lines = EXAMPLES[query["example"]][1]
+        elif "lines" in query:
+            lines = query["lines"][:LONGEST]
+        if query.get("construction") in get_args(Construction):
+            construction = cast("Construction", query["construction"])
+        if query.get("width", "").isdecimal():
+            width = min(max(int(query["width"][:3]), 1), WIDEST)
+        return cls(lines, construction, width, query.get("temperature", "")[:20])
+
+    def recipe(self) -> Recipe:
+        """The network that these choices describe; an error where the lines cannot be read."""
+        return Recipe(read_lines(self.lines), self.construction, self.width, self.temperature or None)
+
+
 _MOST_TOKENS = 5_000
 
 
@@ -127,6 +166,21 @@ class Recipe:
         chosen: dict[str, Any] = {"construction": self.construction, "width": self.width}
         return (
             chosen if self.temperature is None else {**chosen, "attention": "softmax", "temperature": self.temperature}
+        )
+
+    def code(self) -> str:
+        """Python that compiles, proves and saves the network."""
+        inputs, outputs, labels = self.problem.inputs, self.problem.outputs, self.problem.labels
+        options = "".join(f", {name}={value!r}" for name, value in self.options().items())
+        if labels is None:
+            data = f"inputs = {inputs!r}\noutputs = {outputs!r}\nnet = hm.interpolate(inputs, outputs{options})"
+        else:
+            data = f"inputs = {inputs!r}\nlabels = {labels!r}\nnet = hm.classify_exactly(inputs, labels{options})"
+        return (
+            f"import hardmax as hm\n\n{data}\n"
+            "print(net.certify())           # the proof, with the hash of the data\n"
+            "print(net.summary())           # blocks beside the published bound\n"
+            "net.save('net')                # hm.verify('net') proves it again from the files\n"
         )
 
     def build(self, tell: Tell) -> ExactTransformer:

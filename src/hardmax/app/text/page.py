@@ -12,9 +12,8 @@ import panel as pn
 from ...errors import HardmaxError
 from ...text.explaining.explanation import Explanation
 from ...text.pretrained import named
+from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, split, wide_html
 from ..page import Page
-from ..panes import Steps, plot_pane, wide_html
-from ..shell import beside, card, controls, empty, note, noted, split
 from ..uploads import STAYS, FilePicker, Upload, example_of, kept_text, rows_of, text_of
 from .state import (
     EXAMPLES,

@@ -11,8 +11,8 @@ from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d, Span
 
 from ...text.explaining.explanation import Explanation
 from ...text.explaining.rendering import marked_words
+from ..layout import beside_bars
 from ..look import PALETTE, leader_colours
-from ..panes import beside_bars
 
 if TYPE_CHECKING:
     from ..session import Session

@@ -11,9 +11,9 @@ import panel as pn
 
 import hardmax as hm
 
+from ..layout import card, controls, noted, split
 from ..page import Page
 from ..session import Session
-from ..shell import card, controls, noted, split
 from ..uploads import FilePicker, Upload, numbers_of
 from .picture import ColourBook, Computed, paint, stored_layers
 from .state import CONFIGURATIONS, DEPTH, MOST_IN_ADDRESS, MOST_TOKENS, STARTS, TokensState, code_of
