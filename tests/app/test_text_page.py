@@ -258,7 +258,7 @@ def test_training_on_a_table(visit):
     assert visit.page._label_column.value == "label"
     visit.page._begin.clicks += 1
     visit.settle()
-    assert "kept apart the accuracy is" in visit.message
+    assert "held-out texts the accuracy is" in visit.message
     assert visit.page._using.title == "trained on letters.csv"
     assert "read_documents('letters.csv'" in visit.page.code()
 

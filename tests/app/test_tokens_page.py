@@ -163,7 +163,7 @@ def test_softmax_and_its_bounds_are_messages() -> None:
     assert "must be at most 2,000 for softmax" in visit.message
     visit.page._n.value = 50
     visit.settle()
-    assert "nobody leads" in visit.page._words.object
+    assert "Softmax has no leaders" in visit.page._words.object
     run = hm.simulate(visit.page._state.tokens, hm.SoftmaxLayer(0.5, beta=5.0), depth=2)
     visit.page._player.value = 2
     assert np.array_equal(visit.page._plane.tokens.data["x"], run.final[:, 0])

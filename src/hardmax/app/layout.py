@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def card(*contents: Any, title: str = "", **options: Any) -> Any:
-    """Contents on a card as wide as there is room."""
+    """A card of full width with these contents."""
     head = [pn.pane.HTML(f"<h2>{html.escape(title)}</h2>", margin=0)] if title else []
     options = {"sizing_mode": "stretch_width", "margin": 0, **options}
     classes = ["card", *options.pop("css_classes", [])]
@@ -24,7 +24,7 @@ def card(*contents: Any, title: str = "", **options: Any) -> Any:
 
 
 def controls(*widgets: Any, title: str = "") -> Any:
-    """A card of controls for the side; every widget is as wide as the card."""
+    """A card of controls for the left column; every widget is as wide as the card."""
     for widget in widgets:
         if isinstance(widget, pn.widgets.Widget):
             widget.sizing_mode = "stretch_width"
@@ -33,19 +33,19 @@ def controls(*widgets: Any, title: str = "") -> Any:
 
 
 def split(side: Any, *wide: Any) -> Any:
-    """Controls at the side and the pictures beside them."""
+    """Controls in a left column and wide cards beside them."""
     left = pn.Column(*(side if isinstance(side, (list, tuple)) else [side]), css_classes=["side"], margin=0)
     right = pn.Column(*wide, css_classes=["wide"], margin=0, sizing_mode="stretch_width")
     return pn.Row(left, right, css_classes=["split"], sizing_mode="stretch_width", margin=(6, 0))
 
 
 def beside(*cards: Any) -> Any:
-    """Cards side by side while there is room for them."""
+    """Cards side by side where the window is wide enough."""
     return pn.Row(*cards, css_classes=["beside"], sizing_mode="stretch_width", margin=0)
 
 
 def empty(title: str, words: str) -> Any:
-    """What to do, where there is nothing to see yet."""
+    """A placeholder that says what to do, shown until there are results."""
     return pn.pane.HTML(
         f'<div class="empty"><b>{html.escape(title)}</b>{html.escape(words)}</div>',
         sizing_mode="stretch_width",
@@ -54,27 +54,27 @@ def empty(title: str, words: str) -> Any:
 
 
 def note(words: str) -> Any:
-    """A small remark, as text; set ``.object`` through :func:`noted`."""
+    """A pane with a small note; set ``.object`` through :func:`noted`."""
     return pn.pane.HTML(noted(words), sizing_mode="stretch_width", margin=(2, 0))
 
 
 def noted(words: str) -> str:
-    """The same remark as HTML, escaped."""
+    """A small note as HTML, escaped."""
     return f'<p class="soft" aria-live="polite">{html.escape(words)}</p>'
 
 
 def wide_html(*classes: str) -> Any:
-    """An empty piece of HTML, as wide as there is room."""
+    """An empty HTML pane of full width."""
     return pn.pane.HTML("", css_classes=list(classes), sizing_mode="stretch_width", margin=0)
 
 
 def plot_pane(plot: Any) -> Any:
-    """A Bokeh figure, as wide as there is room."""
+    """A pane of full width with a Bokeh figure."""
     return pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=0)
 
 
 def beside_bars(session: Session, plot: Any, source: Any, *, x: str, text: str) -> None:
-    """The numbers of horizontal bars, written at their ends in the ink of the page."""
+    """Write the numbers of horizontal bars at their ends."""
     written = plot.text(
         x=x,
         y="bar",
@@ -89,7 +89,7 @@ def beside_bars(session: Session, plot: Any, source: Any, *, x: str, text: str) 
 
 
 class Steps:
-    """Buttons and a slider to go through layers or blocks; ``moved`` gets the event of every step."""
+    """A player for layers or blocks; ``moved`` gets the event of every step."""
 
     def __init__(self, name: str, moved: Callable[[Any], Any]) -> None:
         self._name, self._moved = name, moved
@@ -98,11 +98,11 @@ class Steps:
 
     @property
     def player(self) -> Any:
-        """The widget as it is now."""
+        """The current widget."""
         return self.box[0]
 
     def show(self, last: int, now: int) -> None:
-        """Go from 0 to ``last``, and stand at ``now``."""
+        """Let the player run from 0 to ``last``, now at ``now``."""
         if last == self.player.end:
             self.player.value = now
         else:  # the browser's slider does not follow when its end alone changes, so it gets a new one

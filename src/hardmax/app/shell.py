@@ -13,15 +13,16 @@ from bokeh.models import CustomJS, Div
 
 from ..errors import HardmaxError
 from ..figures.save import figure_bytes
-from .look import House, static
+from .look import ExplorerDesign, static
 from .page import Page
 from .session import Session
 
 _FORMATS = ("png", "svg", "html")
 _LONGEST_ADDRESS = 7_000
 _LONGEST_VALUE = 7_000
+"""Characters; common servers and browsers accept addresses of 8,000."""
 
-# The light is the visitor's: remembered by the browser, never sent anywhere but to this server, which draws in it.
+# The browser stores the theme and sends it only to this server, which draws in it.
 _SWITCH_LIGHT = """
 const theme = cb_obj.active ? "dark" : "light";
 if (document.documentElement.dataset.theme !== theme) {  // pressed, not only told by page.html
@@ -37,7 +38,7 @@ const before = button.label; button.label = "Copied"; setTimeout(() => { button.
 
 
 def query_of(arguments: Mapping[str, Sequence[bytes]]) -> dict[str, str]:
-    """The query of an address as text: the first value of each name, the unreadable and the endless left out."""
+    """The query of an address as text: the first value of each name; undecodable and too long ones are left out."""
     read: dict[str, str] = {}
     for name, values in arguments.items():
         if values and len(values[0]) <= _LONGEST_VALUE:
@@ -49,7 +50,7 @@ def query_of(arguments: Mapping[str, Sequence[bytes]]) -> dict[str, str]:
 
 
 def address_of(state: Mapping[str, str]) -> str:
-    """The query that keeps a state; the empty one where it would be too long for an address."""
+    """The query that stores a state; an empty one where it would be too long."""
     query = urlencode(state)
     return f"?{query}" if query and len(query) <= _LONGEST_ADDRESS else "?"
 
@@ -59,7 +60,7 @@ def _code_box(text: str) -> str:
 
 
 class Tools:
-    """The row of buttons on every page: the code, the address, and the view as a file."""
+    """The buttons on every page: Python code, link, and downloads of the view."""
 
     def __init__(self, page: Page, session: Session) -> None:
         self._page, self._session = page, session
@@ -80,7 +81,7 @@ class Tools:
         )
 
     def refresh(self) -> None:
-        """Bring the address and, when it is open, the code up to date."""
+        """Update the address and, when it is open, the code."""
         self._address.text = address_of(self._page.state())
         self._box.visible = bool(self.show_code.value)
         if self.show_code.value:
@@ -101,12 +102,12 @@ class Tools:
     def _file(self, kind: str) -> io.BytesIO:
         figure = self._page.figure()
         if figure is None:
-            raise HardmaxError("there is nothing to save yet: make a picture first")
+            raise HardmaxError("there is nothing to save yet: the page has no figure")
         return io.BytesIO(figure_bytes(figure, kind))
 
 
 def _light_switch(session: Session) -> Any:
-    switch = pn.widgets.Toggle(label="Dark", width=70, margin=0, tags=["light-switch"])  # page.html looks for the tag
+    switch = pn.widgets.Toggle(label="Dark", width=70, margin=0, tags=["light-switch"])  # found by page.html
     switch.jscallback(value=_SWITCH_LIGHT)
     switch.param.watch(lambda event: session.lighting.switch(bool(event.new)), "value")
     return switch
@@ -122,8 +123,8 @@ def frame(
     paper: str = "",
     functions: Sequence[str] = (),
 ) -> Any:
-    """A whole page: the template with everything in it."""
-    template = pn.Template(static("page.html"), design=House)
+    """The template of a whole page around ``main``."""
+    template = pn.Template(static("page.html"), design=ExplorerDesign)
     template.add_variable("page_css", static("page.css"))
     template.add_variable("connection_js", static("connection.js"))
     for name, value in {
@@ -142,7 +143,7 @@ def frame(
 
 
 def framed_page(page: Page, session: Session, entries: Sequence[Mapping[str, object]]) -> Any:
-    """A page in its frame; an error while it is built becomes a message."""
+    """A page in its frame; an error while it is built is shown as a message."""
     tools = Tools(page, session)
     body = session.guarded(page.build)(session)
     session.on_change(tools.refresh)

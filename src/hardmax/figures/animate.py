@@ -30,7 +30,7 @@ _LAST_FRAMES = 1.2
 _STILL = 5e-3
 """Layers after which no token moves by more than this share of the figure, about two pixels, are left out."""
 _MOST_TURN = 40.0
-"""Degrees by which space turns in all: enough to see depth, and no side is hidden."""
+"""Degrees by which space turns in all, so that depth is visible."""
 
 
 def animate_tokens(

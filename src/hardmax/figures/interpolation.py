@@ -22,7 +22,7 @@ from ._movies import checked_target, eased, fix_layout, pixels, write_movie
 TOKENS, TARGETS = "tokens", "targets"
 """Names (gid) by which the artists can be found again."""
 _MOST_STOPS = 24
-"""A longer animation is not watched to its end: about 15 seconds at the default duration of a stop."""
+"""Stops of a long network: about 15 seconds at the default duration of a stop."""
 
 
 def draw_construction(network: ExactTransformer, figure: Figure | SubFigure | None = None) -> Figure | SubFigure:

@@ -1,4 +1,4 @@
-"""Forecasting: choose a system or upload a table, fit, and see how far the future can be told."""
+"""The forecasting page: a series is chosen or uploaded, a model is fitted, and its forecast evaluated."""
 
 from __future__ import annotations
 
@@ -45,19 +45,18 @@ if TYPE_CHECKING:
     from ..session import Session
 
 _LAG = 8
-"""A single channel is drawn against itself this many samples earlier."""
+"""Lag in samples of the phase portrait of a single channel."""
 
 
 class ForecastingPage(Page):
-    """A series, a model of its next sample, and the future it tells."""
+    """A series, a fitted model and its forecast."""
 
     slug = "forecasting"
     title = "Forecasting"
     text = (
-        "A time-delayed transformer looks at the last few samples and tells the next; fed its own answers, it tells "
-        "the future. The search compares models by held-out forecasts and keeps one whose long forecasts stay "
-        "bounded, so the plainest that does well wins. Upload a table of your own, or choose a system whose future is "
-        "known."
+        "A time-delayed transformer predicts the next sample of a series from the last few; applied to its own "
+        "predictions it forecasts further. Models are compared by held-out forecasts, and one whose long forecasts "
+        "stay bounded is selected, the simplest among the best. Upload a table, or choose a system whose future is known."
     )
     paper = "2602.08478"
     functions = ("TimeDelayedTransformer", "load_forecaster")
@@ -79,7 +78,7 @@ class ForecastingPage(Page):
         self._choices = Choices.from_query(state)
 
     def code(self) -> str:
-        """Fit, forecast, look back."""
+        """Python that fits, forecasts and backtests."""
         if self._data is None:
             return ""
         if self._fit is not None and self._fit.loaded:
@@ -87,14 +86,14 @@ class ForecastingPage(Page):
         return code_of(self._data, self._choices.seconds, self._choices.steps)
 
     def figure(self) -> Figure | None:
-        """The forecast, as the library draws it."""
+        """The forecast, drawn by the library."""
         if self._fit is None:
             return None
         data = self._fit.data
         truth = None if data.future is None else data.future[1]
         gaps = np.flatnonzero(~np.isfinite(data.values).all(axis=1))
         since = int(gaps[-1]) + 1 if len(gaps) else 0
-        names = [name.replace("$", r"\$") for name in data.series.names]  # no formulas, whatever they hold
+        names = [name.replace("$", r"\$") for name in data.series.names]  # names are not formulas
         return draw_forecast(
             data.values[since:],
             self._fit.forecast,
@@ -105,10 +104,10 @@ class ForecastingPage(Page):
             dates=data.series.dates if data.series.began else None,
         )
 
-    # What one sees
+    # The layout
 
     def build(self, session: Session) -> Any:
-        """Data and fit on the left, pictures on the right."""
+        """The body of the page: data and model on the left, plots on the right."""
         self._session = session
         self._fan, self._portrait, self._errors = Fan(session), PhasePortrait(session), ErrorCurves(session)
         self._model = ModelCards(session)
@@ -126,7 +125,7 @@ class ForecastingPage(Page):
         )
         for widget in (self._which, self._count):
             widget.param.watch(guarded(lambda _: self._chosen()), "value")
-        picker = FilePicker(label="Or upload a CSV: a row a moment, a column a channel")
+        picker = FilePicker(label="Or upload a CSV: one row per time, one column per channel")
         picker.on_file((".csv", ".tsv", ".txt"), self._take, self._session.fail)
         self._fill = pn.widgets.Checkbox(label="Fill gaps by interpolation", visible=False)
         self._even = pn.widgets.Checkbox(label="Resample uneven times", visible=False)
@@ -153,7 +152,7 @@ class ForecastingPage(Page):
         self._look_back.on_click(guarded(lambda _: self._backtest()))
         self._model_file = self._download("model.zip", "Download the model", model_archive)
         self._table_file = self._download("forecast.csv", "Download the forecast", lambda fit, _: forecast_table(fit))
-        picker = FilePicker(label="Or load a model that was saved (ZIP or safetensors)")
+        picker = FilePicker(label="Or load a saved model (ZIP or safetensors)")
         picker.on_file((".zip", ".safetensors"), self._load, self._session.fail)
         return controls(
             self._ahead,
@@ -185,12 +184,12 @@ class ForecastingPage(Page):
         self._waiting = empty(
             "No forecast yet",
             "Press Fit and forecast. Linear, polynomial, reservoir and attention models are compared by forecasts of a "
-            "part of the series that they have not seen; the best bounded one is kept.",
+            "held-out part of the series; the best bounded one is selected.",
         )
         self._key = note("")
         self._table = wide_html()
         self._backtest_card = card(
-            plot_pane(self._errors.plot), self._table, title="Backtest: forecasts of what is already known"
+            plot_pane(self._errors.plot), self._table, title="Backtest: forecasts of known samples"
         )
         self._model.cards.visible = self._backtest_card.visible = False
         return [
@@ -198,12 +197,12 @@ class ForecastingPage(Page):
             self._waiting,
             self._backtest_card,
             beside(
-                card(plot_pane(self._portrait.plot), title="Phase portrait"), card(self._report, title="What was found")
+                card(plot_pane(self._portrait.plot), title="Phase portrait"), card(self._report, title="Fitted model")
             ),
             self._model.cards,
         ]
 
-    # What happens
+    # Events
 
     def _chosen(self) -> None:
         self._choices = replace(self._choices, samples=self._count.value)
@@ -219,7 +218,7 @@ class ForecastingPage(Page):
         before = self._choices.steps
         self._choices = replace(self._choices, seconds=self._budget.value, steps=self._ahead.value)
         if self._choices.steps != before and self._choices.system != UPLOAD:
-            self._make()  # the true future must reach as far
+            self._make()  # the true future must be as long as the forecast
         self._session.changed()
 
     def _make(self) -> None:
@@ -247,7 +246,7 @@ class ForecastingPage(Page):
         self._data, self._fit = data, None
         names = data.series.names
         self._choices = replace(self._choices, channel=min(self._choices.channel, len(names) - 1))
-        # Names may be alike when shortened, and then they would be one option.
+        # Shortened names could be equal, and would then be one option.
         options = {f"{name[:14]}" if len(name) <= 14 else f"{name[:12]}… {k + 1}": k for k, name in enumerate(names)}
         self._show_channel.param.update(options=options, value=self._choices.channel)
         self._show_channel.visible = len(names) > 1
@@ -281,16 +280,16 @@ class ForecastingPage(Page):
         self._session.start("Fitting", lambda job: fit_and_forecast(data, seconds, steps, job.tell), self._show_fit)
 
     def _load(self, upload: Upload) -> None:
-        """A model from a file goes on from the end of the series that is shown."""
+        """Forecast with an uploaded model from the end of the series that is shown."""
         if self._data is None:
             raise HardmaxError("there is no series yet: choose one or upload a table, then load the model")
         data, steps = self._data, self._choices.steps
         model = read_model(upload, self._session.folder)
-        model.seconds = min(model.seconds or LONGEST_SEARCH, LONGEST_SEARCH)  # for looking back
+        model.seconds = min(model.seconds or LONGEST_SEARCH, LONGEST_SEARCH)  # for backtests
         fit = forecast_with(model, upload.name, data, steps)
         self._session.hush()
         self._show_fit(fit)
-        self._session.say(f"{upload.name} is loaded and goes on from the end of {data.series.source}.", "good")
+        self._session.say(f"{upload.name} is loaded and forecasts from the end of {data.series.source}.", "good")
 
     def _show_fit(self, fit: Fit) -> None:
         self._fit = fit
@@ -299,8 +298,8 @@ class ForecastingPage(Page):
         for button in (self._look_back, self._model_file, self._table_file):
             button.disabled = False
         self._draw()
-        known = " · dashed orange: what really came" if fit.data.future is not None else ""
-        self._key.object = noted(f"Thin: seen · blue: forecast, with its spread{known}")
+        known = " · dashed orange: true future" if fit.data.future is not None else ""
+        self._key.object = noted(f"Thin: known samples · blue: forecast with its spread{known}")
         self._outcome.object = noted(f"Outcome: {fit.forecast.outcome}")
         self._report.object = "".join(noted(sentence) for sentence in fit.model.report_.sentences)
         self._model.show(fit.model)
@@ -317,6 +316,6 @@ class ForecastingPage(Page):
             self._backtest_card.visible = True
 
         def work(job: Job) -> Backtest:
-            return fit.look_back(job.tell)
+            return fit.backtest(job.tell)
 
-        self._session.start("Looking back", work, done)
+        self._session.start("Backtesting", work, done)

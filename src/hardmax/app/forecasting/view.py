@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 AHEAD, TRUTH = PALETTE[0], PALETTE[4]
 _SHOWN_BEFORE = 1.2
-"""So much of the past is shown, in lengths of the forecast."""
+"""Length of the past that is shown, as a multiple of the forecast."""
 _MODELS = {"TD-TF": PALETTE[0], "persistence": "#8a96a0", "TD-DMD": PALETTE[4], "NG-RC": PALETTE[2]}
 _DASHES = {"TD-TF": "solid", "persistence": "dotted", "TD-DMD": "dashed", "NG-RC": "dotdash"}
 
 
 class Fan:
-    """One channel in time: what was seen, the forecast with its spread, and what really came."""
+    """One channel by time: known samples, the forecast with its spread, and the true future."""
 
     def __init__(self, session: Session) -> None:
         self._seen, self._ahead, self._truth = (ColumnDataSource({"t": [], "y": []}) for _ in range(3))
@@ -73,16 +73,16 @@ class Fan:
             self._ahead.data, self._band.data = {"t": [], "y": []}, {"t": [], "low": [], "high": []}
         else:
             middle, spread = forecast.values[:, channel], forecast.spread[:, channel]
-            # From the last sample on, so that the line does not begin in the air.
+            # From the last sample on, so that the lines connect.
             self._ahead.data = {"t": np.append(times[-1:], ahead), "y": np.append(values[-1:], middle)}
-            # A spread that outgrows the data says "unknown"; drawn in full it would flatten everything else.
+            # A spread wider than the data is cut off; in full it would flatten everything else.
             reach = 3 * float(np.nanmax(np.abs(values - np.nanmean(values))))
             wide = np.minimum(spread, reach or 1.0)
             self._band.data = {"t": ahead, "low": middle - wide, "high": middle + wide}
         last = float(ahead[-1]) if len(ahead) else float(times[-1])
         self.plot.x_range.update(start=float(times[first]), end=last)
         self._now.update(location=float(times[-1]), visible=forecast is not None)
-        # Names are not formulas, whatever they hold.
+        # Names are plain text, not formulas.
         self.plot.yaxis.axis_label = PlainText(text=data.series.names[channel])
         self.plot.xaxis.axis_label = PlainText(text=data.series.time_name or "sample")
         dated = bool(data.series.began)
@@ -93,7 +93,7 @@ class Fan:
 
 
 class PhasePortrait:
-    """Two channels against each other; one channel alone against itself a little earlier."""
+    """Phase portrait of two channels, or of one channel against itself some samples earlier."""
 
     def __init__(self, session: Session) -> None:
         self._seen, self._ahead, self._truth = (ColumnDataSource({"x": [], "y": []}) for _ in range(3))
@@ -125,7 +125,7 @@ class PhasePortrait:
 
 
 class ErrorCurves:
-    """The error of each model at every step, in standard deviations, on a logarithmic scale."""
+    """Error of each model by step, in standard deviations, on a logarithmic scale."""
 
     def __init__(self, session: Session) -> None:
         self._sources = {name: ColumnDataSource({"t": [], "error": []}) for name in _MODELS}
@@ -155,7 +155,7 @@ class ErrorCurves:
         drawn = []
         for name, source in self._sources.items():
             curve = found.curves.get(name, np.empty(0))
-            # Zero has no place on a logarithmic scale, and infinity none anywhere.
+            # Zero and infinity cannot be drawn on a logarithmic scale.
             kept = np.isfinite(curve) & (curve > 0)
             source.data = {"t": found.times[: len(curve)][kept], "error": curve[kept]}
             drawn.append(curve[kept])
@@ -164,7 +164,7 @@ class ErrorCurves:
 
 
 class UnitCircle:
-    """Eigenvalues per time step: inside the unit circle they decay, on it they go on, outside they grow."""
+    """Eigenvalues per time step: modes inside the unit circle decay, on it they persist, outside they grow."""
 
     def __init__(self, session: Session) -> None:
         self._source = ColumnDataSource({name: [] for name in ("x", "y", "frequency", "rate", "colour")})
@@ -180,7 +180,7 @@ class UnitCircle:
         session.lighting.follow(lambda light: setattr(circle.glyph, "line_color", light.soft))
 
     def show(self, model: TimeDelayedTransformer) -> int:
-        """Draw the eigenvalues of another model; how many lie outside the circle."""
+        """Draw the eigenvalues of another model; the number outside the circle is returned."""
         found, rates = model.eigenvalues(), model.growth_rates()
         outside = np.abs(found) > 1 + 1e-9
         self._source.data = {
@@ -194,7 +194,7 @@ class UnitCircle:
 
 
 class LagBars:
-    """How much the latest sample listens to each lag."""
+    """Attention of the latest sample to each lag."""
 
     def __init__(self, session: Session) -> None:
         self._source = ColumnDataSource({"lag": [], "share": []})
@@ -252,7 +252,7 @@ class ModelCards:
 
 
 def backtest_table(found: Backtest) -> str:
-    """The rows of a backtest; ours first."""
+    """The rows of a backtest as HTML."""
     rows = "".join(
         f"<tr><td><b>{html.escape(row.model)}</b></td><td>{row.error:.3g}</td><td>{row.median_error:.3g}</td>"
         f"<td>{row.valid_time:.4g}</td><td>{row.diverged}</td></tr>"
@@ -261,7 +261,7 @@ def backtest_table(found: Backtest) -> str:
     head = "<tr><th>model</th><th>mean error</th><th>median</th><th>valid for</th><th>diverged</th></tr>"
     return (
         f"<table style='width:100%'><thead>{head}</thead><tbody>{rows}</tbody></table><p class='soft'>"
-        f"{found.starts} starts in the last quarter, which no model has seen; {len(found.times)} steps each. Errors in "
+        f"{found.starts} starts in the held-out last quarter, {len(found.times)} steps each. Errors in "
         "standard deviations of the data; valid while below 0.4. TD-TF is the model on this page (time-delayed "
         "transformer); persistence repeats the last sample; TD-DMD is linear in the last samples (time-delayed dynamic "
         "mode decomposition); NG-RC is polynomial in them (next-generation reservoir computing).</p>"

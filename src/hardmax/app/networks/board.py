@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SHAPES = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "x")
 _NEAR = 0.03
-"""A tap this close to a point, as a share of the view, means the point."""
+"""A click this close to a point, as a share of the view, selects the point."""
 _GRID = 4
 """Drawn points lie on quarters, so that their coordinates are short rationals."""
 _MOST_POINTS = 400
@@ -34,7 +34,7 @@ def on_grid(value: float) -> str:
 
 
 class Board:
-    """Shows a data set in the plane of its first two coordinates and, where it has no more, lets people edit it."""
+    """A plot of a data set in its first two coordinates, which can be edited where it has no more."""
 
     def __init__(self, session: Session, edited: Callable[[Problem], None]) -> None:
         self._edited = session.guarded(edited)
@@ -74,7 +74,7 @@ class Board:
 
     @property
     def names(self) -> list[str]:
-        """What the sequences are called, counted from 1, with their labels where they have some."""
+        """Names of the sequences, counted from 1, with their labels where they have some."""
         labels = None if self._problem is None else self._problem.labels
         ends = [""] * self.sequences if labels is None else [f" ({label})" for label in labels]
         return [f"sequence {k + 1}{end}" for k, end in enumerate(ends)]
@@ -117,9 +117,7 @@ class Board:
         else:
             point: list[object] = [on_grid(event.x), on_grid(event.y)]
             place = min(self.sequence, len(inputs))
-            if place == len(
-                inputs
-            ):  # a new sequence needs a target before it can be compiled; its first token waits there
+            if place == len(inputs):  # a new sequence, which needs a target before it can be compiled
                 inputs.append([])
                 if outputs is not None:
                     outputs.append([])
@@ -162,7 +160,7 @@ class Board:
         side = problem.inputs if kind == "token" else problem.outputs
         source = self._tokens if kind == "token" else self._targets
         if side is None or len(source.data["x"]) != sum(len(points) for points in side):
-            self.show(problem)  # a point was deleted by a key: only the eraser deletes
+            self.show(problem)  # a point was deleted by a key, which is not supported
             return
         moved = [list(points) for points in side]
         changed = False

@@ -1,4 +1,4 @@
-"""Exact networks: draw or upload sequences and targets, compile them, and watch the proof happen."""
+"""The page of exact networks: sequences and targets are compiled into a transformer and proved."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ _MODES = {"Add tokens": "token", "Add targets": "target", "Erase": "erase"}
 
 
 class NetworksPage(Page):
-    """A data set becomes a transformer with rational weights, and a proof."""
+    """Compilation of a data set into a transformer with rational weights, with its certificate."""
 
     slug = "networks"
     title = "Exact networks"
     text = (
-        "Nothing is trained here. From sequences of tokens and the targets that they should reach, a transformer is "
-        "compiled whose weights are rational numbers; exact arithmetic then proves that every sequence lands on its "
-        "targets. Draw some, press Compile, and watch the tokens go through the blocks."
+        "Sequences of tokens and their targets are compiled, without training, into a transformer with rational "
+        "weights; exact arithmetic then proves that every sequence is mapped to its targets. Draw some sequences, "
+        "press Compile, and play the blocks one by one."
     )
     paper = "2502.02270"
     functions = ("interpolate", "classify_exactly", "ExactTransformer", "Certificate", "verify")
@@ -87,15 +87,15 @@ class NetworksPage(Page):
         return self._choices.recipe().code()
 
     def figure(self) -> Figure | None:
-        """Five moments on the way, as the library draws them."""
+        """Five stages of the network, drawn by the library."""
         if self._stale:
             raise HardmaxError(STALE)
         return None if self._done is None else cast("Figure", draw_construction(self._done.network))
 
-    # What one sees
+    # The layout
 
     def build(self, session: Session) -> Any:
-        """Data and choices on the left; board, blocks, counts and proof on the right."""
+        """The body of the page: data and choices on the left, board and results on the right."""
         self._session = session
         self._board = Board(session, self._drawn)
         self._results = Results(session, self._moved)
@@ -113,7 +113,7 @@ class NetworksPage(Page):
         )
         self._pick.param.watch(guarded(self._picked), "value")
         self._area = pn.widgets.TextAreaInput(
-            label="One sequence a line",
+            label="One sequence per line",
             value=self._choices.lines,
             rows=7,
             max_length=MOST_CHARACTERS,
@@ -121,7 +121,7 @@ class NetworksPage(Page):
         )
         self._area.param.watch(guarded(lambda event: self._typed(event.new)), "value")
         self._hint = note("")
-        picker = FilePicker(label="Or upload them: JSON, or CSV in long form with labels")
+        picker = FilePicker(label="Or upload JSON, or CSV in long form with labels")
         picker.on_file((".json", ".csv"), self._take_file, self._session.fail)
         form = note("Tokens, an arrow, and targets or a label: (0, 0) (1, 3/8) -> (1, 2). Numbers are taken exactly.")
         return controls(self._pick, self._area, self._hint, form, picker, title="Sequences and targets")
@@ -148,14 +148,14 @@ class NetworksPage(Page):
             icon=None,
             disabled=True,
         )
-        check = FilePicker(label="Or check a network that was saved (ZIP, or its network.json)")
+        check = FilePicker(label="Or verify a saved network (ZIP, or its network.json)")
         check.on_file((".zip", ".json"), self._check, self._session.fail)
         return controls(
             self._how, self._how_words, self._wide, self._heat, begin, self._download, check, title="Network"
         )
 
     def _board_card(self) -> Any:
-        mode = pn.widgets.RadioButtonGroup(label="Tapping the board", options=_MODES, value="token", margin=0)
+        mode = pn.widgets.RadioButtonGroup(label="Click on the board to", options=_MODES, value="token", margin=0)
         mode.param.watch(lambda event: setattr(self._board, "mode", event.new), "value")
         self._which = pn.widgets.Select(label="", options={"sequence 1": 0}, value=0, width=200, margin=0)
         self._which.param.watch(lambda event: setattr(self._board, "sequence", event.new), "value")
@@ -167,7 +167,7 @@ class NetworksPage(Page):
             title="Drawing board",
         )
 
-    # What happens
+    # Events
 
     @property
     def _stale(self) -> bool:
@@ -191,12 +191,14 @@ class NetworksPage(Page):
         self._session.changed()
 
     def _read(self) -> None:
-        """Read the lines; a line that is not finished yet is said beside them, not shouted."""
+        """Read the lines; an error is shown in the note below them."""
         try:
             self._problem = read_lines(self._choices.lines)
         except InputError as error:
             self._problem = None
-            self._hint.object = noted(str(error) if self._choices.lines.strip() else "Tap the board, or type a line.")
+            self._hint.object = noted(
+                str(error) if self._choices.lines.strip() else "Click on the board, or type a line."
+            )
         else:
             self._hint.object = noted(size_of(self._problem))
             self._board.show(self._problem)
@@ -205,7 +207,7 @@ class NetworksPage(Page):
         self._after_edit()
 
     def _drawn(self, problem: Problem) -> None:
-        """Somebody edited the board: the lines follow it."""
+        """Update the lines after an edit of the board."""
         self._board.show(problem)
         self._choices = replace(self._choices, lines=write_lines(problem))
         self._area.value = self._choices.lines
@@ -225,7 +227,7 @@ class NetworksPage(Page):
         chosen = self._which.value if self._which.value in names.values() else 0
         self._which.param.update(options=names, value=chosen)
         self._board_note.object = noted(
-            "Filled: tokens, one colour and shape a sequence; rings: targets. Drag to move; points snap to quarters."
+            "Filled: tokens, one colour and shape per sequence; rings: targets. Drag to move; points snap to quarters."
             if self._board.editable
             else "Shown in the first two coordinates; edit the lines or the file."
         )
@@ -260,7 +262,7 @@ class NetworksPage(Page):
         def work(job: Job) -> Compiled:
             network = recipe.build(job.tell)
             certificate = network.certify(progress=job.tell)
-            job.report(None, "following the tokens")
+            job.report(None, "recording the tokens")
             return Compiled(network, certificate, journey(network))
 
         self._session.start("Compiling and proving", work, lambda compiled: self._show(compiled, asked))
@@ -282,7 +284,7 @@ class NetworksPage(Page):
         self._session.start(f"Proving {upload.name}", work, done)
 
     def _show_data_of(self, compiled: Compiled) -> None:
-        """Put the data of a network from a file into the lines and onto the board, where they can be typed."""
+        """Show the data of an uploaded network in the lines and on the board, if they can be typed."""
         lines = write_lines(compiled.problem)
         try:
             read_lines(lines)

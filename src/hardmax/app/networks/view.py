@@ -29,7 +29,7 @@ _USED, _BOUND, _OTHER = PALETTE[0], PALETTE[4], "#8a96a0"
 
 
 class BlockPlane:
-    """Tokens in the plane of their first two coordinates, at one moment; the view follows them."""
+    """A plot of the tokens in their first two coordinates at one moment; the ranges follow them."""
 
     def __init__(self, session: Session) -> None:
         self._moments: list[Moment] = []
@@ -50,7 +50,7 @@ class BlockPlane:
         return max(len(self._moments) - 1, 0)
 
     def show(self, network: ExactTransformer, way: Journey) -> None:
-        """Take another network."""
+        """Show another network."""
         self._moments = every_moment(network, way)
         self._blocks = len(network.blocks)
         points, owners = targets_of(network)
@@ -68,7 +68,7 @@ class BlockPlane:
         self.show_moment(0)
 
     def show_moment(self, number: int) -> str:
-        """Move the tokens to one moment, and say in words which it is."""
+        """Move the tokens to one moment; its name is returned."""
         if not self._moments:
             return ""
         moment = self._moments[min(number, self.last)]
@@ -83,7 +83,7 @@ class BlockPlane:
 
 
 class CountBars:
-    """Blocks used, beside our formula, the published bound and what is necessary."""
+    """Bars of the number of blocks, of the formulas and of the bounds."""
 
     def __init__(self, session: Session) -> None:
         self._source = ColumnDataSource({name: [] for name in ("bar", "blocks", "colour")})
@@ -94,7 +94,7 @@ class CountBars:
         beside_bars(session, self.plot, self._source, x="blocks", text="blocks")
 
     def show(self, counts: Counts, *, softmax: bool) -> None:
-        """Take the counts of another network."""
+        """Show the counts of another network."""
         rows = count_rows(counts, softmax=softmax)
         self._bars.factors = [name for name, _, _ in reversed(rows)]
         self.plot.x_range.end = 1.15 * max(blocks for _, blocks, _ in rows)
@@ -106,11 +106,11 @@ class CountBars:
 
 
 def count_rows(counts: Counts, *, softmax: bool) -> list[tuple[str, int, str]]:
-    """What to call each count, the count and its colour."""
+    """Name, number of blocks and colour of each bar."""
     return [
         ("this network", counts.blocks, _USED),
-        ("our formula", counts.formula, _OTHER),
-        ("our worst case", counts.worst_case, _OTHER),
+        ("formula of this construction", counts.formula, _OTHER),
+        ("its worst case", counts.worst_case, _OTHER),
         ("published: 2M + 3N" if softmax else "published: 2M + 2N + 1", counts.published, _BOUND),
         ("necessary", counts.necessary_blocks, _OTHER),
     ]
@@ -120,7 +120,7 @@ _FAILURES_SHOWN = 5
 
 
 def proof(certificate: Certificate, *, stale: bool = False) -> str:
-    """The certificate as a piece of HTML; a stale one, of other data than are shown, claims nothing."""
+    """The certificate as HTML; for a stale one, of other data than are shown, a note instead."""
     if stale:
         return "<p class='soft' style='font-size:20px;font-weight:650;margin:0'>Not proved for what is shown</p>"
     mark, colour = ("✓ Proved", "--hm-good") if certificate.proved else ("✗ Not proved", "--hm-warm")

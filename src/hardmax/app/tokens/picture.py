@@ -1,4 +1,4 @@
-"""What the library says of the tokens on the page: where they are, who leads, the hull, the trails, in plain arrays."""
+"""The results for the tokens on the page as plain arrays: positions, leaders, hull and trails."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ from ...progress import Progress
 from .state import DEPTH, TokensState
 
 MOST_SHOWN = 4_000
+"""Tokens drawn at most, so that an update stays a small message."""
 MOST_TRAILS = 300
+"""Tokens with a trail; more hide the tokens."""
 TRAIL_LAYERS = 12
+"""Layers of a trail; later moves are too short to be seen."""
 MOST_SOFT = 2_000
+"""Tokens under softmax, which compares all pairs in every layer."""
 
 
 class ColourBook:
-    """Keeps the colour of a leader while it leads, so that a drag does not repaint everybody."""
+    """Ranks of leaders (their colours) that stay the same while a token leads, so that colours are stable in a drag."""
 
     def __init__(self) -> None:
         self._rank: dict[int, int] = {}
 
     def ranks(self, leaders: np.ndarray) -> dict[int, int]:
-        """A rank for each leader: the one it had, or the lowest that is free."""
+        """Rank of each leader: its previous one, or the lowest free one."""
         kept = {index: self._rank[index] for index in leaders.tolist() if index in self._rank}
         taken = set(kept.values())
         free = (rank for rank in range(len(leaders) + len(taken) + 1) if rank not in taken)
@@ -81,16 +85,16 @@ class Picture:
     """Tokens at one depth, ready to draw."""
 
     positions: np.ndarray
-    """Of those shown, shape (shown, coordinate)."""
+    """Positions of the tokens shown, shape (shown, coordinate)."""
     index: np.ndarray
-    """Which tokens are shown: all, or every so many and all leaders."""
+    """Indices of the tokens shown: all, or an even selection and all leaders."""
     count: int
-    """How many tokens there are."""
+    """Number of tokens, shown or not."""
     leads: np.ndarray
     rank: np.ndarray
-    """The colour of each: that of the leader it ends with, -1 for nobody."""
+    """Rank of the leader at which each token ends, -1 for none."""
     second: np.ndarray
-    """The colour of a second leader for tokens tied for ever, otherwise -1."""
+    """Rank of a second leader for tokens tied for ever, otherwise -1."""
     hull: np.ndarray
     """The corners of the leaders' polygon in order (two coordinates), or of the polytope."""
     faces: np.ndarray
@@ -109,23 +113,23 @@ class Picture:
 
 @dataclass(frozen=True, eq=False)
 class HalfSpace:
-    """What can attract one token: the points y with <A z, y> at least <A z, z>."""
+    """The points y that can attract a token z: those with <A z, y> at least <A z, z>."""
 
     token: int
     here: np.ndarray
     normal: np.ndarray
     favourites: np.ndarray
-    """Where those are whom it listens to."""
+    """Positions of the tokens that it listens to."""
     names: np.ndarray
 
 
 def paint(computed: Computed, state: TokensState, book: ColourBook) -> Picture:
-    """The picture of what was computed, at the depth that the state asks for."""
+    """The picture of the results at the depth of the state."""
     limit, s = computed.limit, state.settings
     count = len(limit.positions)
     leaders = np.asarray(limit.leaders)
     ranks = book.ranks(leaders)
-    table = np.full(count + 1, -1)  # the last entry stands for nobody
+    table = np.full(count + 1, -1)  # the last entry, at index -1, is for tokens without a leader
     table[leaders] = [ranks[index] for index in leaders.tolist()]
     follows = np.asarray(limit.follows)
     rank = table[follows]
@@ -163,7 +167,10 @@ def _some(count: int, leaders: np.ndarray) -> np.ndarray:
 
 
 def _trails(computed: Computed, limit: int, layer: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where some tokens come from: all of the way for the limit, up to the layer otherwise, ahead at layer 0."""
+    """Paths of some tokens, shape (token, moment, coordinate), and their indices.
+
+    A path leads up to the layer that is shown, to the limit, or from layer 0 ahead.
+    """
     count, dimension = computed.tokens.shape[1:]
     if count > MOST_SHOWN:
         return np.zeros((0, 1, dimension)), np.zeros(0, dtype=np.int64)
@@ -203,7 +210,7 @@ def _words(computed: Computed, state: TokensState, shown: int, trails: int) -> t
     if len(limit.leaders):
         words.insert(1, f"The leaders span {limit.polytope}.")
     if state.settings.attention == "softmax":
-        words[0] = "With softmax nobody leads: stars, colours and hull are those of hardmax, its limit for large beta."
+        words[0] = "Softmax has no leaders: stars, colours and hull are those of hardmax, its limit for large beta."
     if shown < count:
         words.append(f"{shown:,} of {count:,} tokens are drawn, every leader among them; all of them are computed.")
     elif state.settings.trails and trails < count:
