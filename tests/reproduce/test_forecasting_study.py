@@ -127,10 +127,10 @@ def test_a_summary_compares_complete_cases_only(tmp_path):
     assert first.rows[0][1:3] == (1.0, 5.5)  # the unfinished case counts for nobody
     assert first.rows[2][4] == "6 of 120"
     assert "6 of 21 systems, seeds 0, 6 cases of 5 models: 30 fits" in first.note
-    against = {row[1]: row for row in tables["Ours against each rival"].rows}
+    against = {row[1]: row for row in tables["TD-TF against each other model"].rows}
     assert against[NGRC][2:8] == (6, 6, 0, 0, "0.031", "0.031")
     assert UNIFORM not in against
-    assert tables["Attention against what could stand in its place"].rows[0][1:6] == (UNIFORM, 1, 0, 0, 1)
+    assert tables["Ablation: attention against its replacements"].rows[0][1:6] == (UNIFORM, 1, 0, 0, 1)
     assert tables["Failed rows"].rows[0] == (1, "RuntimeError: it did not fit")
     assert [t.title for t in write_forecasting_summary(tmp_path)] == list(tables)
     assert (tmp_path / "study.html").read_text().count("<table") == len(tables)

@@ -1,6 +1,6 @@
 """Figures and tables of "Exact Sequence Interpolation with Transformers", from networks that are proved.
 
-Alcalde, Fantuzzi, Zuazua, arXiv 2502.02270. The constructions are ours; the route of the paper stands beside them.
+Alcalde, Fantuzzi, Zuazua, arXiv 2502.02270. The construction outlined in the paper is compared with four others.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _TARGETS, _QUICK_TARGETS = (1, 2, 4, 8), (1, 3)
 _EPOCHS, _QUICK_EPOCHS = (50_000, 50_000), (400, 400)
 """Epochs of the long run and of each run of the comparison."""
 _WIDE = 20
-"""Sequences where the number of targets grows."""
+"""Number of sequences in the comparison over the number of targets."""
 _PAPER_LIMIT = 80
-"""The route of the paper is not drawn beyond this N: its float error has left every scale."""
+"""Largest N for the construction of the paper, whose float error is too large to be drawn beyond it."""
 _NOT_EVALUATED = "not evaluated in a quick run"
 _SHORT_TRAINING = "Training was cut short in this quick run: run without --quick for the claims about it."
 _TEMPERATURES = ("1e-50", "0.01", "1", "100", "1e50")
@@ -302,11 +302,12 @@ def _page(folder: Path, tables: dict[str, Table], film: Path, *, quick: bool) ->
 
     section = report.section("The construction in the plane")
     section.text(
-        "Three overlapping sequences (colours and shapes) go to one, two and three targets (rings). First the route "
-        "outlined in the paper: witnesses tell the sequences apart, leaders and a circle select, one attention "
-        "collapses, hats send. Then ours: `leaders` by argmax attention and `fewest` by one mean."
+        "Three overlapping sequences (colours and shapes) are mapped to one, two and three targets (rings). First the "
+        "construction outlined in the paper: witnesses separate the sequences, leaders and a circle select, one "
+        "attention layer collapses, hat functions map to the targets. Then `leaders`, by argmax attention, and "
+        "`fewest`, by one mean."
     )
-    section.picture(picture("stages-paper"), "The route of the paper, with our parameters.")
+    section.picture(picture("stages-paper"), "The construction of the paper, with parameters chosen here.")
     section.picture(picture("stages-leaders"), "Construction leaders.")
     section.picture(picture("stages-fewest"), "Construction fewest.")
     section.picture(film.read_bytes(), "Tokens on their way through the blocks of construction leaders.", narrow=True)
@@ -321,22 +322,22 @@ def _page(folder: Path, tables: dict[str, Table], film: Path, *, quick: bool) ->
     section.table(tables["softmax"])
     section = report.section("Regularised training")
     section.text(
-        "If parameters fit the data exactly, no minimiser of the loss with weight decay can lose more than the decay "
+        "If some parameters fit the data exactly, the loss of any minimiser with weight decay is at most the penalty "
         "of those parameters. Ten sequences of a hundred tokens, targets from one hidden block, each run from a fresh "
         "start." + (f" {_SHORT_TRAINING}" if quick else "")
     )
     section.picture(
         picture("training-loss"),
-        "The first epochs of the long run, too few to be held against the threshold."
+        "The first epochs of the long run, too few to be compared with the threshold."
         if quick
-        else "Loss of the long run, and the threshold it must pass.",
+        else "Loss of the long run, and the threshold.",
         narrow=True,
     )
     section.picture(
         picture("loss-against-decay"),
         "The thresholds; what training leaves is not evaluated in a quick run."
         if quick
-        else "The loss that is left, against the weight decay.",
+        else "Loss after training against the weight decay.",
         narrow=True,
     )
     section.table(tables["training"])

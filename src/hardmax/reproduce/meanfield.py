@@ -1,7 +1,7 @@
 """Concentration, metastability and the terminal phase of mean-field transformers at low temperature.
 
-After Alcalde, Bungert, Riedl, Roith, arXiv 2605.10931. The figures are our own illustrations of its statements; rates
-and times marked as theory were derived from the model and are checked here against runs.
+After Alcalde, Bungert, Riedl, Roith, arXiv 2605.10931. The figures illustrate its statements and are not those of the
+paper; rates and times marked as theory were derived from the model and are compared with runs.
 """
 
 from __future__ import annotations
@@ -193,9 +193,9 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table]) -> Report:
     pictures = {name: figure_bytes(figure, dpi=150) for name, figure in figures.items()}
     report = Report(
         "Mean-field transformers at low temperature",
-        lead="Tokens on the unit sphere attend to each other by softmax. When there are many and beta is large they "
-        "first gather where a linear map sends them, stay for a time that grows like log beta, and then leave for the "
-        "leading direction of the value matrix. After Alcalde, Bungert, Riedl and Roith (arXiv 2605.10931).",
+        lead="Tokens on the unit sphere attend to each other by softmax. For many tokens and large beta they first "
+        "concentrate at the image of a linear map, stay there for a time that grows like log beta, and then move to "
+        "the leading direction of the value matrix. After Alcalde, Bungert, Riedl and Roith (arXiv 2605.10931).",
     )
     report.section("Concentration and metastability").text(
         "B = diag(4, 1), V = diag(1, 2) on the circle: the limit map sends every token to plus or minus e1, although V "
@@ -224,5 +224,5 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table]) -> Report:
     report.section("On the sphere").text(
         "A repeated leading eigenvalue: tokens gather on a great circle first, and only later at the two ends of e2."
     ).picture(pictures["sphere"], "Bright: in front. Colours show where a token started.").table(tables["sphere"])
-    report.section("Make it again").code("hardmax reproduce meanfield")
+    report.section("Reproduce this page").code("hardmax reproduce meanfield")
     return report

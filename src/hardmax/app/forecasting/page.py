@@ -56,7 +56,7 @@ class ForecastingPage(Page):
     text = (
         "A time-delayed transformer predicts the next sample of a series from the last few; applied to its own "
         "predictions it forecasts further. Models are compared by held-out forecasts, and one whose long forecasts "
-        "stay bounded is selected, the simplest among the best. Upload a table, or choose a system whose future is known."
+        "stay bounded is selected, the simplest among the best. Upload a table, or choose a system with a known future."
     )
     paper = "2602.08478"
     functions = ("TimeDelayedTransformer", "load_forecaster")

@@ -156,9 +156,9 @@ class ErrorCurves:
         for name, source in self._sources.items():
             curve = found.curves.get(name, np.empty(0))
             # Zero and infinity cannot be drawn on a logarithmic scale.
-            kept = np.isfinite(curve) & (curve > 0)
-            source.data = {"t": found.times[: len(curve)][kept], "error": curve[kept]}
-            drawn.append(curve[kept])
+            finite = np.isfinite(curve) & (curve > 0)
+            source.data = {"t": found.times[: len(curve)][finite], "error": curve[finite]}
+            drawn.append(curve[finite])
         every = np.concatenate([*drawn, [0.1]])
         self.plot.y_range.update(start=0.5 * float(every.min()), end=3 * float(every.max()))
 

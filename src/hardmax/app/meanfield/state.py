@@ -139,14 +139,14 @@ def follow(
     limit = hm.low_temperature_limit(law.points, state.score, state.value, weights=law.weights)
     pieces = max(1, math.ceil(state.time / _PIECE - 1e-9))
     length = state.time / pieces
-    kept, times = [law.points[None]], [np.zeros(1)]
+    states, times = [law.points[None]], [np.zeros(1)]
     for k in range(pieces):
-        run = hm.simulate(kept[-1][-1], flow, time=length, step=STEP, weights=law.weights, progress=progress)
+        run = hm.simulate(states[-1][-1], flow, time=length, step=STEP, weights=law.weights, progress=progress)
         assert run.times is not None  # noqa: S101 - a flow has times
-        kept.append(np.asarray(run.tokens[1:]))
+        states.append(np.asarray(run.tokens[1:]))
         times.append(k * length + run.times[1:])
         moments = np.concatenate(times)
-        so_far = replace(run, tokens=np.concatenate(kept), times=moments, layers=np.arange(len(moments)))
+        so_far = replace(run, tokens=np.concatenate(states), times=moments, layers=np.arange(len(moments)))
         last = k + 1 == pieces or not run.outcome.ok
         # Distances to two points take a sort; all others are linear programs, solved once at the end.
         found = hm.phases(so_far, limit) if last or limit.dimension == 1 else None

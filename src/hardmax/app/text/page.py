@@ -73,10 +73,10 @@ class TextPage(Page):
 
     def state(self) -> dict[str, str]:
         """The text, and the layer where it is not the first."""
-        kept = kept_text("text", self._typed, EXAMPLES)
+        query = kept_text("text", self._typed, EXAMPLES)
         if self._layer:
-            kept["layer"] = str(self._layer)
-        return kept
+            query["layer"] = str(self._layer)
+        return query
 
     def restore(self, state: Mapping[str, str]) -> None:
         """Take a text, an example and a layer from an address."""

@@ -30,10 +30,10 @@ class ColourBook:
 
     def ranks(self, leaders: np.ndarray) -> dict[int, int]:
         """Rank of each leader: its previous one, or the lowest free one."""
-        kept = {index: self._rank[index] for index in leaders.tolist() if index in self._rank}
-        taken = set(kept.values())
+        before = {index: self._rank[index] for index in leaders.tolist() if index in self._rank}
+        taken = set(before.values())
         free = (rank for rank in range(len(leaders) + len(taken) + 1) if rank not in taken)
-        self._rank = {index: kept[index] if index in kept else next(free) for index in leaders.tolist()}
+        self._rank = {index: before[index] if index in before else next(free) for index in leaders.tolist()}
         return self._rank
 
 

@@ -176,10 +176,10 @@ class TokensState:
 
     def to_query(self) -> dict[str, str]:
         """The part of the address that stores the state, with edited tokens if they are few."""
-        kept = different(asdict(self.settings), asdict(DEFAULTS))
+        query = different(asdict(self.settings), asdict(DEFAULTS))
         if self.edited is not None and len(self.edited) <= MOST_IN_ADDRESS:
-            kept["tokens"] = "_".join(f"{x:g},{y:g}" for x, y in self.edited.tolist())
-        return kept
+            query["tokens"] = "_".join(f"{x:g},{y:g}" for x, y in self.edited.tolist())
+        return query
 
     @classmethod
     def from_query(cls, state: Mapping[str, str]) -> TokensState:
