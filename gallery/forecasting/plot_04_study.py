@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from hardmax.reproduce.forecasting_study import draw_results
+from hardmax.reproduce import draw_forecasting_summary
 
 rows = pd.read_csv(Path("../../benchmarks/forecasting_study/2026-11-15.csv"))
 print(f"{len(rows):,} fits, {rows['system'].nunique()} systems, seeds {sorted(rows['seed'].unique().tolist())}")
-figure = draw_results(rows)
+figure = draw_forecasting_summary(rows)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from ._moved import install as _install
 from ._version import __version__ as __version__
-from .pictures import painted_by as _painted_by
 
 if TYPE_CHECKING:
     from . import attention as attention
@@ -236,9 +235,6 @@ def __getattr__(name: str) -> object:
     value = getattr(_import_module(f".{_MODULE_OF[name]}", __name__), name)
     globals()[name] = value
     return value
-
-
-_painted_by("Explanation", lambda: _import_module(".figures.text", __name__).draw_explanation)
 
 
 _install()

@@ -78,13 +78,13 @@ def test_the_fan_shows_what_the_library_forecasts(visit):
 
 def test_eigenvalues_and_attention_are_those_of_the_model(visit):
     found = visit.page._fit.model.eigenvalues()
-    dots = visit.page._circle._source.data
+    dots = visit.page._model._circle._source.data
     assert np.array_equal(dots["x"] + 1j * dots["y"], found)
-    assert "unit circle" in visit.page._spectrum_words.object
-    if visit.page._lags.plot.visible:
-        assert visit.page._lags._source.data["share"].sum() == pytest.approx(1.0)
+    assert "unit circle" in visit.page._model._spectrum_words.object
+    if visit.page._model._lags.plot.visible:
+        assert visit.page._model._lags._source.data["share"].sum() == pytest.approx(1.0)
     else:
-        assert "was not trained" in visit.page._attention_words.object
+        assert "was not trained" in visit.page._model._attention_words.object
 
 
 def _refusing(what: str) -> Callable[[], None]:
@@ -100,16 +100,16 @@ def test_parts_that_a_model_does_not_have_are_hidden_on_a_page_that_is_open(fitt
     # A browser has the page: its panes then carry style sheets that Panel itself would refuse.
     frame(opened.body, opened.session, entries=[], heading="", text="").server_doc(Document())
     page._show_fit(fitted)
-    assert page._circle.plot.visible
+    assert page._model._circle.plot.visible
     for what, circle in (("attention", True), ("eigenvalues", False)):
         monkeypatch.setattr(fitted.model, what, _refusing(what))
         opened.session.guarded(page._show_fit)(fitted)
         opened.settle()
         assert opened.message == ""
         assert caplog.records == []
-        assert page._circle.plot.visible == circle
-        assert not page._lags.plot.visible
-        assert "was not trained" in page._attention_words.object
+        assert page._model._circle.plot.visible == circle
+        assert not page._model._lags.plot.visible
+        assert "was not trained" in page._model._attention_words.object
     opened.close()
 
 
@@ -308,7 +308,7 @@ def test_series_that_do_not_move_are_told_so(tmp_path):
     opened.settle()
     assert opened.page._fit is not None
     assert "Nothing varies" in opened.page._report.object
-    assert "no dynamics" in opened.page._spectrum_words.object
+    assert "no dynamics" in opened.page._model._spectrum_words.object
     opened.close()
 
 
@@ -328,6 +328,6 @@ def test_a_fit_can_be_cancelled():
 def test_an_address_that_makes_no_sense_does_no_harm(state):
     page = ForecastingPage()
     page.restore(state)
-    assert 0.5 <= page._seconds <= 20
-    assert page._samples <= 5000
-    assert page._steps == 200
+    assert 0.5 <= page._choices.seconds <= 20
+    assert page._choices.samples <= 5000
+    assert page._choices.steps == 200

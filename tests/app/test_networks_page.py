@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.app.archives import pack, unpack
+from hardmax.app.networks.board import on_grid
 from hardmax.app.networks.page import NetworksPage
 from hardmax.app.networks.state import EXAMPLES, read_lines, write_lines
-from hardmax.app.networks.view import count_rows, on_grid
+from hardmax.app.networks.view import count_rows
 from hardmax.app.uploads import Upload
 from hardmax.interpolation.problems import Problem
 from visits import Visit, run_code
@@ -73,8 +74,8 @@ def test_drawn_points_lie_on_quarters():
 def test_every_example_is_proved(example):
     opened = Visit(NetworksPage(), {"example": example})
     assert opened.page._done.certificate.proved
-    assert "✓ Proved" in opened.page._proof.object
-    assert opened.page._done.certificate.data_hash in opened.page._proof.object
+    assert "✓ Proved" in opened.page._results._proof.object
+    assert opened.page._done.certificate.data_hash in opened.page._results._proof.object
     rows = {name: blocks for name, blocks, _ in count_rows(opened.page._done.network.counts, softmax=False)}
     data = opened.page._done.network.data
     assert rows["published: 2M + 2N + 1"] == 2 * data.targets + 2 * len(data) + 1
@@ -83,38 +84,38 @@ def test_every_example_is_proved(example):
 
 def test_the_player_ends_at_the_targets(visit):
     page = visit.page
-    page._steps_shown.player.value = page._plane.last
-    tokens = page._plane._tokens.data
+    page._results._steps.player.value = page._results._plane.last
+    tokens = page._results._plane._tokens.data
     reached = {(round(x, 9), round(y, 9)) for x, y in zip(tokens["x"], tokens["y"], strict=True)}
-    targets = page._plane._targets.data
+    targets = page._results._plane._targets.data
     assert reached == {(x, y) for x, y in zip(targets["x"].tolist(), targets["y"].tolist(), strict=True)}
-    assert f"block {len(page._done.network.blocks)} of" in page._moment_words.object
-    assert page.state()["moment"] == str(page._plane.last)
+    assert f"block {len(page._done.network.blocks)} of" in page._results._moment_words.object
+    assert page.state()["moment"] == str(page._results._plane.last)
 
 
 def test_the_board_adds_moves_and_erases(visit):
     page, board = visit.page, visit.page._board
     page._area.value = "(0, 0) -> (1, 1)"
     board._tapped(Tapped(0.52, -1.02))
-    assert page._lines == "(0, 0) (0.5, -1) -> (1, 1)"
+    assert page._choices.lines == "(0, 0) (0.5, -1) -> (1, 1)"
     board.sequence = 1
     board._tapped(Tapped(2, 2))
     assert "must name a target" in page._hint.object
     board.mode = "target"
     board._tapped(Tapped(-1, 2))
-    assert page._lines == "(0, 0) (0.5, -1) -> (1, 1)\n(2, 2) -> (-1, 2)"
+    assert page._choices.lines == "(0, 0) (0.5, -1) -> (1, 1)\n(2, 2) -> (-1, 2)"
     moved = {**board._tokens.data, "x": [0.0, 1.52, 2.0]}
     board._tokens.data = moved
-    assert page._lines == "(0, 0) (1.5, -1) -> (1, 1)\n(2, 2) -> (-1, 2)"
+    assert page._choices.lines == "(0, 0) (1.5, -1) -> (1, 1)\n(2, 2) -> (-1, 2)"
     board.mode = "erase"
     for place in ((2, 2), (-1, 2), (9, 9)):
         board._tapped(Tapped(*place))
-    assert page._lines == "(0, 0) (1.5, -1) -> (1, 1)"
-    assert page._area.value == page._lines
+    assert page._choices.lines == "(0, 0) (1.5, -1) -> (1, 1)"
+    assert page._area.value == page._choices.lines
 
 
 def _change_line(page):
-    page._area.value = page._lines + "\n(5, 5) -> (1, 1)"
+    page._area.value = page._choices.lines + "\n(5, 5) -> (1, 1)"
 
 
 @pytest.mark.parametrize(
@@ -132,12 +133,12 @@ def _change_line(page):
 )
 def test_a_proof_does_not_outlive_what_it_proved(visit, change):
     page = visit.page
-    before = page._asked
+    before = page._choices
     assert not page._download.disabled
     change(page)
-    assert "✓ Proved" not in page._proof.object
-    assert page._changed_card.visible
-    assert "dimmed" in page._blocks_card.css_classes
+    assert "✓ Proved" not in page._results._proof.object
+    assert page._results._changed.visible
+    assert "dimmed" in page._results.blocks.css_classes
     assert page._download.disabled
     for blocked in (page._archive, page.figure):
         with pytest.raises(hm.HardmaxError, match="Press Compile"):
@@ -145,20 +146,20 @@ def test_a_proof_does_not_outlive_what_it_proved(visit, change):
     if page._problem is not None:
         page._compile()
         visit.settle()
-        assert "✓ Proved" in page._proof.object
-        assert not page._changed_card.visible
-        assert "dimmed" not in page._blocks_card.css_classes
+        assert "✓ Proved" in page._results._proof.object
+        assert not page._results._changed.visible
+        assert "dimmed" not in page._results.blocks.css_classes
         assert not page._download.disabled
         assert page._archive().getvalue().startswith(b"PK")
-    assert page._asked != before
+    assert page._choices != before
 
 
 def test_what_is_changed_back_is_proved_again(visit):
-    page, lines = visit.page, visit.page._lines
+    page, lines = visit.page, visit.page._choices.lines
     _change_line(page)
-    assert "✓ Proved" not in page._proof.object
+    assert "✓ Proved" not in page._results._proof.object
     page._area.value = lines
-    assert "✓ Proved" in page._proof.object
+    assert "✓ Proved" in page._results._proof.object
     assert not page._download.disabled
 
 
@@ -166,7 +167,7 @@ def test_a_change_while_the_network_is_compiled_makes_it_stale(visit):
     visit.page._compile()
     _change_line(visit.page)
     visit.settle()
-    assert "✓ Proved" not in visit.page._proof.object
+    assert "✓ Proved" not in visit.page._results._proof.object
     assert visit.page._download.disabled
 
 
@@ -179,11 +180,11 @@ def test_the_board_shows_the_data_of_a_network_from_a_file(visit):
     page._area.value = "(0, 0) -> (1, 1)"
     page._check(Upload("network.zip", data))
     visit.settle()
-    assert page._lines == page._area.value == EXAMPLES["classes"][1]
+    assert page._choices.lines == page._area.value == EXAMPLES["classes"][1]
     assert page._board.names[1] == "sequence 2 (square)"
     assert "token of sequence 2 (square)" in page._board._tokens.data["name"]
     assert "sequence 2 (square)" in page._which.options
-    assert "✓ Proved" in page._proof.object
+    assert "✓ Proved" in page._results._proof.object
     assert not page._download.disabled
 
 
@@ -194,22 +195,22 @@ def test_sequences_are_counted_from_one_and_one_is_no_plural(visit):
     record["data"]["outputs"][1][0][0] = "17/5"  # the target of the second sequence
     page._check(Upload("forged.zip", pack({**files, "network.json": json.dumps(record).encode()})))
     visit.settle()
-    assert "✗ Not proved" in page._proof.object
-    assert "sequence 2: " in page._proof.object
-    assert "(17/5, 2)" in page._lines.splitlines()[1]
+    assert "✗ Not proved" in page._results._proof.object
+    assert "sequence 2: " in page._results._proof.object
+    assert "(17/5, 2)" in page._choices.lines.splitlines()[1]
     page._area.value = "(0, 0) -> (1, 1)"
     assert "1 sequence, 1 token, 1 target" in page._hint.object
     page._compile()
     visit.settle()
-    assert "N = 1 sequence, M = 1 target: " in page._count_words.object
-    assert "1 with 1 token<" in page._proof.object
+    assert "N = 1 sequence, M = 1 target: " in page._results._count_words.object
+    assert "1 with 1 token<" in page._results._proof.object
 
 
 def test_exact_numbers_stay_exact_when_other_points_are_moved(visit):
     page, board = visit.page, visit.page._board
     page._area.value = "(1/3, 0) (1, 1) -> (2/7, 1)"
     board._tokens.data = {**board._tokens.data, "y": [0.0, 2.0]}
-    assert page._lines == "(1/3, 0) (1, 2) -> (2/7, 1)"
+    assert page._choices.lines == "(1/3, 0) (1, 2) -> (2/7, 1)"
 
 
 def test_the_download_is_proved_again_and_a_forgery_is_found(visit):
@@ -256,7 +257,7 @@ def test_hostile_data_give_a_message_and_the_page_lives_on(visit, name, data, wo
 def test_uploaded_labels_become_lines(visit):
     rows = "sequence,token,x,y,label\nA,1,0,0,cat\nA,2,1,1/2,cat\nB,1,0,1,dog\n"
     visit.page._take_file(Upload("data.csv", rows.encode()))
-    assert visit.page._lines == "(0, 0) (1, 1/2) -> cat\n(0, 1) -> dog"
+    assert visit.page._choices.lines == "(0, 0) (1, 1/2) -> cat\n(0, 1) -> dog"
     visit.page._compile()
     visit.settle()
     assert visit.page._done.network.predict([[[0, 1]]]) == ["dog"]

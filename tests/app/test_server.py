@@ -12,8 +12,7 @@ from tornado.ioloop import IOLoop
 
 from hardmax.app.forecasting.page import ForecastingPage
 from hardmax.app.look import static
-from hardmax.app.pages import load_page, slugs
-from hardmax.app.server import make_server
+from hardmax.app.server import load_page, make_server, slugs
 from hardmax.app.text.page import TextPage
 from hardmax.app.uploads import STAYS
 from visits import Visit

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 import hardmax
 from hardmax.app.jobs import Job, Workshop
 from hardmax.app.look import DAY, NIGHT, STATIC
-from hardmax.app.pages import load_page, slugs
-from hardmax.app.server import build_home, help_page
+from hardmax.app.server import build_home, help_page, load_page, slugs
 from hardmax.app.session import Session
 from hardmax.app.shell import Tools, address_of, query_of
 from hardmax.app.tokens.page import TokensPage

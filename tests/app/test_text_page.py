@@ -19,8 +19,8 @@ from hardmax.app.text.state import EXAMPLES
 from hardmax.app.text.view import OTHERS, class_colours, marked_text, percent, staircase, sum_in_words
 from hardmax.app.text.word_view import readable
 from hardmax.app.uploads import Upload
+from hardmax.drawing.words import words_in_plane
 from hardmax.figures import figure_bytes
-from hardmax.figures.word_plane import words_in_plane
 from made_up_texts import opinions
 from visits import Visit, run_code
 
@@ -258,7 +258,7 @@ def test_training_on_a_table(visit):
     assert visit.page._label_column.value == "label"
     visit.page._begin.clicks += 1
     visit.settle()
-    assert "kept apart the accuracy is" in visit.message
+    assert "held-out texts the accuracy is" in visit.message
     assert visit.page._using.title == "trained on letters.csv"
     assert "read_documents('letters.csv'" in visit.page.code()
 

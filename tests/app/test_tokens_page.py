@@ -14,6 +14,8 @@ import hardmax as hm
 from hardmax.app.tokens.page import TokensPage
 from hardmax.app.tokens.picture import MOST_SHOWN, ColourBook, Computed, paint
 from hardmax.app.tokens.state import MOST_IN_ADDRESS, STARTS, TokensState, code_of
+from hardmax.dynamics import process_setup
+from hardmax.dynamics.equilibrium import equilibrium_and_layers
 from visits import Visit, run_code
 
 
@@ -122,6 +124,38 @@ def test_a_drag_is_live_and_settles_at_the_drop() -> None:
     visit.close()
 
 
+def test_a_drag_runs_the_hardmax_process_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    visit = Visit(TokensPage())
+    page, runs = visit.page, []
+
+    class Counted(process_setup.HardmaxProcess):
+        def __init__(self, *args: object, **options: object) -> None:
+            runs.append(1)
+            super().__init__(*args, **options)
+
+    monkeypatch.setattr(process_setup, "HardmaxProcess", Counted)
+    for serial, (kind, x) in enumerate((("move", 3.0), ("move", 3.4), ("drop", 3.4)), start=1):
+        page._plane.wire.data = {"kind": [kind], "what": [23], "x": [x], "y": [2.4], "serial": [serial]}
+    assert len(runs) == 2  # one for each place of the token, none for the drop
+    page._player.value = 5
+    page._to_limit.value = True
+    assert len(runs) == 2
+    visit.close()
+
+
+@pytest.mark.parametrize("most", [1, 50])
+@pytest.mark.parametrize("start", ["cloud", "late-leader", "broken-ties", "grid", "gaussian"])
+def test_layers_and_limit_of_one_run_are_those_of_two(start: str, most: int) -> None:
+    state = TokensState.from_query({"start": start, "n": "60", "alpha": "0.1"})
+    limit, tokens = equilibrium_and_layers(state.tokens, state.hardmax, range(21), max_layers=most)
+    alone = hm.equilibrium(state.tokens, state.hardmax, max_layers=most)
+    assert np.array_equal(tokens, hm.simulate(state.tokens, state.hardmax, depth=20).tokens)
+    assert np.array_equal(limit.positions, alone.positions)
+    assert np.array_equal(limit.decided_at, alone.decided_at)
+    assert np.array_equal(limit.follows, alone.follows)
+    assert (str(limit.outcome), limit.ties) == (str(alone.outcome), alone.ties)
+
+
 def test_softmax_and_its_bounds_are_messages() -> None:
     visit = Visit(TokensPage(), {"start": "gaussian", "n": "3000"})
     visit.page._attention.value = "softmax"
@@ -129,7 +163,7 @@ def test_softmax_and_its_bounds_are_messages() -> None:
     assert "must be at most 2,000 for softmax" in visit.message
     visit.page._n.value = 50
     visit.settle()
-    assert "nobody leads" in visit.page._words.object
+    assert "Softmax has no leaders" in visit.page._words.object
     run = hm.simulate(visit.page._state.tokens, hm.SoftmaxLayer(0.5, beta=5.0), depth=2)
     visit.page._player.value = 2
     assert np.array_equal(visit.page._plane.tokens.data["x"], run.final[:, 0])

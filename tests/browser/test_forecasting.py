@@ -97,7 +97,7 @@ def test_a_system_with_its_backtest(explorer, page, shoot):
     page.goto(f"{explorer}/forecasting?system=airfoil&samples=150&steps=60&seconds=0.5")
     expect(page.get_by_text("150 samples")).to_be_visible()
     page.get_by_role("button", name="Fit and forecast").click()
-    expect(page.get_by_text("what really came")).to_be_visible()
+    expect(page.get_by_text("true future")).to_be_visible()
     page.get_by_role("button", name="lift").click()
     expect(page).to_have_url(re.compile("channel=2"))
     page.get_by_role("button", name="Backtest and baselines").click()

@@ -19,7 +19,7 @@ def _open(page: Page, address: str) -> None:
 
 def test_draw_compile_and_download_a_network(explorer, page, shoot):
     _open(page, f"{explorer}/networks")
-    lines = page.get_by_label("One sequence a line")
+    lines = page.get_by_label("One sequence per line")
     before, first = lines.input_value(), page.locator(".hash").inner_text()
     board = page.locator(".bk-Figure").first
     box = board.bounding_box()
@@ -69,7 +69,7 @@ def test_upload_labels_then_hostile_files_and_the_page_lives_on(explorer, page, 
     page.get_by_label("Softmax temperature").fill("1/10")
     page.get_by_role("button", name="Compile").click()
     expect(page.get_by_text("softmax at temperature 1/10")).to_be_visible()
-    page.get_by_label("One sequence a line").fill("")
+    page.get_by_label("One sequence per line").fill("")
     page.get_by_role("button", name="Compile").click()
     expect(page.locator(".message.error")).to_contain_text("must describe a sequence")
     expect(page.get_by_text("✓ Proved")).to_have_count(0)
@@ -86,6 +86,6 @@ def test_upload_labels_then_hostile_files_and_the_page_lives_on(explorer, page, 
     expect(page.locator(".message.good")).to_be_visible()
     page.get_by_role("button", name="Compile").click()
     expect(words).to_contain_text("must be a finite number")
-    page.get_by_label("One sequence a line").fill("(0, 0) -> (1, 1)")
+    page.get_by_label("One sequence per line").fill("(0, 0) -> (1, 1)")
     page.get_by_role("button", name="Compile").click()
     expect(page.get_by_text("1 with 1 token", exact=True)).to_be_visible()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from hardmax.app.pages import load_page, slugs
+from hardmax.app.server import load_page, slugs
 
 
 def test_the_first_page_leads_to_all_others(page: Any, explorer: str, shoot: Callable[..., Any]) -> None:

@@ -72,7 +72,7 @@ def test_reproduce_passes_its_options_on(monkeypatch: pytest.MonkeyPatch) -> Non
     def reproduce(output: Path, *, quick: bool = False) -> None:
         asked.append((output, quick))
 
-    monkeypatch.setattr("hardmax.reproduce.clustering.reproduce", reproduce)
+    monkeypatch.setattr("hardmax.reproduce.reproduce_clustering", reproduce)
     result = CliRunner().invoke(app, ["reproduce", "clustering", "--quick", "--output", "figures"])
     assert result.exit_code == 0
     assert asked == [(Path("figures"), True)]

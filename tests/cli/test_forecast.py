@@ -141,21 +141,21 @@ def test_help_teaches():
 
 
 def test_the_study_runs_and_sums_up_from_the_command_line(tmp_path, monkeypatch):
-    from hardmax.reproduce import forecasting_study
+    import hardmax.reproduce
     from hardmax.reproduce.forecasting_study_cases import PERSISTENCE
 
-    begun = forecasting_study.run_study
+    begun = hardmax.reproduce.run_forecasting_study
 
     def short(folder, **asked):
         assert asked.get("seconds", 5.0) in (1.0, 4.0)
         begun(folder, seeds=1, settings=["first coordinate"], systems=["Chen"], models=[PERSISTENCE])
 
-    monkeypatch.setattr(forecasting_study, "run_study", short)
+    monkeypatch.setattr(hardmax.reproduce, "run_forecasting_study", short)
     words = ["reproduce", "forecasting-study", "--folder", str(tmp_path)]
     done = CliRunner().invoke(app, [*words, "--seconds", "4"])
     assert done.exit_code == 0, done.output
     assert "1 of 21 systems, seeds 0, 1 cases of 1 models: 1 fits" in done.output
-    monkeypatch.setattr(forecasting_study, "run_study", None)  # a summary runs nothing
+    monkeypatch.setattr(hardmax.reproduce, "run_forecasting_study", None)  # a summary runs nothing
     again = CliRunner().invoke(app, [*words, "--summary"])
     assert again.exit_code == 0, again.output
     assert "persistence" in again.output

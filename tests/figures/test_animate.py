@@ -44,7 +44,7 @@ def test_gif_has_a_frame_for_every_moment_and_moves_smoothly(tmp_path):
 
 
 def test_colours_of_a_gif_are_those_of_the_leaders(tmp_path):
-    from hardmax.figures._style import PALETTE
+    from hardmax.drawing.style import PALETTE
 
     frames, _ = _frames(animate_tokens(_run(1), tmp_path / "film.gif", fps=2, progress=False))
     pixels = frames[0].reshape(-1, 3)
@@ -91,7 +91,7 @@ def test_interrupted_film_leaves_nothing(tmp_path, monkeypatch):
     def fail(canvas):
         raise RuntimeError("no more paint")
 
-    monkeypatch.setattr(module, "_pixels", fail)
+    monkeypatch.setattr(module, "pixels", fail)
     for name in ("film.gif", "film.mp4"):
         with pytest.raises(RuntimeError, match="no more paint"):
             animate_tokens(_run(), tmp_path / name, progress=False)

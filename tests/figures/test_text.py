@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
+from hardmax.drawing import words
 from hardmax.errors import InputError
 from hardmax.figures import text as pictures
 from hardmax.text import LeaderClassifier
@@ -27,22 +28,22 @@ def _found(ax: Axes, gid: str) -> list:
 def test_an_explanation_shows_leaders_boundary_and_mean(model: LeaderClassifier) -> None:
     told = model.explain(TEXTS[0])
     ax = told.draw()
-    assert len(_found(ax, pictures.LEADERS)[0].get_offsets()) == len(told.leaders)
-    boundary = _found(ax, pictures.BOUNDARY)[0].get_xdata()[0]
-    mean = _found(ax, pictures.MEAN)[0].get_offsets()[0][0]
+    assert len(_found(ax, words.LEADERS)[0].get_offsets()) == len(told.leaders)
+    boundary = _found(ax, words.BOUNDARY)[0].get_xdata()[0]
+    mean = _found(ax, words.MEAN)[0].get_offsets()[0][0]
     assert (mean > boundary) == bool(told.prediction)
     size = np.linalg.norm(told.decoder[0])
     assert size * (mean - boundary) == pytest.approx(told.logits[0], abs=1e-9)
     shown = {annotation.get_text() for annotation in ax.texts}
     assert {told.leaders[0].word} <= shown
-    assert len(_found(ax, pictures.TRAILS)[0].get_segments()) == len(told.words)
+    assert len(_found(ax, words.TRAILS)[0].get_segments()) == len(told.words)
 
 
 def test_pictures_of_many_documents(model: LeaderClassifier) -> None:
     seen = survey(model, TEXTS)
     ax = pictures.draw_word_map(seen, top=5)
-    assert len(_found(ax, pictures.LEADERS)[0].get_offsets()) == min(5, len(seen.most_frequent_leaders(5)))
-    assert _found(ax, pictures.BOUNDARY)
+    assert len(_found(ax, words.LEADERS)[0].get_offsets()) == min(5, len(seen.most_frequent_leaders(5)))
+    assert _found(ax, words.BOUNDARY)
     bars = _found(pictures.draw_leader_histogram(seen, top=6), pictures.BARS)
     assert sum(bar.get_width() for bar in bars) == sum(count for _, count in seen.most_frequent_leaders(6))
     bars = _found(pictures.draw_leader_counts(seen), pictures.BARS)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from hardmax.drawing.words import LEADERS, MEAN
 from hardmax.errors import InputError
-from hardmax.figures.text import LEADERS, MEAN
 from hardmax.figures.text_layers import WORDS, animate_explanation, draw_layers
 from hardmax.figures.text_results import (
     draw_accuracy_by_dimension,

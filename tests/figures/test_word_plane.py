@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import hardmax as hm
-from hardmax.figures.word_plane import word_map, words_in_plane
+from hardmax.drawing.words import words_in_plane
+from hardmax.figures.text import word_map
 from hardmax.interpolation.evaluation.running import every_moment, journey
 from hardmax.text.explaining.corpus_statistics import survey
 from made_up_texts import opinions, topics

@@ -18,7 +18,7 @@ from hardmax.reproduce.random_systems import (
     facts_table,
     layers_by_size,
     layers_table,
-    try_systems,
+    run_systems,
     violations_table,
 )
 
@@ -35,7 +35,7 @@ def small():
 @pytest.fixture(scope="module")
 def written(small, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reproduced") / "new" / "folder"
-    return folder, clustering.reproduce(folder, quick=True, progress=False)
+    return folder, clustering.reproduce_clustering(folder, quick=True, progress=False)
 
 
 def test_everything_is_written_and_the_page_shows_it(written):
@@ -78,7 +78,7 @@ def test_systems_are_the_same_every_time_and_half_have_exact_ties():
 
 
 def test_numbers_are_those_of_the_systems(small):
-    trials = try_systems(3, 2, progress=False)
+    trials = run_systems(3, 2, progress=False)
     assert len(trials) == 2 * 2 * 3
     table = layers_table(trials)
     for row in table.rows:
@@ -96,7 +96,7 @@ def test_numbers_are_those_of_the_systems(small):
 
 
 def test_all_six_facts_are_checked_and_hold(small):
-    rows = facts_table(try_systems(2, 2, progress=False)).rows
+    rows = facts_table(run_systems(2, 2, progress=False)).rows
     assert [row[0][:6] for row in rows[:6]] == [f"Fact {k}" for k in range(1, 7)]
     assert len(rows) >= 10
     for statement, checked, violations, *_ in rows:
@@ -105,7 +105,7 @@ def test_all_six_facts_are_checked_and_hold(small):
 
 
 def test_a_violation_would_be_counted_and_shown(small, monkeypatch):
-    trials = try_systems(1, 1, progress=False)
+    trials = run_systems(1, 1, progress=False)
     broken = replace(trials[0].findings[0], holds=False, worst=0.5)
     trials[0] = replace(trials[0], findings=(broken, *trials[0].findings[1:]))
     (row,) = [row for row in facts_table(trials).rows if row[0] == broken.statement]
@@ -120,7 +120,7 @@ def test_a_violation_would_be_counted_and_shown(small, monkeypatch):
 
 
 def test_undecided_systems_are_counted_apart(small):
-    trials = try_systems(2, 0, progress=False)
+    trials = run_systems(2, 0, progress=False)
     trials[0] = replace(trials[0], layers=-1)
     row = layers_table(trials).rows[0]
     assert row[3] == 1
@@ -131,11 +131,11 @@ def test_threads_are_left_as_they_were(small):
     import torch
 
     before = torch.get_num_threads()
-    try_systems(1, 0, progress=False)
+    run_systems(1, 0, progress=False)
     assert torch.get_num_threads() == before
 
 
 def test_output_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(FileError, match="cannot be made a folder"):
-        clustering.reproduce(tmp_path / "file", quick=True, progress=False)
+        clustering.reproduce_clustering(tmp_path / "file", quick=True, progress=False)

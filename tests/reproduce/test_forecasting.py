@@ -46,7 +46,7 @@ def test_the_page_has_every_case(tmp_path, monkeypatch):
         },
     )
     monkeypatch.setattr(forecasting, "PARTS", forecasting.PARTS[:4:2])
-    forecasting.reproduce(tmp_path, quick=True)
+    forecasting.reproduce_forecasting(tmp_path, quick=True)
     page = (tmp_path / forecasting.PAGE).read_text()
     for part in forecasting.PARTS:
         assert part.claim.split(";")[0].split("'")[0] in page
@@ -65,7 +65,7 @@ def test_the_wake_is_shown_as_fields_beside_the_benchmark(tmp_path, monkeypatch)
         },
     )
     monkeypatch.setattr(forecasting, "PARTS", forecasting.PARTS[4:])
-    forecasting.reproduce(tmp_path, quick=True)
+    forecasting.reproduce_forecasting(tmp_path, quick=True)
     page = (tmp_path / forecasting.PAGE).read_text()
     assert "Not in the paper" in page
     assert "the benchmark of Schäfer and Turek (1996) has 0.295–0.305" in page

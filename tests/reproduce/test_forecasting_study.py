@@ -7,7 +7,12 @@ from hardmax.datasets import chaotic_systems
 from hardmax.errors import FileError, InputError
 from hardmax.files import make_folder
 from hardmax.reproduce import forecasting_study
-from hardmax.reproduce.forecasting_study import draw_results, read_study, summary_tables, write_summary
+from hardmax.reproduce.forecasting_study import (
+    draw_forecasting_summary,
+    read_study,
+    summary_tables,
+    write_forecasting_summary,
+)
 from hardmax.reproduce.forecasting_study_cases import (
     COARSE,
     CONTEXT,
@@ -76,13 +81,13 @@ def test_a_row_is_what_a_plain_loop_finds():
 
 def test_a_study_goes_on_where_it_stopped(tmp_path, monkeypatch):
     chosen = {"seconds": 0.2, "seeds": 2, "settings": [FIRST], "systems": ["Chen"], "models": [PERSISTENCE]}
-    forecasting_study.run_study(tmp_path, **chosen)
+    forecasting_study.run_forecasting_study(tmp_path, **chosen)
     assert len(read_study(tmp_path)) == 2
     monkeypatch.setitem(MODELS, PERSISTENCE, None)  # a second fit would fail
-    forecasting_study.run_study(tmp_path, **chosen)
+    forecasting_study.run_forecasting_study(tmp_path, **chosen)
     assert set(read_study(tmp_path)["outcome"]) == {"finished"}
     with pytest.raises(InputError, match="models is not part of the study, got 'oracle'"):
-        forecasting_study.run_study(tmp_path, models=["oracle"])
+        forecasting_study.run_forecasting_study(tmp_path, models=["oracle"])
 
 
 def _made_up(folder, rows):
@@ -122,14 +127,14 @@ def test_a_summary_compares_complete_cases_only(tmp_path):
     assert first.rows[0][1:3] == (1.0, 5.5)  # the unfinished case counts for nobody
     assert first.rows[2][4] == "6 of 120"
     assert "6 of 21 systems, seeds 0, 6 cases of 5 models: 30 fits" in first.note
-    against = {row[1]: row for row in tables["Ours against each rival"].rows}
+    against = {row[1]: row for row in tables["TD-TF against each other model"].rows}
     assert against[NGRC][2:8] == (6, 6, 0, 0, "0.031", "0.031")
     assert UNIFORM not in against
-    assert tables["Attention against what could stand in its place"].rows[0][1:6] == (UNIFORM, 1, 0, 0, 1)
+    assert tables["Ablation: attention against its replacements"].rows[0][1:6] == (UNIFORM, 1, 0, 0, 1)
     assert tables["Failed rows"].rows[0] == (1, "RuntimeError: it did not fit")
-    assert [t.title for t in write_summary(tmp_path)] == list(tables)
+    assert [t.title for t in write_forecasting_summary(tmp_path)] == list(tables)
     assert (tmp_path / "study.html").read_text().count("<table") == len(tables)
-    picture = draw_results(read_study(tmp_path))
+    picture = draw_forecasting_summary(read_study(tmp_path))
     assert [ax.get_title(loc="left") for ax in picture.axes] == [FIRST]  # the only setting with a complete case
     assert picture.axes[0].get_yticklabels()[-1].get_text() == OURS
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == len(read_sweep(tmp_path / "rows")) + 1
@@ -155,4 +160,4 @@ def test_variants_are_ranked_in_our_place_and_late_rivals_apart(tmp_path):
 def test_nothing_to_summarise_is_said(tmp_path):
     make_folder(tmp_path / "rows")
     with pytest.raises(FileError, match="holds no finished rows: run the study first"):
-        write_summary(tmp_path)
+        write_forecasting_summary(tmp_path)

@@ -1,26 +1,33 @@
-"""The page of the interpolation paper, made quickly."""
+"""The page of the interpolation paper, made from small networks."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from hardmax.reproduce import interpolation
+from hardmax.reproduce.report import Report
+
+SMALL = {"_QUICK_SIZES": (3, 5), "_QUICK_TARGETS": (1, 2), "_QUICK_EPOCHS": (5, 5), "_WIDE": 4}
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpolation, "_QUICK_SIZES", (3, 5))
-    monkeypatch.setattr(interpolation, "_QUICK_TARGETS", (1, 2))
-    monkeypatch.setattr(interpolation, "_QUICK_EPOCHS", (5, 5))
-    monkeypatch.setattr(interpolation, "_WIDE", 4)
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Report]]:
+    """The folder and the page of a quick run."""
+    folder = tmp_path_factory.mktemp("interpolation") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SMALL.items():
+            patch.setattr(interpolation, name, value)
+        yield folder, interpolation.reproduce_interpolation(folder, quick=True, progress=False)
 
 
-def test_everything_is_written_and_proved(tmp_path: Path, small: None) -> None:
-    report = interpolation.reproduce(tmp_path / "out", quick=True, progress=False)
-    names = {p.name for p in (tmp_path / "out").iterdir()}
+def test_everything_is_written_and_proved(quick: tuple[Path, Report]) -> None:
+    folder, report = quick
+    names = {p.name for p in folder.iterdir()}
     for figure in (
         "stages-paper",
         "stages-leaders",
@@ -32,29 +39,37 @@ def test_everything_is_written_and_proved(tmp_path: Path, small: None) -> None:
         assert {f"{figure}.png", f"{figure}.pdf"} <= names
     assert {"tokens.gif", "claims.csv", "networks.json", "softmax.md", interpolation.PAGE} <= names
     assert "NOT PROVED" not in report.to_html()
-    rows = json.loads((tmp_path / "out" / "networks.json").read_text())
+    rows = json.loads((folder / "networks.json").read_text())
     assert "false" not in json.dumps(rows).lower()
 
 
-def test_a_quick_run_judges_no_training(tmp_path: Path, small: None) -> None:
-    report = interpolation.reproduce(tmp_path / "out", quick=True, progress=False)
+def test_a_quick_run_evaluates_no_training(quick: tuple[Path, Report]) -> None:
+    folder, report = quick
     page = report.to_html()
-    claims = json.loads((tmp_path / "out" / "claims.json").read_text())["rows"]
+    claims = json.loads((folder / "claims.json").read_text())["rows"]
     found = [list(row.values())[2] if isinstance(row, dict) else row[2] for row in claims]
-    assert found[2:] == ["not judged in a quick run"] * 5
+    assert found[2:] == ["not evaluated in a quick run"] * 5
     assert "exponent" in page
-    assert "0.00" not in (tmp_path / "out" / "claims.md").read_text()
-    training = (tmp_path / "out" / "training.md").read_text()
-    assert training.count("not judged in a quick run") == 3 * 4
+    assert "0.00" not in (folder / "claims.md").read_text()
+    training = (folder / "training.md").read_text()
+    assert training.count("not evaluated in a quick run") == 3 * 4
     assert "not passed" not in page
     assert page.count("run without --quick for the claims about it") >= 3
 
 
-def test_a_full_run_judges(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_SIZES", (3, 5)), ("_TARGETS", (1, 2)), ("_EPOCHS", (30, 30))):
+def _write_pixel(_drawn: object, path: Path, **_options: object) -> Path:
+    """One pixel in place of a figure or an animation: a quick run has drawn and written all of them."""
+    if path.suffix != ".pdf":
+        Image.new("RGB", (1, 1)).save(path)
+    return path
+
+
+def test_a_full_run_evaluates_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"_SIZES": (3, 5), "_TARGETS": (1, 2), "_EPOCHS": (30, 30), "_WIDE": 4}
+    for name, value in {**small, "save_figure": _write_pixel, "animate_network": _write_pixel}.items():
         monkeypatch.setattr(interpolation, name, value)
-    page = interpolation.reproduce(tmp_path / "out", progress=False).to_html()
-    assert "not judged" not in page
+    page = interpolation.reproduce_interpolation(tmp_path / "out", progress=False).to_html()
+    assert "not evaluated" not in page
     claims = (tmp_path / "out" / "claims.csv").read_text()
     assert "not in 30 epochs" in claims
     assert "quick" not in claims

@@ -11,7 +11,7 @@ from hardmax.reproduce import meanfield
 
 @pytest.mark.slow
 def test_everything_is_written(tmp_path: Path) -> None:
-    report = meanfield.reproduce(tmp_path, quick=True, progress=False)
+    report = meanfield.reproduce_meanfield(tmp_path, quick=True, progress=False)
     names = {"distances", "scaling-in-beta", "durations", "terminal-phase", "phase-diagram", "sphere"}
     assert {path.stem for path in tmp_path.glob("*.png")} == names
     assert {path.stem for path in tmp_path.glob("*.pdf")} == names

@@ -31,7 +31,7 @@ def reviews(tmp_path: Path) -> Path:
 def test_everything_is_written(reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sentiment, "_QUICK_EPOCHS", 2)
     folder = tmp_path / "page"
-    report = sentiment.reproduce(folder, data=reviews, quick=True, progress=False)
+    report = sentiment.reproduce_sentiment(folder, data=reviews, quick=True, progress=False)
     assert len(report.sections) == 8
     pictures = {path.stem for path in folder.glob("*.png")}
     assert {"accuracy-by-dimension", "accuracy-by-epoch", "softmax-and-hardmax", "leaders-paper-d2"} <= pictures

@@ -1,5 +1,5 @@
-"""The explorer: a thin shell in the browser over the public functions, one page per capability.
+"""The explorer: pages in the browser that call the public functions, one page per capability.
 
-It has no mathematics of its own. :mod:`.page` says what a page is, :mod:`.session` what it can ask for, :mod:`.shell`
-puts it into the frame that all pages share, and :mod:`.server` serves it.
+:mod:`.page` is the base class of a page, :mod:`.session` has its messages and jobs, :mod:`.layout` its cards,
+:mod:`.shell` the frame around it, and :mod:`.server` serves it.
 """

@@ -1,4 +1,4 @@
-"""ZIP archives of a few known files: written for downloads, and read back without ever unpacking to disk."""
+"""ZIP archives of a few known files, written for downloads and read in memory."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from ..errors import FileError
 from .uploads import Upload
 
 MOST_UNPACKED = 40 * 2**20
+"""Bytes after unpacking, eight times the largest upload; bounds the memory that an archive can take."""
 _MOST_ENTRIES = 64
+"""Files in an archive; those written here have two or three."""
 _DATE = (2020, 1, 1, 0, 0, 0)
+"""A fixed date, so that the same files give the same bytes."""
 
 
 def pack(files: Mapping[str, bytes]) -> bytes:
-    """An archive of these files; the same files give the same bytes."""
+    """Bytes of a ZIP archive of these files; the same files give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
@@ -26,9 +29,9 @@ def pack(files: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(upload: Upload, suffixes: tuple[str, ...]) -> dict[str, bytes]:
-    """The files of an archive that end in one of ``suffixes``, by their bare names; bounded before anything is read.
+    """Contents of the files of an archive that end in one of ``suffixes``, by name without folder.
 
-    Folders, other files and the paths inside the archive are ignored, so nothing can be written anywhere.
+    Folders, other files and paths inside the archive are ignored, and nothing is written to disk.
     """
     found: dict[str, bytes] = {}
     left = MOST_UNPACKED
@@ -42,7 +45,7 @@ def unpack(upload: Upload, suffixes: tuple[str, ...]) -> dict[str, bytes]:
                 if entry.is_dir() or PurePosixPath(name).suffix.lower() not in suffixes:
                     continue
                 with archive.open(entry) as stream:
-                    data = stream.read(left + 1)  # never trusts the size that the entry claims
+                    data = stream.read(left + 1)  # the size that the entry claims may be wrong
                 if len(data) > left:
                     most = f"{MOST_UNPACKED / 2**20:.0f} MB"
                     raise _refused(upload, f"unpacks to more than {most}")

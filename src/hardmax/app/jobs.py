@@ -1,7 +1,7 @@
-"""Work that takes longer than a moment: in threads, with progress, cancelled on request, one at a time a session.
+"""Background jobs in threads, with progress and cancellation, at most one per session.
 
-The event loop only learns of progress and results. Functions of the library take ``progress=job.tell``: they then
-report through the job, and end at their next tick when it is cancelled.
+Only progress and results reach the event loop. Functions of the library are called with ``progress=job.tell``: they
+report through the job, and stop at their next tick once it is cancelled.
 """
 
 from __future__ import annotations
@@ -21,21 +21,24 @@ Schedule = Callable[[Callable[[], None]], None]
 """Runs a function soon on the session's event loop; may be called from any thread."""
 
 _WORKERS = 4
+"""Threads for all sessions; each uses one core."""
 _MOST_WAITING = 12
+"""Jobs in the queue; bounds the wait for a free thread."""
 _SECONDS_BETWEEN_REPORTS = 0.1
+"""A progress bar that moves ten times per second looks smooth."""
 _log = logging.getLogger(__name__)
 
 
 class BusyError(HardmaxError):
-    """Too much work is waiting already."""
+    """The queue of jobs is full."""
 
 
 class Cancelled(BaseException):
-    """Ends the work of a job that nobody waits for; no error, so that no ``except Exception`` keeps it."""
+    """Raised inside a cancelled job; no Exception, so that no ``except Exception`` catches it."""
 
 
 class Workshop:
-    """The threads that all sessions share, and how many jobs may wait for one."""
+    """The thread pool of all sessions, with a bounded queue."""
 
     def __init__(self, workers: int = _WORKERS, waiting: int = _MOST_WAITING) -> None:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="hardmax-job")
@@ -43,13 +46,13 @@ class Workshop:
         self._waiting = waiting
 
     def submit(self, work: Callable[[], None]) -> None:
-        """Run ``work`` when a thread is free; refuse when too much is waiting."""
+        """Run ``work`` when a thread is free; :class:`BusyError` if the queue is full."""
         if not self._room.acquire(blocking=False):
             raise BusyError(f"{self._waiting} other jobs are waiting for a free processor: try again in a moment")
 
         def run() -> None:
             try:
-                with one_thread():  # several jobs share the processors, and none of them may spin
+                with one_thread():  # several jobs share the cores
                     work()
             finally:
                 self._room.release()
@@ -57,17 +60,17 @@ class Workshop:
         self._pool.submit(run)
 
     def close(self) -> None:
-        """Take no more work."""
+        """Accept no more jobs."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Job:
-    """One piece of work in the background. The work is called with it and may report how far it is."""
+    """A background job; its function gets it as argument, to report progress."""
 
     def __init__(self, name: str, notify: Callable[[Job], None]) -> None:
         self.name = name
         self.fraction: float | None = None
-        """How much is done, from 0 to 1; None while that is unknown."""
+        """Progress from 0 to 1; None while unknown."""
         self.note = ""
         self._notify = notify
         self._stop = threading.Event()
@@ -75,15 +78,15 @@ class Job:
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody waits for the result any more."""
+        """Whether the job was cancelled."""
         return self._stop.is_set()
 
     def cancel(self) -> None:
-        """End the work at its next report."""
+        """Stop the job at its next report."""
         self._stop.set()
 
     def report(self, fraction: float | None, note: str = "") -> None:
-        """Say how far the work is; ends it here when it was cancelled."""
+        """Report progress; a cancelled job ends here."""
         if self.cancelled:
             raise Cancelled
         self.fraction = None if fraction is None else min(1.0, max(0.0, fraction))
@@ -99,7 +102,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one session: a new one takes the place of the old."""
+    """The current job of one session; a new job cancels the previous one."""
 
     def __init__(self, workshop: Workshop, schedule: Schedule, shown: Callable[[Job | None], None]) -> None:
         self._workshop, self._schedule, self._shown = workshop, schedule, shown
@@ -107,7 +110,7 @@ class Jobs:
 
     @property
     def current(self) -> Job | None:
-        """The job that runs or waits, if there is one."""
+        """The running or queued job, if there is one."""
         return self._current
 
     def start(
@@ -117,7 +120,7 @@ class Jobs:
         then: Callable[[T], None],
         failed: Callable[[BaseException], None],
     ) -> Job:
-        """Do ``work`` in the background; ``then`` takes the result and ``failed`` the error, on the event loop."""
+        """Run ``work`` in the background; ``then`` gets the result or ``failed`` the error, on the event loop."""
         self.cancel()
         job = Job(name, self._tell)
 
@@ -140,7 +143,7 @@ class Jobs:
         return job
 
     def cancel(self) -> None:
-        """Forget the current job; its thread is free again at its next report."""
+        """Cancel the current job; its thread is free again at its next report."""
         if self._current is not None:
             self._current.cancel()
             self._current = None

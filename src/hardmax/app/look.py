@@ -1,4 +1,4 @@
-"""One palette, one typeface, light and dark: what pages draw in, and how pictures follow when the light changes."""
+"""Colours and fonts of the explorer in its light and dark themes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from bokeh.plotting import figure as bokeh_figure
 from panel.theme.base import Design, Inherit
 from panel.viewable import Viewable
 
-from ..figures._style import PALETTE as PALETTE
-from ..figures._style import colour_of
+from ..drawing.style import PALETTE as PALETTE
+from ..drawing.style import colour_of
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', 'DejaVu Sans', sans-serif"
 STATIC = Path(__file__).parent / "static"
-ROUNDS = 3 * len(PALETTE)
-"""Colours repeat after this many leaders."""
+COLOURS = 3 * len(PALETTE)
+"""Colours repeat after this many leaders: the palette in three shades."""
 
 
 @dataclass(frozen=True)
 class Light:
-    """The greys of one light; the palette of :mod:`hardmax.figures` stays the same in both."""
+    """The greys of one theme; the palette of :mod:`hardmax.figures` is the same in both."""
 
     ink: str
     soft: str
@@ -41,29 +41,29 @@ NIGHT = Light(ink="#e8edf1", soft="#a3b0bb", line="#3a4651", shade="#2a353f", ca
 
 @cache
 def static(name: str) -> str:
-    """One of the files that the explorer brings along."""
+    """Contents of a file in ``static``."""
     return (STATIC / name).read_text(encoding="utf-8")
 
 
 def hexadecimal(colour: tuple[float, float, float]) -> str:
-    """A colour as browsers write it."""
+    """A colour in hexadecimal notation."""
     return "#" + "".join(f"{round(255 * part):02x}" for part in colour)
 
 
 @cache
 def leader_colours() -> tuple[str, ...]:
-    """The colours of leaders by rank, one round of all shades."""
-    return tuple(hexadecimal(colour_of(rank)) for rank in range(ROUNDS))
+    """The colours of leaders by rank."""
+    return tuple(hexadecimal(colour_of(rank)) for rank in range(COLOURS))
 
 
 def rank_colours(ranks: np.ndarray, light: Light = DAY) -> list[str]:
-    """One colour per rank; negative ranks are the grey of nobody."""
+    """One colour per rank; negative ranks are grey."""
     table = [*leader_colours(), light.nobody]
-    return [table[k] for k in np.where(ranks < 0, ROUNDS, ranks % ROUNDS).tolist()]
+    return [table[k] for k in np.where(ranks < 0, COLOURS, ranks % COLOURS).tolist()]
 
 
-class House(Design):  # type: ignore[misc]
-    """The look of all widgets: the system's typeface and the explorer's variables, in both lights."""
+class ExplorerDesign(Design):  # type: ignore[misc]
+    """Style of all widgets: the fonts of the system and the CSS variables of the explorer."""
 
     modifiers: ClassVar[dict[Any, Any]] = {Viewable: {"stylesheets": [Inherit, static("widgets.css")]}}
 
@@ -77,8 +77,8 @@ if (inner_width > 0 && inner_height > 0) {
 """
 
 
-def keep_round(plot: Any) -> None:
-    """Let a circle look like one, however wide the window is: the first axis, around zero, follows the second."""
+def equal_scales(plot: Any) -> None:
+    """Give both axes the same scale at any width: the range of the first axis, around zero, follows the second."""
     alike = CustomJS(args={"plot": plot}, code=_SAME_SCALE)
     plot.js_on_change("inner_width", alike)
     plot.js_on_change("inner_height", alike)
@@ -86,7 +86,7 @@ def keep_round(plot: Any) -> None:
 
 
 class Lighting:
-    """Pictures that follow when the light changes."""
+    """The theme of one session, and the plots that are redrawn when it changes."""
 
     def __init__(self) -> None:
         self.light = DAY
@@ -94,7 +94,7 @@ class Lighting:
         self._others: list[Any] = []
 
     def figure(self, **options: Any) -> Any:
-        """A Bokeh figure in the house style, without toolbar; options as for :func:`bokeh.plotting.figure`."""
+        """A Bokeh figure in the style of the explorer; options as for :func:`bokeh.plotting.figure`."""
         options = {
             "sizing_mode": "stretch_width",
             "height": 420,
@@ -120,12 +120,12 @@ class Lighting:
         return plot
 
     def follow(self, repaint: Any) -> None:
-        """Call ``repaint(light)`` now and whenever the light changes."""
+        """Call ``repaint(light)`` now and whenever the theme changes."""
         self._others.append(repaint)
         repaint(self.light)
 
     def switch(self, dark: bool) -> None:
-        """Let there be light, or not."""
+        """Switch to the dark or the light theme."""
         self.light = NIGHT if dark else DAY
         for plot in list(self._plots):
             self._paint(plot)

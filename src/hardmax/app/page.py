@@ -1,4 +1,4 @@
-"""The base class of a page, and the values that it reads from its address."""
+"""The base class of a page, and functions that read values from an address."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 
 def number(state: Mapping[str, str], name: str, default: float, low: float, high: float) -> float:
-    """A finite number between two bounds."""
+    """The number called ``name`` in an address, clipped to the bounds; the default where there is none."""
     try:
         value = float(state.get(name, ""))
     except ValueError:
         return default
-    # Ten digits are what an address keeps.
+    # An address stores ten digits.
     return float(f"{min(high, max(low, value)):.10g}") if math.isfinite(value) else default
 
 
 def whole(state: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
-    """A whole number between two bounds."""
+    """The integer called ``name`` in an address, clipped to the bounds."""
     return round(number(state, name, default, low, high))
 
 
 def choice(state: Mapping[str, str], name: str, default: str, known: Collection[str]) -> str:
-    """One of the known words."""
+    """The value called ``name`` in an address if it is known, else the default."""
     value = state.get(name, default)
     return value if value in known else default
 
 
 def different(values: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, str]:
-    """What is not at its default, as short text: the state to keep."""
+    """The values that differ from their defaults, as short text for an address."""
     return {
         name: f"{value:.10g}" if isinstance(value, float) else str(value)
         for name, value in values.items()
@@ -45,23 +45,23 @@ def different(values: Mapping[str, object], defaults: Mapping[str, object]) -> d
 
 
 class Page(ABC):
-    """One capability to look at; every visitor gets an object of their own.
+    """A page of the explorer; every visit has an object of its own.
 
-    ``build`` is called once, after ``restore`` has been given the query of the address. Whenever what is shown
-    changes, the page calls ``session.changed()``: the address and the Python code follow.
+    ``build`` is called once, after ``restore`` with the query of the address. Whenever the view changes, the page calls
+    ``session.changed()``, which updates the address and the Python code.
     """
 
     slug: ClassVar[str]
     """The last part of the address, in lower case."""
     title: ClassVar[str]
     text: ClassVar[str]
-    """One paragraph on what one sees, in plain words."""
+    """Description of the page, one paragraph."""
     paper: ClassVar[str]
     """The arXiv number of the paper behind the page."""
     functions: ClassVar[tuple[str, ...]]
-    """The public names that the page shows; each links to its documentation."""
+    """The public names that the page uses; each links to its documentation."""
     needs: ClassVar[tuple[str, ...]] = ()
-    """Libraries that its browser must load beside Bokeh, by Panel's names."""
+    """JavaScript libraries that the page needs beside Bokeh, by Panel's names."""
 
     @abstractmethod
     def build(self, session: Session) -> Viewable:
@@ -73,12 +73,12 @@ class Page(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, str]:
-        """What the address must keep, as short strings; what has its default value may be left out."""
+        """The state to store in the address, as short strings; values at their defaults may be left out."""
 
     @abstractmethod
     def restore(self, state: Mapping[str, str]) -> None:
-        """Take up a state from an address, which anybody may have written: ignore or bound what makes no sense."""
+        """Take a state from an address; invalid values are ignored or clipped."""
 
     @abstractmethod
     def figure(self) -> Figure | None:
-        """The current view as a figure to export, drawn by the library; None while there is nothing to draw."""
+        """The current view as a Matplotlib figure to export; None while there is nothing to draw."""

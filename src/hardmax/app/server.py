@@ -1,4 +1,4 @@
-"""Serving the explorer: addresses, limits, the home page and the help pages."""
+"""The server of the explorer: the list of pages, addresses, limits, the home page and the help pages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import panel as pn
@@ -19,23 +20,44 @@ from ..errors import InputError
 from .jobs import Workshop
 from .look import static
 from .page import Page
-from .pages import load_page, slugs
 from .session import Session
-from .shell import dress, frame, query_of
+from .shell import frame, framed_page, query_of
 
 _NAMES = frozenset(hardmax.__all__) - {"__version__"}
 _ROLE = re.compile(r":\w+:`~?([^`<]+?)(?: <[^`]+>)?`")
 _LITERAL = re.compile(r"``([^`]+)``")
 
 
+_PAGES: dict[str, str] = {
+    "tokens": "TokensPage",
+    "text": "TextPage",
+    "networks": "NetworksPage",
+    "forecasting": "ForecastingPage",
+    "meanfield": "MeanFieldPage",
+}
+
+
+def slugs() -> tuple[str, ...]:
+    """The names of all pages, in the order of the navigation."""
+    return tuple(_PAGES)
+
+
+def load_page(slug: str) -> type[Page]:
+    """The class of a page."""
+    if slug not in _PAGES:
+        raise InputError("--pages", repr(slug), "is not a page", f"choose among {', '.join(_PAGES)}")
+    found: type[Page] = getattr(import_module(f".{slug}.page", __package__), _PAGES[slug])
+    return found
+
+
 def help_page(name: str) -> str:
-    """A page with the signature and the docstring of a public name."""
+    """An HTML page with the signature and the docstring of a public name."""
     thing: Any = getattr(hardmax, name)
     try:
         signature = str(inspect.signature(thing))
     except (TypeError, ValueError):
         signature = ""
-    words = html.escape(inspect.cleandoc(thing.__doc__ or "No words yet."))
+    words = html.escape(inspect.cleandoc(thing.__doc__ or "No documentation."))
     words = _LITERAL.sub(r"<code>\1</code>", _ROLE.sub(r"<code>\1</code>", words))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name} · hardmax</title>'
@@ -48,7 +70,7 @@ def help_page(name: str) -> str:
 
 
 class Help(RequestHandler):
-    """Answers ``docs/<name>``."""
+    """Handler of ``docs/<name>``."""
 
     def get(self, name: str) -> None:
         if name not in _NAMES:
@@ -59,14 +81,14 @@ class Help(RequestHandler):
 
 HEADING = "Tokens are points, layers are time"
 TEXT = (
-    "In every layer each token listens to others and moves towards them. Drag tokens, type a text, upload a table, and "
-    "see who leads, who follows and where everything ends. All of it runs on this machine, through the same functions "
-    "that `import hardmax` gives you; every page shows the Python code for what is on it."
-).replace("`", "")
+    "In every layer each token listens to some tokens (its attention selects them) and moves towards their mean. Drag "
+    "tokens, type a text or upload a table, and see leaders, followers and limits. Everything runs on this machine, "
+    "through the public functions of hardmax; every page shows the Python code of its current view."
+)
 
 
 def build_home(pages: Sequence[type[Page]]) -> Any:
-    """A card for each page."""
+    """The home page: a card per page."""
     cards = [
         f'<a class="door" href="./{page.slug}"><h2>{html.escape(page.title)}</h2><p>{html.escape(page.text)}</p></a>'
         for page in pages
@@ -83,13 +105,13 @@ def build_home(pages: Sequence[type[Page]]) -> Any:
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 MOST_MESSAGE_BYTES = 20 * 2**20
-"""The largest message that a browser may send: an upload of the largest size, in base64, and some room."""
+"""The largest message from a browser: the largest upload in base64 is 7 MB, the rest is margin."""
 _UNUSED_MILLISECONDS = 4_000
-"""How long after the last word of its browser a visit ends, and its work with it."""
+"""A visit ends, with its job, this long after the last message of its browser."""
 
 
 class Alive(RequestHandler):
-    """Answers ``alive``: a page that has lost its connection asks until the server is back (static/connection.js)."""
+    """Handler of ``alive``, which pages poll after they have lost their connection (static/connection.js)."""
 
     def get(self) -> None:
         self.finish("yes")
@@ -104,9 +126,9 @@ def _entries(pages: Sequence[type[Page]], here: str) -> list[dict[str, object]]:
 
 
 def _visit(workshop: Workshop, needs: Sequence[str] = ()) -> Session:
-    _load(*needs)  # said within a visit, it holds for that visit alone
-    # Panel looks for its style sheets on this server only once a page was sent; a job may be faster, and must not be
-    # answered from a network.
+    _load(*needs)  # called within a visit, it applies to that visit alone
+    # Panel finds its style sheets on this server only after a page was sent; a job may be faster, and no request may
+    # leave the machine.
     pn.state.curdoc.template_variables["dist_url"] = LOCAL_DIST
     session = Session(workshop, pn.state.curdoc)
     pn.state.on_session_destroyed(lambda _: session.close())
@@ -114,7 +136,7 @@ def _visit(workshop: Workshop, needs: Sequence[str] = ()) -> Session:
 
 
 def applications(pages: Sequence[type[Page]], workshop: Workshop) -> dict[str, Callable[[], Any]]:
-    """What answers each address; every visit builds a page of its own."""
+    """The application of each address; every visit builds a page of its own."""
 
     def home() -> Any:
         session = _visit(workshop)
@@ -125,7 +147,7 @@ def applications(pages: Sequence[type[Page]], workshop: Workshop) -> dict[str, C
             session = _visit(workshop, kind.needs)
             page = kind()
             session.guarded(page.restore)(query_of(pn.state.session_args))
-            return dress(page, session, _entries(pages, kind.slug))
+            return framed_page(page, session, _entries(pages, kind.slug))
 
         return visit
 
@@ -140,10 +162,10 @@ def make_server(
     open_browser: bool = False,
     loop: Any = None,
 ) -> Any:
-    """A server that is listening but not yet running; its ``port`` says where. Port 0 takes a free one."""
+    """A server that is bound to its ``port`` but not yet running; port 0 takes a free one."""
     os.environ["BOKEH_RESOURCES"] = "server"
     pages = [load_page(slug) for slug in (wanted or slugs())]
-    # What any page needs is known to the server; a page is sent its own.
+    # The server loads the libraries of all pages; a page is sent only its own.
     _load(*{name for page in pages for name in page.needs})
     workshop = Workshop()
     try:

@@ -1,4 +1,4 @@
-"""What a page can ask of the visit that it serves: messages, jobs, pictures in the right light, a folder."""
+"""A visit to a page: messages, jobs, plots in the current theme, and a temporary folder."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from .look import Lighting
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-_UNEXPECTED = "Something went wrong that should not have; the details are in the terminal. The page goes on."
+_UNEXPECTED = "An unexpected error occurred; the details are in the terminal. The page can still be used."
 _LONGEST_MESSAGE = 600
+"""Characters; longer messages would push the page out of view."""
 _QUIET_MILLISECONDS = 250
+"""The address is updated at most four times per second while a slider moves."""
 
 
 class Session:
-    """One visit to one page; ``document`` is None outside of a server, and everything then happens at once."""
+    """One visit to one page; without a ``document``, outside of a server, callbacks run immediately."""
 
     def __init__(self, workshop: Workshop, document: Any = None) -> None:
         self._document = document
@@ -44,41 +46,41 @@ class Session:
             self._bar, self._cancel, css_classes=["job"], visible=False, sizing_mode="stretch_width", margin=0
         )
 
-    # Pictures
+    # Plots
 
     def figure(self, **options: Any) -> Any:
-        """A Bokeh figure in the house style that follows the light."""
+        """A Bokeh figure in the style of the explorer that follows the theme."""
         return self.lighting.figure(**options)
 
     # Messages
 
     def say(self, text: str, kind: str = "note") -> None:
-        """Show a message above the page; ``kind`` is note, good or error. It is shown as text, never as HTML."""
+        """Show a message above the page, as text; ``kind`` is note, good or error."""
         shown = text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
         role = "alert" if kind == "error" else "status"
         self.messages.object = f'<div class="message {html.escape(kind)}" role="{role}">{html.escape(shown)}</div>'
         self.messages.visible = True
 
     def hush(self) -> None:
-        """Take the message away."""
+        """Remove the message."""
         self.messages.visible = False
         self.messages.object = ""
 
     def fail(self, error: BaseException) -> None:
-        """Show an error: ours in its own words, any other as a surprise whose traceback goes to the log."""
+        """Show an error of the library as its message; any other goes to the log with its traceback."""
         if isinstance(error, HardmaxError):
             self.say(str(error), "error")
         elif isinstance(error, MemoryError):
-            self.say("There is not enough memory for this: try something smaller.", "error")
+            self.say("There is not enough memory for this: reduce the size.", "error")
         else:
             _log.error("unexpected error on a page", exc_info=error)
             self.say(_UNEXPECTED, "error")
 
     def guarded(self, callback: Callable[..., T]) -> Callable[..., T | None]:
-        """The same callback, whose errors become a message on the page.
+        """The callback with its errors shown as messages.
 
-        An event (a call with arguments) that comes while the document is not locked waits until it is: two events at
-        the same moment, such as leaving a field by pressing a button, may come so, and pictures must not change then.
+        An event (a call with arguments) that arrives while the document is not locked is postponed until it is: of two
+        simultaneous events, such as leaving a field by pressing a button, one may arrive unlocked.
         """
 
         @wraps(callback)
@@ -97,15 +99,15 @@ class Session:
     def _unlocked(self) -> bool:
         context = getattr(self._document, "session_context", None)
         visit = getattr(context, "session", None)
-        # Bokeh has no public word for it; this is what it asks itself before it refuses a change.
+        # Bokeh has no public attribute for it; it checks this one before it refuses a change.
         return visit is not None and getattr(visit, "_pending_writes", ()) is None
 
     # Jobs
 
     def start(self, name: str, work: Callable[[Job], T], then: Callable[[T], None]) -> None:
-        """Do ``work(job)`` in the background, with a progress bar and a button to cancel; then ``then(result)``.
+        """Run ``work(job)`` in the background with a progress bar and a Cancel button, then ``then(result)``.
 
-        ``then`` runs on the event loop. Errors of both become messages. A job that runs already is cancelled.
+        ``then`` runs on the event loop. Errors of both are shown as messages. A running job is cancelled.
         """
         self.hush()
         try:
@@ -117,7 +119,7 @@ class Session:
         self.progress.visible = job is not None
         if job is None:
             return
-        # A bar at zero looks like one that does not work; without a value it moves.
+        # A progress bar without a value moves; one at zero looks broken.
         share = f' value="{job.fraction:.3f}"' if job.fraction else ""
         name, note = html.escape(job.name), html.escape(job.note)
         self._bar.object = (
@@ -126,7 +128,7 @@ class Session:
         )
 
     def later(self, callback: Callable[[], None]) -> None:
-        """Run something soon on the event loop; from any thread."""
+        """Run a callback soon on the event loop; may be called from any thread."""
         if self._closed:
             return
         if self._document is None:
@@ -135,7 +137,7 @@ class Session:
             self._document.add_next_tick_callback(callback)
 
     def when_ready(self, callback: Callable[[], None]) -> None:
-        """Run something as soon as the browser shows the page: what changes while it is drawn may be lost."""
+        """Run a callback once the browser shows the page; changes made before that may be lost."""
         if self._document is None:
             callback()
         else:
@@ -144,11 +146,11 @@ class Session:
     # The address and the code
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """Call this a moment after the page said that it changed; for the shell."""
+        """Set the callback of :meth:`changed`; used by the shell."""
         self._on_change = callback
 
     def changed(self) -> None:
-        """What is shown has changed: the address and the code follow, once things are quiet for a moment."""
+        """Report that the view has changed; the address and the code are updated after a short delay."""
         if self._on_change is None or self._closed:
             return
         if self._document is None:
@@ -170,13 +172,13 @@ class Session:
 
     @property
     def folder(self) -> Path:
-        """A folder for this visit alone, removed with it."""
+        """A temporary folder of this visit, removed at its end."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="hardmax-")
         return Path(self._folder.name)
 
     def close(self) -> None:
-        """End the visit: nobody waits for its job, and its folder is removed."""
+        """End the visit: its job is cancelled and its folder removed."""
         self._closed = True
         self.jobs.cancel()
         if self._folder is not None:

@@ -1,4 +1,4 @@
-"""The frame that all pages share, and the layout of pages: cards of controls beside wide cards."""
+"""The frame around every page: header, tools (code, link, downloads) and the light switch."""
 
 from __future__ import annotations
 
@@ -13,64 +13,16 @@ from bokeh.models import CustomJS, Div
 
 from ..errors import HardmaxError
 from ..figures.save import figure_bytes
-from .look import House, static
+from .look import ExplorerDesign, static
 from .page import Page
 from .session import Session
-
-
-def card(*contents: Any, title: str = "", **options: Any) -> Any:
-    """Contents on a card as wide as there is room."""
-    head = [pn.pane.HTML(f"<h2>{html.escape(title)}</h2>", margin=0)] if title else []
-    options = {"sizing_mode": "stretch_width", "margin": 0, **options}
-    classes = ["card", *options.pop("css_classes", [])]
-    return pn.Column(*head, *contents, css_classes=classes, **options)
-
-
-def controls(*widgets: Any, title: str = "") -> Any:
-    """A card of controls for the side; every widget is as wide as the card."""
-    for widget in widgets:
-        if isinstance(widget, pn.widgets.Widget):
-            widget.sizing_mode = "stretch_width"
-            widget.margin = (3, 0)
-    return card(*widgets, title=title, css_classes=["controls"])
-
-
-def split(side: Any, *wide: Any) -> Any:
-    """Controls at the side and the pictures beside them."""
-    left = pn.Column(*(side if isinstance(side, (list, tuple)) else [side]), css_classes=["side"], margin=0)
-    right = pn.Column(*wide, css_classes=["wide"], margin=0, sizing_mode="stretch_width")
-    return pn.Row(left, right, css_classes=["split"], sizing_mode="stretch_width", margin=(6, 0))
-
-
-def beside(*cards: Any) -> Any:
-    """Cards side by side while there is room for them."""
-    return pn.Row(*cards, css_classes=["beside"], sizing_mode="stretch_width", margin=0)
-
-
-def empty(title: str, words: str) -> Any:
-    """What to do, where there is nothing to see yet."""
-    return pn.pane.HTML(
-        f'<div class="empty"><b>{html.escape(title)}</b>{html.escape(words)}</div>',
-        sizing_mode="stretch_width",
-        margin=0,
-    )
-
-
-def note(words: str) -> Any:
-    """A small remark, as text; set ``.object`` through :func:`noted`."""
-    return pn.pane.HTML(noted(words), sizing_mode="stretch_width", margin=(2, 0))
-
-
-def noted(words: str) -> str:
-    """The same remark as HTML, escaped."""
-    return f'<p class="soft" aria-live="polite">{html.escape(words)}</p>'
-
 
 _FORMATS = ("png", "svg", "html")
 _LONGEST_ADDRESS = 7_000
 _LONGEST_VALUE = 7_000
+"""Characters; common servers and browsers accept addresses of 8,000."""
 
-# The light is the visitor's: remembered by the browser, never sent anywhere but to this server, which draws in it.
+# The browser stores the theme and sends it only to this server, which draws in it.
 _SWITCH_LIGHT = """
 const theme = cb_obj.active ? "dark" : "light";
 if (document.documentElement.dataset.theme !== theme) {  // pressed, not only told by page.html
@@ -86,7 +38,7 @@ const before = button.label; button.label = "Copied"; setTimeout(() => { button.
 
 
 def query_of(arguments: Mapping[str, Sequence[bytes]]) -> dict[str, str]:
-    """The query of an address as text: the first value of each name, the unreadable and the endless left out."""
+    """The query of an address as text: the first value of each name; undecodable and too long ones are left out."""
     read: dict[str, str] = {}
     for name, values in arguments.items():
         if values and len(values[0]) <= _LONGEST_VALUE:
@@ -98,7 +50,7 @@ def query_of(arguments: Mapping[str, Sequence[bytes]]) -> dict[str, str]:
 
 
 def address_of(state: Mapping[str, str]) -> str:
-    """The query that keeps a state; the empty one where it would be too long for an address."""
+    """The query that stores a state; an empty one where it would be too long."""
     query = urlencode(state)
     return f"?{query}" if query and len(query) <= _LONGEST_ADDRESS else "?"
 
@@ -108,7 +60,7 @@ def _code_box(text: str) -> str:
 
 
 class Tools:
-    """The row of buttons on every page: the code, the address, and the view as a file."""
+    """The buttons on every page: Python code, link, and downloads of the view."""
 
     def __init__(self, page: Page, session: Session) -> None:
         self._page, self._session = page, session
@@ -129,7 +81,7 @@ class Tools:
         )
 
     def refresh(self) -> None:
-        """Bring the address and, when it is open, the code up to date."""
+        """Update the address and, when it is open, the code."""
         self._address.text = address_of(self._page.state())
         self._box.visible = bool(self.show_code.value)
         if self.show_code.value:
@@ -150,12 +102,12 @@ class Tools:
     def _file(self, kind: str) -> io.BytesIO:
         figure = self._page.figure()
         if figure is None:
-            raise HardmaxError("there is nothing to save yet: make a picture first")
+            raise HardmaxError("there is nothing to save yet: the page has no figure")
         return io.BytesIO(figure_bytes(figure, kind))
 
 
 def _light_switch(session: Session) -> Any:
-    switch = pn.widgets.Toggle(label="Dark", width=70, margin=0, tags=["light-switch"])  # page.html looks for the tag
+    switch = pn.widgets.Toggle(label="Dark", width=70, margin=0, tags=["light-switch"])  # found by page.html
     switch.jscallback(value=_SWITCH_LIGHT)
     switch.param.watch(lambda event: session.lighting.switch(bool(event.new)), "value")
     return switch
@@ -171,8 +123,8 @@ def frame(
     paper: str = "",
     functions: Sequence[str] = (),
 ) -> Any:
-    """A whole page: the template with everything in it."""
-    template = pn.Template(static("page.html"), design=House)
+    """The template of a whole page around ``main``."""
+    template = pn.Template(static("page.html"), design=ExplorerDesign)
     template.add_variable("page_css", static("page.css"))
     template.add_variable("connection_js", static("connection.js"))
     for name, value in {
@@ -190,8 +142,8 @@ def frame(
     return template
 
 
-def dress(page: Page, session: Session, entries: Sequence[Mapping[str, object]]) -> Any:
-    """A page in its frame; an error while it is built becomes a message."""
+def framed_page(page: Page, session: Session, entries: Sequence[Mapping[str, object]]) -> Any:
+    """A page in its frame; an error while it is built is shown as a message."""
     tools = Tools(page, session)
     body = session.guarded(page.build)(session)
     session.on_change(tools.refresh)

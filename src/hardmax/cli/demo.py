@@ -33,7 +33,7 @@ def demo(
 
     from ..errors import FileError
     from ..files import make_folder, require_writable
-    from ..reproduce.tour import take_tour
+    from ..reproduce import take_tour
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise FileError(output, "is no name for a page", "end it in .html")

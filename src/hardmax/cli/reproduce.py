@@ -35,10 +35,10 @@ def clustering(
     [dim]# the same with fewer random systems, elsewhere[/dim]
     [cyan]hardmax reproduce clustering --quick --output figures[/cyan]
     """
-    from ..reproduce.clustering import PAGE, reproduce
+    from ..reproduce import reproduce_clustering
 
-    reproduce(output, quick=quick)
-    _say_where(output, PAGE)
+    reproduce_clustering(output, quick=quick)
+    _say_where(output, "clustering.html")
 
 
 def meanfield(
@@ -54,10 +54,10 @@ def meanfield(
     [dim]# fewer tokens and temperatures[/dim]
     [cyan]hardmax reproduce meanfield --quick[/cyan]
     """
-    from ..reproduce.meanfield import PAGE, reproduce
+    from ..reproduce import reproduce_meanfield
 
-    reproduce(output, quick=quick)
-    _say_where(output, PAGE)
+    reproduce_meanfield(output, quick=quick)
+    _say_where(output, "meanfield.html")
 
 
 def interpolation(
@@ -73,10 +73,10 @@ def interpolation(
     [dim]# the same figures from smaller networks and short training[/dim]
     [cyan]hardmax reproduce interpolation --quick[/cyan]
     """
-    from ..reproduce.interpolation import PAGE, reproduce
+    from ..reproduce import reproduce_interpolation
 
-    reproduce(output, quick=quick)
-    _say_where(output, PAGE)
+    reproduce_interpolation(output, quick=quick)
+    _say_where(output, "interpolation.html")
 
 
 def sentiment(
@@ -104,11 +104,13 @@ def sentiment(
     [dim]# a minute's worth of it[/dim]
     [cyan]hardmax reproduce sentiment --quick[/cyan]
     """
-    from ..reproduce.sentiment import PAGE, reproduce
+    from ..reproduce import reproduce_sentiment
     from .options import read_whole
 
-    reproduce(output, data=data, quick=quick, epochs=read_whole("--epochs", epochs, 100) or 100, device=device)
-    _say_where(output, PAGE)
+    reproduce_sentiment(
+        output, data=data, quick=quick, epochs=read_whole("--epochs", epochs, 100) or 100, device=device
+    )
+    _say_where(output, "sentiment.html")
 
 
 def forecasting(
@@ -124,10 +126,10 @@ def forecasting(
     [dim]# shorter records and searches[/dim]
     [cyan]hardmax reproduce forecasting --quick[/cyan]
     """
-    from ..reproduce.forecasting import PAGE, reproduce
+    from ..reproduce import reproduce_forecasting
 
-    reproduce(output, quick=quick)
-    _say_where(output, PAGE)
+    reproduce_forecasting(output, quick=quick)
+    _say_where(output, "forecasting.html")
 
 
 def forecasting_study(
@@ -156,16 +158,18 @@ def forecasting_study(
 
     budget = read_number("--seconds", seconds, 5.0) or 5.0
     count, at_once = read_whole("--seeds", seeds, 3) or 3, read_whole("--jobs", jobs, 1) or 1
-    from ..reproduce.forecasting_study import PAGE, run_study, write_summary
+    from ..reproduce import run_forecasting_study, write_forecasting_summary
     from ..reproduce.forecasting_study_cases import FIRST
 
     if quick:
-        run_study(folder, seconds=1.0, seeds=1, settings=[FIRST], systems=["Chen", "Lorenz '63"], progress=True)
+        run_forecasting_study(
+            folder, seconds=1.0, seeds=1, settings=[FIRST], systems=["Chen", "Lorenz '63"], progress=True
+        )
     elif not summary:
-        run_study(folder, seconds=budget, seeds=count, jobs=at_once, progress=True)
-    for table in write_summary(folder):
+        run_forecasting_study(folder, seconds=budget, seeds=count, jobs=at_once, progress=True)
+    for table in write_forecasting_summary(folder):
         typer.echo(f"\n{table.title}\n\n{table.to_markdown()}\n{table.note}")
-    typer.echo(f"\nThe rows and tables are in {folder}; {folder / PAGE} shows them all.")
+    typer.echo(f"\nThe rows and tables are in {folder}; {folder / 'study.html'} shows them all.")
 
 
 def _say_where(output: Path, page: str) -> None:

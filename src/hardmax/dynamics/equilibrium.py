@@ -6,7 +6,9 @@ whole system costs about one attention layer.
 
 from __future__ import annotations
 
+import copy
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, overload
@@ -17,11 +19,11 @@ import torch
 from ..attention.layer import HardmaxLayer
 from ..distributed import ALONE, Processes
 from ..errors import InputError
-from ..inputs import as_count, as_positive, as_tokens, as_weights, plain
+from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights, plain
 from ..outcomes import Ending, Outcome, counted
 from ..polytopes import Polytope
 from ..progress import Progress, Ticker
-from ..shapes import ArrayLike, ArrayT_co
+from ..shapes import Array, ArrayLike, ArrayT_co
 from ..threads import one_thread
 from .assumptions import Assumptions
 from .closed_form import same_limits
@@ -245,20 +247,71 @@ def equilibrium(
         started = execution_on(ranks).start(tensor.to(torch.float64), mass, layer)
         process = started.process
         with Ticker("layers until decided", progress=progress if ranks.first else False) as ticker:
-            while not (process.done or process.stuck or started.settled) and process.layer < max_layers:
-                if limit is not None and ranks.largest(time.monotonic() - began) > limit:
-                    break
-                process.move()
+            for _ in _layers_until_decided(started, ranks, max_layers, limit, began):
                 ticker.advance(note=f"{len(process.active)} undecided")
-        return Equilibrium(
-            positions=kind.give_back(started.limit()),
-            leadership=started.leadership(kind),
-            layers=process.layer,
-            outcome=_outcome(started, max_layers, float(layer.alpha)),
-            assumptions=started.assumptions,
-            layer=layer,
-            weights=None if weights is None else kind.give_back(ranks.gather(mass)),
-        )
+        gathered = None if weights is None else kind.give_back(ranks.gather(mass))
+        return _equilibrium_of(started, kind, layer, max_layers, gathered)
+
+
+def equilibrium_and_layers(
+    tokens: np.ndarray,
+    layer: HardmaxLayer,
+    layers: Sequence[int],
+    *,
+    max_layers: int = 10_000,
+    seconds: float | None = None,
+    progress: Progress = None,
+) -> tuple[Equilibrium[np.ndarray], np.ndarray]:
+    """The equilibrium and the tokens at ``layers``, shape (len(layers), token, coordinate), from one run.
+
+    Both are the same as those of :func:`equilibrium` and :func:`hardmax.simulate`, which would each run the process.
+    """
+    tensor, kind = as_tokens(tokens)
+    wanted, began = set(layers), time.monotonic()
+    with one_thread():
+        mass = as_weights(None, tensor.shape[0], tensor.device)
+        started = execution_on(ALONE).start(tensor.to(torch.float64), mass, layer)
+        process = started.process
+        states = {0: started.positions(0).clone()}
+        with Ticker("layers until decided", progress=progress) as ticker:
+            for number in _layers_until_decided(started, ALONE, max_layers, seconds, began):
+                if number in wanted:
+                    states[number] = started.positions(number).clone()
+                ticker.advance(note=f"{len(process.active)} undecided")
+        limit = _equilibrium_of(started, kind, layer, max_layers, None)
+        # Decided tokens are in closed form at later layers; others move on, in a copy that leaves the limit as it is.
+        rest = started if process.done else copy.deepcopy(started)
+        for number in sorted(wanted - states.keys()):
+            while rest.process.layer < number and not rest.process.done:
+                rest.process.move()
+            states[number] = rest.positions(number).clone()
+    return limit, kind.give_back(torch.stack([states[number] for number in layers]))  # type: ignore[return-value]
+
+
+def _layers_until_decided(
+    started: TokenProcess, ranks: Processes, max_layers: int, seconds: float | None, began: float
+) -> Iterator[int]:
+    """Numbers of the layers, each after it was run, until every token is decided or nothing more can be done."""
+    process = started.process
+    while not (process.done or process.stuck or started.settled) and process.layer < max_layers:
+        if seconds is not None and ranks.largest(time.monotonic() - began) > seconds:
+            return
+        process.move()
+        yield process.layer
+
+
+def _equilibrium_of(
+    started: TokenProcess, kind: Kind, layer: HardmaxLayer, max_layers: int, weights: Array | None
+) -> Equilibrium:
+    return Equilibrium(
+        positions=kind.give_back(started.limit()),
+        leadership=started.leadership(kind),
+        layers=started.process.layer,
+        outcome=_outcome(started, max_layers, float(layer.alpha)),
+        assumptions=started.assumptions,
+        layer=layer,
+        weights=weights,
+    )
 
 
 def _outcome(started: TokenProcess, max_layers: int, alpha: float) -> Outcome:

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.path import Path
 
+from ..drawing.style import INK, colours_of, darker, marker_of
 from ._scene import Scene
-from ._style import INK, colours_of, darker, marker_of
 
 _PIXELS = 420
 

@@ -9,13 +9,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Polygon
 
+from ..drawing.style import LINE, SHADE, SOFT, is_space
 from ..dynamics.trajectory import Trajectory
 from ..inputs import plain
 from ..polytopes import Polytope
 from ._marks import CROWD, Marks, Ranks
 from ._scene import Scene
-from ._style import LINE, SHADE, SOFT
-from ._view import View, frame, is_space
+from ._view import View, frame
 
 HULL = "hull"
 """Name (gid) of the artists drawn here."""

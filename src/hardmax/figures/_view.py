@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
+from ..drawing.style import SOFT, is_space, new_figure, style_axes
 from ..errors import InputError
-from ._style import LINE, SOFT, new_figure
 
 # Sizes beyond these are drawn in a unit of their own: axes cannot span 1e300.
 _PLAIN_SIZES = (1e-90, 1e90)
@@ -49,11 +48,6 @@ class View:
         if self.basis is None:
             return np.asarray(scaled)
         return np.asarray((scaled - self.centre) @ self.basis)
-
-
-def is_space(ax: Axes) -> bool:
-    """Whether these axes are three-dimensional."""
-    return ax.name == "3d"
 
 
 def view_of(points: np.ndarray, ax: Axes | None) -> View:
@@ -97,21 +91,6 @@ def axes_for(view: View) -> Axes:
     return axes
 
 
-def dress(ax: Axes) -> None:
-    """The look of the house on axes that somebody else made."""
-    ax.tick_params(color=LINE, labelcolor=SOFT, labelsize=9)
-    if is_space(ax):
-        ax.grid(False)
-        axes: tuple[Any, ...] = (ax.xaxis, ax.yaxis, ax.zaxis)  # type: ignore[attr-defined]
-        for axis in axes:
-            axis.set_major_locator(MaxNLocator(5))
-            axis.set_pane_color((0.98, 0.98, 0.99, 1.0))
-            axis.line.set_color(LINE)
-        return
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color(LINE)
-
-
 def frame(ax: Axes, view: View, placed: np.ndarray) -> None:
     """Label and limit the axes so that all ``placed`` points show at equal scales, with air around them."""
     low, high = placed.min(axis=0), placed.max(axis=0)
@@ -120,7 +99,7 @@ def frame(ax: Axes, view: View, placed: np.ndarray) -> None:
         middle, half = 0.5 * low + 0.5 * high, np.maximum(0.5 * high - 0.5 * low, _SLIMMEST * reach)
         low, high = middle - half, middle + half
     air = 0.08 * (reach or max(1.0, float(np.abs(placed).max())))
-    dress(ax)
+    style_axes(ax)
     words: dict[str, Any] = {"color": SOFT, "fontsize": 10}
     ax.set_xlabel(view.labels[0], **words)
     ax.set_xlim(low[0] - air, high[0] + air)

@@ -16,12 +16,11 @@ from matplotlib.patches import Polygon
 from matplotlib.patheffects import withStroke
 
 from ..attention.layer import HardmaxLayer
+from ..drawing.style import INK, LINE, NOBODY, PALETTE, SHADE, SOFT, axes_or_new, style_axes, styled
 from ..dynamics.simulate import choose
 from ..errors import InputError
 from ..inputs import as_tokens
 from ..shapes import ArrayLike
-from ._style import INK, LINE, NOBODY, PALETTE, SHADE, SOFT, axes_or_new, styled
-from ._view import dress
 
 REGION, BOUNDARY, ATTRACTING, OTHERS, FAVOURITES = "region", "boundary", "attracting", "others", "favourites"
 """Names (gid) by which the artists can be found again."""
@@ -31,11 +30,26 @@ _HALO = [withStroke(linewidth=3.0, foreground="white")]
 
 
 def draw_attention_geometry(tokens: ArrayLike, layer: HardmaxLayer, token: int = 0, ax: Axes | None = None) -> Axes:
-    """Draw the half-plane of points that can attract one token, and whom it listens to.
+    """Axes with the half-plane of points that can attract one token, and the tokens that it listens to.
 
-    ``tokens`` have two coordinates. The shaded points y score at least as high as the token itself; it listens to
-    the tokens farthest in the direction of :math:`A z_i`, the set :math:`C_i`, ringed here and named. Tokens are
-    numbered from 1 as in the paper.
+    The shaded points y score at least as high as the token itself. The token listens to those farthest in the
+    direction of :math:`A z_i`, the set :math:`C_i`, ringed and named. Tokens are numbered from 1 as in the paper.
+
+    Parameters
+    ----------
+    tokens
+        Tokens of two coordinates, shape (token, 2).
+    layer
+        The hardmax layer, which has the score matrix A.
+    token
+        Index of the token, from 0.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
     """
     points = as_tokens(tokens)[0].detach().cpu().numpy().astype(np.float64)
     if points.shape[1] != 2:
@@ -64,7 +78,7 @@ def _draw(ax: Axes, points: np.ndarray, normal: np.ndarray, token: int, favourit
     ax.set_xlim(middle[0] - reach, middle[0] + reach)
     ax.set_ylim(middle[1] - reach, middle[1] + reach)
     ax.set_aspect("equal")
-    dress(ax)
+    style_axes(ax)
     length = float(np.hypot(*normal))
     unit = normal / length if length > 0 else np.array([0.0, 0.0])
     _shade(ax, here, unit, 8 * reach)

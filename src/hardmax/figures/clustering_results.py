@@ -9,6 +9,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from ..drawing.style import (
+    INK,
+    NOBODY,
+    PALETTE,
+    SOFT,
+    axes_or_new,
+    colours_of,
+    new_figure,
+    rule_lines,
+    style_axes,
+    styled,
+)
 from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
@@ -17,8 +29,6 @@ from ..geometry.result_arrays import roles, states
 from ..inputs import plain
 from ._marks import Ranks
 from ._stage import say
-from ._style import INK, NOBODY, PALETTE, SOFT, axes_or_new, colours_of, new_figure, rule_lines, styled
-from ._view import dress
 
 MEASURED, THEORY, BARS = "measured", "theory", "bars"
 """Names (gid) by which the artists can be found again."""
@@ -29,10 +39,22 @@ _LAST_BIN = 10
 
 
 def draw_layers_until_decided(layers: Mapping[tuple[int, int], np.ndarray], figure: Figure | None = None) -> Figure:
-    """How many layers systems need until every token is decided: a panel for each d, in it a line for each n.
+    """Figure of the number of layers that systems need until every token is decided: a panel per d, a line per n.
 
-    ``layers[n, d]`` holds one number for each system of ``n`` tokens of ``d`` coordinates. Ten layers and more share
-    the last place.
+    Ten layers and more share the last place of the horizontal axis.
+
+    Parameters
+    ----------
+    layers
+        ``layers[n, d]`` are the numbers of layers of the systems of ``n`` tokens with ``d`` coordinates, shape
+        (systems,).
+    figure
+        Figure to draw on; a new one when left out.
+
+    Returns
+    -------
+    Figure
+        The figure that was drawn on.
     """
     if not layers or any(len(np.atleast_1d(found)) == 0 for found in layers.values()):
         raise InputError("layers", "no systems", "must hold at least one system each", "run some systems first")
@@ -43,7 +65,7 @@ def draw_layers_until_decided(layers: Mapping[tuple[int, int], np.ndarray], figu
             figure = new_figure(max(2.7 * len(dimensions), 4.0), 3.2)
         axes = figure.subplots(1, len(dimensions), sharey=True, squeeze=False)[0]
         for ax, d in zip(axes, dimensions, strict=True):
-            dress(ax)
+            style_axes(ax)
             for k, n in enumerate(counts):
                 if (n, d) not in layers:
                     continue
@@ -64,15 +86,27 @@ def draw_layers_until_decided(layers: Mapping[tuple[int, int], np.ndarray], figu
 
 
 def draw_cluster_sizes(run_or_limit: Trajectory | Equilibrium, ax: Axes | None = None) -> Axes:
-    """Bars of how many tokens end at each point, largest first, in the colours of their leaders.
+    """Bars of the number of tokens that end at each limit point, largest first, in the colours of their leaders.
 
-    A bar of two halves is a point between two leaders.
+    A bar of two colours is a limit point between two leaders.
+
+    Parameters
+    ----------
+    run_or_limit
+        A run, or its limit of infinite depth.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
     """
     found = clusters(run_or_limit)
     order = np.argsort(-found.sizes, kind="stable")[:_MOST_BARS]
     with styled():
         ax = axes_or_new(ax, 5.4, 0.9 + 0.3 * len(order))
-        dress(ax)
+        style_axes(ax)
         leaders = plain(run_or_limit.leadership.leaders)  # type: ignore[union-attr]
         places = np.zeros((found.cluster_of.shape[0], found.centres.shape[1]))
         places[leaders] = found.centres[: len(leaders)]
@@ -104,10 +138,22 @@ def _called(kind: str, leaders: np.ndarray) -> str:
 
 
 def draw_convergence(run: Trajectory, ax: Axes | None = None) -> Axes:
-    r"""The distance of every token to where it ends, by layer, on a logarithmic axis, beside the theory.
+    r"""Distance of every token to its limit, by layer, on a logarithmic axis, beside the theory.
 
-    Once decided, a token approaches its limit by the factor :math:`1/(1+\alpha)` a layer; the dashed line has that
+    Once decided, a token approaches its limit by the factor :math:`1/(1+\alpha)` per layer; the dashed line has that
     slope. Before that its curve is grey.
+
+    Parameters
+    ----------
+    run
+        A run of a hardmax layer with at least two stored layers.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
     """
     who, kept = roles(run), states(run)
     found = clusters(run)
@@ -120,7 +166,7 @@ def draw_convergence(run: Trajectory, ax: Axes | None = None) -> Axes:
     alpha = float(run.layer.alpha)  # type: ignore[attr-defined]
     with styled():
         ax = axes_or_new(ax, 5.4, 3.8)
-        dress(ax)
+        style_axes(ax)
         leader_rank = Ranks(who.leaders, kept[-1], who.leaders).of(who.follows[chosen])
         for column, token in enumerate(chosen):
             since = int(np.searchsorted(run.layers, who.decided_at[token]))

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
+from ..drawing.style import NOBODY, SOFT, new_figure, styled
 from ..errors import InputError
-from ._style import NOBODY, SOFT, new_figure, styled
 
 FIELD = "field"
 """The name (gid) by which the pictures can be found again."""
@@ -31,10 +31,35 @@ def draw_fields(
     ahead: str = "",
     figure: Figure | None = None,
 ) -> Figure:
-    """Four fields ``(x, y)``: at the start, what followed, the forecast of it, and forecast less truth.
+    """Figure of four fields: at the start of a forecast, the truth at its end, the forecast, and forecast minus truth.
 
-    The first three share their colours; the difference has colours of its own, so look at its scale. ``hidden`` nodes
-    are grey; ``ahead`` says when, as in "12 units of time ahead".
+    The first three share their colours; the difference has a colour scale of its own.
+
+    Parameters
+    ----------
+    now
+        The field at the start, shape (x, y).
+    truth
+        The field that followed, shape (x, y).
+    forecast
+        The forecast of it, shape (x, y).
+    x
+        Coordinates along the first axis, shape (x,); numbers of nodes when left out.
+    y
+        Coordinates along the second axis, shape (y,); numbers of nodes when left out.
+    hidden
+        True at nodes to draw in grey, such as those inside a body, shape (x, y).
+    name
+        Label of the colour bars.
+    ahead
+        The time of the forecast in words, as in "12 units of time ahead".
+    figure
+        Figure to draw on; a new one when left out.
+
+    Returns
+    -------
+    Figure
+        The figure that was drawn on.
     """
     fields = [np.asarray(field, dtype=np.float64) for field in (now, truth, forecast)]
     if fields[0].ndim != 2 or any(field.shape != fields[0].shape for field in fields):

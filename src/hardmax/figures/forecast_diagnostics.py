@@ -11,13 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
+from ..drawing.style import INK, LINE, NOBODY, PALETTE, SOFT, axes_or_new, new_figure, rule_lines, style_axes, styled
 from ..errors import InputError
 from ..forecasting.diagnostics.backtest import Backtest
 from ..forecasting.diagnostics.skill import THRESHOLD
 from ..forecasting.forecaster import TimeDelayedTransformer
 from ._stage import say
-from ._style import INK, LINE, NOBODY, PALETTE, SOFT, axes_or_new, new_figure, rule_lines, styled
-from ._view import dress
 
 EIGENVALUES, LOCAL, SHARES, CURVE = "eigenvalues", "local eigenvalues", "shares", "curve"
 """Names (gid) by which the artists can be found again."""
@@ -33,14 +32,29 @@ _STYLES: tuple[dict[str, Any], ...] = (
 
 
 def draw_eigenvalues(model: TimeDelayedTransformer, *, window: object = None, ax: Axes | None = None) -> Axes:
-    """The eigenvalues of the model's linear path; given a window, also those of the learned map at that window.
+    """Eigenvalues of the linear path of a model in the complex plane, with the unit circle.
 
-    On the unit circle a mode lasts for ever, inside it dies out, outside it grows; the angle is its frequency.
+    A mode on the unit circle persists, one inside decays, one outside grows; the angle is its frequency.
+
+    Parameters
+    ----------
+    model
+        A fitted forecaster.
+    window
+        A window of samples, shape (samples, channels): the eigenvalues of the learned map at that window are drawn
+        too. Left out, only those of the linear path.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
     """
     values = np.asarray(model.eigenvalues())
     with styled():
         ax = axes_or_new(ax, 5.0, 5.0)
-        dress(ax)
+        style_axes(ax)
         ax.add_patch(Circle((0, 0), 1.0, fill=False, color=LINE, lw=1.2))
         ax.axhline(0, color=LINE, lw=0.6)
         ax.axvline(0, color=LINE, lw=0.6)
@@ -76,9 +90,24 @@ def draw_eigenvalues(model: TimeDelayedTransformer, *, window: object = None, ax
 
 
 def draw_lag_attention(model: TimeDelayedTransformer, windows: object = None, ax: Axes | None = None) -> Axes:
-    """How much the latest sample listens to each lag: the mean over windows, and the middle half of them.
+    """Bars of the attention of the latest sample to each lag: mean over windows, with the middle half as lines.
 
-    It shows what the model did and is no causal reading; the dotted line is uniform attention.
+    Attention weights describe the model and are no causal statement; the dotted line is uniform attention.
+
+    Parameters
+    ----------
+    model
+        A fitted forecaster.
+    windows
+        Windows of samples, shape (windows, samples, channels); the last window of the training data when left
+        out.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
     """
     found = model.attention(windows)
     shares = np.atleast_2d(found.shares)
@@ -86,7 +115,7 @@ def draw_lag_attention(model: TimeDelayedTransformer, windows: object = None, ax
     lags, shares = np.asarray(found.lags)[order], shares[:, order]
     with styled():
         ax = axes_or_new(ax, 5.6, 3.4)
-        dress(ax)
+        style_axes(ax)
         places = np.arange(len(lags))
         ax.bar(places, shares.mean(axis=0), color=PALETTE[0], width=0.7, gid=SHARES)
         if len(shares) > 1:
@@ -104,14 +133,27 @@ def draw_lag_attention(model: TimeDelayedTransformer, windows: object = None, ax
 
 
 def draw_backtest(backtest: Backtest, figure: Figure | None = None) -> Figure:
-    """The error of every model over the horizon, and the table under it."""
+    """Figure of the error of every model over the horizon, with a table below.
+
+    Parameters
+    ----------
+    backtest
+        What :meth:`hardmax.TimeDelayedTransformer.backtest` returned.
+    figure
+        Figure to draw on; a new one when left out.
+
+    Returns
+    -------
+    Figure
+        The figure that was drawn on.
+    """
     if not backtest.rows:
         raise InputError("backtest", "no rows", "must have models", "call model.backtest() first")
     with styled():
         if figure is None:
             figure = new_figure(7.6, 3.6 + 0.3 * len(backtest.rows))
         top, below = figure.subplots(2, 1, height_ratios=(3.0, 0.35 + 0.3 * len(backtest.rows)))
-        dress(top)
+        style_axes(top)
         for k, row in enumerate(backtest.rows):
             curve = np.maximum(np.minimum(backtest.curves[row.model], 1e3), _FLOOR)
             top.semilogy(backtest.times, curve, gid=CURVE, label=row.model, **_STYLES[k % len(_STYLES)])
@@ -163,10 +205,25 @@ def draw_study(
     ours: str | None = None,
     figure: Figure | None = None,
 ) -> Figure:
-    """A panel a setting, a line a model: a dot is a system, the bar the mean, the number behind it the mean rank.
+    """Figure of a forecasting study: a panel per setting, a line per model, a dot per system.
 
-    ``settings[setting][model]`` are valid prediction times, one a system; ``ranks`` says the mean ranks. The best rank
-    is on top; ``ours`` is drawn in colour.
+    The bar is the mean over systems, the number beside it the mean rank; the best rank is on top.
+
+    Parameters
+    ----------
+    settings
+        ``settings[setting][model]`` are valid prediction times, one per system, shape (systems,).
+    ranks
+        ``ranks[setting][model]`` is the mean rank.
+    ours
+        The model to draw in colour.
+    figure
+        Figure to draw on; a new one when left out.
+
+    Returns
+    -------
+    Figure
+        The figure that was drawn on.
     """
     if not settings:
         raise InputError("settings", "none", "must hold at least one setting", "run the study first")
@@ -180,7 +237,7 @@ def draw_study(
         for ax in panels[len(settings) :]:
             ax.set_visible(False)
         for ax, (setting, models) in zip(panels, settings.items(), strict=False):
-            dress(ax)
+            style_axes(ax)
             rank = ranks[setting]
             order = sorted(models, key=rank.__getitem__, reverse=True)
             for height, model in enumerate(order):

@@ -9,11 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
+from ..drawing.style import INK, LINE, NOBODY, PALETTE, SOFT, axes_or_new, new_figure, rule_lines, style_axes, styled
 from ..errors import InputError
 from ..forecasting.forecast import Forecast
 from ._stage import say
-from ._style import INK, LINE, NOBODY, PALETTE, SOFT, axes_or_new, new_figure, rule_lines, styled
-from ._view import dress
 
 RECORD, AHEAD, FAN, TRUTH = "record", "ahead", "fan", "truth"
 """Names (gid) by which the artists can be found again."""
@@ -33,12 +32,35 @@ def draw_forecast(
     dates: Callable[[np.ndarray], np.ndarray] | None = None,
     figure: Figure | None = None,
 ) -> Figure:
-    """The end of a record and the forecast that goes on from it, a panel a channel, with fans of one and two spreads.
+    """Figure of the end of a record and the forecast after it, a panel per channel, with bands of one and two spreads.
 
-    ``record`` is ``(samples, channels)`` and ends where the forecast begins; ``truth`` is what really followed, where
-    it is known; ``past`` samples are shown. ``times`` are those of the record, ``dt`` apart up to the forecast when
-    left out; ``dates`` makes dates of times, as :meth:`hardmax.datasets.Series.dates` does. A mark shows where the
-    forecast left the range of the training data.
+    A dotted line marks the step at which the forecast left the range of the training data.
+
+    Parameters
+    ----------
+    record
+        The known samples, shape (samples, channels); the last one precedes the forecast.
+    forecast
+        What :meth:`hardmax.TimeDelayedTransformer.forecast` returned.
+    dt
+        Time between two samples.
+    names
+        Names of the channels; "channel 1", … when left out.
+    truth
+        The samples that followed, where they are known, shape (steps, channels).
+    past
+        Number of samples of the record to draw; twice as many as are forecast when left out.
+    times
+        Times of the record, shape (samples,); ``dt`` apart up to the forecast when left out.
+    dates
+        Function from times to dates, such as :meth:`hardmax.datasets.Series.dates`; numbers when left out.
+    figure
+        Figure to draw on; a new one when left out.
+
+    Returns
+    -------
+    Figure
+        The figure that was drawn on.
     """
     seen = np.asarray(record, dtype=np.float64)
     seen = seen[:, None] if seen.ndim == 1 else seen
@@ -61,7 +83,7 @@ def draw_forecast(
             figure = new_figure(9.0, 1.0 + 1.55 * shown)
         axes = figure.subplots(shown, 1, sharex=True, squeeze=False)[:, 0]
         for k, ax in enumerate(axes):
-            dress(ax)
+            style_axes(ax)
             tail, ahead, spread = seen[-kept:, k], forecast.values[:, k], forecast.spread[:, k]
             ax.plot(before, tail, color=INK, lw=1.1, gid=RECORD, label="record")
             # From the last known sample on, so that the line does not begin in the air.
@@ -110,7 +132,26 @@ def draw_phase_portrait(
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Two channels against each other, or one against itself ``lag`` samples ago: the record in grey behind."""
+    """Phase portrait: two channels against each other, or one against itself ``lag`` samples ago.
+
+    Parameters
+    ----------
+    record
+        The known samples, shape (samples, channels), drawn in grey.
+    ahead
+        The forecast, shape (steps, channels).
+    lag
+        Samples between the two axes where there is one channel.
+    names
+        Names of the channels; "channel 1", … when left out.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
+    """
     seen, path = (np.asarray(z, dtype=np.float64).reshape(len(z), -1) for z in (record, ahead))
     if seen.shape[1] != path.shape[1]:
         raise InputError("ahead", f"{path.shape[1]} channels", f"must have {seen.shape[1]}", "pass the same channels")
@@ -118,7 +159,7 @@ def draw_phase_portrait(
     alone = seen.shape[1] == 1
     with styled():
         ax = axes_or_new(ax, 5.2, 4.6)
-        dress(ax)
+        style_axes(ax)
         for z, style in (
             (seen, {"color": NOBODY, "lw": 0.6, "alpha": 0.8, "gid": RECORD, "label": "record"}),
             (path, {"color": _AHEAD_COLOUR, "lw": 1.0, "gid": AHEAD, "label": "forecast"}),
@@ -137,7 +178,26 @@ def draw_phase_portrait(
 def draw_climate(
     record: np.ndarray, ahead: np.ndarray, *, dt: float, channel: int = 0, figure: Figure | None = None
 ) -> Figure:
-    """Histogram and power spectrum of a long forecast beside those of the record, of one channel."""
+    """Figure of the histogram and the power spectrum of a long forecast beside those of the record, for one channel.
+
+    Parameters
+    ----------
+    record
+        The known samples, shape (samples, channels).
+    ahead
+        The forecast, shape (steps, channels), at least 64 steps.
+    dt
+        Time between two samples.
+    channel
+        The channel to compare.
+    figure
+        Figure to draw on; a new one when left out.
+
+    Returns
+    -------
+    Figure
+        The figure that was drawn on.
+    """
     from scipy.signal import welch
 
     seen, path = (np.asarray(z, dtype=np.float64).reshape(len(z), -1)[:, channel] for z in (record, ahead))
@@ -148,7 +208,7 @@ def draw_climate(
             figure = new_figure(9.0, 3.4)
         left, right = figure.subplots(1, 2)
         for ax in (left, right):
-            dress(ax)
+            style_axes(ax)
         low, high = min(seen.min(), path.min()), max(seen.max(), path.max())
         bins = np.linspace(low, high, 61)
         length = min(1024, len(seen) // 2, len(path) // 2)

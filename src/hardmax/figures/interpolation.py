@@ -1,4 +1,4 @@
-"""Pictures of compiled networks: the five stages of a construction in the plane, and a film through the blocks."""
+"""Figures of compiled networks: five stages of a construction in the plane, and an animation through the blocks."""
 
 from __future__ import annotations
 
@@ -12,27 +12,35 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 
-from ..errors import InputError
-from ..files import replacing
-from ..inputs import as_count
+from ..drawing.style import INK, LINE, MARKERS, SOFT, colour_of, new_figure, style_axes, styled
 from ..interpolation.arithmetic.numbers import to_floats
 from ..interpolation.evaluation.running import Moment, five_moments, journey
 from ..interpolation.transformer import ExactTransformer
 from ..progress import Ticker
-from ._style import INK, LINE, MARKERS, SOFT, colour_of, new_figure, styled
-from ._view import dress
-from .animate import FORMATS, _eased, _lay_out, _pixels, _require_ffmpeg, _write_gif, _write_mp4
-from .save import require_suffix
+from ._movies import checked_target, eased, fix_layout, pixels, write_movie
 
 TOKENS, TARGETS = "tokens", "targets"
 """Names (gid) by which the artists can be found again."""
 _MOST_STOPS = 24
+"""Stops of a long network: about 15 seconds at the default duration of a stop."""
 
 
 def draw_construction(network: ExactTransformer, figure: Figure | SubFigure | None = None) -> Figure | SubFigure:
-    """Five moments of a network in the plane of its first two coordinates; one colour and shape per sequence.
+    """Figure of five stages of a network in the plane of its first two coordinates, one colour and shape per sequence.
 
-    Rings are the targets. The scales differ from panel to panel: the construction works on very different scales.
+    Rings are the targets. Every panel has axes of its own, because the stages differ in scale by orders of magnitude.
+
+    Parameters
+    ----------
+    network
+        A compiled network.
+    figure
+        Figure to draw on; a new one when left out.
+
+    Returns
+    -------
+    Figure
+        The figure that was drawn on.
     """
     way = journey(network)
     with styled():
@@ -49,7 +57,7 @@ def draw_construction(network: ExactTransformer, figure: Figure | SubFigure | No
 
 
 def targets_of(network: ExactTransformer) -> tuple[np.ndarray, np.ndarray]:
-    """All output points, the sequences one after the other, and the sequence of each."""
+    """Output points of all sequences, shape (point, coordinate), and the sequence of each, shape (point,)."""
     points = np.concatenate([to_floats(y, network.dimension) for y in network.data.outputs])
     return points, np.repeat(np.arange(len(network.data)), [len(y) for y in network.data.outputs])
 
@@ -57,7 +65,7 @@ def targets_of(network: ExactTransformer) -> tuple[np.ndarray, np.ndarray]:
 def _paint(
     ax: Axes, positions: np.ndarray, owner: np.ndarray, targets: tuple[np.ndarray, np.ndarray] | None
 ) -> list[Any]:
-    dress(ax)
+    style_axes(ax)
     ax.axhline(0, color=LINE, lw=0.6, zorder=0)
     ax.axvline(0, color=LINE, lw=0.6, zorder=0)
     if targets is not None:
@@ -90,7 +98,7 @@ def _paint(
 
 
 def window_around(positions: np.ndarray, more: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper corner of what is to be seen, with air around it."""
+    """Lower and upper corner of a window around the points, with a margin."""
     points = positions[:, :2] if more is None else np.concatenate([positions[:, :2], more[:, :2]])
     low, high = points.min(axis=0), points.max(axis=0)
     reach = high - low
@@ -117,24 +125,32 @@ def animate_network(
     seconds_per_stop: float = 0.6,
     progress: bool | None = None,
 ) -> Path:
-    """Write a film of the tokens on their way through the blocks, as GIF or MP4; the view follows the tokens.
+    """Write an animation of the tokens on their way through the blocks; the view follows the tokens.
 
-    Long networks stop at about two dozen blocks, the others are passed on the way.
+    Long networks stop at about two dozen blocks; the others are passed without a stop.
+
+    Parameters
+    ----------
+    network
+        A compiled network.
+    path
+        The file to write, ending in ``.gif`` or ``.mp4`` (with the extra ``video``).
+    fps
+        Frames per second.
+    seconds_per_stop
+        Duration of a stop, up to 60 seconds.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    Path
+        The file that was written.
     """
-    target = Path(path)
-    suffix = require_suffix(target, FORMATS)
-    fps = as_count("fps", fps, 1)
-    if not 0 < seconds_per_stop <= 60:
-        raise InputError("seconds_per_stop", seconds_per_stop, "must lie in (0, 60]", "pass for example 0.6")
-    if suffix == ".mp4":
-        _require_ffmpeg()
+    target, fps = checked_target(path, fps, "seconds_per_stop", seconds_per_stop, 0.6)
     stops = _stops(network)
     steps = max(1, round(fps * seconds_per_stop))
-    write = _write_gif if suffix == ".gif" else _write_mp4
-    total = steps * len(stops)
-    with replacing(target) as draft, Ticker("frames", total, progress=progress) as ticker:
-        write(draft, _frames(network, stops, steps, ticker), fps)
-    return target
+    return write_movie(target, lambda ticker: _frames(network, stops, steps, ticker), steps * len(stops), fps, progress)
 
 
 def _stops(network: ExactTransformer) -> list[Moment]:
@@ -158,13 +174,13 @@ def _frames(network: ExactTransformer, stops: list[Moment], steps: int, ticker: 
         marks = _paint(ax, stops[0].positions, owner, targets)
         _limit(ax, *windows[0])
         ax.set_title("inputs")
-        _lay_out(figure)
+        fix_layout(figure)
         for k, stop in enumerate(stops):
             following = stops[min(k + 1, len(stops) - 1)]
             name = "inputs" if stop.block == 0 else f"block {stop.block} of {len(network.blocks)}: {stop.title}"
             ax.set_title(name)
             for step in range(steps):
-                share = _eased(step / steps)
+                share = eased(step / steps)
                 now = (1 - share) * stop.positions + share * following.positions
                 low, high = (
                     (1 - share) * a + share * b
@@ -174,4 +190,4 @@ def _frames(network: ExactTransformer, stops: list[Moment], steps: int, ticker: 
                     mark.set_offsets(now[owner == j][:, :2])
                 _limit(ax, low, high)
                 ticker.advance()
-                yield _pixels(canvas)
+                yield pixels(canvas)

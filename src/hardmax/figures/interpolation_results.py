@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from ..drawing.style import INK, NOBODY, PALETTE, SOFT, axes_or_new, style_axes, styled
 from ..errors import InputError
 from ..interpolation.regularised import RegularisedRun
-from ._style import INK, NOBODY, PALETTE, SOFT, axes_or_new, styled
-from ._view import dress
 
 _COLOURS = {
     "published bound": INK,
@@ -30,15 +29,28 @@ _EXACT = 1e-17
 def draw_block_counts(
     counts: Mapping[str, Mapping[int, int]], *, along: str = "sequences N", ax: Axes | None = None
 ) -> Axes:
-    """Blocks of each construction over N or over the number of targets; ``counts[name][size]``.
+    """Number of blocks of each construction against the number of sequences or targets, on logarithmic axes.
 
-    The names "published bound" and "necessary" are drawn as dashed lines.
+    Parameters
+    ----------
+    counts
+        ``counts[name][size]`` is the number of blocks; the names "published bound" and "necessary" are drawn as
+        dashed lines.
+    along
+        Label of the horizontal axis.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
     """
     if not counts or any(not row for row in counts.values()):
         raise InputError("counts", "nothing", "must hold at least one size for each name", "compile some networks")
     with styled():
         ax = axes_or_new(ax, 5.6, 4.0)
-        dress(ax)
+        style_axes(ax)
         for name, row in counts.items():
             _curve(ax, name, sorted(row), [row[size] for size in sorted(row)])
         ax.set(xscale="log", yscale="log", xlabel=along, ylabel="blocks")
@@ -49,12 +61,25 @@ def draw_block_counts(
 
 
 def draw_float_errors(errors: Mapping[str, Mapping[int, float]], ax: Axes | None = None) -> Axes:
-    """The largest float64 error over all outputs against N; ``errors[construction][N]``. Zero is at the bottom."""
+    """Largest float64 error over all outputs against the number of sequences, on logarithmic axes.
+
+    Parameters
+    ----------
+    errors
+        ``errors[construction][N]`` is the error; zero is drawn at the bottom.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
+    """
     if not errors or any(not row for row in errors.values()):
         raise InputError("errors", "nothing", "must hold at least one size for each name", "compile some networks")
     with styled():
         ax = axes_or_new(ax, 5.6, 4.0)
-        dress(ax)
+        style_axes(ax)
         for name, row in errors.items():
             _curve(ax, name, sorted(row), [max(row[size], _EXACT) for size in sorted(row)])
         ax.set(xscale="log", yscale="log", xlabel="sequences N", ylabel="largest float64 error")
@@ -105,20 +130,32 @@ def _name_at_the_end(ax: Axes) -> None:
 
 
 def draw_training_loss(run: RegularisedRun, ax: Axes | None = None, *, judged: bool = True) -> Axes:
-    r"""The loss of one run over the epochs, with the threshold :math:`\varepsilon\|\theta^*\|^2`.
+    r"""Loss of one training run by epoch, with the threshold :math:`\varepsilon\|\theta^*\|^2`.
 
-    ``judged=False`` leaves out the threshold of a run that is too short to be held against it, and says so.
+    Parameters
+    ----------
+    run
+        A run of training with weight decay.
+    ax
+        Axes to draw on; new ones when left out.
+    judged
+        Draw the threshold; False for a run too short to be compared with it, which the title then says.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
     """
     with styled():
         ax = axes_or_new(ax, 5.6, 3.6)
-        dress(ax)
+        style_axes(ax)
         ax.plot(run.epochs, run.losses, color=PALETTE[0], lw=1.6)
         ax.set(xscale="log", yscale="log", xlabel="epoch", ylabel="loss")
         ax.set_title(rf"weight decay $\varepsilon$ = {run.eps:g}")
         if judged:
             _draw_threshold(ax, run)
         else:
-            _say_not_judged(ax)
+            _note_not_evaluated(ax)
         ax.grid(which="major", axis="y")
     return ax
 
@@ -139,9 +176,21 @@ def _draw_threshold(ax: Axes, run: RegularisedRun) -> None:
 
 
 def draw_loss_against_decay(runs: Sequence[RegularisedRun], ax: Axes | None = None, *, judged: bool = True) -> Axes:
-    r"""Loss and objective after training against :math:`\varepsilon`, each from a fresh start, and the thresholds.
+    r"""Loss and objective after training against the weight decay :math:`\varepsilon`, with the thresholds.
 
-    ``judged=False`` leaves out loss and objective of runs that are too short, and says so.
+    Parameters
+    ----------
+    runs
+        Runs with different weight decays, at least two, each from a fresh start.
+    ax
+        Axes to draw on; new ones when left out.
+    judged
+        Draw loss and objective; False for runs too short to be compared, which the title then says.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
     """
     if len(runs) < 2:
         raise InputError("runs", f"{len(runs)} runs", "must be at least two", "train with several values of eps")
@@ -149,22 +198,22 @@ def draw_loss_against_decay(runs: Sequence[RegularisedRun], ax: Axes | None = No
     eps = [run.eps for run in runs]
     with styled():
         ax = axes_or_new(ax, 5.2, 3.8)
-        dress(ax)
+        style_axes(ax)
         ax.plot(eps, [run.threshold for run in runs], color=PALETTE[4], lw=1.2, ls="--")
         ax.annotate(
             r"threshold $\varepsilon\,\|\theta^*\|^2$", (eps[-1], runs[-1].threshold), textcoords="offset points",
             xytext=(-8, 4), ha="right", fontsize=9, color=PALETTE[4],
         )  # fmt: skip
         if judged:
-            _draw_what_is_left(ax, runs)
+            _draw_final_losses(ax, runs)
         else:
-            _say_not_judged(ax)
+            _note_not_evaluated(ax)
         ax.set(xscale="log", yscale="log", xlabel=r"weight decay $\varepsilon$", ylabel="loss")
         ax.grid(which="major", axis="y")
     return ax
 
 
-def _draw_what_is_left(ax: Axes, runs: Sequence[RegularisedRun]) -> None:
+def _draw_final_losses(ax: Axes, runs: Sequence[RegularisedRun]) -> None:
     eps = [run.eps for run in runs]
     ax.plot(eps, [run.final_objective for run in runs], color=PALETTE[2], lw=1.4, marker="s", ms=5, mec=INK)
     ax.annotate(
@@ -178,5 +227,5 @@ def _draw_what_is_left(ax: Axes, runs: Sequence[RegularisedRun]) -> None:
     )  # fmt: skip
 
 
-def _say_not_judged(ax: Axes) -> None:
-    ax.set_title("not judged in a quick run", loc="right", fontsize=9, color=SOFT)
+def _note_not_evaluated(ax: Axes) -> None:
+    ax.set_title("not evaluated in a quick run", loc="right", fontsize=9, color=SOFT)

@@ -11,10 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import NullLocator
 
+from ..drawing.style import INK, LINE, PALETTE, SOFT, axes_or_new, rule_lines, style_axes, styled
 from ..errors import InputError
 from ..meanfield.phases import Phases
-from ._style import INK, LINE, PALETTE, SOFT, axes_or_new, rule_lines, styled
-from ._view import dress
 
 MEASURED, THEORY, APPROACH = "measured", "theory", "approach"
 """Names (gid) by which the artists can be found again."""
@@ -36,15 +35,29 @@ def _some(found: Phases | Sequence[Phases]) -> list[Phases]:
 def draw_distances(
     found: Phases | Sequence[Phases], ax: Axes | None = None, *, trimmed: bool = False, shape: bool = True
 ) -> Axes:
-    r"""W_2 to the limit law by time, a curve for each beta, with a dot at the closest approach.
+    r""":math:`W_2` to the limit law by time, a curve per beta, with a dot at the closest approach.
 
-    ``shape`` adds the two branches that bound it from below and above: the decay :math:`e^{-ct}` at zero temperature,
-    and the growth :math:`\beta^{-1/2}e^{(v_{top}-v_1)(t-t_\beta)}` of a cluster that attends to itself.
+    Parameters
+    ----------
+    found
+        What :func:`hardmax.phases` returned, for one run or several.
+    ax
+        Axes to draw on; new ones when left out.
+    trimmed
+        Draw the distances without the share of mass that is farthest off.
+    shape
+        Add the two branches that bound the curve: the decay :math:`e^{-ct}` at zero temperature, and the growth
+        :math:`\beta^{-1/2}e^{(v_{top}-v_1)(t-t_\beta)}` of a cluster that attends to itself.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
     """
     several = _some(found)
     with styled():
         ax = axes_or_new(ax, 6.2, 4.0)
-        dress(ax)
+        style_axes(ax)
         for one, colour in zip(several, shades(len(several)), strict=True):
             curve = one.trimmed if trimmed else one.distances
             ax.semilogy(one.times, curve, color=colour, lw=1.8, label=_called(one.beta), gid=MEASURED)
@@ -102,7 +115,24 @@ def _draw_shape(ax: Axes, several: list[Phases]) -> None:
 
 
 def draw_scaling(betas: Sequence[float], errors: Sequence[float], time: float, ax: Axes | None = None) -> Axes:
-    r"""The error at a fixed time against beta, with its slope and the theorem's :math:`\sqrt{\log(\beta+1)/\beta}`."""
+    r"""Error at a fixed time against beta, with its slope and the theorem's :math:`\sqrt{\log(\beta+1)/\beta}`.
+
+    Parameters
+    ----------
+    betas
+        Inverse temperatures, at least two.
+    errors
+        The error at each of them, positive.
+    time
+        The time at which the errors were measured.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
+    """
     x, y = np.asarray(betas, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     if len(x) < 2 or len(x) != len(y) or bool((x <= 0).any()) or bool((y <= 0).any()):
         raise InputError(
@@ -112,7 +142,7 @@ def draw_scaling(betas: Sequence[float], errors: Sequence[float], time: float, a
     fine = np.geomspace(x.min() * 0.8, x.max() * 1.25, 60)
     with styled():
         ax = axes_or_new(ax, 5.2, 4.0)
-        dress(ax)
+        style_axes(ax)
         bound = np.sqrt(np.log(fine + 1) / fine)
         bound *= 2.2 * y[0] / np.sqrt(np.log(x[0] + 1) / x[0])
         ax.loglog(fine, bound, color=SOFT, lw=1.2, ls=":", gid=THEORY)
@@ -146,7 +176,20 @@ def draw_scaling(betas: Sequence[float], errors: Sequence[float], time: float, a
 
 
 def draw_durations(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
-    """When tokens are closest to their limit law and when they have left it, against log beta, with fitted slopes."""
+    """Times of the closest approach and of the escape against log beta, with fitted slopes.
+
+    Parameters
+    ----------
+    found
+        What :func:`hardmax.phases` returned, for runs at two values of beta above 1 or more.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
+    """
     several = [one for one in _some(found) if one.beta > 1]
     if len(several) < 2:
         raise InputError("found", f"{len(several)} runs", "must hold runs at two betas above 1 or more", "run more")
@@ -158,7 +201,7 @@ def draw_durations(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
     )
     with styled():
         ax = axes_or_new(ax, 5.2, 4.0)
-        dress(ax)
+        style_axes(ax)
         for name, times, expected, colour, marker in families:
             known = np.array([time is not None for time in times])
             if known.sum() < 2:
@@ -180,7 +223,20 @@ def draw_durations(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
 
 
 def draw_phase_diagram(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
-    """W_2 to the limit law as a shade over the plane of beta and time; lines for closest approach and escape."""
+    """:math:`W_2` to the limit law as a shade over beta and time, with lines for closest approach and escape.
+
+    Parameters
+    ----------
+    found
+        What :func:`hardmax.phases` returned, for runs at two values of beta or more.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
+    """
     several = _some(found)
     if len(several) < 2:
         raise InputError("found", "one run", "must hold runs at two betas or more", "sweep over beta")
@@ -190,7 +246,7 @@ def draw_phase_diagram(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
     field = np.array([np.interp(times, one.times, one.distances) for one in several])
     with styled():
         ax = axes_or_new(ax, 6.2, 4.2)
-        dress(ax)
+        style_axes(ax)
         norm = LogNorm(vmin=max(float(field.min()), 1e-6), vmax=float(field.max()))
         shade = ax.pcolormesh(times, logs, field, cmap="viridis_r", norm=norm, shading="gouraud", rasterized=True)
         _draw_ridge(ax, several, [one.approach_time for one in several], "closest approach", "-", "right")

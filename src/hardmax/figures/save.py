@@ -10,18 +10,32 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..drawing.style import styled
 from ..errors import FileError, InputError
 from ..files import replacing
-from ._style import styled
 
 FORMATS = (".png", ".pdf", ".svg", ".html")
 _DPI = 200
 
 
 def save_figure(figure: Figure | Axes, path: str | os.PathLike[str], *, dpi: int = _DPI) -> Path:
-    """Write ``figure``, or the figure that axes belong to, to ``path`` as PNG, PDF, SVG or an HTML page, by the suffix.
+    """Write a figure as PNG, PDF, SVG or an HTML page, by the suffix of ``path``.
 
-    The file appears when it is complete; an error leaves whatever was there before.
+    The file appears when it is complete; an error leaves the previous file as it was.
+
+    Parameters
+    ----------
+    figure
+        A figure, or axes of it.
+    path
+        The file to write, ending in ``.png``, ``.pdf``, ``.svg`` or ``.html``.
+    dpi
+        Pixels per inch.
+
+    Returns
+    -------
+    Path
+        The file that was written.
     """
     target = Path(path)
     suffix = require_suffix(target, FORMATS)
@@ -40,7 +54,22 @@ def require_suffix(path: Path, known: tuple[str, ...]) -> str:
 
 
 def figure_bytes(figure: Figure | Axes, kind: str = "png", *, dpi: int = _DPI) -> bytes:
-    """The encoded picture: ``kind`` is "png", "pdf", "svg" or "html"."""
+    """The figure as an encoded file.
+
+    Parameters
+    ----------
+    figure
+        A figure, or axes of it.
+    kind
+        "png", "pdf", "svg" or "html".
+    dpi
+        Pixels per inch.
+
+    Returns
+    -------
+    bytes
+        The contents of the file; the same figure gives the same bytes.
+    """
     whole = figure.get_figure(root=True) if isinstance(figure, Axes) else figure
     if not isinstance(whole, Figure):
         raise InputError(

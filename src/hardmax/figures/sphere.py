@@ -12,11 +12,10 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
+from ..drawing.style import INK, LINE, SHADE, SOFT, axes_or_new, new_figure, style_axes, styled
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..geometry.result_arrays import states
-from ._style import INK, LINE, SHADE, SOFT, axes_or_new, new_figure, styled
-from ._view import dress
 
 TOKENS, TRAILS = "tokens", "trails"
 """Names (gid) by which the artists can be found again."""
@@ -38,9 +37,21 @@ def _some(count: int, most: int) -> np.ndarray:
 
 
 def draw_angles(run: Trajectory, ax: Axes | None = None, *, marks: dict[str, float] | None = None) -> Axes:
-    """Tokens on the circle: the angle of each through time, in the colour of where it started.
+    """Angle of each token on the circle through time, in the colour of its starting angle.
 
-    ``marks`` are times to mark by a line and a word.
+    Parameters
+    ----------
+    run
+        A run of a flow in two coordinates.
+    ax
+        Axes to draw on; new ones when left out.
+    marks
+        Times to mark by a line, by the word to write above it.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
     """
     kept, times = states(run), _times(run)
     if kept.shape[2] != 2:
@@ -50,7 +61,7 @@ def draw_angles(run: Trajectory, ax: Axes | None = None, *, marks: dict[str, flo
     colours = _ROUND((angles[0] / (2 * math.pi)) % 1.0)
     with styled():
         ax = axes_or_new(ax, 6.2, 4.0)
-        dress(ax)
+        style_axes(ax)
         lines = []
         for column in range(len(chosen)):
             # The circle is cut at -pi; a token that crosses the cut is drawn on both sides.
@@ -74,10 +85,24 @@ def draw_angles(run: Trajectory, ax: Axes | None = None, *, marks: dict[str, flo
 
 
 def draw_sphere(run: Trajectory, times: Sequence[float] | None = None, *, colours: np.ndarray | None = None) -> Figure:
-    """Snapshots of tokens on the circle or the sphere, one panel for each of ``times`` (four when left out).
+    """Figure of tokens on the circle or the sphere, one panel per time.
 
-    The sphere is seen from the direction (1, 1, 0.6): tokens in front are bright, those behind pale. ``colours`` is one
-    number from 0 to 1 for each token, or one colour for each; by default the angle at which it started.
+    The sphere is seen from the direction (1, 1, 0.6): tokens in front are bright, those behind pale.
+
+    Parameters
+    ----------
+    run
+        A run of a flow in two or three coordinates.
+    times
+        The times to draw; four when left out.
+    colours
+        One number from 0 to 1 per token, shape (token,), or one colour per token, shape (token, 3); by default the
+        angle at which the token started.
+
+    Returns
+    -------
+    Figure
+        A new figure.
     """
     kept, known = states(run), _times(run)
     d = kept.shape[2]

@@ -1,107 +1,98 @@
-"""Pictures of words: one document's words moving to their leaders, the map of all words, and who leads how often."""
+"""Figures of words over many documents: the map of all words, and how often and how many words lead."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.colors import to_rgb
 from matplotlib.ticker import MaxNLocator
 
+from ..drawing.style import NOBODY, PALETTE, axes_or_new, colour_of, style_axes, styled
+from ..drawing.words import (
+    LEADERS,
+    boundary_position,
+    decoder_plane,
+    draw_boundary,
+    draw_dots,
+    label_words,
+    name_axes,
+    spread,
+)
+from ..errors import InputError
 from ..text.explaining.corpus_statistics import Survey
-from ..text.explaining.explanation import Explanation
-from ._style import INK, LINE, NOBODY, PALETTE, SOFT, axes_or_new, colour_of, colours_of, styled
-from ._view import dress
-from .word_plane import word_map, words_in_plane
 
-BOUNDARY, LEADERS, TRAILS, MEAN, BARS = "boundary", "leaders", "trails", "mean", "bars"
-"""Names (gid) by which the artists can be found again."""
-_FOLLOWERS_NAMED = 12
+BARS = "bars"
+"""Name (gid) by which the bars can be found again."""
 _MOST_DOTS = 20_000
 
 
-def draw_explanation(explanation: Explanation, ax: Axes | None = None) -> Axes:
-    """A document's words on their way to their leaders (stars), with the boundary and the mean that is classified."""
-    placed = words_in_plane(explanation)
-    path, ranks, follower = placed.path, placed.ranks, ~placed.leads
-    with styled():
-        ax = axes_or_new(ax, 6.8, 4.6)
-        dress(ax)
-        colours = colours_of(ranks)
-        ax.add_collection(
-            LineCollection(list(path.transpose(1, 0, 2)), colors=colours, linewidths=0.7, alpha=0.35, gid=TRAILS)
-        )
-        sizes = 10 + 160 * explanation.shares / explanation.shares.max()
-        _dots(ax, path[0][follower], s=sizes[follower], c=colours[follower], alpha=0.8, linewidths=0, zorder=3)
-        own = np.flatnonzero(~follower)
-        _dots(
-            ax, path[0][own], s=240, marker="*", c=colours[own], edgecolors=INK, linewidths=0.8, zorder=5, gid=LEADERS
-        )
-        _dots(ax, placed.mean[-1:], s=70, marker="D", c="white", edgecolors=INK, linewidths=1.4, zorder=6, gid=MEAN)
-        _boundary(ax, placed.boundary, explanation.classes)
-        ax.autoscale_view()
-        ax.margins(0.12)
-        heavy = [k for k in np.argsort(-explanation.shares, kind="stable") if follower[k]][:_FOLLOWERS_NAMED]
-        named = [*own, *heavy]
-        _label(
-            ax,
-            path[0][named],
-            [explanation.words[k] for k in named],
-            bold=len(own),
-            colours=[colour_of(int(ranks[k])) for k in named],
-        )
-        title = explanation.sentence() if len(explanation.sentence()) < 70 else f"{explanation.prediction}"
-        ax.set_title(title, parse_math=False)  # names of classes are not formulas, whatever they hold
-        _name_axes(ax, explanation.path.shape[2], explanation.classes, explanation.output)
-        _note(ax, "star: leader  ·  dot: where a word starts, larger with its share  ·  diamond: the mean that is read")
-    return ax
+@dataclass(frozen=True)
+class WordMap:
+    """Starting positions of the words of many documents, in two coordinates."""
+
+    positions: np.ndarray
+    """Position of every word of the model, shape (words, 2)."""
+    seen: np.ndarray
+    """Indices of the words that occur in the documents."""
+    leaders: np.ndarray
+    """Indices of the words that lead most documents, most frequent first."""
+    leads: np.ndarray
+    """Number of documents that each word leads, shape (words,)."""
+    boundary: float | None
+    """Horizontal position of the boundary between two classes; None for more classes."""
 
 
-def _dots(ax: Axes, points: np.ndarray, **style: Any) -> None:
-    ax.scatter(points[:, 0], points[:, 1], **style)
-
-
-def _boundary(ax: Axes, place: float | None, classes: np.ndarray) -> None:
-    if place is not None:
-        ax.axvline(place, color=INK, lw=1.1, ls=(0, (5, 3)), gid=BOUNDARY, zorder=1)
-        _sides(ax, place, classes)
-
-
-def _sides(ax: Axes, place: float, classes: np.ndarray) -> None:
-    for text, align, shift in ((f"← {classes[0]}", "right", -6), (f"{classes[1]} →", "left", 6)):
-        ax.annotate(
-            text,
-            (place, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(shift, -4),
-            textcoords="offset points",
-            ha=align,
-            va="top",
-            color=SOFT,
-            fontsize=9,
-            parse_math=False,
-        )
+def word_map(survey: Survey, *, top: int = 30) -> WordMap:
+    """Positions of all words of a model in the plane of the decoder, and the ``top`` leaders of the survey."""
+    seen = np.flatnonzero(survey.present > 0)
+    if len(seen) == 0:
+        raise InputError("survey", "no known words", "must hold words", "survey other documents")
+    reading = survey.decoder[0]
+    placed = spread(survey.positions @ decoder_plane(survey.positions[seen], reading), survey.positions.shape[1])
+    total = survey.leading.sum(axis=0)
+    leaders = np.argsort(-total, kind="stable")[:top]
+    return WordMap(
+        positions=placed,
+        seen=seen,
+        leaders=leaders[total[leaders] > 0],
+        leads=total,
+        boundary=boundary_position(reading, survey.bias, survey.classes),
+    )
 
 
 def draw_word_map(survey: Survey, ax: Axes | None = None, *, top: int = 30) -> Axes:
-    """Where all words start, the boundary of the decoder, and the words that lead most documents by name."""
+    """Starting positions of all words, the boundary of the decoder, and the words that lead most documents by name.
+
+    Parameters
+    ----------
+    survey
+        What :func:`hardmax.text.survey` returned.
+    ax
+        Axes to draw on; new ones when left out.
+    top
+        Number of words with a name.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
+    """
     found = word_map(survey, top=top)
     placed, seen, leaders, total = found.positions, found.seen, found.leaders, found.leads
     with styled():
         ax = axes_or_new(ax, 7.2, 5.2)
-        dress(ax)
+        style_axes(ax)
         dots = seen[np.unique(np.linspace(0, len(seen) - 1, _MOST_DOTS).astype(int))]
-        _dots(ax, placed[dots], s=3, c=NOBODY, alpha=0.35, linewidths=0, rasterized=True)
+        draw_dots(ax, placed[dots], s=3, c=NOBODY, alpha=0.35, linewidths=0, rasterized=True)
         if len(survey.classes) == 2:
             colour: list[Any] = [
                 PALETTE[0] if value > 0 else PALETTE[4] for value in survey.positions[leaders] @ survey.decoder[0]
             ]
         else:
             colour = [colour_of(int(k)) for k in survey.leading[:, leaders].argmax(axis=0)]
-        _dots(
+        draw_dots(
             ax,
             placed[leaders],
             s=30 + 220 * total[leaders] / total.max(),
@@ -112,13 +103,13 @@ def draw_word_map(survey: Survey, ax: Axes | None = None, *, top: int = 30) -> A
             zorder=4,
             gid=LEADERS,
         )
-        _boundary(ax, found.boundary, survey.classes)
+        draw_boundary(ax, found.boundary, survey.classes)
         ax.margins(0.14, 0.1)
         if len(survey.classes) > 2:
             _class_key(ax, survey.classes)
-        _label(ax, placed[leaders], [survey.words[k] for k in leaders], bold=0, colours=colour)
+        label_words(ax, placed[leaders], [survey.words[k] for k in leaders], bold=0, colours=colour)
         ax.set_title(f"{len(seen):,} words, and the {len(leaders)} that lead most documents")
-        _name_axes(ax, survey.positions.shape[1], survey.classes, 0)
+        name_axes(ax, survey.positions.shape[1], survey.classes, 0)
     return ax
 
 
@@ -131,13 +122,28 @@ def _class_key(ax: Axes, classes: np.ndarray) -> None:
 
 
 def draw_leader_histogram(survey: Survey, ax: Axes | None = None, *, top: int = 25) -> Axes:
-    """How many documents the most frequent leaders lead, by the class that those documents are given."""
+    """Bars of the number of documents that the most frequent leaders lead, by the class predicted for the documents.
+
+    Parameters
+    ----------
+    survey
+        What :func:`hardmax.text.survey` returned.
+    ax
+        Axes to draw on; new ones when left out.
+    top
+        Number of bars.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
+    """
     total = survey.leading.sum(axis=0)
     order = np.argsort(-total, kind="stable")[:top]
     order = order[total[order] > 0]
     with styled():
         ax = axes_or_new(ax, 6.4, 0.9 + 0.24 * max(len(order), 4))
-        dress(ax)
+        style_axes(ax)
         left = np.zeros(len(order))
         for k, label in enumerate(survey.classes):
             colour = (PALETTE[4], PALETTE[0])[k] if len(survey.classes) == 2 else colour_of(k)
@@ -161,10 +167,23 @@ def draw_leader_histogram(survey: Survey, ax: Axes | None = None, *, top: int = 
 
 
 def draw_leader_counts(survey: Survey, ax: Axes | None = None) -> Axes:
-    """How many leaders documents have, as shares of the documents of each class given."""
+    """Bars of the number of leaders per document, as shares of the documents of each predicted class.
+
+    Parameters
+    ----------
+    survey
+        What :func:`hardmax.text.survey` returned.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
+    """
     with styled():
         ax = axes_or_new(ax, 5.4, 3.4)
-        dress(ax)
+        style_axes(ax)
         most = int(survey.leaders.max(initial=1))
         width = 0.8 / len(survey.classes)
         for k, label in enumerate(survey.classes):
@@ -181,67 +200,3 @@ def draw_leader_counts(survey: Survey, ax: Axes | None = None) -> Axes:
         ax.legend(title="class given")
         ax.grid(axis="y")
     return ax
-
-
-def _label(
-    ax: Axes,
-    places: np.ndarray,
-    names: Sequence[str],
-    *,
-    bold: int,
-    colours: Sequence[Any],
-) -> None:
-    """Name points in order of importance, leaving out names that would lie on earlier ones."""
-    figure = ax.get_figure(root=True)
-    if figure is None:
-        return
-    figure.draw_without_rendering()  # the layout decides where the points are
-    points = ax.transData.transform(places) * 72 / figure.dpi
-    edge = ax.bbox.x0 * 72 / figure.dpi  # names do not lie on the numbers of the axis
-    # The marks themselves are in the way too.
-    boxes = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
-    for k, (x, y) in enumerate(points):
-        width, height = 5.0 * len(names[k]) + 4, 10.0
-        for side, rise in ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1)):
-            left = x + 6 if side > 0 else x - 6 - width
-            if left < edge:
-                continue
-            box = (left, y - height / 2 + rise * height, left + width, y + height / 2 + rise * height)
-            if not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in boxes):
-                boxes.append(box)
-                ax.annotate(
-                    names[k],
-                    places[k],
-                    xytext=((10 if k < bold else 7) * side, rise * height),  # the marks of leaders are larger
-                    textcoords="offset points",
-                    ha="left" if side > 0 else "right",
-                    va="center",
-                    fontsize=9 if k < bold else 8,
-                    fontweight="bold" if k < bold else "normal",
-                    color=INK if k < bold else _dark(colours[k]),
-                    zorder=7,
-                    parse_math=False,
-                )
-                break
-
-
-def _dark(colour: Any) -> tuple[float, float, float]:
-    red, green, blue = to_rgb(colour)
-    return (0.6 * red, 0.6 * green, 0.6 * blue)
-
-
-def _name_axes(ax: Axes, d: int, classes: np.ndarray, shown: int) -> None:
-    along = "along the decoder" if len(classes) == 2 else f"along the decoder of {classes[shown]}"
-    ax.set_xlabel(along, parse_math=False)
-    if d == 1:
-        ax.set_yticks([])
-        ax.set_ylabel("")
-    else:
-        ax.set_ylabel("across it" if d == 2 else "main direction across it")
-        ax.axhline(0, color=LINE, lw=0.6, zorder=0)
-
-
-def _note(ax: Axes, words: str) -> None:
-    ax.annotate(
-        words, (0, 0), xycoords="axes fraction", xytext=(0, -42), textcoords="offset points", color=SOFT, fontsize=8
-    )

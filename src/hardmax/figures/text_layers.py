@@ -1,4 +1,4 @@
-"""A document's words at chosen layers, and a film of them: how they gather, and on which side of the boundary."""
+"""The words of a document at chosen layers, and as an animation."""
 
 from __future__ import annotations
 
@@ -15,28 +15,27 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
+from ..drawing.style import INK, SOFT, colours_of, new_figure, style_axes, styled
+from ..drawing.words import LEADERS, MEAN, draw_boundary, label_words, name_axes, words_in_plane
 from ..errors import InputError
-from ..files import replacing
 from ..inputs import as_count
 from ..progress import Ticker
 from ..text.explaining.explanation import Explanation
-from ._style import INK, SOFT, colours_of, new_figure, styled
-from ._view import dress
-from .animate import FORMATS, _eased, _lay_out, _pixels, _require_ffmpeg, _write_gif, _write_mp4
-from .save import require_suffix
-from .text import LEADERS, MEAN, _boundary, _label, _name_axes
-from .word_plane import words_in_plane
+from ._movies import checked_target, eased, fix_layout, pixels, write_movie
 
 WORDS = "words"
 """Name (gid) by which the dots of the words can be found again."""
 _HELD = 1.5
+"""Seconds for which the first and the last layer are shown."""
 _NAMED = 8
+"""Followers with a name in each panel; more would overlap."""
 _MARGINS = (0.3, 0.14)
+"""Room at the sides for the names of words, as a share of the axes."""
 
 
 @dataclass(frozen=True)
 class _Words:
-    """What all layers share: positions in the plane of the picture, colours and sizes."""
+    """What all panels share: positions in the plane, ranks of the leaders (for colours) and sizes of the dots."""
 
     explanation: Explanation
     path: np.ndarray
@@ -52,7 +51,7 @@ class _Words:
         return _Words(explanation, placed.path, placed.ranks, sizes, placed.leads, placed.boundary)
 
     def mean(self, positions: np.ndarray) -> np.ndarray:
-        """What the decoder reads: the words' mean by mass, the rest of the mass staying at the origin."""
+        """The mean that the decoder reads, shape (1, 2); the mass that no word has stays at the origin."""
         found = (self.explanation.shares[:, None] * positions).sum(axis=0)
         if self.explanation.path.shape[2] == 1:
             found[1] = 0.0
@@ -60,7 +59,20 @@ class _Words:
 
 
 def draw_layers(explanation: Explanation, layers: Sequence[int] | None = None) -> Figure:
-    """The words of a document at some layers, side by side: the first, the second and the last when left out."""
+    """Figure of the words of a document at some layers, side by side.
+
+    Parameters
+    ----------
+    explanation
+        What :meth:`hardmax.LeaderClassifier.explain` returned.
+    layers
+        The layers to draw; the first, the second and the last when left out.
+
+    Returns
+    -------
+    Figure
+        A new figure, one panel per layer.
+    """
     words = _Words.of(explanation)
     depth = len(words.path) - 1
     chosen = [0, 1, depth] if layers is None else [as_count("layers", layer, least=0) for layer in layers]
@@ -74,7 +86,7 @@ def draw_layers(explanation: Explanation, layers: Sequence[int] | None = None) -
             _paint(ax, words, words.path[layer])
             ax.set_title("the words as learned" if layer == 0 else f"layer {layer} of {depth}", loc="left")
             ax.margins(*_MARGINS)
-            _name_axes(ax, explanation.path.shape[2], explanation.classes, explanation.output)
+            name_axes(ax, explanation.path.shape[2], explanation.classes, explanation.output)
         for ax in panels[1:]:
             ax.set_ylabel("")
         for ax, layer in zip(panels, chosen, strict=True):
@@ -90,24 +102,33 @@ def animate_explanation(
     seconds_per_layer: float = 0.6,
     progress: bool | None = None,
 ) -> Path:
-    """Write a film of a document's words on their way to their leaders, as GIF or MP4.
+    """Write an animation of the words of a document on their way to their leaders.
 
-    The dashed line is the boundary of the decoder, the diamond the mean that it reads.
+    The dashed line is the boundary of the decoder, the diamond is the mean that the decoder reads.
+
+    Parameters
+    ----------
+    explanation
+        What :meth:`hardmax.LeaderClassifier.explain` returned.
+    path
+        The file to write, ending in ``.gif`` or ``.mp4`` (with the extra ``video``).
+    fps
+        Frames per second.
+    seconds_per_layer
+        Duration of a layer, up to 60 seconds.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    Path
+        The file that was written.
     """
-    target = Path(path)
-    suffix = require_suffix(target, FORMATS)
-    fps = as_count("fps", fps, least=1)
-    if not 0 < seconds_per_layer <= 60:
-        raise InputError("seconds_per_layer", seconds_per_layer, "must lie in (0, 60]", "pass for example 0.6")
-    if suffix == ".mp4":
-        _require_ffmpeg()
+    target, fps = checked_target(path, fps, "seconds_per_layer", seconds_per_layer, 0.6)
     words = _Words.of(explanation)
     steps, hold = max(1, round(fps * seconds_per_layer)), max(1, round(fps * _HELD))
-    write = _write_gif if suffix == ".gif" else _write_mp4
     count = steps * (len(words.path) - 1) + 2 * hold
-    with replacing(target) as draft, Ticker("frames", count, progress=progress) as ticker:
-        write(draft, _frames(words, steps, hold, ticker), fps)
-    return target
+    return write_movie(target, lambda ticker: _frames(words, steps, hold, ticker), count, fps, progress)
 
 
 def _frames(words: _Words, steps: int, hold: int, ticker: Ticker) -> Iterator[np.ndarray]:
@@ -120,9 +141,9 @@ def _frames(words: _Words, steps: int, hold: int, ticker: Ticker) -> Iterator[np
         dots, stars, mean = _paint(ax, words, words.path[0])
         ax.margins(*_MARGINS)
         ax.set_title("layer 0", loc="left")
-        _name_axes(ax, words.explanation.path.shape[2], words.explanation.classes, words.explanation.output)
+        name_axes(ax, words.explanation.path.shape[2], words.explanation.classes, words.explanation.output)
         passing = _name_words(ax, words, words.path[0])
-        _lay_out(figure)
+        fix_layout(figure)
         ax.set_autoscale_on(False)
         for layer in range(depth + 1):
             ax.set_title(f"layer {layer} of {depth}", loc="left")
@@ -131,20 +152,20 @@ def _frames(words: _Words, steps: int, hold: int, ticker: Ticker) -> Iterator[np
                 name.set_visible(layer == 0)
             for step in range((hold if layer in (0, depth) else 0) + (steps if layer < depth else 0)):
                 gone = step - (hold if layer == 0 else 0)
-                share = _eased(gone / steps) if layer < depth and gone > 0 else 0.0
+                share = eased(gone / steps) if layer < depth and gone > 0 else 0.0
                 now = (1 - share) * words.path[layer] + share * following
                 dots.set_offsets(now[~words.leads])
                 stars.set_offsets(now[words.leads])
                 mean.set_offsets(words.mean(now))
                 ticker.advance()
-                yield _pixels(canvas)
+                yield pixels(canvas)
 
 
 def _paint(ax: Axes, words: _Words, positions: np.ndarray) -> tuple[PathCollection, PathCollection, PathCollection]:
-    dress(ax)
+    style_axes(ax)
     colours = colours_of(words.ranks)
     follows = ~words.leads
-    _boundary(ax, words.boundary, words.explanation.classes)
+    draw_boundary(ax, words.boundary, words.explanation.classes)
     dots = ax.scatter(
         positions[follows, 0],
         positions[follows, 1],
@@ -174,12 +195,12 @@ def _paint(ax: Axes, words: _Words, positions: np.ndarray) -> tuple[PathCollecti
 
 
 def _name_words(ax: Axes, words: _Words, positions: np.ndarray, *, followers: bool = True) -> list[Annotation]:
-    """Name the leaders and the heaviest followers; gives back the names of those that move."""
+    """Label the leaders and the heaviest followers; the labels of the followers are returned."""
     heaviest = [k for k in np.argsort(-words.explanation.shares, kind="stable") if not words.leads[k]][:_NAMED]
     leaders = np.flatnonzero(words.leads)
     named = [*leaders[np.argsort(words.ranks[leaders])], *(heaviest if followers else [])]
     names = [words.explanation.words[k] for k in named]
     before = len(ax.texts)
-    _label(ax, positions[named], names, bold=len(leaders), colours=[SOFT] * len(named))
+    label_words(ax, positions[named], names, bold=len(leaders), colours=[SOFT] * len(named))
     own = {words.explanation.words[k] for k in leaders}
     return [text for text in ax.texts[before:] if isinstance(text, Annotation) and text.get_text() not in own]

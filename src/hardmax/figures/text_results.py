@@ -11,8 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from ._style import INK, PALETTE, axes_or_new, colour_of, rule_lines, styled
-from ._view import dress
+from ..drawing.style import INK, PALETTE, axes_or_new, colour_of, rule_lines, style_axes, styled
 
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 History = Sequence[Mapping[str, float]]
@@ -25,13 +24,27 @@ def draw_accuracy_by_dimension(
     published: Mapping[int, float] | None = None,
     note: str | None = None,
 ) -> Axes:
-    """Test accuracy against the number of coordinates of a word, one line for each model.
+    """Test accuracy against the number of coordinates per word, one line per model.
 
-    ``published`` is drawn dashed, as the yardstick; ``note`` is written above.
+    Parameters
+    ----------
+    series
+        ``series[model][d]`` is the test accuracy with ``d`` coordinates.
+    ax
+        Axes to draw on; new ones when left out.
+    published
+        ``published[d]`` is the published accuracy, drawn dashed.
+    note
+        Text above the axes.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
     """
     with styled():
         ax = axes_or_new(ax, 5.6, 4.0)
-        dress(ax)
+        style_axes(ax)
         lines: dict[str, tuple[Mapping[int, float], Any, str]] = {
             name: (values, colour_of(k), "-") for k, (name, values) in enumerate(series.items())
         }
@@ -55,10 +68,23 @@ def draw_accuracy_by_dimension(
 
 
 def draw_accuracy_by_epoch(histories: Mapping[str, History], ax: Axes | None = None) -> Axes:
-    """Accuracy on held-out (full) and training documents (dotted) after every epoch."""
+    """Accuracy on test documents (lines) and training documents (dotted) after every epoch.
+
+    Parameters
+    ----------
+    histories
+        The history of each model, ``model.history_``, by its name.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
+    """
     with styled():
         ax = axes_or_new(ax, 5.6, 4.0)
-        dress(ax)
+        style_axes(ax)
         for k, (name, history) in enumerate(histories.items()):
             epochs = [record["epoch"] for record in history]
             ax.plot(epochs, [r["held_out_accuracy"] for r in history], color=colour_of(k), lw=1.5, label=name)
@@ -72,10 +98,23 @@ def draw_accuracy_by_epoch(histories: Mapping[str, History], ax: Axes | None = N
 
 
 def draw_softmax_and_hardmax(histories: Mapping[str, History], ax: Axes | None = None) -> Axes:
-    """Training loss with the softmax that was trained (lines), and of the same words as hardmax (marks)."""
+    """Training loss with softmax attention (lines), and of the same embedding with hardmax attention (marks), by epoch.
+
+    Parameters
+    ----------
+    histories
+        The history of each model, ``model.history_``, by its name.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
+    """
     with styled():
         ax = axes_or_new(ax, 5.6, 4.0)
-        dress(ax)
+        style_axes(ax)
         for k, (name, history) in enumerate(histories.items()):
             ax.plot(
                 [record["epoch"] for record in history],
@@ -108,10 +147,25 @@ def draw_softmax_and_hardmax(histories: Mapping[str, History], ax: Axes | None =
 
 
 def draw_faithfulness(rows: Sequence[tuple[str, float]], ax: Axes | None = None, *, target: float = 5.0) -> Axes:
-    """How many times farther the answer moves when the named reasons are deleted than when random words are."""
+    """Bars of the effect of deleting the words of an explanation, as a multiple of that of deleting random words.
+
+    Parameters
+    ----------
+    rows
+        Name and multiple of each explanation.
+    ax
+        Axes to draw on; new ones when left out.
+    target
+        Multiple at which a dashed line is drawn.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
+    """
     with styled():
         ax = axes_or_new(ax, 5.6, 0.9 + 0.45 * max(len(rows), 2))
-        dress(ax)
+        style_axes(ax)
         places = np.arange(len(rows))
         ax.barh(places, [ratio for _, ratio in rows], color=PALETTE[0], height=0.6)
         for place, (_, ratio) in zip(places, rows, strict=True):

@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..drawing.style import SOFT, new_figure, styled
 from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
@@ -22,7 +23,6 @@ from ..shapes import ArrayLike
 from ._marks import CROWD, Marks, label_points
 from ._scene import Scene, index_of_layer, scene_of_layer, scene_of_limit
 from ._stage import Stage, leaders_of, past, say
-from ._style import SOFT, new_figure, styled
 from ._view import axes_for, view_of
 
 MOST_LABELS = 24
@@ -43,17 +43,18 @@ def draw_tokens(
     trails: bool = True,
     title: str | None = None,
 ) -> Axes:
-    """Draw the tokens of a run at one layer, or of an equilibrium.
+    """Axes with the tokens of a run at one layer, or of an equilibrium.
 
     Parameters
     ----------
     run_or_limit
         A run, or its limit of infinite depth.
     layer
-        The layer of a run to draw, among those kept; the last when left out.
+        The layer of a run to draw, among those stored; the last when left out.
     start
-        For a limit: the tokens at layer 0. They are drawn where they started, in the colour of the leader they
-        will end with. Left out, the tokens are drawn where they end, with their number beside each limit point.
+        For a limit: the tokens at layer 0, shape (token, coordinate). They are drawn where they started, in the
+        colour of the leader at which they will end. Left out, the tokens are drawn where they end, with their number
+        beside each limit point.
     ax
         Axes to draw on: flat ones, or three-dimensional ones for three coordinates. New ones when left out. More
         coordinates than fit are projected onto their principal directions.
@@ -62,7 +63,12 @@ def draw_tokens(
     trails
         Draw light lines from where the tokens came.
     title
-        Words above the axes; the layer when left out.
+        Title of the axes; the layer when left out.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
     """
     with styled():
         if isinstance(run_or_limit, Equilibrium):
@@ -95,10 +101,27 @@ def draw_panels(
     trails: bool = True,
     conventions: bool = True,
 ) -> Figure:
-    """Draw a row of panels, one for each of ``layers``; the hull of the leaders is shaded in the last.
+    """Figure with a row of panels, one per layer; the hull of the leaders is shaded in the last.
 
-    All panels share their limits and colours. Without ``axes`` a new figure is made and, if ``conventions`` is
-    true, a line below it says how to read it.
+    All panels share their limits and colours.
+
+    Parameters
+    ----------
+    run
+        A run.
+    layers
+        The layers to draw, among those stored; a few early ones and the last when left out.
+    axes
+        Axes to draw on, one per layer; a new figure when left out.
+    trails
+        Draw light lines from where the tokens came.
+    conventions
+        Explain the marks in a line below a new figure.
+
+    Returns
+    -------
+    Figure
+        The figure that was drawn on.
     """
     if not isinstance(run, Trajectory):
         remedy = "a limit has no layers: pass what simulate gave back, or use draw(limit)"  # type: ignore[unreachable]
@@ -131,7 +154,20 @@ def draw_panels(
 
 
 def draw(run_or_limit: Trajectory | Equilibrium, ax: Axes | None = None) -> Figure:
-    """Draw the end of a run, or an equilibrium; the figure given back shows itself in a notebook."""
+    """Figure of the last layer of a run, or of an equilibrium; a notebook shows it.
+
+    Parameters
+    ----------
+    run_or_limit
+        A run, or its limit of infinite depth.
+    ax
+        Axes to draw on; new ones when left out.
+
+    Returns
+    -------
+    Figure
+        The figure that was drawn on.
+    """
     return _figure_of(draw_tokens(run_or_limit, ax=ax))
 
 

@@ -1,4 +1,4 @@
-"""Figures 1 and 2 of "Clustering in pure-attention hardmax transformers", and its theorem tried on random systems.
+"""Figures 1 and 2 of "Clustering in pure-attention hardmax transformers", and its theorem checked on random systems.
 
 Alcalde, Fantuzzi, Zuazua, arXiv 2407.01602.
 """
@@ -24,7 +24,7 @@ from .random_systems import (
     facts_table,
     layers_by_size,
     layers_table,
-    try_systems,
+    run_systems,
     violations_table,
 )
 from .report import Report, write_results
@@ -32,7 +32,7 @@ from .tables import Table
 
 _FULL = (60, 15)
 _QUICK = (10, 2)
-"""Systems for each n and d, and how many of them the theorem is held against."""
+"""Systems per n and d, and the number of them on which the theorem is checked."""
 
 PAGE = "clustering.html"
 
@@ -41,7 +41,7 @@ _SIDE = 1.2
 
 
 def figure_one() -> Figure:
-    """Which half-plane can attract the first token, for A = I and A = ((2, 1), (1, 1))."""
+    """Figure 1: the half-plane that can attract the first token, for A = I and A = ((2, 1), (1, 1))."""
     figure = new_figure(9.6, 4.9)
     tokens = half_space_example()
     cases = ((None, "A = I"), (make_matrix("paper", 2, None), "A = ((2, 1), (1, 1))"))
@@ -52,7 +52,7 @@ def figure_one() -> Figure:
 
 
 def figure_two() -> Figure:
-    """The four starting configurations of the paper, one a row, at its layers."""
+    """Figure 2: the four initial configurations of the paper, one per row, at its layers."""
     configurations = paper_configurations()
     figure = new_figure(12.6, 2.75 * len(configurations) + 0.5)
     rows: Any = figure.subfigures(len(configurations), 1)
@@ -68,14 +68,29 @@ def figure_two() -> Figure:
     return figure
 
 
-def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None) -> Report:
-    """Make the figures and tables and write them, with a page that shows them all, into the folder ``output``.
+def reproduce_clustering(
+    output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None
+) -> Report:
+    """The figures and tables of the clustering paper (arXiv 2407.01602), as a page.
 
-    Figures are written as PNG and PDF, tables as CSV, JSON and markdown, the page as ``clustering.html``. ``quick``
-    tries fewer random systems.
+    Figures are written as PNG and PDF, tables as CSV, JSON and Markdown, the page as ``clustering.html``.
+
+    Parameters
+    ----------
+    output
+        Folder for the figures, the tables and the page; it is made if it does not exist.
+    quick
+        Check the theorem on fewer random systems.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    Report
+        The page.
     """
     folder = make_folder(output)
-    trials = try_systems(*(_QUICK if quick else _FULL), progress=progress)
+    trials = run_systems(*(_QUICK if quick else _FULL), progress=progress)
     figures = {
         "figure-1": figure_one(),
         "figure-2": figure_two(),
@@ -92,15 +107,15 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table], trials: list[Tri
     pictures = {name: figure_bytes(figure, dpi=150) for name, figure in figures.items()}
     report = Report(
         "Clustering in pure-attention hardmax transformers",
-        lead="Tokens are points, layers are time. In every layer a token moves towards the token with the largest "
-        "score; those who listen to themselves alone lead, and everybody else ends with a leader or between some. "
-        "The figures of Alcalde, Fantuzzi and Zuazua (arXiv 2407.01602), made again, and their theorem tried on "
-        "random systems.",
+        lead="Tokens are points, layers are time. In every layer a token moves towards the tokens of the largest "
+        "score, to which it listens. Tokens that listen to themselves alone are leaders; every other token ends at a "
+        "leader or on a face between some. Figures of Alcalde, Fantuzzi and Zuazua (arXiv 2407.01602), and their "
+        "theorem checked on random systems.",
     )
     rows = paper_configurations()
-    report.section("Figure 1: who can attract a token").text(
-        "The first token can be drawn only by points whose score is at least its own: a half-plane with the boundary "
-        "through the token, normal to A times the token. It listens to the token farthest in that direction."
+    report.section("Figure 1: the half-plane that can attract a token").text(
+        "The first token can be attracted only by points whose score is at least its own: a half-plane whose boundary "
+        "goes through the token and is normal to A times the token. It listens to the token farthest in that direction."
     ).picture(
         pictures["figure-1"],
         "With A = I the half-plane faces away from the origin, and two tokens tie: the first token listens to both. "
@@ -108,7 +123,7 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table], trials: list[Tri
     )
     report.section("Figure 2: leaders, followers and the polytope").text(
         "Four starting configurations with alpha = 0.5 and A = I, at layers 0, 1, 2, 5 and 30. The tokens are those of "
-        "the authors' notebook; where it draws tokens at random, they are read off the published figure."
+        "the authors' notebook; where it draws tokens at random, they were read from the published figure."
     ).picture(
         pictures["figure-2"],
         f"Rows from top to bottom. {' '.join(c.says for c in rows)}",
@@ -116,11 +131,11 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table], trials: list[Tri
     )
     checked = [trial for trial in trials if trial.findings]
     violations = violations_table(trials)
-    theorem = report.section("The theorem on random systems")
+    theorem = report.section("The theorem checked on random systems")
     theorem.text(
         f"Systems of {TOKENS[0]} to {TOKENS[-1]} tokens in {DIMENSIONS[0]} to {DIMENSIONS[-1]} dimensions, in general "
-        "position and rich in exact ties, were run until every token was decided and a few layers on. On each, the "
-        "conclusions of Theorem 1.1 and six facts behind it were measured."
+        "position or with many exact ties, were run until every token was decided and a few layers more. On each, the "
+        "conclusions of Theorem 1.1 and six facts of its proof were checked numerically."
     ).numbers(
         {
             "systems checked": len(checked),
@@ -131,8 +146,8 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table], trials: list[Tri
     if violations.rows:
         theorem.table(violations)
     report.section("Layers until everything is decided").text(
-        "Once a token listens to one leader alone it does so for ever, so its whole future is known in closed form. "
-        "How soon that is the case for every token decides what the limit of infinite depth costs: a few layers."
+        "Once a token listens to one leader alone it does so for ever, so its future is known in closed form. The cost "
+        "of the limit of infinite depth is the number of layers until that holds for every token."
     ).numbers(
         {
             "systems run": len(trials),
@@ -142,9 +157,10 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table], trials: list[Tri
         }
     ).picture(
         pictures["layers-until-decided"],
-        "Share of systems that were decided after so many layers. More tokens take longer, more dimensions do not.",
+        "Share of systems by the number of layers until all tokens were decided. It grows with the number of tokens, "
+        "not with the dimension.",
     ).table(tables["layers-until-decided"])
-    report.section("Make it again").text(
+    report.section("Reproduce this page").text(
         f"All random numbers come from the seed {SEED}, so this command gives the same numbers."
     ).code("hardmax reproduce clustering")
     return report

@@ -1,7 +1,7 @@
-"""The four cases of the time-delayed transformer paper, its claims beside what we measure, and one more.
+"""The four cases of the time-delayed transformer paper with its claims and the measured errors, and a fifth case.
 
 After Alcalde, Widhalm, Yılmaz, arXiv 2602.08478. Its aerodynamic data (lift and drag of the NLR7301 airfoil) are not
-public: a typical section past its flutter speed stands in for them.
+public; a simulated typical section past its flutter speed is used instead.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ PAGE = "forecasting.html"
 OURS, PAPER = "ours", "published recipe"
 _LEAD = (
     "One attention layer with one query forecasts a dynamical system from a window of its past. The paper compares it "
-    "with time-delayed DMD on four cases; here they are made anew, with the published recipe (AdamW on increments) and "
-    "with our default, which keeps the linear model wherever nothing nonlinear forecasts better."
+    "with time-delayed DMD on four cases. Here they are reproduced with the published recipe (AdamW on increments) and "
+    "with the default of this library, which selects the linear model unless a nonlinear one forecasts better."
 )
 _NO_CLAIM = (
     "Not in the paper. A cylinder between two walls sheds vortices at Re = 100, computed by a lattice Boltzmann "
@@ -51,7 +51,7 @@ _NO_CLAIM = (
 
 @dataclass(frozen=True)
 class _Part:
-    """A case, how it is made, and what the paper claims of it (nothing where it has no such case)."""
+    """A case, the function that makes it, and the claim of the paper (empty where it has no such case)."""
 
     title: str
     make: Callable[[bool], ForecastCase]
@@ -76,7 +76,7 @@ PARTS = (
 
 
 def models(*, quick: bool) -> dict[str, AbstractForecaster]:
-    """What is compared, by name; quick searches are shorter."""
+    """The models that are compared, by name; in a quick run their searches are shorter."""
     seconds = 2.0 if quick else None
     return {
         "TD-DMD, tuned": TimeDelayedDMD(seconds=seconds),
@@ -86,8 +86,27 @@ def models(*, quick: bool) -> dict[str, AbstractForecaster]:
     }
 
 
-def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None) -> Report:
-    """Make the figures and the table and write them, with a page that shows them all, into the folder ``output``."""
+def reproduce_forecasting(
+    output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None
+) -> Report:
+    """The cases of the time-delayed transformer paper (arXiv 2602.08478), as a page.
+
+    Figures are written as PNG and PDF, the table as CSV, JSON and Markdown, the page as ``forecasting.html``.
+
+    Parameters
+    ----------
+    output
+        Folder for the figures, the tables and the page; it is made if it does not exist.
+    quick
+        Shorter records and searches.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    Report
+        The page.
+    """
     folder = make_folder(output)
     report = Report("Time-delayed transformers", lead=_LEAD)
     rows: list[tuple[object, ...]] = []
@@ -113,13 +132,13 @@ def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: 
             section = report.section(part.title).text("\n\n".join(filter(None, (claim, case.about, str(ours.report_)))))
             section.picture(
                 figure_bytes(figure, dpi=130),
-                "The record, our forecast with its spread, and what really followed (dashed).",
+                "The record, the default forecast with its spread, and the true future (dashed).",
             ).table(
                 Table(
                     f"Rollouts over {case.horizon} steps from {len(case.windows)} starts",
                     ("model", "NRMSE", f"valid time, {unit}", "seconds"),
                     found,
-                    f"At most {case.horizon * case.dt / (case.lyapunov_time or 1.0):.4g} {unit} are looked at.",
+                    f"At most {case.horizon * case.dt / (case.lyapunov_time or 1.0):.4g} {unit} are compared.",
                 )
             )
             if case.fields is not None:
@@ -127,8 +146,8 @@ def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: 
                 save_figure(shown, folder / f"{_slug(part.title)}-fields.png")
                 section.picture(
                     figure_bytes(shown, dpi=110),
-                    "The coefficients as fields again, for the start in the middle; what the modes leave out is in "
-                    "none of the four.",
+                    "Fields reconstructed from the coefficients, for the start in the middle; the part outside the "
+                    "modes is missing in all four.",
                 )
             if not quick and part is PARTS[0]:
                 axes = draw_eigenvalues(ours)
@@ -154,7 +173,7 @@ def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: 
 
 
 def _fields(case: ForecastCase, view: FieldView, model: TimeDelayedTransformer) -> Figure:
-    """The start in the middle: its last known field, what followed at the horizon, and the forecast of that."""
+    """Figure for the start in the middle: its last known field, the true field at the horizon, and its forecast."""
     k = len(case.windows) // 2
     end = model.roll(case.windows[k : k + 1], case.horizon)[0, -1]
     return draw_fields(
@@ -174,11 +193,11 @@ def _slug(title: str) -> str:
 
 
 def _picture(case: ForecastCase, model: TimeDelayedTransformer) -> Figure:
-    """The forecast from the start in the middle, beside what followed; two channels are enough of many."""
+    """Figure of the forecast from the start in the middle and the true future, at most three channels."""
     k, shown = len(case.windows) // 2, min(3, case.truth.shape[2])
     steps = min(case.horizon, 300)
     ahead = model.forecast(steps, window=case.windows[k])
-    kept = type(ahead)(
+    few = type(ahead)(
         ahead.values[:, :shown],
         ahead.spread[:, :shown],
         ahead.times,
@@ -186,5 +205,5 @@ def _picture(case: ForecastCase, model: TimeDelayedTransformer) -> Figure:
         int(np.asarray(ahead.left_range_at)),
     )
     return draw_forecast(
-        case.windows[k][:, :shown], kept, dt=case.dt, names=case.names[:shown], truth=case.truth[k][:, :shown]
+        case.windows[k][:, :shown], few, dt=case.dt, names=case.names[:shown], truth=case.truth[k][:, :shown]
     )

@@ -1,4 +1,4 @@
-"""The paper's four cases, made anew: what is learned from, where forecasts start, and what really followed."""
+"""The cases of the forecasting paper: training data, starts of forecasts, and the true future."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPIRAL_MODES, WAKE_MODES = 6, 8
 
 @dataclass(frozen=True, eq=False)
 class FieldView:
-    """From coefficients back to what one looks at: a field ``(x, y)``, its coordinates, and what it is called."""
+    """Reconstruction of a field ``(x, y)`` from coefficients, with its coordinates and name."""
 
     shown: Callable[[np.ndarray], np.ndarray]
     x: np.ndarray
@@ -33,7 +33,7 @@ class FieldView:
 
 @dataclass(frozen=True, eq=False)
 class ForecastCase:
-    """Trajectories to learn from, windows to start from, and what really followed, without noise."""
+    """Training trajectories, windows before each start, and the true future without noise."""
 
     name: str
     training: list[np.ndarray]
@@ -41,29 +41,29 @@ class ForecastCase:
     truth: np.ndarray
     dt: float
     scale: np.ndarray
-    """What an error is measured in, for each channel."""
+    """Unit of the error of each channel, shape (channels,)."""
     names: tuple[str, ...]
     lyapunov_time: float | None = None
     fields: FieldView | None = None
-    """How to see the coefficients as fields, where they are those of fields."""
+    """Reconstruction of the fields, where the channels are coefficients."""
     about: str = ""
-    """What is known of the data beside what was measured in them."""
+    """A remark on the data, in words."""
 
     @property
     def horizon(self) -> int:
-        """Steps compared."""
+        """Number of steps that are compared."""
         return int(self.truth.shape[1])
 
     def curves(self, model: AbstractForecaster) -> np.ndarray:
-        """The errors of a fitted model, ``(starts, steps)``."""
+        """Errors of a fitted model, shape (starts, steps)."""
         return error_curves(model.roll(self.windows, self.horizon), self.truth, self.scale)
 
     def error(self, curves: np.ndarray) -> float:
-        """The root mean square over starts and steps: the NRMSE of the rollouts."""
+        """NRMSE of the rollouts: the root mean square over starts and steps."""
         return float(np.sqrt((curves**2).mean()))
 
     def valid_time(self, curves: np.ndarray) -> float:
-        """The mean valid prediction time, in Lyapunov times where there are any, else in units of time."""
+        """Mean valid prediction time, in Lyapunov times if the case has one, else in units of time."""
         return float(valid_times(curves, self.dt, unit=self.lyapunov_time or 1.0).mean())
 
 
@@ -89,7 +89,7 @@ def lorenz_case(*, full: bool = False, quick: bool = False) -> ForecastCase:
 
 
 def airfoil_case(*, quick: bool = False) -> ForecastCase:
-    """The typical section past flutter, released at angles it has not been seen at; pitch, plunge and lift."""
+    """The typical section past flutter, released at angles outside the training set; pitch, plunge and lift."""
     length, context = 300 if quick else 400, 60
     training = [airfoil(length, initial_pitch=angle).values for angle in TRAINING_ANGLES]
     tests = [airfoil(length, initial_pitch=angle).values for angle in NEW_ANGLES]
@@ -97,7 +97,7 @@ def airfoil_case(*, quick: bool = False) -> ForecastCase:
 
 
 def spiral_case(*, quick: bool = False) -> ForecastCase:
-    """Spirals that grow or shrink to their size from new amplitudes, in POD coefficients of the training fields."""
+    """Spirals that grow or shrink to their limit cycle from new amplitudes, in POD coefficients."""
     samples, grid, context, dt = 150 if quick else 250, 32 if quick else 48, 40, 0.05
     made = {a: spiral(samples, dt, amplitude=a, grid=grid) for a in (*TRAINING_AMPLITUDES, *NEW_AMPLITUDES)}
     pod, training = fit_pod([made[a] for a in TRAINING_AMPLITUDES], SPIRAL_MODES)
@@ -110,7 +110,7 @@ def spiral_case(*, quick: bool = False) -> ForecastCase:
 
 
 def spiral_cycle_case(*, quick: bool = False) -> ForecastCase:
-    """A spiral that has found its size and only turns: nearly linear once reduced by POD."""
+    """A spiral on its limit cycle, which is nearly linear in POD coefficients."""
     learned, ahead, context, dt = 300 if quick else 500, 100 if quick else 150, 60, 0.1
     settled = 100
     fields = spiral(settled + learned + context + ahead + 20, dt, grid=32)[settled:]
@@ -123,7 +123,7 @@ def spiral_cycle_case(*, quick: bool = False) -> ForecastCase:
 
 
 def wake_case(*, quick: bool = False) -> ForecastCase:
-    """A confined cylinder that sheds vortices, in POD coefficients of the velocity that was learned from."""
+    """The wake of a confined cylinder, in POD coefficients of the training velocity."""
     learned, ahead, context, dt = 120 if quick else 500, 60 if quick else 150, 60, 0.1
     cells, warm_up = (6, 20.0) if quick else (10, 60.0)
     wake = cylinder_wake(learned + context + ahead + 20, dt, cells=cells, warm_up=warm_up)

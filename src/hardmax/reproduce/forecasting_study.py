@@ -1,7 +1,7 @@
 """The forecasting study: every model on every system in every setting, and its summary.
 
-It works on any part of the study and says how many rows it rests on. Only cases (a system and a seed) that all the
-compared models have finished are compared, so that a missing row favours nobody.
+The summary works on any part of the study and states its number of rows. Only cases (a system and a seed) that all
+compared models have finished are compared, so that a missing row favours no model.
 """
 
 from __future__ import annotations
@@ -50,48 +50,59 @@ if TYPE_CHECKING:
 
 
 ROWS, PAGE, WORDS, CSV, PICTURE = "rows", "study.html", "summary.md", "rows.csv", "study.svg"
-"""Where the rows of a study lie in its folder, and what a summary writes there."""
+"""Names in the folder of a study: the rows, and the files that a summary writes."""
 _VARIANTS = (UNIFORM, IN_PLACE)
 _SAME = 1e-9
 _LEAD = (
-    "Every model, with one frozen recipe or tuned on held-out training rollouts in the same time, forecasts chaotic "
-    "systems that were chosen by a rule before any run."
+    "Models with one fixed recipe, or tuned on held-out training rollouts in the same time, forecast chaotic systems "
+    "that were chosen by a rule before any run."
 )
 
 
 def read_study(folder: str | os.PathLike[str]) -> pd.DataFrame:
-    """The finished rows; failed ones are kept apart by their outcome."""
+    """The rows of a study, finished and failed; the column ``outcome`` tells them apart."""
     rows = read_sweep(Path(folder) / ROWS)
     if len(rows) == 0:
         raise FileError(folder, "holds no finished rows", "run the study first")
     return rows
 
 
-def write_summary(folder: str | os.PathLike[str]) -> list[Table]:
-    """Write the rows as CSV, the tables as a page and as text, and the picture, from whatever is finished."""
+def write_forecasting_summary(folder: str | os.PathLike[str]) -> list[Table]:
+    """Write the finished rows of a study as CSV, its tables as a page and as Markdown, and its figure.
+
+    Parameters
+    ----------
+    folder
+        Folder of the study.
+
+    Returns
+    -------
+    list of Table
+        The tables.
+    """
     target = make_folder(folder)
     rows = read_study(target)
     tables = summary_tables(rows)
     page = Report("Forecasting chaotic systems", lead=_LEAD)
-    picture = draw_results(rows)
+    picture = draw_forecasting_summary(rows)
     if picture is not None:
         save_figure(picture, target / PICTURE)
-        page.section("How long each is right").picture(
+        page.section("Valid prediction times").picture(
             figure_bytes(picture, "png"),
-            "A dot is a system, the bar the mean over systems, the number behind a line the mean rank.",
+            "A dot is a system, the bar the mean over systems, the number at the end of a line the mean rank.",
             alt="Valid prediction times of every model in every setting",
         )
     for table in tables:
         page.section(table.title).table(table)
     page.write(target / PAGE)
     write_text(target / WORDS, "\n\n".join(f"### {t.title}\n\n{t.to_markdown()}\n\n{t.note}" for t in tables) + "\n")
-    kept = rows.drop(columns=[name for name in ("valid_times",) if name in rows])
-    write_text(target / CSV, kept.to_csv(index=False))
+    short = rows.drop(columns=[name for name in ("valid_times",) if name in rows])
+    write_text(target / CSV, short.to_csv(index=False))
     return tables
 
 
 def summary_tables(rows: pd.DataFrame) -> list[Table]:
-    """A table a setting, then the comparisons, then attention against what could stand in its place."""
+    """Tables of a study: one per setting, the comparisons with other models, and the ablations of attention."""
     done = rows[rows["outcome"] == "finished"]
     tables = []
     for setting in SETTINGS:
@@ -100,9 +111,9 @@ def summary_tables(rows: pd.DataFrame) -> list[Table]:
             title = f"{setting.capitalize()}, every model" if place else setting.capitalize()
             tables.append(_setting_table(title, part, models))
     rivals = [m for m in MODELS if m != OURS and m not in _VARIANTS]
-    tables.append(_comparisons("Ours against each rival", done, OURS, rivals))
+    tables.append(_comparisons("TD-TF against each other model", done, OURS, rivals))
     if set(_VARIANTS) & set(done["model"]):
-        tables.append(_comparisons("Attention against what could stand in its place", done, OURS, _VARIANTS))
+        tables.append(_comparisons("Ablation: attention against its replacements", done, OURS, _VARIANTS))
     failed = int((rows["outcome"] == "failed").sum())
     if failed:
         first = str(rows[rows["outcome"] == "failed"]["error"].iloc[0])
@@ -110,8 +121,19 @@ def summary_tables(rows: pd.DataFrame) -> list[Table]:
     return tables
 
 
-def draw_results(rows: pd.DataFrame) -> Figure | None:
-    """The valid prediction times of the cases that all models of a setting have finished; none, no picture."""
+def draw_forecasting_summary(rows: pd.DataFrame) -> Figure | None:
+    """Figure of the valid prediction times on the cases that all models of a setting have finished.
+
+    Parameters
+    ----------
+    rows
+        Rows of a study, as a table.
+
+    Returns
+    -------
+    Figure or None
+        The figure; None where no case is finished by all models.
+    """
     done = rows[rows["outcome"] == "finished"]
     times: dict[str, dict[str, np.ndarray]] = {}
     ranks: dict[str, dict[str, float]] = {}
@@ -132,15 +154,15 @@ def _ranks(by_system: pd.DataFrame) -> list[float]:
 
 
 def _complete(part: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
-    """Mean valid times, one row a case that every model has finished, one column a model."""
+    """Mean valid times, one row per case that every model has finished, one column per model."""
     wide = part.pivot_table(index=["system", "seed"], columns="model", values="valid_time", aggfunc="mean")
     return wide.reindex(columns=list(models)).dropna()
 
 
 def _together(part: pd.DataFrame) -> list[list[str]]:
-    """The models to rank together: all, where they have finished what those of the first round have; else also these.
+    """Groups of models to rank together: all, or also the first round where others have not finished its cases.
 
-    What could stand in the place of attention is our model again, so it is not ranked beside it.
+    The ablations are variants of TD-TF, so they are not ranked beside it.
     """
     there = set(part["model"]) - set(_VARIANTS)
     begun, first = ([m for m in models if m in there] for models in (MODELS, FIRST_ROUND))
@@ -182,8 +204,8 @@ def _setting_table(title: str, part: pd.DataFrame, models: list[str]) -> Table:
         f"{len(by_system)} of {len(study_systems())} systems, seeds {', '.join(map(str, seeds)) or 'none'}, "
         f"{len(cases)} cases of {len(models)} models: {len(cases) * len(models)} fits. Valid time in Lyapunov times "
         "until the error exceeds 0.4 standard deviations; the interval is over cases and their starts. Ranks are of "
-        "the means over seeds; those of uniform attention and of the MLP in its place are what they would have instead "
-        "of ours. Diverged: beyond three half-ranges of the training data within 1,200 steps."
+        "the means over seeds; those of the ablations (uniform attention, MLP) are what they would be in place of "
+        "TD-TF. Diverged: beyond three half-ranges of the training data within 1,200 steps."
     )
     columns = ("model", "mean rank", "valid time", "95 % interval", "diverged", "climate distance", "fit, s")
     return Table(title, columns, rows, note)
@@ -219,7 +241,7 @@ def _comparisons(title: str, done: pd.DataFrame, ours: str, rivals: Sequence[str
             )
     note = (
         "System by system, means over seeds and starts of the valid prediction time; p-values are two-sided. "
-        f"The main rivals are {DMD}, {NGRC} and {ESN}."
+        f"The main baselines are {DMD}, {NGRC} and {ESN}."
     )
     columns = (
         "setting",
@@ -239,9 +261,10 @@ def _comparisons(title: str, done: pd.DataFrame, ours: str, rivals: Sequence[str
 SECONDS = 5.0
 SEEDS = 3
 _FAR = 3.0
+"""Half-ranges of the training data beyond which a rollout counts as diverged."""
 
 
-def run_study(
+def run_forecasting_study(
     folder: str | os.PathLike[str],
     *,
     seconds: float = SECONDS,
@@ -252,10 +275,34 @@ def run_study(
     jobs: int = 1,
     progress: bool | None = None,
 ) -> None:
-    """Run what is missing, in an order that keeps every part of it balanced.
+    """Run the part of the study that is missing in a folder; rows are written as they finish.
 
-    Seed by seed; in each the main models on all systems, setting by setting, then the others. ``jobs`` runs several
-    fits at a time, which is fair only where every one has a core of its own.
+    Rows are computed seed by seed; per seed the main models on all systems, setting by setting, then the other models.
+    A study that is stopped early is therefore a balanced sample.
+
+    Parameters
+    ----------
+    folder
+        Folder of the study.
+    seconds
+        Processor seconds of search per model.
+    seeds
+        Number of seeds, each with data of its own.
+    settings
+        The settings to run.
+    systems
+        The systems to run; all of :func:`study_systems` when left out.
+    models
+        The models to run; all when left out.
+    jobs
+        Fits at a time. Times are comparable only if every fit has a core of its own.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    None
+        The rows are in the folder.
     """
     for name, chosen, known in (
         ("settings", settings, SETTINGS),
@@ -283,7 +330,7 @@ def run_study(
 
 
 def study_row(setting: str, system: str, model: str, search: float, random_state: int) -> dict[str, object]:
-    """Fit one model to one case and judge it from twenty starts."""
+    """The row of one model on one case: errors of rollouts from twenty starts."""
     case = make_case(system, setting, random_state)
     forecaster = MODELS[model](search, random_state)
     began = time.thread_time()

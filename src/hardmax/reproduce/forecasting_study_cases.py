@@ -29,7 +29,7 @@ DMD, NGRC, ESN = "TD-DMD", "NG-RC", "ESN (reservoirpy)"
 PERSISTENCE = "persistence"
 
 AFTER_SEARCH = 1.5
-"""Our search ends with a selection and a refit beyond its budget; rivals get that time for searching."""
+"""The search of TD-TF ends with a selection and a refit beyond its budget; other models search for that time too."""
 
 MODELS: dict[str, Callable[[float, int], AbstractForecaster]] = {
     PERSISTENCE: lambda seconds, seed: Persistence(),
@@ -43,7 +43,7 @@ MODELS: dict[str, Callable[[float, int], AbstractForecaster]] = {
     "SINDy (PySINDy)": lambda seconds, seed: Sindy(seconds=AFTER_SEARCH * seconds, random_state=seed),
     "MLP": lambda seconds, seed: Perceptron(seconds=AFTER_SEARCH * seconds, random_state=seed),
 }
-"""Every model by name, made from a search time in processor seconds and a seed."""
+"""Models by name: functions of a search time in processor seconds and a seed."""
 
 FIRST_ROUND = (PERSISTENCE, DMD, NGRC, ESN, OURS)
 """Run for all systems before the others, so that a study stopped early is a balanced sample."""
@@ -56,13 +56,13 @@ def _ours(seconds: float, seed: int, ablation: str | None) -> AbstractForecaster
 DEVELOPED_ON = (
     *("Aizawa", "CaTwoPlus", "Duffing", "Hopfield", "ItikBanksTumor", "MooreSpiegel", "Sakarya", "SprottK", "Torus"),
 )
-"""The systems that were looked at while the recipe was made; none may be judged on."""
+"""The systems on which the recipe was developed, which are excluded from the study."""
 LORENZ = "Lorenz '63"
 EVERY, COUNT = 6, 20
 
 FIRST, NOISY, FULL, COARSE = "first coordinate", "first coordinate, 2 % noise", "full state", "coarse sampling"
 SETTINGS = (FIRST, NOISY, FULL, COARSE)
-"""The ways of observing, in the order in which they are run."""
+"""The settings (what is observed), in the order in which they are run."""
 
 TRAINING, CONTEXT, LONGEST, STARTS = 4000, 500, 1200, 20
 """Training samples, samples before a start, steps of the longest rollout, number of starts."""
@@ -74,7 +74,12 @@ _LORENZ_PERIOD = 0.75
 
 
 def study_systems() -> tuple[str, ...]:
-    """The systems of the study.
+    """Names of the 21 systems of the study, chosen by the rule at the head of this module.
+
+    Returns
+    -------
+    tuple of str
+        The names, Lorenz '63 last.
 
     >>> "Torus" in study_systems(), len(study_systems())
     (False, 21)
@@ -89,19 +94,19 @@ def study_systems() -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One system seen in one way: training data, starts, and what really followed."""
+    """One system in one setting: training data, windows before each start, and the true future."""
 
     training: np.ndarray
     windows: np.ndarray
-    """Shape (starts, CONTEXT, channels): what a model sees before it forecasts."""
+    """Samples before each start, shape (starts, CONTEXT, channels)."""
     truth: np.ndarray
-    """Shape (starts, horizon, channels), without noise."""
+    """The true future without noise, shape (starts, horizon, channels)."""
     dt: float
     lyapunov_time: float
 
     @property
     def horizon(self) -> int:
-        """Steps compared: twelve Lyapunov times, at most 1,200."""
+        """Number of steps that are compared: twelve Lyapunov times, at most 1,200."""
         return int(self.truth.shape[1])
 
 

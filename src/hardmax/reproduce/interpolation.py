@@ -1,6 +1,6 @@
 """Figures and tables of "Exact Sequence Interpolation with Transformers", from networks that are proved.
 
-Alcalde, Fantuzzi, Zuazua, arXiv 2502.02270. The constructions are ours; the route of the paper stands beside them.
+Alcalde, Fantuzzi, Zuazua, arXiv 2502.02270. The construction outlined in the paper is compared with four others.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from ..drawing.style import new_figure, styled
 from ..figures import save_figure
-from ..figures._style import new_figure, styled
 from ..figures.interpolation import animate_network, draw_construction
 from ..figures.interpolation_results import (
     draw_block_counts,
@@ -35,10 +35,10 @@ _TARGETS, _QUICK_TARGETS = (1, 2, 4, 8), (1, 3)
 _EPOCHS, _QUICK_EPOCHS = (50_000, 50_000), (400, 400)
 """Epochs of the long run and of each run of the comparison."""
 _WIDE = 20
-"""Sequences where the number of targets grows."""
+"""Number of sequences in the comparison over the number of targets."""
 _PAPER_LIMIT = 80
-"""The route of the paper is not drawn beyond this N: its float error has left every scale."""
-_NOT_JUDGED = "not judged in a quick run"
+"""Largest N for the construction of the paper, whose float error is too large to be drawn beyond it."""
+_NOT_EVALUATED = "not evaluated in a quick run"
 _SHORT_TRAINING = "Training was cut short in this quick run: run without --quick for the claims about it."
 _TEMPERATURES = ("1e-50", "0.01", "1", "100", "1e50")
 
@@ -84,10 +84,26 @@ def gaussian_data(
     return inputs, [grid(targets, d) for _ in range(sequences)]
 
 
-def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None) -> Report:
-    """Make the figures and tables and write them, with a page that shows them all, into the folder ``output``.
+def reproduce_interpolation(
+    output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None
+) -> Report:
+    """The figures and tables of the interpolation paper (arXiv 2502.02270), as a page.
 
-    ``quick`` takes fewer and smaller networks and shorter training; the claims about training are not judged then.
+    Figures are written as PNG and PDF, tables as CSV, JSON and Markdown, the page as ``interpolation.html``.
+
+    Parameters
+    ----------
+    output
+        Folder for the figures, the tables and the page; it is made if it does not exist.
+    quick
+        Smaller networks and shorter training; the claims about training are then not evaluated.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    Report
+        The page.
     """
     folder = make_folder(output)
     sizes = [_trial(c, n, 3) for n in (_QUICK_SIZES if quick else _SIZES) for c in _allowed(n)]
@@ -222,7 +238,11 @@ def _training_table(runs: list[RegularisedRun], *, quick: bool) -> Table:
             f"{run.eps:.0e}",
             run.epochs[-1],
             run.threshold,
-            *((_NOT_JUDGED,) * 3 if quick else (run.reached_at or "not passed", run.final_loss, run.final_objective)),
+            *(
+                (_NOT_EVALUATED,) * 3
+                if quick
+                else (run.reached_at or "not passed", run.final_loss, run.final_objective)
+            ),
         )
         for run in runs
     ]
@@ -232,7 +252,7 @@ def _training_table(runs: list[RegularisedRun], *, quick: bool) -> Table:
 
 def _claims_table(trials: list[Trial], long_run: RegularisedRun, runs: list[RegularisedRun], *, quick: bool) -> Table:
     ours = [t for t in trials if t.construction != "paper"]
-    training = (_NOT_JUDGED,) * 5 if quick else _training_findings(long_run, runs)
+    training = (_NOT_EVALUATED,) * 5 if quick else _training_findings(long_run, runs)
     rows = [
         ("T(X) = Y on every sequence", "proved on paper", f"proved by computation, {len(trials)} networks"
          if all(t.certificate.proved for t in trials) else "NOT PROVED"),
@@ -282,11 +302,12 @@ def _page(folder: Path, tables: dict[str, Table], film: Path, *, quick: bool) ->
 
     section = report.section("The construction in the plane")
     section.text(
-        "Three overlapping sequences (colours and shapes) go to one, two and three targets (rings). First the route "
-        "outlined in the paper: witnesses tell the sequences apart, leaders and a circle select, one attention "
-        "collapses, hats send. Then ours: `leaders` by argmax attention and `fewest` by one mean."
+        "Three overlapping sequences (colours and shapes) are mapped to one, two and three targets (rings). First the "
+        "construction outlined in the paper: witnesses separate the sequences, leaders and a circle select, one "
+        "attention layer collapses, hat functions map to the targets. Then `leaders`, by argmax attention, and "
+        "`fewest`, by one mean."
     )
-    section.picture(picture("stages-paper"), "The route of the paper, with our parameters.")
+    section.picture(picture("stages-paper"), "The construction of the paper, with parameters chosen here.")
     section.picture(picture("stages-leaders"), "Construction leaders.")
     section.picture(picture("stages-fewest"), "Construction fewest.")
     section.picture(film.read_bytes(), "Tokens on their way through the blocks of construction leaders.", narrow=True)
@@ -301,22 +322,22 @@ def _page(folder: Path, tables: dict[str, Table], film: Path, *, quick: bool) ->
     section.table(tables["softmax"])
     section = report.section("Regularised training")
     section.text(
-        "If parameters fit the data exactly, no minimiser of the loss with weight decay can lose more than the decay "
+        "If some parameters fit the data exactly, the loss of any minimiser with weight decay is at most the penalty "
         "of those parameters. Ten sequences of a hundred tokens, targets from one hidden block, each run from a fresh "
         "start." + (f" {_SHORT_TRAINING}" if quick else "")
     )
     section.picture(
         picture("training-loss"),
-        "The first epochs of the long run, too few to be held against the threshold."
+        "The first epochs of the long run, too few to be compared with the threshold."
         if quick
-        else "Loss of the long run, and the threshold it must pass.",
+        else "Loss of the long run, and the threshold.",
         narrow=True,
     )
     section.picture(
         picture("loss-against-decay"),
-        "The thresholds; what training leaves is not judged in a quick run."
+        "The thresholds; what training leaves is not evaluated in a quick run."
         if quick
-        else "The loss that is left, against the weight decay.",
+        else "Loss after training against the weight decay.",
         narrow=True,
     )
     section.table(tables["training"])

@@ -1,7 +1,7 @@
 """Concentration, metastability and the terminal phase of mean-field transformers at low temperature.
 
-After Alcalde, Bungert, Riedl, Roith, arXiv 2605.10931. The figures are our own illustrations of its statements; rates
-and times marked as theory were derived from the model and are checked here against runs.
+After Alcalde, Bungert, Riedl, Roith, arXiv 2605.10931. The figures illustrate its statements and are not those of the
+paper; rates and times marked as theory were derived from the model and are compared with runs.
 """
 
 from __future__ import annotations
@@ -61,8 +61,25 @@ def scaling_errors(n: int, betas: Sequence[float]) -> list[float]:
     return errors
 
 
-def reproduce(output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None) -> Report:
-    """Make the figures and tables and write them, with a page that shows them all, into the folder ``output``."""
+def reproduce_meanfield(output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None) -> Report:
+    """The figures and tables of the mean-field paper (arXiv 2605.10931), as a page.
+
+    Figures are written as PNG and PDF, tables as CSV, JSON and Markdown, the page as ``meanfield.html``.
+
+    Parameters
+    ----------
+    output
+        Folder for the figures, the tables and the page; it is made if it does not exist.
+    quick
+        Fewer tokens and fewer values of beta.
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    Report
+        The page.
+    """
     folder = make_folder(output)
     n = 600 if quick else 1000
     diagram_betas = np.geomspace(10.0, 100.0 if quick else 300.0, 8 if quick else 16)
@@ -176,9 +193,9 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table]) -> Report:
     pictures = {name: figure_bytes(figure, dpi=150) for name, figure in figures.items()}
     report = Report(
         "Mean-field transformers at low temperature",
-        lead="Tokens on the unit sphere attend to each other by softmax. When there are many and beta is large they "
-        "first gather where a linear map sends them, stay for a time that grows like log beta, and then leave for the "
-        "leading direction of the value matrix. After Alcalde, Bungert, Riedl and Roith (arXiv 2605.10931).",
+        lead="Tokens on the unit sphere attend to each other by softmax. For many tokens and large beta they first "
+        "concentrate at the image of a linear map, stay there for a time that grows like log beta, and then move to "
+        "the leading direction of the value matrix. After Alcalde, Bungert, Riedl and Roith (arXiv 2605.10931).",
     )
     report.section("Concentration and metastability").text(
         "B = diag(4, 1), V = diag(1, 2) on the circle: the limit map sends every token to plus or minus e1, although V "
@@ -207,5 +224,5 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table]) -> Report:
     report.section("On the sphere").text(
         "A repeated leading eigenvalue: tokens gather on a great circle first, and only later at the two ends of e2."
     ).picture(pictures["sphere"], "Bright: in front. Colours show where a token started.").table(tables["sphere"])
-    report.section("Make it again").code("hardmax reproduce meanfield")
+    report.section("Reproduce this page").code("hardmax reproduce meanfield")
     return report

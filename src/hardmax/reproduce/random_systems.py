@@ -1,4 +1,4 @@
-"""Random systems on which the theory is tried: what was found, and as tables."""
+"""Random systems on which the theorem is checked, and tables of the results."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ SEED = 2407
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One system: what it was and what became of it."""
+    """The results of one random system."""
 
     n: int
     d: int
     number: int
-    """Which system of this size it was: ``draw_system(n, d, number)`` draws it again."""
+    """Number of the system among those of its size, as in ``draw_system(n, d, number)``."""
     layers: int
-    """Layers until every token was decided; -1 if some never were."""
+    """Layers until every token was decided; -1 if some were not."""
     decided_at: np.ndarray
     leaders: int
     late_leaders: int
     """Leaders that emerged after layer 0."""
     on_faces: int
-    """Limit points that are no vertices."""
+    """Number of limit points on faces."""
     findings: tuple[Finding, ...]
-    """What the check of the theorem found; empty where it was not asked for."""
+    """Findings of the check of the theorem; empty where it was not checked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class System:
 
 
 def draw_system(n: int, d: int, number: int) -> System:
-    """The ``number``-th system of this size: even ones in general position, odd ones rich in exact ties.
+    """The ``number``-th system of this size: even ones in general position, odd ones with many exact ties.
 
     General: normal tokens, a random symmetric positive definite A. Tied: integer points, A = I. In both alpha is
     log-uniform in [0.05, 3].
@@ -62,19 +62,19 @@ def draw_system(n: int, d: int, number: int) -> System:
     return System(make_tokens("grid", n, d, rng), HardmaxLayer(alpha))
 
 
-def try_systems(each: int, checked: int, progress: bool | None = None) -> list[Trial]:
-    """Run ``each`` systems for every n and d, and hold the theorem against the first ``checked`` of them."""
+def run_systems(each: int, checked: int, progress: bool | None = None) -> list[Trial]:
+    """Results of ``each`` systems per n and d; the theorem is checked on the first ``checked`` of them."""
     trials = []
     cells = [(n, d) for n in TOKENS for d in DIMENSIONS]
     with one_thread(), Ticker("random systems", each * len(cells), progress=progress) as ticker:
         for n, d in cells:
             for number in range(each):
-                trials.append(_try(n, d, number, check=number < checked))
+                trials.append(_run(n, d, number, check=number < checked))
                 ticker.advance(note=f"n = {n}, d = {d}")
     return trials
 
 
-def _try(n: int, d: int, number: int, check: bool) -> Trial:
+def _run(n: int, d: int, number: int, check: bool) -> Trial:
     system = draw_system(n, d, number)
     limit = equilibrium(system.tokens, system.layer, progress=False)
     decided_at = np.asarray(limit.decided_at)
@@ -92,13 +92,13 @@ def _try(n: int, d: int, number: int, check: bool) -> Trial:
 
 
 def layers_by_size(trials: list[Trial]) -> Mapping[tuple[int, int], np.ndarray]:
-    """Layers until decided of every system, by n and d; undecided systems are left out."""
+    """Layers until decided by n and d, each of shape (systems,); undecided systems are left out."""
     sizes = sorted({(trial.n, trial.d) for trial in trials})
     return {size: np.array([t.layers for t in trials if (t.n, t.d) == size and t.layers >= 0]) for size in sizes}
 
 
 def facts_table(trials: list[Trial]) -> Table:
-    """Every statement of the theory: on how many systems it was checked, and how often it failed."""
+    """Table of the statements, with the number of systems on which each was checked and violated."""
     rows = []
     for name, statement in _statements(trials):
         found = [f for t in trials for f in t.findings if f.name == name and f.holds is not None]
@@ -115,19 +115,19 @@ def facts_table(trials: list[Trial]) -> Table:
         "Facts 1 to 6 and the conclusions of Theorem 1.1 on random systems",
         ("statement", "systems", "violations", "worst excess", "counts as rounding"),
         rows,
-        note="Excess is relative to the size of the tokens. A statement is not checked where it says nothing, such as "
-        "fact 3 when two tokens are longest.",
+        note="Excess is relative to the size of the tokens. A statement is not checked where its assumptions fail, "
+        "such as fact 3 when two tokens are longest.",
     )
 
 
 def _statements(trials: list[Trial]) -> Iterator[tuple[str, str]]:
-    """Names and words of all statements, facts first, each once."""
+    """Name and wording of each statement, facts first."""
     seen = {finding.name: finding.statement for trial in trials for finding in trial.findings}
     yield from sorted(seen.items(), key=lambda item: (not item[1].startswith("Fact"), item[1]))
 
 
 def violations_table(trials: list[Trial]) -> Table:
-    """Every violation with the system on which it was found, so that it can be looked into."""
+    """Table of the violations, each with its system."""
     rows = [
         (trial.n, trial.d, trial.number, finding.statement, finding.sentence)
         for trial in trials
@@ -138,7 +138,7 @@ def violations_table(trials: list[Trial]) -> Table:
 
 
 def layers_table(trials: list[Trial]) -> Table:
-    """Layers until decided by n and d, with leaders, late leaders and points on faces."""
+    """Table of the layers until decided by n and d, with leaders, late leaders and points on faces."""
     rows = []
     for n, d in sorted({(trial.n, trial.d) for trial in trials}):
         same = [trial for trial in trials if (trial.n, trial.d) == (n, d)]

@@ -1,7 +1,6 @@
 """Reports as one self-contained HTML page, with figures and tables as files beside it.
 
-The page carries its style and its pictures inside itself and asks the network for nothing, so it can be
-mailed, archived or opened from a memory stick.
+Style and figures are embedded in the page, so that it needs no network and no other file.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ _SIGNATURES = {
 
 @dataclass(frozen=True)
 class Picture:
-    """An encoded picture (PNG, GIF, JPEG or SVG), what it shows in words, and the caption under it."""
+    """An encoded image (PNG, GIF, JPEG or SVG) with its caption and alternative text."""
 
     data: bytes
     caption: str
     alt: str = ""
-    """What the picture shows, for readers who cannot see it; the caption when left out."""
+    """Alternative text for screen readers; the caption when left out."""
     narrow: bool = False
-    """Set at about half the width of the page: for a single panel."""
+    """Draw at about half the width of the page: for a single panel."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.data, bytes) or not any(self.data.startswith(s) for s in _SIGNATURES):
@@ -53,7 +52,7 @@ class Picture:
             )
 
     def to_html(self) -> str:
-        """A figure element with the picture inside."""
+        """The image as an HTML figure element."""
         kind = next(mime for start, mime in _SIGNATURES.items() if self.data.startswith(start))
         source = f"data:{kind};base64,{base64.b64encode(self.data).decode('ascii')}"
         alt = html.escape(self.alt or self.caption, quote=True)
@@ -65,19 +64,19 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """One stop of a report; the methods add to it in reading order and give it back for the next."""
+    """A section of a report; its methods append contents and return the section."""
 
     title: str
     _parts: list[str] = field(default_factory=list)
 
     def text(self, words: str) -> Section:
-        """Add paragraphs, parted by empty lines; `back-ticks` set code."""
+        """Add paragraphs, separated by empty lines; `backticks` mark code."""
         for paragraph in re.split(r"\n\s*\n", words.strip()):
             self._parts.append(f"<p>{_inline(' '.join(paragraph.split()))}</p>")
         return self
 
     def numbers(self, values: Mapping[str, Cell]) -> Section:
-        """Add a row of large numbers, each over its label."""
+        """Add a row of large numbers with labels."""
         entries = "".join(
             f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(shown(value))}</dd></div>"
             for label, value in values.items()
@@ -91,29 +90,29 @@ class Section:
         return self
 
     def picture(self, data: bytes, caption: str, *, alt: str = "", narrow: bool = False) -> Section:
-        """Add an encoded picture with its caption (see :class:`Picture`)."""
+        """Add an encoded image with its caption (see :class:`Picture`)."""
         self._parts.append(Picture(data, caption, alt, narrow).to_html())
         return self
 
     def code(self, source: str) -> Section:
-        """Add a block of code or of a command's output, set as it is."""
+        """Add a block of code or output, verbatim."""
         self._parts.append(f'<pre tabindex="0"><code>{html.escape(source.strip(chr(10)))}</code></pre>')
         return self
 
     @property
     def anchor(self) -> str:
-        """The name by which the section is linked."""
+        """The anchor of links to the section."""
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-") or "section"
 
     def to_html(self) -> str:
-        """A section element."""
+        """The section as an HTML element."""
         parts = "\n".join(self._parts)
         return f'<section id="{self.anchor}">\n<h2>{html.escape(self.title)}</h2>\n{parts}\n</section>'
 
 
 @dataclass(frozen=True)
 class Report:
-    """A page: a title, a sentence or two that lead in, and sections.
+    """A page: a title, an introduction and sections.
 
     >>> page = Report("Two tokens", lead="One leads.")
     >>> _ = page.section("Numbers").text("As `simulate` found.").numbers({"leaders": 1})
@@ -127,7 +126,7 @@ class Report:
     sections: list[Section] = field(default_factory=list)
 
     def section(self, title: str) -> Section:
-        """Begin a new section and give it back."""
+        """Append a section; it is returned."""
         section = Section(title)
         if any(section.anchor == other.anchor for other in self.sections):
             raise InputError("title", repr(title), "must be new on this page", "give every section its own title")
@@ -135,7 +134,7 @@ class Report:
         return section
 
     def to_html(self) -> str:
-        """The whole page."""
+        """The page as HTML."""
         style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
         links = "".join(f'<li><a href="#{s.anchor}">{html.escape(s.title)}</a></li>' for s in self.sections)
         contents = f'<nav aria-label="On this page"><ul>{links}</ul></nav>' if len(self.sections) > 1 else ""
@@ -165,17 +164,17 @@ class Report:
 """
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page, whole or not at all."""
+        """Write the page; the file appears when it is complete."""
         return write_text(path, self.to_html())
 
 
 def _inline(words: str) -> str:
-    """Escaped text in which `back-ticks` set code."""
+    """Escaped text in which `backticks` mark code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(words))
 
 
 def write_results(folder: Path, figures: Mapping[str, Figure], tables: Mapping[str, Table]) -> None:
-    """Figures as PNG and PDF, tables as CSV, JSON and Markdown with their notes."""
+    """Write figures as PNG and PDF, tables as CSV, JSON and Markdown with their notes."""
     for name, figure in figures.items():
         save_figure(figure, folder / f"{name}.png")
         save_figure(figure, folder / f"{name}.pdf")

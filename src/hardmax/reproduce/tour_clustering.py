@@ -1,4 +1,4 @@
-"""Stops of the tour: hardmax attention, its leaders and its limit."""
+"""Sections of the tour on hardmax attention: leaders, limits, ties, softmax and the theorem."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..dynamics.equilibrium import Equilibrium, equilibrium
 from ..dynamics.simulate import simulate
 from ..figures import draw_panels, draw_tokens, figure_bytes, new_figure
 from ..geometry.leaders import leaders
-from .random_systems import facts_table, try_systems
+from .random_systems import facts_table, run_systems
 from .report import Section
 from .tables import Table
 
@@ -25,7 +25,7 @@ _SOFTMAX_DEPTH = 6
 
 
 def show_leaders(section: Section) -> None:
-    """A small system, layer by layer."""
+    """Section on a small system, layer by layer."""
     configuration = _configuration("cloud")
     layer = HardmaxLayer(configuration.alpha)
     run = simulate(configuration.tokens, layer, depth=configuration.layers[-1], keep=configuration.layers)
@@ -39,19 +39,20 @@ def show_leaders(section: Section) -> None:
     ]
     section.text(
         f"{len(configuration.tokens)} tokens in the plane, alpha = {configuration.alpha:g}, A the identity. "
-        f"{configuration.says} Theorem 1.1 of Alcalde, Fantuzzi and Zuazua (arXiv 2407.01602) says that this is what "
-        "always happens when A is symmetric positive definite and the tokens are distinct and nonzero: the leaders are "
-        "the corners of a polytope, and everybody else ends on its boundary."
+        f"{configuration.says} Theorem 1.1 of Alcalde, Fantuzzi and Zuazua (arXiv 2407.01602) says that, "
+        "if A is symmetric positive definite and the tokens are distinct and nonzero, the leaders are the vertices of "
+        "a polytope and every other token converges to its boundary."
     ).picture(
         figure_bytes(draw_panels(run, configuration.layers), dpi=_DPI),
-        "Stars listen to themselves alone and lead. Colours say whom a token listens to. Shaded: the polytope.",
+        "Stars: leaders, which listen to themselves alone. Colours: the token that a token listens to. Shaded: the "
+        "polytope.",
     ).table(Table("The leaders", ("token", "since layer", "followers", "stays at"), rows)).code(
         "run = hm.simulate(tokens, hm.HardmaxLayer(alpha=0.5), depth=40)\nhm.draw_panels(run)\nhm.leaders(run)"
     )
 
 
 def show_a_million(section: Section) -> None:
-    """Infinite depth in closed form."""
+    """Section on a million tokens at infinite depth."""
     tokens = make_tokens("gaussian", _MILLION, 2, random_state=1)
     began = time.perf_counter()
     limit = equilibrium(tokens, HardmaxLayer(0.5), progress=False)
@@ -61,9 +62,9 @@ def show_a_million(section: Section) -> None:
     np.sort(numbers)
     sorting = time.perf_counter() - began
     section.text(
-        "Once a token follows one leader alone it is loyal for ever, so the rest of its way is a formula. The limit of "
-        "infinitely many layers therefore costs about as much as one of them; and only corners of the convex hull can "
-        "win, so that one layer needs no comparison of everybody with everybody."
+        "Once a token follows one leader alone it does so for ever, and its path is known in closed form. The limit of "
+        "infinitely many layers therefore costs about as much as one layer. In one layer only vertices of the convex "
+        "hull can have the largest score, so that not all pairs are compared."
     ).numbers(
         {
             "tokens": _MILLION,
@@ -74,13 +75,13 @@ def show_a_million(section: Section) -> None:
         }
     ).picture(
         figure_bytes(cast(Figure, draw_tokens(limit, start=tokens).figure), dpi=_DPI),
-        "Every token where it starts, in the colour of the leader it ends with.",
+        "Every token at its start, in the colour of the leader at which it ends.",
         narrow=True,
     ).code("hardmax simulate --n 1000000 --limit --figure million.png")
 
 
 def show_ties(section: Section) -> None:
-    """What makes the theory interesting: late leaders, and ties that last."""
+    """Section on late leaders and on ties that last."""
     late, equals = _configuration("late-leader"), _configuration("equals")
     for configuration in (late, equals):
         run = simulate(
@@ -99,9 +100,8 @@ def show_ties(section: Section) -> None:
         for token, members in exact.ties.items()
     ]
     section.text(
-        "A tie needs a rule that survives rounding: scores within a few units in the last place are equal. Whether the "
-        "rule got it right can be certified, because every float is a fraction: in exact mode the same run is decided "
-        "in rational arithmetic, without any tolerance."
+        "In floating point, scores within a few units in the last place count as tied. In exact mode the same run is "
+        "computed in rational arithmetic without any tolerance, which certifies the result."
     ).numbers(
         {
             "tokens tied for ever": len(exact.ties),
@@ -116,7 +116,7 @@ def show_ties(section: Section) -> None:
 
 
 def show_softmax(section: Section) -> None:
-    """Softmax attention tends to hardmax attention as beta grows."""
+    """Section on the convergence of softmax to hardmax attention as beta grows."""
     tokens = _configuration("cloud").tokens
     hard = simulate(tokens, HardmaxLayer(0.5), depth=_SOFTMAX_DEPTH).final
     ends = {beta: simulate(tokens, SoftmaxLayer(0.5, beta=beta), depth=_SOFTMAX_DEPTH).final for beta in _BETAS}
@@ -133,8 +133,8 @@ def show_softmax(section: Section) -> None:
     plot.set_xlabel("beta")
     plot.set_title("distance to hardmax", loc="left")
     section.text(
-        "Transformers use softmax. At inverse temperature beta it mixes everybody; as beta grows it listens to the "
-        "best alone, and the run tends to the hardmax run. The same "
+        "Transformers use softmax. At a small inverse temperature beta it averages over all tokens; as beta grows the "
+        "largest score dominates, and the run converges to the hardmax run. The same "
         f"{len(tokens)} tokens after {_SOFTMAX_DEPTH} layers:"
     ).picture(
         figure_bytes(figure, dpi=_DPI),
@@ -143,14 +143,14 @@ def show_softmax(section: Section) -> None:
 
 
 def show_facts(section: Section) -> None:
-    """Facts 1 to 6, measured."""
+    """Section on facts 1 to 6, checked numerically."""
     began = time.perf_counter()
-    trials = try_systems(2, 2, progress=False)
+    trials = run_systems(2, 2, progress=False)
     seconds = time.perf_counter() - began
     findings = [finding for trial in trials for finding in trial.findings if finding.holds is not None]
     section.text(
-        "Six facts carry the theorem. Each is measured on random systems, half in general position and half rich in "
-        "exact ties, together with the theorem's conclusions; nothing is assumed."
+        "The proof of the theorem rests on six facts. They and the conclusions of the theorem are checked numerically "
+        "on random systems, half in general position and half with many exact ties."
     ).numbers(
         {
             "systems": len(trials),
@@ -166,7 +166,7 @@ def _configuration(name: str) -> Configuration:
 
 
 def _same(one: Equilibrium, other: Equilibrium) -> bool:
-    """Whether two limits agree on every leader, follower and tie."""
+    """Whether two limits have the same leaders, followers and ties."""
     ties = {t: m.tolist() for t, m in one.ties.items()} == {t: m.tolist() for t, m in other.ties.items()}
     follows = np.array_equal(np.asarray(one.follows), np.asarray(other.follows))
     return ties and follows and np.array_equal(np.asarray(one.leaders), np.asarray(other.leaders))

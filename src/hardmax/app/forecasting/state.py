@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from ...forecasting.forecaster import TimeDelayedTransformer, load_forecaster
 from ...forecasting.model_files import FILE
 from ...progress import Tell
 from ..archives import pack, unpack
+from ..page import choice, number
 from ..uploads import Upload, as_file, for_a_sheet, text_of, within_bounds
 
 FEWEST, MOST_SAMPLES, MOST_CHANNELS, MOST_STEPS = 60, 5_000, 12, 2_000
@@ -40,7 +41,7 @@ _ON_THE_PAGE = {
     "choose the columns to use": "remove that column from the table",
     "say time column 'none' if this column is no time": "remove the column if it is no time",
 }
-"""Remedies as one types them in Python, and what one does on the page."""
+"""Remedies of the library, and the corresponding action on the page."""
 
 _MADE: dict[str, tuple[str, Callable[[int], Series], str]] = {
     "lorenz": ("Lorenz '63", lambda n: lorenz63(n, random_state=0), "lorenz63({n}, random_state=0)"),
@@ -55,7 +56,7 @@ _MADE: dict[str, tuple[str, Callable[[int], Series], str]] = {
 
 @cache
 def systems() -> dict[str, str]:
-    """Names in an address and titles of the systems; the chaotic ones need the package dysts."""
+    """Titles of the systems by their name in an address; the chaotic ones need the package dysts."""
     found = {name: title for name, (title, _, _) in _MADE.items()}
     try:
         known = set(chaotic_systems())
@@ -64,29 +65,79 @@ def systems() -> dict[str, str]:
     return found | {name: _TITLES.get(name, name) for name in _CHAOTIC if name in known}
 
 
+LONGEST_SEARCH = 20.0
+"""Seconds of search at most: a visitor waits for it."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The system and the numbers of the page; the address stores them. An uploaded table stays with the visit."""
+
+    system: str = "lorenz"
+    samples: int = 600
+    steps: int = 200
+    seconds: float = 3.0
+    channel: int = 0
+
+    def to_query(self) -> dict[str, str]:
+        """The part of the address that stores the choices."""
+        query = {"samples": str(self.samples), "steps": str(self.steps), "seconds": f"{self.seconds:g}"}
+        if self.system != UPLOAD:
+            query["system"] = self.system
+        return {**query, "channel": str(self.channel)} if self.channel else query
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> Choices:
+        """Choices from an address, within bounds; values that make no sense get their defaults."""
+        usual = cls()
+        return cls(
+            system=choice(query, "system", usual.system, systems()),
+            samples=_whole(query, "samples", usual.samples, FEWEST, MOST_SAMPLES),
+            steps=_whole(query, "steps", usual.steps, 1, MOST_STEPS),
+            seconds=number(query, "seconds", usual.seconds, 0.5, LONGEST_SEARCH),
+            channel=_whole(query, "channel", usual.channel, 0, 99),
+        )
+
+
+def _whole(query: Mapping[str, str], name: str, usual: int, least: int, most: int) -> int:
+    text = query.get(name, "")
+    return min(max(int(text[:9]), least), most) if text.isdecimal() else usual
+
+
 @dataclass(frozen=True, eq=False)
 class Data:
-    """A series to learn from, and what came after it where that is known."""
+    """A series to train on, and its true future where that is known."""
 
     series: Series
     samples: int
-    """How many of its samples are learned from; the rest is the future."""
+    """Number of training samples; the others are the future."""
     code: str
     gaps: str = "refuse"
     irregular: str = "refuse"
 
     @property
     def values(self) -> np.ndarray:
-        """What is learned from."""
+        """The training samples, shape (samples, channels)."""
         return self.series.values[: self.samples]
 
     @property
     def times(self) -> np.ndarray:
-        """When it was."""
+        """Times of the training samples, shape (samples,)."""
         return self.series.times[: self.samples]
 
+    @property
+    def interval(self) -> str:
+        """The time between samples, in words where times are dates."""
+        if not self.series.began:
+            return f"{self.series.dt:.4g}"
+        for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+            if self.series.dt >= 0.999 * size:
+                count = f"{self.series.dt / size:.4g}"
+                return f"one {unit.removesuffix('s')}" if count == "1" else f"{count} {unit}"
+        return f"{self.series.dt:.4g} seconds"
+
     def regular(self) -> Record:
-        """The known part at even times, gaps filled or refused as chosen."""
+        """The training samples at even times; gaps are filled or refused as chosen."""
         gaps: Any = self.gaps
         irregular: Any = self.irregular
         with in_other_words(_ON_THE_PAGE):
@@ -94,14 +145,14 @@ class Data:
 
     @property
     def future(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Times and values of what came after."""
+        """Times and values of the true future; None where it is unknown."""
         if self.samples == len(self.series):
             return None
         return self.series.times[self.samples :], self.series.values[self.samples :]
 
 
 def make_data(system: str, samples: int, ahead: int) -> Data:
-    """Samples of a system, and as many after them as will be forecast."""
+    """``samples`` training samples of a system and the ``ahead`` samples that follow."""
     if system not in systems():
         raise InputError("system", repr(system), "is not known", f"choose one of {', '.join(systems())}")
     total = samples + ahead
@@ -121,7 +172,7 @@ def make_data(system: str, samples: int, ahead: int) -> Data:
 
 
 def read_data(upload: Upload, folder: Path, *, fill: bool, even: bool) -> Data:
-    """A series from an uploaded table: one row a moment, one column a channel, a time column if there is one."""
+    """The series in an uploaded table: one row per time, one column per channel, with or without a time column."""
     text = text_of(upload)
     within_bounds(upload.name, text)
     with as_file(folder / f"series{upload.suffix}", text.encode(), upload.name) as path, in_other_words(_ON_THE_PAGE):
@@ -147,10 +198,10 @@ class Fit:
     model: TimeDelayedTransformer
     forecast: Forecast
     loaded: str = ""
-    """The file that the model came from; empty where it was fitted here."""
+    """Name of the file of the model; empty where it was fitted here."""
 
-    def look_back(self, tell: Tell) -> Backtest:
-        """Forecasts of the last quarter by models that have not seen it."""
+    def backtest(self, tell: Tell) -> Backtest:
+        """Backtest on the last quarter of the series."""
         self.model.progress = tell
         if not self.loaded:
             return self.model.backtest()
@@ -158,7 +209,7 @@ class Fit:
 
 
 def fit_and_forecast(data: Data, seconds: float, steps: int, tell: Tell) -> Fit:
-    """Fit within so many seconds of processor time, and go on for ``steps`` samples."""
+    """A model fitted within ``seconds`` of processor time, and its forecast of ``steps`` samples."""
     model = TimeDelayedTransformer(seconds=seconds, random_state=0, progress=tell)
     gaps: Any = data.gaps
     irregular: Any = data.irregular
@@ -168,7 +219,7 @@ def fit_and_forecast(data: Data, seconds: float, steps: int, tell: Tell) -> Fit:
 
 
 def code_of(data: Data, seconds: float, steps: int) -> str:
-    """Python that fits, forecasts, looks back and reads the model."""
+    """Python that fits, forecasts, backtests and saves the model."""
     options = "".join(
         f", {name}={value!r}"
         for name, value in (("gaps", data.gaps), ("irregular", data.irregular))
@@ -177,7 +228,7 @@ def code_of(data: Data, seconds: float, steps: int) -> str:
     return (
         f"import hardmax as hm\n{data.code}\n"
         f"model = hm.TimeDelayedTransformer(seconds={seconds:g}, random_state=0).fit(known, times=times{options})\n"
-        "print(model.report_)           # what was kept, and why\n"
+        "print(model.report_)           # the selected model, and why\n"
         f"ahead = model.forecast({steps})     # ahead.values, ahead.spread, ahead.times\n"
         "print(ahead.outcome)\n"
         "print(model.backtest().text())\n"
@@ -186,7 +237,7 @@ def code_of(data: Data, seconds: float, steps: int) -> str:
 
 
 def forecast_table(fit: Fit) -> bytes:
-    """The forecast as CSV: time, then every channel with its spread."""
+    """The forecast as CSV: time, then each channel and its spread."""
     series, ahead = fit.data.series, fit.forecast
     names = [for_a_sheet(name) for name in series.names]
     times = series.dates(ahead.times).tolist() if series.began else [repr(float(time)) for time in ahead.times]
@@ -210,10 +261,11 @@ def model_archive(fit: Fit, folder: Path) -> bytes:
 
 
 _SAME_STEP = 1e-3
+"""Relative difference up to which two time steps are equal; allows for rounded times."""
 
 
 def read_model(upload: Upload, folder: Path) -> TimeDelayedTransformer:
-    """A forecaster that was saved: the archive that is downloaded here, or the safetensors file in it."""
+    """The forecaster in an uploaded file: an archive that was downloaded here, or its safetensors file."""
     data = upload.data
     if upload.suffix == ".zip":
         files = unpack(upload, (".safetensors",))
@@ -225,7 +277,7 @@ def read_model(upload: Upload, folder: Path) -> TimeDelayedTransformer:
     try:
         model = load_forecaster(path)
         if model.forcing_ is None:
-            model.forecast(1)  # parts that do not fit together are found here
+            model.forecast(1)  # an inconsistent file fails here
     except FileError as error:
         raise FileError(upload.name, error.problem, error.remedy) from None
     except (ValueError, TypeError, IndexError, KeyError) as error:
@@ -241,7 +293,7 @@ def read_model(upload: Upload, folder: Path) -> TimeDelayedTransformer:
 
 
 def forecast_with(model: TimeDelayedTransformer, name: str, data: Data, steps: int) -> Fit:
-    """Go on from the end of the series by a model that was loaded; both must have the same channels and time step."""
+    """The forecast of an uploaded model from the end of the series; channels and time step must agree."""
     record = data.regular()
     series = record.trajectories[-1]
     if series.shape[1] != model.channels_:
@@ -264,7 +316,7 @@ def forecast_with(model: TimeDelayedTransformer, name: str, data: Data, steps: i
 
 
 def code_of_loaded(data: Data, name: str, steps: int) -> str:
-    """Python that forecasts by a model from a file."""
+    """Python that forecasts with a model from a file."""
     unpacked = "model.safetensors" if name.lower().endswith(".zip") else name
     return (
         f"import hardmax as hm\n{data.code}\n"

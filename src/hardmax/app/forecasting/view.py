@@ -1,4 +1,4 @@
-"""Forecasts, phase portraits, errors, eigenvalues and lag attention, drawn with plotly."""
+"""Forecasts, phase portraits, errors, eigenvalues and lag attention, drawn with Bokeh."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from bokeh.models import (
     Span,
 )
 
+from ...errors import InputError
 from ...forecasting.diagnostics.backtest import Backtest
 from ...forecasting.diagnostics.spectrum import LagAttention
 from ...forecasting.forecast import Forecast
 from ...forecasting.forecaster import TimeDelayedTransformer
+from ..layout import beside, card, note, noted, plot_pane
 from ..look import FONT, PALETTE, Light
 from .state import Data
 
@@ -31,13 +33,13 @@ if TYPE_CHECKING:
 
 AHEAD, TRUTH = PALETTE[0], PALETTE[4]
 _SHOWN_BEFORE = 1.2
-"""So much of the past is shown, in lengths of the forecast."""
+"""Length of the past that is shown, as a multiple of the forecast."""
 _MODELS = {"TD-TF": PALETTE[0], "persistence": "#8a96a0", "TD-DMD": PALETTE[4], "NG-RC": PALETTE[2]}
 _DASHES = {"TD-TF": "solid", "persistence": "dotted", "TD-DMD": "dashed", "NG-RC": "dotdash"}
 
 
 class Fan:
-    """One channel in time: what was seen, the forecast with its spread, and what really came."""
+    """One channel by time: known samples, the forecast with its spread, and the true future."""
 
     def __init__(self, session: Session) -> None:
         self._seen, self._ahead, self._truth = (ColumnDataSource({"t": [], "y": []}) for _ in range(3))
@@ -71,16 +73,16 @@ class Fan:
             self._ahead.data, self._band.data = {"t": [], "y": []}, {"t": [], "low": [], "high": []}
         else:
             middle, spread = forecast.values[:, channel], forecast.spread[:, channel]
-            # From the last sample on, so that the line does not begin in the air.
+            # From the last sample on, so that the lines connect.
             self._ahead.data = {"t": np.append(times[-1:], ahead), "y": np.append(values[-1:], middle)}
-            # A spread that outgrows the data says "unknown"; drawn in full it would flatten everything else.
+            # A spread wider than the data is cut off; in full it would flatten everything else.
             reach = 3 * float(np.nanmax(np.abs(values - np.nanmean(values))))
             wide = np.minimum(spread, reach or 1.0)
             self._band.data = {"t": ahead, "low": middle - wide, "high": middle + wide}
         last = float(ahead[-1]) if len(ahead) else float(times[-1])
         self.plot.x_range.update(start=float(times[first]), end=last)
         self._now.update(location=float(times[-1]), visible=forecast is not None)
-        # Names are not formulas, whatever they hold.
+        # Names are plain text, not formulas.
         self.plot.yaxis.axis_label = PlainText(text=data.series.names[channel])
         self.plot.xaxis.axis_label = PlainText(text=data.series.time_name or "sample")
         dated = bool(data.series.began)
@@ -91,7 +93,7 @@ class Fan:
 
 
 class PhasePortrait:
-    """Two channels against each other; one channel alone against itself a little earlier."""
+    """Phase portrait of two channels, or of one channel against itself some samples earlier."""
 
     def __init__(self, session: Session) -> None:
         self._seen, self._ahead, self._truth = (ColumnDataSource({"x": [], "y": []}) for _ in range(3))
@@ -123,7 +125,7 @@ class PhasePortrait:
 
 
 class ErrorCurves:
-    """The error of each model at every step, in standard deviations, on a logarithmic scale."""
+    """Error of each model by step, in standard deviations, on a logarithmic scale."""
 
     def __init__(self, session: Session) -> None:
         self._sources = {name: ColumnDataSource({"t": [], "error": []}) for name in _MODELS}
@@ -153,16 +155,16 @@ class ErrorCurves:
         drawn = []
         for name, source in self._sources.items():
             curve = found.curves.get(name, np.empty(0))
-            # Zero has no place on a logarithmic scale, and infinity none anywhere.
-            kept = np.isfinite(curve) & (curve > 0)
-            source.data = {"t": found.times[: len(curve)][kept], "error": curve[kept]}
-            drawn.append(curve[kept])
+            # Zero and infinity cannot be drawn on a logarithmic scale.
+            finite = np.isfinite(curve) & (curve > 0)
+            source.data = {"t": found.times[: len(curve)][finite], "error": curve[finite]}
+            drawn.append(curve[finite])
         every = np.concatenate([*drawn, [0.1]])
         self.plot.y_range.update(start=0.5 * float(every.min()), end=3 * float(every.max()))
 
 
 class UnitCircle:
-    """Eigenvalues per time step: inside the unit circle they decay, on it they go on, outside they grow."""
+    """Eigenvalues per time step: modes inside the unit circle decay, on it they persist, outside they grow."""
 
     def __init__(self, session: Session) -> None:
         self._source = ColumnDataSource({name: [] for name in ("x", "y", "frequency", "rate", "colour")})
@@ -178,7 +180,7 @@ class UnitCircle:
         session.lighting.follow(lambda light: setattr(circle.glyph, "line_color", light.soft))
 
     def show(self, model: TimeDelayedTransformer) -> int:
-        """Draw the eigenvalues of another model; how many lie outside the circle."""
+        """Draw the eigenvalues of another model; the number outside the circle is returned."""
         found, rates = model.eigenvalues(), model.growth_rates()
         outside = np.abs(found) > 1 + 1e-9
         self._source.data = {
@@ -192,7 +194,7 @@ class UnitCircle:
 
 
 class LagBars:
-    """How much the latest sample listens to each lag."""
+    """Attention of the latest sample to each lag."""
 
     def __init__(self, session: Session) -> None:
         self._source = ColumnDataSource({"lag": [], "share": []})
@@ -212,8 +214,45 @@ class LagBars:
         self.plot.y_range.end = 1.15 * float(found.shares[0].max())
 
 
+class ModelCards:
+    """Eigenvalues and attention of a fitted model, each with a sentence on what they show."""
+
+    def __init__(self, session: Session) -> None:
+        self._circle, self._lags = UnitCircle(session), LagBars(session)
+        self._spectrum_words, self._attention_words = note(""), note("")
+        self.cards = beside(
+            card(plot_pane(self._circle.plot), self._spectrum_words, title="Eigenvalues of the linear path"),
+            card(plot_pane(self._lags.plot), self._attention_words, title="Attention over the lags"),
+        )
+
+    def show(self, model: TimeDelayedTransformer) -> None:
+        """Show another model; a part that it does not have is replaced by a sentence."""
+        # The figures are hidden, not their panes: a Bokeh pane that is on a page refuses to change (Panel 1.9).
+        self._circle.plot.visible = self._lags.plot.visible = False
+        try:
+            outside = self._circle.show(model)
+        except InputError as error:
+            self._spectrum_words.object = self._attention_words.object = noted(str(error))
+            return
+        self._circle.plot.visible = True
+        self._spectrum_words.object = noted(
+            "All lie inside or on the unit circle: the linear path alone stays bounded."
+            if outside == 0
+            else f"{outside} lie outside the unit circle: the linear path alone would grow."
+        )
+        try:
+            found = model.attention()
+        except InputError as error:
+            self._attention_words.object = noted(f"Attention {error.problem}: {error.remedy}.")
+            return
+        self._lags.plot.visible = True
+        self._lags.show(found)
+        part = "part of the selected model" if found.used else "not part of the selected model"
+        self._attention_words.object = noted(f"Attention of the latest sample to each lag. Attention is {part}.")
+
+
 def backtest_table(found: Backtest) -> str:
-    """The rows of a backtest; ours first."""
+    """The rows of a backtest as HTML."""
     rows = "".join(
         f"<tr><td><b>{html.escape(row.model)}</b></td><td>{row.error:.3g}</td><td>{row.median_error:.3g}</td>"
         f"<td>{row.valid_time:.4g}</td><td>{row.diverged}</td></tr>"
@@ -222,7 +261,7 @@ def backtest_table(found: Backtest) -> str:
     head = "<tr><th>model</th><th>mean error</th><th>median</th><th>valid for</th><th>diverged</th></tr>"
     return (
         f"<table style='width:100%'><thead>{head}</thead><tbody>{rows}</tbody></table><p class='soft'>"
-        f"{found.starts} starts in the last quarter, which no model has seen; {len(found.times)} steps each. Errors in "
+        f"{found.starts} starts in the held-out last quarter, {len(found.times)} steps each. Errors in "
         "standard deviations of the data; valid while below 0.4. TD-TF is the model on this page (time-delayed "
         "transformer); persistence repeats the last sample; TD-DMD is linear in the last samples (time-delayed dynamic "
         "mode decomposition); NG-RC is polynomial in them (next-generation reservoir computing).</p>"

@@ -1,4 +1,4 @@
-"""Attention on the circle and the sphere: concentration, metastability, and the way out."""
+"""The Mean field page: concentration, metastability and escape on the circle and the sphere."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import panel as pn
 import hardmax as hm
 
 from ..jobs import Job
+from ..layout import beside, card, controls, noted, split
 from ..page import Page
 from ..session import Session
-from ..shell import beside, card, controls, noted, split
 from .state import MOST_TOKENS, STEP, Followed, MeanFieldState, follow
 from .view import MOST_DOTS, CircleView, DistancesView, SphereView, round_colours
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class MeanFieldPage(Page):
-    """The page."""
+    """The page; see the module."""
 
     slug = "meanfield"
     title = "Mean field"
     text = (
-        "Many tokens on the circle or the sphere, where layer normalisation keeps them. At low temperature (large β) "
-        "they first gather where theory predicts, at the dashed ghosts; there they stay for a time of order log β; "
-        "then each cluster listens to itself alone and leaves for the leading axis of V. The curve is the Wasserstein "
-        "distance W₂ to the prediction: it falls, rests and rises. Dashed lines are the times that theory expects."
+        "Many tokens on the circle or the sphere, as with layer normalisation. At low temperature (large β) they first "
+        "concentrate at the predicted limit, the dashed circles; there they stay for a time of order log β (the "
+        "metastable phase); then each cluster attends to itself alone and moves to the leading axis of V. The curve is "
+        "the Wasserstein distance W₂ to the prediction. Dashed lines are the times expected by the theory."
     )
     paper = "2605.10931"
     needs = ("plotly",)
@@ -41,7 +41,7 @@ class MeanFieldPage(Page):
         self._state = MeanFieldState()
         self._seen: Followed | None = None
 
-    # What every page has
+    # The interface of a page
 
     def restore(self, state: Mapping[str, str]) -> None:
         self._state = MeanFieldState.from_query(state)
@@ -79,7 +79,7 @@ class MeanFieldPage(Page):
             ],
             beside(
                 card(self._stage, self._player, title="Tokens"),
-                card(self._table, self._words, title="Found and expected"),
+                card(self._table, self._words, title="Measured and expected"),
             ),
             card(pn.pane.Bokeh(self._distances.figure, sizing_mode="stretch_width", margin=0), title="Phases"),
         )
@@ -90,10 +90,10 @@ class MeanFieldPage(Page):
         w, s = pn.widgets, self._state
         self._d = w.RadioButtonGroup(label="Where", options={"Circle": 2, "Sphere": 3}, value=s.d)
         self._n = w.IntSlider(label="Tokens", start=50, end=MOST_TOKENS, step=50, value=s.n)
-        self._tilt = w.FloatSlider(label="Tilt of the law", start=-0.9, end=0.9, step=0.1, value=s.tilt)
+        self._tilt = w.FloatSlider(label="Tilt of the initial law", start=-0.9, end=0.9, step=0.1, value=s.tilt)
         betas = sorted({1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, s.beta})
         self._beta = w.DiscreteSlider(label="Inverse temperature β", options=betas, value=s.beta)
-        self._time = w.FloatSlider(label="How long to follow", start=1.0, end=40.0, step=1.0, value=s.time)
+        self._time = w.FloatSlider(label="Duration", start=1.0, end=40.0, step=1.0, value=s.time)
         self._matrices = [
             w.FloatSlider(
                 label=f"{name.upper()}, entry {k}",
@@ -134,7 +134,7 @@ class MeanFieldPage(Page):
         self._run()
 
     def _arrange(self) -> None:
-        """The circle or the sphere, and as many entries of the matrices."""
+        """Show the circle or the sphere, and the entries of the matrices in that dimension."""
         space = self._state.d == 3
         for widget in self._matrices:
             widget.visible = space or not widget.tags[0].endswith("3")
@@ -150,18 +150,18 @@ class MeanFieldPage(Page):
 
         def work(job: Job) -> Followed:
             def tell(stage: str, done: float, total: float | None) -> None:
-                # Ticks of a piece only say that it lives; the pieces say how far the whole is.
+                # Only the pieces of the run report the share that is done.
                 job.report(done / total if total and stage.startswith("t =") else job.fraction, stage)
 
             return follow(
                 state, tell, lambda seen: self._session.later(self._session.guarded(lambda: self._take(seen)))
             )
 
-        self._session.start("Following the flow", work, self._take)
+        self._session.start("Simulating the flow", work, self._take)
 
     def _take(self, seen: Followed) -> None:
         if seen.state != self._state:
-            return  # a piece of a run that nobody waits for any more
+            return  # of a run that was replaced by another
         fresh = self._seen is None or self._seen.state != seen.state
         follows = fresh or self._seen is None or self._player.value >= len(self._seen.run) - 1
         self._seen = seen
@@ -172,7 +172,7 @@ class MeanFieldPage(Page):
         if fresh:
             self._player.end = round(seen.state.time / STEP)
         if follows and seen.finished and seen.found is not None:
-            # The moment worth seeing first: tokens where theory sends them, before they leave.
+            # First shown: the closest approach to the predicted limit.
             self._player.value = int(np.abs(times - seen.found.approach_time).argmin())
         elif follows:
             self._player.value = len(times) - 1
@@ -196,7 +196,7 @@ class MeanFieldPage(Page):
 
 def _phases_table(found: hm.Phases | None) -> str:
     if found is None:
-        return noted("The phases are found when the run is done.")
+        return noted("The phases are computed at the end of the run.")
 
     def shown(value: float | None, error: float | None = None) -> str:
         return "–" if value is None else f"{value:.4g}" + ("" if error is None else f" ± {error:.1g}")
@@ -205,4 +205,4 @@ def _phases_table(found: hm.Phases | None) -> str:
         f"<tr><td>{html.escape(name)}</td><td>{shown(value, error)}</td><td>{shown(expected)}</td></tr>"
         for name, value, error, expected in found.rows()
     ]
-    return f"<table><tr><th>what</th><th>found</th><th>theory, to leading order</th></tr>{''.join(rows)}</table>"
+    return f"<table><tr><th>quantity</th><th>measured</th><th>theory, to leading order</th></tr>{''.join(rows)}</table>"

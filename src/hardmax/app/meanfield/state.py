@@ -1,4 +1,4 @@
-"""The Mean field page as data: a law on the circle or the sphere, a flow, and what the library finds in its run."""
+"""The Mean field page as data: a law on the circle or the sphere, a flow, and the phases of its run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..page import different, number, whole
 
 STEP = 0.1
 _PIECE = 1.0
-"""How much time passes between two pictures while the flow is followed."""
+"""Time between two updates of the page while the flow is simulated."""
 MOST_TOKENS = 2_000
 
 
 @dataclass(frozen=True)
 class MeanFieldState:
-    """All that the controls say; an address keeps what is not at its default."""
+    """Values of the controls; an address stores those that differ from their defaults."""
 
     d: int = 2
     n: int = 400
@@ -35,16 +35,16 @@ class MeanFieldState:
     v2: float = 2.0
     v3: float = 0.5
     turn: float = 0.0
-    """By how many degrees the first two axes of V are turned against those of B."""
+    """Angle in degrees between the first axes of V and B."""
 
     @property
     def score(self) -> np.ndarray:
-        """The score matrix B, diagonal."""
+        """The score matrix B, diagonal, shape (d, d)."""
         return np.diag([self.b1, self.b2, self.b3][: self.d])
 
     @property
     def value(self) -> np.ndarray:
-        """The value matrix V, symmetric: its axes are turned."""
+        """The value matrix V, symmetric, shape (d, d)."""
         angle = math.radians(self.turn)
         axes = np.eye(self.d)
         axes[:2, :2] = [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
@@ -52,22 +52,22 @@ class MeanFieldState:
 
     @property
     def law(self) -> hm.Measure:
-        """The tokens to start from: deterministic points of the density 1 + tilt x, x the last coordinate."""
+        """Initial tokens: deterministic points of the density 1 + tilt x, where x is the last coordinate."""
         if self.d == 2:
             return hm.circle_quantiles(self.n, lambda angle: 1 + self.tilt * np.sin(angle))
         return hm.fibonacci_sphere(self.n, axis=(0.05, -0.05, 1.0)).reweighted(lambda x: 1 + self.tilt * x[:, -1])
 
     @property
     def flow(self) -> hm.SphereFlow:
-        """The flow; few tokens are said aloud by the page, not by a warning."""
+        """The flow; the page itself notes too few tokens, instead of a warning."""
         return hm.SphereFlow(self.score, self.value, self.beta, few_tokens="ignore")
 
     def changed(self, **values: object) -> MeanFieldState:
-        """Other settings."""
+        """The state with other settings."""
         return replace(self, **values)  # type: ignore[arg-type]
 
     def to_query(self) -> dict[str, str]:
-        """What the address keeps."""
+        """The part of the address that stores the state."""
         return different(asdict(self), asdict(MeanFieldState()))
 
     @classmethod
@@ -105,28 +105,28 @@ class MeanFieldState:
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """A flow as far as it was followed."""
+    """The run so far."""
 
     state: MeanFieldState
     run: hm.Trajectory
     limit: hm.LowTemperatureLimit
     found: hm.Phases | None
-    """The phases in what there is so far; None where finding them has to wait for the end."""
+    """The phases of the run so far; None where they are computed only at the end."""
     finished: bool
 
     def words(self) -> tuple[str, ...]:
-        """What to say beside the pictures."""
+        """Sentences to show beside the plots."""
         words = [str(self.limit).capitalize() + "."]
         if self.found is None:
-            words.append("The distance to a limit that is no pair of points is computed at the end.")
+            words.append("The distance to a limit of more than two points is computed at the end.")
             return tuple(words)
         if not self.finished:
-            words.append(f"Followed until t = {self.run.times[-1]:.3g} so far." if self.run.times is not None else "")
+            words.append(f"Simulated until t = {self.run.times[-1]:.3g} so far." if self.run.times is not None else "")
         crowd = self.found.occupancy
         if crowd.smallest < 10:
             words.append(
-                f"Only {crowd.smallest:.2g} tokens share an attention kernel: these are few tokens, not the mean field "
-                f"({crowd.enough:,} would be enough)."
+                f"Only {crowd.smallest:.2g} tokens share an attention kernel, too few for the mean-field limit "
+                f"({crowd.enough:,} tokens would be enough)."
             )
         return tuple(words)
 
@@ -134,21 +134,21 @@ class Followed:
 def follow(
     state: MeanFieldState, progress: Progress = False, show: Callable[[Followed], None] | None = None
 ) -> Followed:
-    """Follow the flow piece by piece; ``show`` sees every piece, with the phases found by then."""
+    """The run of a state; ``show`` gets the run so far after every piece."""
     law, flow = state.law, state.flow
     limit = hm.low_temperature_limit(law.points, state.score, state.value, weights=law.weights)
     pieces = max(1, math.ceil(state.time / _PIECE - 1e-9))
     length = state.time / pieces
-    kept, times = [law.points[None]], [np.zeros(1)]
+    states, times = [law.points[None]], [np.zeros(1)]
     for k in range(pieces):
-        run = hm.simulate(kept[-1][-1], flow, time=length, step=STEP, weights=law.weights, progress=progress)
+        run = hm.simulate(states[-1][-1], flow, time=length, step=STEP, weights=law.weights, progress=progress)
         assert run.times is not None  # noqa: S101 - a flow has times
-        kept.append(np.asarray(run.tokens[1:]))
+        states.append(np.asarray(run.tokens[1:]))
         times.append(k * length + run.times[1:])
         moments = np.concatenate(times)
-        so_far = replace(run, tokens=np.concatenate(kept), times=moments, layers=np.arange(len(moments)))
+        so_far = replace(run, tokens=np.concatenate(states), times=moments, layers=np.arange(len(moments)))
         last = k + 1 == pieces or not run.outcome.ok
-        # Distances to two points are sorted in a moment, all others are linear programs: those once, at the end.
+        # Distances to two points take a sort; all others are linear programs, solved once at the end.
         found = hm.phases(so_far, limit) if last or limit.dimension == 1 else None
         seen = Followed(state, so_far, limit, found, last)
         if callable(progress):

@@ -14,14 +14,14 @@ from matplotlib.colors import to_hex
 import hardmax as hm
 
 from ...figures.sphere import _ROUND
-from ..look import FONT, PALETTE, Light, keep_round
+from ..look import FONT, PALETTE, Light, equal_scales
 from ..session import Session
 
 _NAMES = ("concentration", "metastable", "terminal")
 
 
 class DistancesView:
-    """The curve, three shaded phases with their names, and lines where the theory expects them."""
+    """Plot of the distance to the limit by time, with the three phases and their expected times."""
 
     def __init__(self, session: Session) -> None:
         self.figure = session.figure(
@@ -52,11 +52,11 @@ class DistancesView:
         self._here.line_color = light.ink
 
     def at(self, time: float) -> None:
-        """Mark the time that is shown elsewhere."""
+        """Mark the time of the tokens that are shown."""
         self._here.update(location=time, visible=True)
 
     def show(self, found: hm.Phases | None) -> None:
-        """Draw what was found, or nothing."""
+        """Draw the phases; an empty plot for None."""
         if found is None:
             self.curve.data = self._dots.data = {"t": [], "w": []}
             for piece in (*self._bands, *self._labels, *self._expected):
@@ -87,13 +87,13 @@ _EYE = {"eye": {"x": 1.0, "y": 1.0, "z": 0.6}}
 
 
 def round_colours(start: np.ndarray) -> list[str]:
-    """One colour for each token, by the angle of its first two coordinates."""
+    """One colour per token, by the angle of its first two coordinates."""
     turns = (np.arctan2(start[:, 1], start[:, 0]) / (2 * math.pi)) % 1.0
     return [to_hex(colour) for colour in _ROUND(turns)]
 
 
 class CircleView:
-    """Tokens with two coordinates."""
+    """Plot of tokens on the circle."""
 
     def __init__(self, session: Session) -> None:
         plot = session.figure(
@@ -103,7 +103,7 @@ class CircleView:
             name="circle",
         )
         plot.axis.visible = plot.grid.visible = False
-        keep_round(plot)
+        equal_scales(plot)
         self.figure = plot
         self.tokens = ColumnDataSource({"x": [], "y": [], "colour": []})
         self._ghost = ColumnDataSource({"x": [], "y": []})
@@ -120,14 +120,14 @@ class CircleView:
         self._shade.glyph.line_color = light.soft
 
     def show(self, tokens: np.ndarray, ghost: np.ndarray, colours: list[str]) -> None:
-        """Draw tokens here, and their predicted limits."""
+        """Draw tokens and their predicted limits."""
         self.tokens.data = {"x": tokens[:, 0], "y": tokens[:, 1], "colour": colours}
         places = np.unique(ghost.round(6), axis=0)
         self._ghost.data = {"x": places[:, 0], "y": places[:, 1]}
 
 
 class SphereView:
-    """Tokens with three coordinates, to turn around."""
+    """Plot of tokens on the sphere, which can be turned."""
 
     def __init__(self, session: Session) -> None:
         self._light = session.lighting.light
@@ -143,13 +143,13 @@ class SphereView:
             self.show(*self._shown)
 
     def show(self, tokens: np.ndarray, ghost: np.ndarray, colours: list[str]) -> None:
-        """Draw tokens here, and their predicted limits."""
+        """Draw tokens and their predicted limits."""
         self._shown = (tokens, ghost, colours)
         self.pane.object = sphere_figure(tokens, ghost, colours, self._light)
 
 
 def sphere_figure(tokens: np.ndarray, ghost: np.ndarray, colours: list[str], light: Light) -> Any:
-    """The figure itself."""
+    """The plotly figure."""
     around, up = np.meshgrid(np.linspace(0, 2 * math.pi, 33), np.linspace(0, math.pi, 17))
     ball = go.Surface(
         x=0.985 * np.cos(around) * np.sin(up),

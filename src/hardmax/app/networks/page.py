@@ -1,29 +1,28 @@
-"""Exact networks: draw or upload sequences and targets, compile them, and watch the proof happen."""
+"""The page of exact networks: sequences and targets are compiled into a transformer and proved."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
+from dataclasses import replace
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 import panel as pn
 
 from ...errors import HardmaxError, InputError
 from ...figures.interpolation import draw_construction
-from ...interpolation.constructions.interpolate import Construction
 from ...interpolation.evaluation.running import journey
 from ...interpolation.problems import Problem
+from ..layout import card, controls, note, noted, plot_pane, split
 from ..page import Page
-from ..panes import Steps, plot_pane, wide_html
-from ..shell import beside, card, controls, empty, note, noted, split
-from ..uploads import LONGEST, FilePicker, Upload, example_of, kept_text
+from ..uploads import FilePicker, Upload, example_of
+from .board import Board
 from .state import (
     EXAMPLES,
     MOST_CHARACTERS,
+    WIDEST,
+    Choices,
     Compiled,
-    Recipe,
-    counted,
     load_network,
     network_archive,
     read_lines,
@@ -31,7 +30,7 @@ from .state import (
     size_of,
     write_lines,
 )
-from .view import BlockPlane, Board, CountBars, proof
+from .view import STALE, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from ..jobs import Job
     from ..session import Session
 
-_WIDEST = 64
 _WORDS = {
     "leaders": "True argmax attention, a few layers of it.",
     "fewest": "The fewest blocks: one layer that reads means.",
@@ -47,92 +45,61 @@ _WORDS = {
     "conditioned": "The best accuracy in floating point.",
     "paper": "The route outlined in the paper, for comparison.",
 }
-_STALE = (
-    "The sequences or the choices have changed since this network was compiled. Press Compile to prove it for them."
-)
 _MODES = {"Add tokens": "token", "Add targets": "target", "Erase": "erase"}
 
 
 class NetworksPage(Page):
-    """A data set becomes a transformer with rational weights, and a proof."""
+    """Compilation of a data set into a transformer with rational weights, with its certificate."""
 
     slug = "networks"
     title = "Exact networks"
     text = (
-        "Nothing is trained here. From sequences of tokens and the targets that they should reach, a transformer is "
-        "compiled whose weights are rational numbers; exact arithmetic then proves that every sequence lands on its "
-        "targets. Draw some, press Compile, and watch the tokens go through the blocks."
+        "Sequences of tokens and their targets are compiled, without training, into a transformer with rational "
+        "weights; exact arithmetic then proves that every sequence is mapped to its targets. Draw some sequences, "
+        "press Compile, and play the blocks one by one."
     )
     paper = "2502.02270"
     functions = ("interpolate", "classify_exactly", "ExactTransformer", "Certificate", "verify")
 
     def __init__(self) -> None:
-        self._lines = EXAMPLES["overlap"][1]
-        self._construction: Construction = "leaders"
-        self._width, self._temperature = 4, ""
+        self._choices = Choices()
         self._moment = 0
         self._problem: Problem | None = None
         self._done: Compiled | None = None
-        self._done_for: tuple[str, ...] = ()
-        """The sequences and the choices that the network was compiled for."""
+        self._done_for = self._choices
+        """The choices that the network was compiled for."""
 
-    # What the address keeps
+    # The address
 
     def state(self) -> dict[str, str]:
         """The sequences and the choices."""
-        kept = kept_text("lines", self._lines, EXAMPLES)
-        kept |= {"construction": self._construction, "width": str(self._width)}
-        if self._temperature:
-            kept["temperature"] = self._temperature
-        if self._moment:
-            kept["moment"] = str(self._moment)
-        return kept
+        query = self._choices.to_query()
+        return {**query, "moment": str(self._moment)} if self._moment else query
 
     def restore(self, state: Mapping[str, str]) -> None:
-        """Take up sequences and choices; what makes no sense is left out."""
-        if state.get("example") in EXAMPLES:
-            self._lines = EXAMPLES[state["example"]][1]
-        elif "lines" in state:
-            self._lines = state["lines"][:LONGEST]
-        if state.get("construction") in get_args(Construction):
-            self._construction = cast("Construction", state["construction"])
-        if state.get("width", "").isdecimal():
-            self._width = min(max(int(state["width"][:3]), 1), _WIDEST)
-        self._temperature = state.get("temperature", "")[:20]
+        """Take sequences and choices from an address."""
+        self._choices = Choices.from_query(state)
         if state.get("moment", "").isdecimal():
             self._moment = min(int(state["moment"][:6]), 10**5)
 
     def code(self) -> str:
-        """Compile, prove, save."""
-        recipe = self._recipe()
-        inputs, outputs, labels = recipe.problem.inputs, recipe.problem.outputs, recipe.problem.labels
-        options = "".join(f", {name}={value!r}" for name, value in recipe.options().items())
-        if labels is None:
-            data = f"inputs = {inputs!r}\noutputs = {outputs!r}\nnet = hm.interpolate(inputs, outputs{options})"
-        else:
-            data = f"inputs = {inputs!r}\nlabels = {labels!r}\nnet = hm.classify_exactly(inputs, labels{options})"
-        return (
-            f"import hardmax as hm\n\n{data}\n"
-            "print(net.certify())           # the proof, with the hash of the data\n"
-            "print(net.summary())           # blocks beside the published bound\n"
-            "net.save('net')                # hm.verify('net') proves it again from the files\n"
-        )
+        """Python that compiles, proves and saves the network."""
+        return self._choices.recipe().code()
 
     def figure(self) -> Figure | None:
-        """Five moments on the way, as the library draws them."""
+        """Five stages of the network, drawn by the library."""
         if self._stale:
-            raise HardmaxError(_STALE)
+            raise HardmaxError(STALE)
         return None if self._done is None else cast("Figure", draw_construction(self._done.network))
 
-    # What one sees
+    # The layout
 
     def build(self, session: Session) -> Any:
-        """Data and choices on the left; board, blocks, counts and proof on the right."""
+        """The body of the page: data and choices on the left, board and results on the right."""
         self._session = session
         self._board = Board(session, self._drawn)
-        self._plane, self._bars = BlockPlane(session), CountBars(session)
-        self._results = self._result_cards()
-        body = split([self._data_card(), self._network_card()], self._board_card(), *self._results)
+        self._results = Results(session, self._moved)
+        body = split([self._data_card(), self._network_card()], self._board_card(), *self._results.cards)
         self._read()
         if self._problem is not None:
             session.when_ready(session.guarded(self._compile))
@@ -142,30 +109,32 @@ class NetworksPage(Page):
         guarded = self._session.guarded
         options = {title: name for name, (title, _) in EXAMPLES.items()}
         self._pick = pn.widgets.Select(
-            label="Example", options={**options, "your own": ""}, value=example_of(self._lines, EXAMPLES) or ""
+            label="Example", options={**options, "your own": ""}, value=example_of(self._choices.lines, EXAMPLES) or ""
         )
         self._pick.param.watch(guarded(self._picked), "value")
         self._area = pn.widgets.TextAreaInput(
-            label="One sequence a line",
-            value=self._lines,
+            label="One sequence per line",
+            value=self._choices.lines,
             rows=7,
             max_length=MOST_CHARACTERS,
             placeholder="(0, 0) (1, 3/8) -> (1, 2)",
         )
         self._area.param.watch(guarded(lambda event: self._typed(event.new)), "value")
         self._hint = note("")
-        picker = FilePicker(label="Or upload them: JSON, or CSV in long form with labels")
+        picker = FilePicker(label="Or upload JSON, or CSV in long form with labels")
         picker.on_file((".json", ".csv"), self._take_file, self._session.fail)
         form = note("Tokens, an arrow, and targets or a label: (0, 0) (1, 3/8) -> (1, 2). Numbers are taken exactly.")
         return controls(self._pick, self._area, self._hint, form, picker, title="Sequences and targets")
 
     def _network_card(self) -> Any:
         guarded = self._session.guarded
-        self._how = pn.widgets.Select(label="Construction", options=list(_WORDS), value=self._construction)
-        self._how_words = note(_WORDS[self._construction])
-        self._wide = pn.widgets.IntInput(label="Neurons per layer", value=self._width, start=1, end=_WIDEST)
+        self._how = pn.widgets.Select(label="Construction", options=list(_WORDS), value=self._choices.construction)
+        self._how_words = note(_WORDS[self._choices.construction])
+        self._wide = pn.widgets.IntInput(label="Neurons per layer", value=self._choices.width, start=1, end=WIDEST)
         self._heat = pn.widgets.TextInput(
-            label="Softmax temperature (empty: hardmax)", value=self._temperature, placeholder="for example 1/10"
+            label="Softmax temperature (empty: hardmax)",
+            value=self._choices.temperature,
+            placeholder="for example 1/10",
         )
         for widget in (self._how, self._wide, self._heat):
             widget.param.watch(guarded(lambda _: self._chosen()), "value")
@@ -179,14 +148,14 @@ class NetworksPage(Page):
             icon=None,
             disabled=True,
         )
-        check = FilePicker(label="Or check a network that was saved (ZIP, or its network.json)")
+        check = FilePicker(label="Or verify a saved network (ZIP, or its network.json)")
         check.on_file((".zip", ".json"), self._check, self._session.fail)
         return controls(
             self._how, self._how_words, self._wide, self._heat, begin, self._download, check, title="Network"
         )
 
     def _board_card(self) -> Any:
-        mode = pn.widgets.RadioButtonGroup(label="Tapping the board", options=_MODES, value="token", margin=0)
+        mode = pn.widgets.RadioButtonGroup(label="Click on the board to", options=_MODES, value="token", margin=0)
         mode.param.watch(lambda event: setattr(self._board, "mode", event.new), "value")
         self._which = pn.widgets.Select(label="", options={"sequence 1": 0}, value=0, width=200, margin=0)
         self._which.param.watch(lambda event: setattr(self._board, "sequence", event.new), "value")
@@ -198,88 +167,52 @@ class NetworksPage(Page):
             title="Drawing board",
         )
 
-    def _result_cards(self) -> list[Any]:
-        self._steps_shown = Steps("Moment", self._session.guarded(self._moved))
-        self._moment_words, self._count_words, self._proof = note(""), note(""), wide_html()
-        self._waiting = empty(
-            "Nothing compiled yet",
-            "Give every sequence at least one token and one target (no more targets than tokens), then press Compile. "
-            "Sequences may share tokens; only as sets they must differ.",
-        )
-        self._blocks_card = card(
-            self._moment_words,
-            plot_pane(self._plane.plot),
-            self._steps_shown.box,
-            title="Tokens on their way through the blocks",
-        )
-        self._proof_cards = beside(
-            card(
-                plot_pane(self._bars.plot),
-                self._count_words,
-                title="Blocks beside the published bound",
-            ),
-            card(self._proof, title="Certificate"),
-        )
-        self._blocks_card.visible = self._proof_cards.visible = False
-        self._changed_card = wide_html()
-        self._changed_card.object = f'<div class="message note stale" role="status">{html.escape(_STALE)}</div>'
-        self._changed_card.visible = False
-        return [self._waiting, self._changed_card, self._blocks_card, self._proof_cards]
-
-    # What happens
-
-    @property
-    def _asked(self) -> tuple[str, ...]:
-        """What a network would be compiled for now."""
-        return self._lines, self._construction, str(self._width), self._temperature
+    # Events
 
     @property
     def _stale(self) -> bool:
         """Whether the network that is shown is one of other sequences or choices."""
-        return self._done is not None and self._asked != self._done_for
+        return self._done is not None and self._choices != self._done_for
 
     def _mark_stale(self) -> None:
-        """Let a proof stand only beside what was proved."""
-        stale = self._stale
-        self._changed_card.visible = stale
-        self._download.disabled = stale or self._done is None
-        for shown in (self._blocks_card, self._proof_cards):
-            shown.css_classes = [name for name in shown.css_classes if name != "dimmed"] + ["dimmed"] * stale
-        if self._done is not None:
-            self._proof.object = proof(self._done.certificate, stale=stale)
+        """Show a proof only beside what was proved."""
+        self._download.disabled = self._stale or self._done is None
+        self._results.mark(self._stale)
 
     def _picked(self, event: Any) -> None:
         if event.new in EXAMPLES:
             self._area.value = EXAMPLES[event.new][1]
 
     def _typed(self, lines: str) -> None:
-        if lines == self._lines:
+        if lines == self._choices.lines:
             return
-        self._lines = lines
+        self._choices = replace(self._choices, lines=lines)
         self._read()
         self._session.changed()
 
     def _read(self) -> None:
-        """Read the lines; a line that is not finished yet is said beside them, not shouted."""
+        """Read the lines; an error is shown in the note below them."""
         try:
-            self._problem = read_lines(self._lines)
+            self._problem = read_lines(self._choices.lines)
         except InputError as error:
             self._problem = None
-            self._hint.object = noted(str(error) if self._lines.strip() else "Tap the board, or type a line.")
+            self._hint.object = noted(
+                str(error) if self._choices.lines.strip() else "Click on the board, or type a line."
+            )
         else:
             self._hint.object = noted(size_of(self._problem))
             self._board.show(self._problem)
-        if not self._lines.strip():
+        if not self._choices.lines.strip():
             self._board.show(None)
         self._after_edit()
 
     def _drawn(self, problem: Problem) -> None:
-        """Somebody edited the board: the lines follow it."""
+        """Update the lines after an edit of the board."""
         self._board.show(problem)
-        self._lines = write_lines(problem)
-        self._area.value = self._lines
+        self._choices = replace(self._choices, lines=write_lines(problem))
+        self._area.value = self._choices.lines
         try:
-            self._problem = read_lines(self._lines)
+            self._problem = read_lines(self._choices.lines)
             self._hint.object = noted(size_of(self._problem))
         except InputError as error:
             self._problem = None
@@ -288,22 +221,26 @@ class NetworksPage(Page):
         self._session.changed()
 
     def _after_edit(self) -> None:
-        self._pick.value = example_of(self._lines, EXAMPLES) or ""
+        self._pick.value = example_of(self._choices.lines, EXAMPLES) or ""
         count = self._board.sequences
         names = {name: k for k, name in enumerate(self._board.names)} | {"a new sequence": count}
         chosen = self._which.value if self._which.value in names.values() else 0
         self._which.param.update(options=names, value=chosen)
         self._board_note.object = noted(
-            "Filled: tokens, one colour and shape a sequence; rings: targets. Drag to move; points snap to quarters."
+            "Filled: tokens, one colour and shape per sequence; rings: targets. Drag to move; points snap to quarters."
             if self._board.editable
             else "Shown in the first two coordinates; edit the lines or the file."
         )
         self._mark_stale()
 
     def _chosen(self) -> None:
-        self._construction, self._width = self._how.value, self._wide.value
-        self._temperature = self._heat.value.strip()
-        self._how_words.object = noted(_WORDS[self._construction])
+        self._choices = replace(
+            self._choices,
+            construction=self._how.value,
+            width=self._wide.value,
+            temperature=self._heat.value.strip(),
+        )
+        self._how_words.object = noted(_WORDS[self._choices.construction])
         self._mark_stale()
         self._session.changed()
 
@@ -319,18 +256,13 @@ class NetworksPage(Page):
         self._area.value = lines
         self._session.say(f"{upload.name}: {size_of(problem)}. Press Compile.", "good")
 
-    def _recipe(self) -> Recipe:
-        return Recipe(
-            self._problem or read_lines(self._lines), self._construction, self._width, self._temperature or None
-        )
-
     def _compile(self) -> None:
-        recipe, asked = self._recipe(), self._asked
+        recipe, asked = self._choices.recipe(), self._choices
 
         def work(job: Job) -> Compiled:
             network = recipe.build(job.tell)
             certificate = network.certify(progress=job.tell)
-            job.report(None, "following the tokens")
+            job.report(None, "recording the tokens")
             return Compiled(network, certificate, journey(network))
 
         self._session.start("Compiling and proving", work, lambda compiled: self._show(compiled, asked))
@@ -345,14 +277,14 @@ class NetworksPage(Page):
 
         def done(compiled: Compiled) -> None:
             self._show_data_of(compiled)
-            self._show(compiled, self._asked)
+            self._show(compiled, self._choices)
             kind = "good" if compiled.certificate.proved else "error"
             self._session.say(str(compiled.certificate).splitlines()[0], kind)
 
         self._session.start(f"Proving {upload.name}", work, done)
 
     def _show_data_of(self, compiled: Compiled) -> None:
-        """Put the data of a network from a file into the lines and onto the board, where they can be typed."""
+        """Show the data of an uploaded network in the lines and on the board, if they can be typed."""
         lines = write_lines(compiled.problem)
         try:
             read_lines(lines)
@@ -361,31 +293,19 @@ class NetworksPage(Page):
         self._typed(lines)
         self._area.value = lines
 
-    def _show(self, compiled: Compiled, asked: tuple[str, ...]) -> None:
-        self._done, self._done_for = compiled, asked
-        network, counts = compiled.network, compiled.network.counts
-        self._waiting.visible, self._blocks_card.visible, self._proof_cards.visible = False, True, True
-        self._plane.show(network, compiled.way)
-        self._moment = min(self._moment, self._plane.last)
-        self._steps_shown.show(self._plane.last, self._moment)
-        self._moment_words.object = noted(self._plane.show_moment(self._moment))
-        self._bars.show(counts, softmax=network.attention == "softmax")
-        self._count_words.object = noted(
-            f"N = {counted(len(network.data), 'sequence')}, M = {counted(network.data.targets, 'target')}: "
-            f"{counted(counts.blocks, 'block')}, {counts.ratio:.0%} of the published bound. "
-            f"{counted(counts.parameters, 'parameter')}."
-        )
+    def _show(self, compiled: Compiled, choices: Choices) -> None:
+        self._done, self._done_for = compiled, choices
+        self._moment = self._results.show(compiled, self._moment)
         self._mark_stale()
         self._session.changed()
 
-    def _moved(self, event: Any) -> None:
-        self._moment = event.new
-        self._moment_words.object = noted(self._plane.show_moment(event.new))
+    def _moved(self, moment: int) -> None:
+        self._moment = moment
         self._session.changed()
 
     def _archive(self) -> BytesIO:
         if self._done is None:
             raise HardmaxError("there is no network yet: press Compile first")
         if self._stale:
-            raise HardmaxError(_STALE)
+            raise HardmaxError(STALE)
         return BytesIO(network_archive(self._done.network, self._done.certificate, self._session.folder))

@@ -1,6 +1,6 @@
 """Data sets and networks of the exact networks page: as typed lines, compiled, and as files.
 
-Numbers stay text until the library reads them, so what is typed is taken exactly.
+Numbers stay text until the library reads them, so that they are taken exactly.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import json
 import re
 import shutil
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 from ...errors import FileError, InputError
 from ...interpolation.constructions.interpolate import Construction, classify_exactly, interpolate
@@ -24,9 +24,10 @@ from ...interpolation.problems import Problem, read_problem
 from ...interpolation.transformer import ExactTransformer
 from ...progress import Tell
 from ..archives import pack, unpack
-from ..uploads import Upload, as_file, rows_of, text_of
+from ..uploads import LONGEST, Upload, as_file, kept_text, rows_of, text_of
 
 MOST_CHARACTERS = 200_000
+"""Characters that the text box accepts."""
 _ARROW = re.compile(r"->|→|⟶")
 _POINT = re.compile(r"\(([^()]*)\)")
 _REMEDY = "write for example (0, 0) (1, 3/8) -> (1, 2), or -> spam for a label"
@@ -55,7 +56,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
 
 
 def read_lines(text: str) -> Problem:
-    """The data set that some lines describe; errors name the line."""
+    """The data set in the lines; errors name the line."""
     if len(text) > MOST_CHARACTERS:
         raise InputError("lines", f"{len(text):,} characters", "are too many to type", "upload a file instead")
     inputs: list[list[list[object]]] = []
@@ -110,12 +111,52 @@ def _line(points: Sequence[Sequence[object]]) -> str:
     return " ".join("(" + ", ".join(map(str, point)) + ")" for point in points)
 
 
+WIDEST = 64
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The sequences as typed lines, and the choices of the page; the address stores them."""
+
+    lines: str = EXAMPLES["overlap"][1]
+    construction: Construction = "leaders"
+    width: int = 4
+    temperature: str = ""
+    """Empty for hardmax."""
+
+    def to_query(self) -> dict[str, str]:
+        """The part of the address that stores the choices."""
+        query = kept_text("lines", self.lines, EXAMPLES)
+        query |= {"construction": self.construction, "width": str(self.width)}
+        return {**query, "temperature": self.temperature} if self.temperature else query
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> Choices:
+        """Choices from an address; values that make no sense get their defaults."""
+        usual = cls()
+        lines, construction, width = usual.lines, usual.construction, usual.width
+        if query.get("example") in EXAMPLES:
+            lines = EXAMPLES[query["example"]][1]
+        elif "lines" in query:
+            lines = query["lines"][:LONGEST]
+        if query.get("construction") in get_args(Construction):
+            construction = cast("Construction", query["construction"])
+        if query.get("width", "").isdecimal():
+            width = min(max(int(query["width"][:3]), 1), WIDEST)
+        return cls(lines, construction, width, query.get("temperature", "")[:20])
+
+    def recipe(self) -> Recipe:
+        """The network that these choices describe; an error where the lines cannot be read."""
+        return Recipe(read_lines(self.lines), self.construction, self.width, self.temperature or None)
+
+
 _MOST_TOKENS = 5_000
+"""Tokens of a data set; bounds the time of its proof."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to compile, and how."""
+    """A data set and the options of its compilation."""
 
     problem: Problem
     construction: Construction
@@ -123,10 +164,25 @@ class Recipe:
     temperature: str | None
 
     def options(self) -> dict[str, Any]:
-        """The arguments of the library."""
+        """The keyword arguments of the library."""
         chosen: dict[str, Any] = {"construction": self.construction, "width": self.width}
         return (
             chosen if self.temperature is None else {**chosen, "attention": "softmax", "temperature": self.temperature}
+        )
+
+    def code(self) -> str:
+        """Python that compiles, proves and saves the network."""
+        inputs, outputs, labels = self.problem.inputs, self.problem.outputs, self.problem.labels
+        options = "".join(f", {name}={value!r}" for name, value in self.options().items())
+        if labels is None:
+            data = f"inputs = {inputs!r}\noutputs = {outputs!r}\nnet = hm.interpolate(inputs, outputs{options})"
+        else:
+            data = f"inputs = {inputs!r}\nlabels = {labels!r}\nnet = hm.classify_exactly(inputs, labels{options})"
+        return (
+            f"import hardmax as hm\n\n{data}\n"
+            "print(net.certify())           # the proof, with the hash of the data\n"
+            "print(net.summary())           # blocks beside the published bound\n"
+            "net.save('net')                # hm.verify('net') proves it again from the files\n"
         )
 
     def build(self, tell: Tell) -> ExactTransformer:
@@ -137,7 +193,7 @@ class Recipe:
                 "data", f"{tokens:,} tokens", f"must have at most {_MOST_TOKENS:,} here", "use the library"
             )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what they say is in the notes of the network
+            warnings.simplefilter("ignore")  # the notes of the network have the same text
             if self.problem.labels is not None:
                 return classify_exactly(self.problem.inputs, self.problem.labels, progress=tell, **self.options())
             return interpolate(self.problem.inputs, self.problem.outputs, progress=tell, **self.options())
@@ -145,7 +201,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A network with its proof and the way of its tokens."""
+    """A network with its certificate and the positions of its tokens after every block."""
 
     network: ExactTransformer
     certificate: Certificate
@@ -153,7 +209,7 @@ class Compiled:
 
     @property
     def problem(self) -> Problem:
-        """The data of the network as one would type them, with labels where it is a classifier."""
+        """The data of the network as text, with labels where it is a classifier."""
         data, classes = self.network.data, self.network.classes
         inputs, outputs = _as_text(data.inputs), _as_text(data.outputs)
         if classes is not None:
@@ -178,7 +234,7 @@ def counted(number: int, what: str, several: str = "") -> str:
 
 
 def size_of(problem: Problem) -> str:
-    """How many sequences, tokens and targets or classes a data set has."""
+    """Numbers of sequences, tokens, and targets or classes of a data set, in words."""
     if problem.outputs is not None:
         ends = counted(sum(len(points) for points in problem.outputs), "target")
     else:
@@ -203,13 +259,13 @@ def network_archive(network: ExactTransformer, certificate: Certificate, folder:
 
 @dataclass(frozen=True)
 class NetworkFiles:
-    """The files of a network that somebody saved, not yet read."""
+    """The files of an uploaded network, not yet read."""
 
     name: str
     files: dict[str, bytes]
 
     def verify(self, folder: Path, tell: Tell) -> tuple[ExactTransformer, Certificate]:
-        """Read the network and prove it again from its data and its weights."""
+        """The network and a new certificate, computed from its data and weights."""
         place = folder / "uploaded"
         place.mkdir(exist_ok=True)
         try:
@@ -224,7 +280,7 @@ class NetworkFiles:
 
 
 def load_network(upload: Upload) -> NetworkFiles:
-    """The files of a network: a ZIP archive of both, or its JSON file alone."""
+    """The files of an uploaded network: a ZIP archive of both, or the JSON file alone."""
     if upload.suffix == ".json":
         return NetworkFiles(upload.name, {JSON_NAME: text_of(upload).encode()})
     files = unpack(upload, (".json", ".safetensors"))
@@ -234,8 +290,8 @@ def load_network(upload: Upload) -> NetworkFiles:
 
 
 def read_upload(upload: Upload, folder: Path) -> Problem:
-    """A data set to compile: JSON, or CSV in long form with a column of labels."""
+    """The data set in an uploaded file: JSON, or CSV in long form with a column of labels."""
     if upload.suffix == ".csv":
-        rows_of(upload)  # refuses what is too wide, too long or no table
+        rows_of(upload)  # refuses a file that is too wide, too long or not a table
     with as_file(folder / f"data{upload.suffix}", text_of(upload).encode(), upload.name) as path:
         return read_problem(path)

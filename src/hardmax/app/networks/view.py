@@ -1,219 +1,35 @@
-"""Drawing board, tokens after every block, sizes and the certificate of a network."""
+"""A compiled network on the page: tokens after every block, block counts and the certificate."""
 
 from __future__ import annotations
 
 import html
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from bokeh.events import Tap
-from bokeh.models import ColumnDataSource, FactorRange, HoverTool, PointDrawTool, Range1d
+from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d
 
 from ...figures.interpolation import targets_of, window_around
-from ...interpolation.arithmetic.numbers import rational, to_float
 from ...interpolation.evaluation.certificate import Certificate
 from ...interpolation.evaluation.counts import Counts
 from ...interpolation.evaluation.running import Journey, Moment, every_moment
-from ...interpolation.problems import Problem
 from ...interpolation.transformer import ExactTransformer
+from ..layout import Steps, beside, beside_bars, card, empty, note, noted, plot_pane, wide_html
 from ..look import PALETTE, rank_colours
-from ..panes import beside_bars
-from .state import counted
+from .board import SHAPES
+from .state import Compiled, counted
 
 if TYPE_CHECKING:
     from ..session import Session
 
 
-SHAPES = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "x")
-_NEAR = 0.03
-"""A tap this close to a point, as a share of the view, means the point."""
-_GRID = 4
-"""Drawn points lie on quarters, so that their coordinates are short rationals."""
-_MOST_POINTS = 400
-_COLUMNS = ("x", "y", "sequence", "place", "colour", "marker", "size", "name")
-
-
-def on_grid(value: float) -> str:
-    """A drawn coordinate as text, on quarters."""
-    steps = round(value * _GRID)
-    return str(steps // _GRID) if steps % _GRID == 0 else str(steps / _GRID)
-
-
-class Board:
-    """Shows a data set in the plane of its first two coordinates and, where it has no more, lets people edit it."""
-
-    def __init__(self, session: Session, edited: Callable[[Problem], None]) -> None:
-        self._edited = session.guarded(edited)
-        self._problem: Problem | None = None
-        self.mode, self.sequence = "token", 0
-        self._tokens = ColumnDataSource({name: [] for name in _COLUMNS})
-        self._targets = ColumnDataSource({name: [] for name in _COLUMNS})
-        self.plot = session.figure(height=380, x_range=Range1d(-3, 3), y_range=Range1d(-3, 3), tools="")
-        rings = self.plot.scatter(
-            "x", "y", size=24, fill_alpha=0, line_color="colour", line_width=2.5, source=self._targets
-        )
-        marks = self.plot.scatter(
-            "x", "y", size="size", marker="marker", fill_color="colour", line_width=1, source=self._tokens
-        )
-        mover = PointDrawTool(renderers=[marks, rings], add=False)
-        self.plot.add_tools(mover, HoverTool(renderers=[marks, rings], tooltips=[("", "@name"), ("at", "(@x, @y)")]))
-        self.plot.toolbar.active_multi = mover
-        self.plot.on_event(Tap, session.guarded(self._tapped))
-        for source, kind in ((self._tokens, "token"), (self._targets, "target")):
-            source.on_change("data", session.guarded(lambda _a, _o, _n, kind=kind: self._moved(kind)))
-        session.lighting.follow(lambda light: setattr(marks.glyph, "line_color", light.ink))
-        self._showing = False
-
-    @property
-    def editable(self) -> bool:
-        """Whether points can be added and moved: in the plane, and not too many."""
-        problem = self._problem
-        if problem is None:
-            return True
-        points = [point for tokens in problem.inputs for point in tokens]
-        return len(points) <= _MOST_POINTS and all(len(point) == 2 for point in points)
-
-    @property
-    def sequences(self) -> int:
-        """How many sequences there are."""
-        return 0 if self._problem is None else len(self._problem.inputs)
-
-    @property
-    def names(self) -> list[str]:
-        """What the sequences are called, counted from 1, with their labels where they have some."""
-        labels = None if self._problem is None else self._problem.labels
-        ends = [""] * self.sequences if labels is None else [f" ({label})" for label in labels]
-        return [f"sequence {k + 1}{end}" for k, end in enumerate(ends)]
-
-    def show(self, problem: Problem | None) -> None:
-        """Draw another data set."""
-        self._problem = problem
-        self._showing = True
-        try:
-            inputs = [] if problem is None else problem.inputs
-            outputs = [] if problem is None or problem.outputs is None else problem.outputs
-            sizes = np.linspace(17, 9, max(len(inputs), 1))  # shared tokens show as nested shapes
-            self._tokens.data = _columns(inputs, "token", sizes, self.names)
-            self._targets.data = _columns(outputs, "target", sizes, self.names)
-        finally:
-            self._showing = False
-        self._frame()
-
-    def _frame(self) -> None:
-        points = np.array([*_pairs(self._tokens), *_pairs(self._targets)], dtype=float).reshape(-1, 2)
-        if not len(points):
-            low, high = np.array([-3.0, -3.0]), np.array([3.0, 3.0])
-        else:
-            low, high = window_around(points)
-            middle, reach = (low + high) / 2, np.maximum((high - low) / 2, 1.5)
-            low, high = middle - reach, middle + reach
-        self.plot.x_range.update(start=float(low[0]), end=float(high[0]))
-        self.plot.y_range.update(start=float(low[1]), end=float(high[1]))
-
-    def _tapped(self, event: Any) -> None:
-        if event.x is None or not self.editable:
-            return
-        problem = self._problem or Problem([], [], None)
-        inputs = [list(tokens) for tokens in problem.inputs]
-        outputs = None if problem.outputs is None else [list(points) for points in problem.outputs]
-        labels = None if problem.labels is None else list(problem.labels)
-        if self.mode == "erase":
-            if not self._erase(event, inputs, outputs, labels):
-                return
-        else:
-            point: list[object] = [on_grid(event.x), on_grid(event.y)]
-            place = min(self.sequence, len(inputs))
-            if place == len(
-                inputs
-            ):  # a new sequence needs a target before it can be compiled; its first token waits there
-                inputs.append([])
-                if outputs is not None:
-                    outputs.append([])
-                if labels is not None:
-                    labels.append("new")
-            side = inputs if self.mode == "token" or outputs is None else outputs
-            if point not in side[place]:
-                side[place].append(point)
-        self._edited(Problem(inputs, outputs, labels))
-
-    def _erase(
-        self,
-        event: Any,
-        inputs: list[list[list[object]]],
-        outputs: list[list[list[object]]] | None,
-        labels: list[object] | None,
-    ) -> bool:
-        best: tuple[float, Any, int, int] | None = None
-        wide = self.plot.x_range.end - self.plot.x_range.start
-        tall = self.plot.y_range.end - self.plot.y_range.start
-        for source, side in ((self._tokens, inputs), (self._targets, outputs)):
-            for k, (x, y) in enumerate(_pairs(source)):
-                apart = max(abs(x - event.x) / wide, abs(y - event.y) / tall)
-                if apart < _NEAR and (best is None or apart < best[0]):
-                    best = (apart, side, int(source.data["sequence"][k]), int(source.data["place"][k]))
-        if best is None:
-            return False
-        _, side, sequence, place = best
-        del side[sequence][place]
-        if not inputs[sequence] and not (outputs and outputs[sequence]):
-            for part in (inputs, outputs, labels):
-                if part is not None:
-                    del part[sequence]
-        return True
-
-    def _moved(self, kind: str) -> None:
-        if self._showing or self._problem is None or not self.editable:
-            return
-        problem = self._problem
-        side = problem.inputs if kind == "token" else problem.outputs
-        source = self._tokens if kind == "token" else self._targets
-        if side is None or len(source.data["x"]) != sum(len(points) for points in side):
-            self.show(problem)  # a point was deleted by a key: only the eraser deletes
-            return
-        moved = [list(points) for points in side]
-        changed = False
-        for k, (x, y) in enumerate(_pairs(source)):
-            sequence, place = int(source.data["sequence"][k]), int(source.data["place"][k])
-            before = _place(side[sequence][place])
-            if max(abs(before[0] - x), abs(before[1] - y)) > 1e-9:
-                moved[sequence][place] = [on_grid(x), on_grid(y)]
-                changed = True
-        if changed:
-            self._edited(
-                Problem(moved, problem.outputs, problem.labels)
-                if kind == "token"
-                else Problem(problem.inputs, moved, problem.labels)
-            )
-
-
-def _place(point: list[object]) -> tuple[float, float]:
-    values = [to_float(rational("point", value)) for value in point[:2]]
-    return (values[0], values[1] if len(values) > 1 else 0.0)
-
-
-def _pairs(source: ColumnDataSource) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in zip(source.data["x"], source.data["y"], strict=True)]
-
-
-def _columns(side: list[list[list[object]]], kind: str, sizes: np.ndarray, names: list[str]) -> dict[str, list[Any]]:
-    rows: list[tuple[Any, ...]] = []
-    for sequence, points in enumerate(side):
-        colour = rank_colours(np.array([sequence]))[0]
-        for place, point in enumerate(points):
-            x, y = _place(point)
-            name = f"{kind} of {names[sequence]}"
-            shape, size = SHAPES[sequence % len(SHAPES)], float(sizes[sequence])
-            rows.append((x, y, sequence, place, colour, shape, size, name))
-    return {name: [row[k] for row in rows] for k, name in enumerate(_COLUMNS)}
-
-
+STALE = "The sequences or the choices have changed since this network was compiled. Press Compile to prove it for them."
 _USED, _BOUND, _OTHER = PALETTE[0], PALETTE[4], "#8a96a0"
 
 
 class BlockPlane:
-    """Tokens in the plane of their first two coordinates, at one moment; the view follows them."""
+    """A plot of the tokens in their first two coordinates at one moment; the ranges follow them."""
 
     def __init__(self, session: Session) -> None:
         self._moments: list[Moment] = []
@@ -234,7 +50,7 @@ class BlockPlane:
         return max(len(self._moments) - 1, 0)
 
     def show(self, network: ExactTransformer, way: Journey) -> None:
-        """Take another network."""
+        """Show another network."""
         self._moments = every_moment(network, way)
         self._blocks = len(network.blocks)
         points, owners = targets_of(network)
@@ -252,7 +68,7 @@ class BlockPlane:
         self.show_moment(0)
 
     def show_moment(self, number: int) -> str:
-        """Move the tokens to one moment, and say in words which it is."""
+        """Move the tokens to one moment; its name is returned."""
         if not self._moments:
             return ""
         moment = self._moments[min(number, self.last)]
@@ -267,7 +83,7 @@ class BlockPlane:
 
 
 class CountBars:
-    """Blocks used, beside our formula, the published bound and what is necessary."""
+    """Bars of the number of blocks, of the formulas and of the bounds."""
 
     def __init__(self, session: Session) -> None:
         self._source = ColumnDataSource({name: [] for name in ("bar", "blocks", "colour")})
@@ -278,7 +94,7 @@ class CountBars:
         beside_bars(session, self.plot, self._source, x="blocks", text="blocks")
 
     def show(self, counts: Counts, *, softmax: bool) -> None:
-        """Take the counts of another network."""
+        """Show the counts of another network."""
         rows = count_rows(counts, softmax=softmax)
         self._bars.factors = [name for name, _, _ in reversed(rows)]
         self.plot.x_range.end = 1.15 * max(blocks for _, blocks, _ in rows)
@@ -290,11 +106,11 @@ class CountBars:
 
 
 def count_rows(counts: Counts, *, softmax: bool) -> list[tuple[str, int, str]]:
-    """What to call each count, the count and its colour."""
+    """Name, number of blocks and colour of each bar."""
     return [
         ("this network", counts.blocks, _USED),
-        ("our formula", counts.formula, _OTHER),
-        ("our worst case", counts.worst_case, _OTHER),
+        ("formula of this construction", counts.formula, _OTHER),
+        ("its worst case", counts.worst_case, _OTHER),
         ("published: 2M + 3N" if softmax else "published: 2M + 2N + 1", counts.published, _BOUND),
         ("necessary", counts.necessary_blocks, _OTHER),
     ]
@@ -304,7 +120,7 @@ _FAILURES_SHOWN = 5
 
 
 def proof(certificate: Certificate, *, stale: bool = False) -> str:
-    """The certificate as a piece of HTML; a stale one, of other data than are shown, claims nothing."""
+    """The certificate as HTML; for a stale one, of other data than are shown, a note instead."""
     if stale:
         return "<p class='soft' style='font-size:20px;font-weight:650;margin:0'>Not proved for what is shown</p>"
     mark, colour = ("✓ Proved", "--hm-good") if certificate.proved else ("✗ Not proved", "--hm-warm")
@@ -332,3 +148,63 @@ def proof(certificate: Certificate, *, stale: bool = False) -> str:
 
 def _margin(value: float) -> str:
     return f"{value:.3g}" if math.isfinite(value) else "nothing had to be decided"
+
+
+class Results:
+    """The cards of a compiled network; they are dimmed while the network does not match what is typed."""
+
+    def __init__(self, session: Session, moved: Callable[[int], None]) -> None:
+        self._plane, self._bars = BlockPlane(session), CountBars(session)
+        self._moved = moved
+        self._steps = Steps("Moment", session.guarded(lambda event: self._show_moment(event.new)))
+        self._moment_words, self._count_words, self._proof = note(""), note(""), wide_html()
+        self._certificate: Certificate | None = None
+        self._waiting = empty(
+            "Nothing compiled yet",
+            "Give every sequence at least one token and one target (no more targets than tokens), then press Compile. "
+            "Sequences may share tokens, but no two may be equal as sets.",
+        )
+        self.blocks = card(
+            self._moment_words,
+            plot_pane(self._plane.plot),
+            self._steps.box,
+            title="Tokens on their way through the blocks",
+        )
+        self.proofs = beside(
+            card(plot_pane(self._bars.plot), self._count_words, title="Number of blocks and the published bound"),
+            card(self._proof, title="Certificate"),
+        )
+        self.blocks.visible = self.proofs.visible = False
+        self._changed = wide_html()
+        self._changed.object = f'<div class="message note stale" role="status">{html.escape(STALE)}</div>'
+        self._changed.visible = False
+        self.cards = [self._waiting, self._changed, self.blocks, self.proofs]
+
+    def show(self, compiled: Compiled, moment: int) -> int:
+        """Show another network at a moment; the moment that is shown, at most the last."""
+        network, counts = compiled.network, compiled.network.counts
+        self._certificate = compiled.certificate
+        self._waiting.visible, self.blocks.visible, self.proofs.visible = False, True, True
+        self._plane.show(network, compiled.way)
+        moment = min(moment, self._plane.last)
+        self._steps.show(self._plane.last, moment)
+        self._moment_words.object = noted(self._plane.show_moment(moment))
+        self._bars.show(counts, softmax=network.attention == "softmax")
+        self._count_words.object = noted(
+            f"N = {counted(len(network.data), 'sequence')}, M = {counted(network.data.targets, 'target')}: "
+            f"{counted(counts.blocks, 'block')}, {counts.ratio:.0%} of the published bound. "
+            f"{counted(counts.parameters, 'parameter')}."
+        )
+        return moment
+
+    def mark(self, stale: bool) -> None:
+        """Show the proof only while it is one of the sequences and choices on the page."""
+        self._changed.visible = stale
+        for shown in (self.blocks, self.proofs):
+            shown.css_classes = [name for name in shown.css_classes if name != "dimmed"] + ["dimmed"] * stale
+        if self._certificate is not None:
+            self._proof.object = proof(self._certificate, stale=stale)
+
+    def _show_moment(self, moment: int) -> None:
+        self._moment_words.object = noted(self._plane.show_moment(moment))
+        self._moved(moment)

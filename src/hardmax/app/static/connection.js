@@ -6,7 +6,7 @@
   const place = "hardmax-typed " + location.pathname;
   let lost = false, opened = false;
 
-  // Every field that one can type in, by its label; widgets are in shadow roots.
+  // All text fields by label; widgets are in shadow roots.
   function* fields(root) {
     for (const one of root.querySelectorAll("*")) {
       if (one.matches("textarea, input[type=text]") && one.labels.length) { yield [one.labels[0].textContent, one]; }

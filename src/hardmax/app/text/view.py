@@ -10,15 +10,15 @@ import numpy as np
 from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d, Span
 
 from ...text.explaining.explanation import Explanation
+from ..layout import beside_bars
 from ..look import PALETTE, leader_colours
-from ..panes import beside_bars
 
 if TYPE_CHECKING:
     from ..session import Session
 
 
 OTHERS = "#8a96a0"
-"""What lowers the logit of one class among several speaks for no class in particular."""
+"""Colour of contributions that lower the logit of one class among several."""
 
 
 def class_colours(count: int) -> tuple[str, ...]:
@@ -30,25 +30,25 @@ def class_colours(count: int) -> tuple[str, ...]:
 
 
 def raising_and_lowering(explanation: Explanation) -> tuple[str, str]:
-    """The colours of what raises and of what lowers the logit that is explained."""
+    """The colours of contributions that raise and lower the explained logit."""
     colours = class_colours(len(explanation.classes))
     return (colours[1], colours[0]) if len(colours) == 2 else (colours[explanation.output], OTHERS)
 
 
 def colours_of_contributions(explanation: Explanation, contributions: Sequence[float] | np.ndarray) -> list[str]:
-    """One colour per contribution to the logit that is explained."""
+    """One colour per contribution to the explained logit."""
     raising, lowering = raising_and_lowering(explanation)
     return [raising if value > 0 else lowering for value in contributions]
 
 
 def translucent(colour: str, alpha: float) -> str:
-    """A colour for backgrounds of text, as CSS writes it."""
+    """A translucent colour in CSS notation."""
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha:.2f})"
 
 
 def key_to_directions(explanation: Explanation) -> str:
-    """The two directions of the logit that is explained, each with its colour behind it, as HTML."""
+    """Legend of the two directions of the explained logit, as HTML."""
     names = (explanation.classes[1], explanation.classes[0])
     if len(explanation.classes) > 2:
         names = (explanation.prediction, "other classes")
@@ -60,7 +60,7 @@ def key_to_directions(explanation: Explanation) -> str:
 
 
 def key_to_classes(classes: Sequence[object] | np.ndarray) -> str:
-    """All classes, each with its colour behind it, as HTML."""
+    """Legend of the classes, as HTML."""
     swatch = "<span class='swatch' style='background:{};border-radius:4px;padding:1px 7px'>{}</span>"
     return " ".join(
         swatch.format(translucent(colour, 0.45), html.escape(str(label)))
@@ -72,7 +72,7 @@ _BARS = 10
 
 
 class Staircase:
-    """The leaders' contributions and the bias, adding up to the logit."""
+    """Waterfall chart of the leaders' contributions and the bias, which add up to the logit."""
 
     def __init__(self, session: Session) -> None:
         self._source = ColumnDataSource(
@@ -91,13 +91,13 @@ class Staircase:
         self.plot.add_tools(HoverTool(renderers=[bars], tooltips=[("", "@bar"), ("contributes", "@label")]))
 
     def show(self, explanation: Explanation) -> None:
-        """Draw the explanation of another text."""
+        """Draw another explanation."""
         rows = staircase(explanation)
         self._bars.factors = [row[0] for row in reversed(rows)]
         self.plot.height = 96 + 26 * len(rows)
         ends = [end for _, start, stop in rows for end in (start, stop)]
         span = (max(ends) - min(ends)) or 1.0
-        # There must be room for the number to the right of the longest bar.
+        # Room for the number to the right of the longest bar.
         self.plot.x_range.update(start=min(ends) - 0.04 * span, end=max(ends) + 0.14 * span)
         self._source.data = {
             "bar": [name for name, _, _ in rows],
@@ -110,7 +110,7 @@ class Staircase:
 
 
 def staircase(explanation: Explanation) -> list[tuple[str, float, float]]:
-    """Name, start and end of every bar; leaders beyond the first few share one bar."""
+    """Name, start and end of every bar; leaders beyond the first nine share one bar."""
     out = explanation.output
     steps = [(f"★ {leader.word}", float(leader.contribution[out])) for leader in explanation.leaders]
     if len(steps) > _BARS:
@@ -129,7 +129,7 @@ _LEADERS_SHOWN = 12
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """A probability in percent; what is not certain does not read 0 % or 100 %.
+    """A probability in percent; only 0 and 1 themselves are shown as 0 % and 100 %.
 
     >>> percent(0.934), percent(0.999), percent(0.99996), percent(0.0004, 1)
     ('93%', '99.9%', '&gt; 99.9%', '&lt; 0.1%')
@@ -142,7 +142,7 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def verdict(explanation: Explanation) -> str:
-    """The class in large letters, its probability, and every class with a bar."""
+    """The predicted class with its probability, and a bar per class, as HTML."""
     rows = []
     colours = class_colours(len(explanation.classes))
     for label, chance, colour in zip(explanation.classes, explanation.probabilities, colours, strict=True):
@@ -163,7 +163,7 @@ def verdict(explanation: Explanation) -> str:
 
 
 def marked_text(explanation: Explanation) -> str:
-    """The text; words that push towards a class are shaded in its colour, leaders are underlined."""
+    """The text as HTML; words are shaded in the colour of the class that they raise, leaders are underlined."""
     raising, lowering = raising_and_lowering(explanation)
 
     def marked(word: str, weight: float, strength: float, leads: bool) -> str:
@@ -181,7 +181,7 @@ def marked_text(explanation: Explanation) -> str:
 
 
 def key_to_marks(explanation: Explanation) -> str:
-    """What the colours of the marked text mean."""
+    """Legend of the marked text, as HTML."""
     return (
         f"<p class='soft' style='font-size:13px'>{key_to_directions(explanation)} · "
         "<b style='text-decoration:underline'>leader</b> · every shaded word follows one</p>"
@@ -189,7 +189,7 @@ def key_to_marks(explanation: Explanation) -> str:
 
 
 def leader_list(explanation: Explanation) -> str:
-    """Each leader with its share of the text and its heaviest followers."""
+    """Table of the leaders with their shares and heaviest followers, as HTML."""
     rows = []
     for leader in explanation.leaders[:_LEADERS_SHOWN]:
         named = ", ".join(html.escape(explanation.words[k]) for k in leader.followers[:_FOLLOWERS_SHOWN])
@@ -197,7 +197,7 @@ def leader_list(explanation: Explanation) -> str:
         tail = f" and {more} more" if more > 0 else ""
         rows.append(
             f"<tr><td><b>★ {html.escape(leader.word)}</b></td><td>{leader.share:.0%}</td>"
-            f"<td>{leader.emerged_at}</td><td class='soft'>{named + tail if named else 'nobody'}</td></tr>"
+            f"<td>{leader.emerged_at}</td><td class='soft'>{named + tail if named else 'no word'}</td></tr>"
         )
     hidden = len(explanation.leaders) - _LEADERS_SHOWN
     rest = f"<p class='soft'>and {hidden} smaller leaders</p>" if hidden > 0 else ""
@@ -206,7 +206,7 @@ def leader_list(explanation: Explanation) -> str:
 
 
 def sum_in_words(explanation: Explanation) -> str:
-    """The contributions as a sum that the reader can check, with what it means."""
+    """The contributions as a sum that equals the logit, with the probability, as HTML."""
     out = explanation.output
     shown = explanation.leaders[:4]
     rest = [float(leader.contribution[out]) for leader in explanation.leaders[4:]]

@@ -1,4 +1,4 @@
-"""Words in the plane: those of one text through the layers, and all words of a model."""
+"""Plots of words: those of one text through the layers, and the map of all words of a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, HoverTool, LabelSet, Range1d, Span
 
-from ...figures.word_plane import WordsInPlane, word_map, words_in_plane
+from ...drawing.words import WordsInPlane, words_in_plane
+from ...figures.text import word_map
 from ...text.explaining.corpus_statistics import Survey
 from ...text.explaining.explanation import Explanation
 from ..look import FONT, Light
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 
 
 _LETTER, _HEIGHT, _GAP = 6.6, 14.0, 9.0
-"""Sizes in pixels of the names that pictures show."""
+"""Sizes in pixels of a letter, a line, and the gap between a point and its name."""
 
 
 def readable(
     places: np.ndarray, names: Sequence[str], low: np.ndarray, high: np.ndarray, pixels: tuple[float, float]
 ) -> list[int]:
-    """The numbers of the names to show beside their points, the first ones first.
+    """Indices of the names that do not overlap earlier ones.
 
     ``low`` and ``high`` are the corners of a view that is drawn on so many ``pixels``.
     """
@@ -47,7 +48,7 @@ def readable(
 _NAMED = 30
 _MOST_DOTS = 4000
 _PIXELS = (700.0, 320.0)
-"""About the size of a picture on a laptop; on wider screens names have more room than they need."""
+"""About the size of a plot on a laptop; on wider screens names have more room than they need."""
 
 _NAME_STYLE: dict[str, Any] = {
     "x_offset": 12,
@@ -58,12 +59,12 @@ _NAME_STYLE: dict[str, Any] = {
 
 
 def _plane(session: Session, height: int) -> tuple[Any, Span]:
-    """A plane for words, and the boundary between two classes in it."""
+    """A plot for words, and the boundary between two classes in it."""
     plot = session.figure(
         height=height,
         x_range=Range1d(-1, 1),
         y_range=Range1d(-1, 1),
-        x_axis_label="along what the decoder reads",
+        x_axis_label="along the decoder",
         y_axis_label="across it",
     )
     boundary = Span(location=0, dimension="height", line_dash="dashed", line_width=1.5, visible=False)
@@ -72,7 +73,7 @@ def _plane(session: Session, height: int) -> tuple[Any, Span]:
 
 
 class WordPlane:
-    """The words of one text: where they are at a layer, how they came there, and the mean that is read."""
+    """The words of one text at a layer, their paths, and the mean that is classified."""
 
     def __init__(self, session: Session) -> None:
         self._placed: WordsInPlane | None = None
@@ -139,7 +140,7 @@ class WordPlane:
         }
         self._boundary.visible = placed.boundary is not None
         self._boundary.location = placed.boundary or 0.0
-        # The view stays while the words move, so that one sees them move.
+        # The ranges stay while the words move, so that the motion is visible.
         for axis, values in ((self.plot.x_range, placed.path[..., 0]), (self.plot.y_range, placed.path[..., 1])):
             low, high = float(values.min()), float(values.max())
             if axis is self.plot.x_range and placed.boundary is not None:
@@ -150,7 +151,7 @@ class WordPlane:
         self.show_layer(layer)
 
     def show_layer(self, layer: int) -> None:
-        """Move the words to where they are at this layer."""
+        """Move the words to this layer."""
         if self._placed is None:
             return
         path = self._placed.path[: min(layer, self.layers) + 1]
@@ -163,7 +164,7 @@ class WordPlane:
         }
         mean = self._placed.mean[len(path) - 1]
         self._mean.data = {"x": [mean[0]], "y": [mean[1]]}
-        # A word that has met its leader is told by the leader's name.
+        # A word that has reached its leader has no name of its own.
         view = self.plot.x_range, self.plot.y_range
         low, high = np.array([axis.start for axis in view]), np.array([axis.end for axis in view])
         words = [self._words.data["word"][k] for k in self._named]
@@ -176,7 +177,7 @@ class WordPlane:
 
 
 class WordMap:
-    """All words that occur, where they start; the words that lead most documents by name."""
+    """Starting positions of all words that occur, with the names of those that lead most documents."""
 
     def __init__(self, session: Session) -> None:
         self._dots = ColumnDataSource({name: [] for name in ("x", "y", "word")})
@@ -204,7 +205,7 @@ class WordMap:
         session.lighting.follow(repaint)
 
     def show(self, survey: Survey) -> None:
-        """Draw the words of a model, as they lead the documents of a survey."""
+        """Draw the words of another survey."""
         found = word_map(survey, top=24)
         some = found.seen[np.unique(np.linspace(0, len(found.seen) - 1, _MOST_DOTS).astype(int))]
         self._dots.data = {
@@ -213,7 +214,7 @@ class WordMap:
             "word": [survey.words[k] for k in some],
         }
         own = found.leaders
-        logits = survey.positions[own] @ survey.decoder.T  # what these words say where they stand
+        logits = survey.positions[own] @ survey.decoder.T  # of each word alone, at its starting position
         several = len(survey.classes) > 2
         spoken_for = logits.argmax(axis=1) if several else (logits[:, 0] > 0).astype(int)
         colours = [class_colours(len(survey.classes))[k] for k in spoken_for]

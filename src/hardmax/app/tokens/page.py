@@ -1,4 +1,4 @@
-"""Tokens in the plane and in space: drag them, choose an attention, go through the layers or straight to the limit."""
+"""The Tokens page: tokens that can be dragged, layer by layer or at infinite depth."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import panel as pn
 
 import hardmax as hm
 
+from ..layout import card, controls, noted, split
 from ..page import Page
 from ..session import Session
-from ..shell import card, controls, noted, split
 from ..uploads import FilePicker, Upload, numbers_of
-from .picture import ColourBook, Computed, paint
+from .picture import ColourBook, Computed, paint, stored_layers
 from .state import CONFIGURATIONS, DEPTH, MOST_IN_ADDRESS, MOST_TOKENS, STARTS, TokensState, code_of
 from .view import PlaneView, SpaceView
 
@@ -23,21 +23,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LIVE = {"hardmax": 20_000, "softmax": 300}
-"""Up to how many tokens a change is computed at once; more are a job."""
+"""Tokens up to which a change is computed immediately, while a token is dragged; more are a background job."""
 _MOST_LEADERS_LISTED = 12
-_HELP = "Drag a token. Click one to see what can attract it. Double-click an empty place to add one."
+_HELP = (
+    "Drag a token. Click a token to see the half-plane that can attract it. Double-click an empty place to add a token."
+)
 
 
 class TokensPage(Page):
-    """The page."""
+    """The page; see the module."""
 
     slug = "tokens"
     title = "Tokens"
     text = (
-        "Every token listens to the tokens of the largest score ⟨A z, z′⟩ and moves towards their mean. A star "
-        "listens to itself alone: it is a leader and never moves again. All others have the colour of the leader they "
-        "end with, and a second colour at the rim where two are equally loud for ever. The leaders span the shaded "
-        "polytope; trails show the way. Drag a token outwards and see it take the lead."
+        "Every token listens to the tokens of the largest score ⟨A z, z′⟩ and moves towards their mean. A star is a "
+        "leader: it listens to itself alone and never moves again. Every other token has the colour of the leader at "
+        "which it ends, and a rim in a second colour where it follows two leaders for ever. The leaders span the "
+        "shaded polytope; trails show the paths. Drag a token outwards until it becomes a leader."
     )
     paper = "2407.01602"
     needs = ("plotly",)
@@ -49,7 +51,7 @@ class TokensPage(Page):
         self._computed: Computed | None = None
         self._quiet = False
 
-    # What every page has
+    # The interface of a page
 
     def restore(self, state: Mapping[str, str]) -> None:
         self._state = TokensState.from_query(state)
@@ -67,7 +69,8 @@ class TokensPage(Page):
         if s.limit:
             ax = hm.draw_tokens(self._computed.limit, start=self._state.tokens, trails=bool(s.trails))
         else:
-            ax = hm.draw_tokens(self._computed.run, layer=s.layer, trails=bool(s.trails))
+            run = hm.simulate(self._state.tokens, self._state.layer, depth=DEPTH, keep=stored_layers(self._state))
+            ax = hm.draw_tokens(run, layer=s.layer, trails=bool(s.trails))
         figure: Figure = ax.get_figure(root=True)  # type: ignore[assignment]
         return figure
 
@@ -113,7 +116,7 @@ class TokensPage(Page):
                 ),
             ],
             card(self._board, play),
-            card(self._words, self._table, title="Who leads"),
+            card(self._words, self._table, title="Leaders"),
         )
 
     # Controls
@@ -122,9 +125,9 @@ class TokensPage(Page):
         w, s = pn.widgets, self._state.settings
         self._view = w.RadioButtonGroup(label="View", options={"Plane": 0, "Space": 1}, value=s.space)
         self._start = w.Select(label="Start from", options=STARTS, value=s.start)
-        self._n = w.IntInput(label="How many (for random starts)", start=1, end=MOST_TOKENS, step=50)
+        self._n = w.IntInput(label="Number of tokens (random starts)", start=1, end=MOST_TOKENS, step=50)
         self._seed = w.IntInput(label="Seed", start=0, end=2**31 - 1)
-        self._file = FilePicker(label="Or upload a CSV: two columns, a row a token")
+        self._file = FilePicker(label="Or upload a CSV: two columns, one row per token")
         self._file.on_file((".csv", ".tsv", ".txt"), self._uploaded, self._session.fail)
         self._attention = w.RadioButtonGroup(label="Attention", options=["hardmax", "softmax"])
         self._alpha = w.FloatSlider(label="Step α", start=0.05, end=5.0, step=0.05)
@@ -182,7 +185,7 @@ class TokensPage(Page):
         self._delete.on_click(guarded(lambda _: self._go(self._state.without(self._state.settings.selected))))
 
     def _write_widgets(self) -> None:
-        """Let the controls say what the state says."""
+        """Set the controls to the state."""
         s = self._state.settings
         self._quiet = True
         try:
@@ -238,18 +241,18 @@ class TokensPage(Page):
             self._go(self._turned(-1 - what, x, y), settle=kind == "drop")
 
     def _turned(self, axis: int, x: float, y: float) -> TokensState:
-        """The ellipse with one end of an axis dragged to a point."""
+        """The state with one end of an axis of the ellipse at a point."""
         length = min(4.0, max(0.25, round(math.hypot(x, y), 2)))
         angle = math.degrees(math.atan2(y, x)) - 90.0 * axis
         angle = float(round((angle + 90.0) % 180.0 - 90.0))
         return self._state.with_settings(angle=angle, **{"ab"[axis]: length})
 
-    # Pictures
+    # Drawing
 
     def _go(self, state: TokensState, *, settle: bool = True) -> None:
-        """Show another state; while a drag is under way the controls and the address wait for its end."""
+        """Show another state; the controls and the address are updated only when a drag ends (``settle``)."""
         if state.edited is not None and self._state.edited is None and len(state.edited) > MOST_IN_ADDRESS:
-            self._session.say(f"The link keeps tokens moved by hand only up to {MOST_IN_ADDRESS} of them.")
+            self._session.say(f"The link stores moved tokens only for up to {MOST_IN_ADDRESS} tokens.")
         self._state = state
         if settle:
             self._write_widgets()
@@ -298,7 +301,7 @@ class TokensPage(Page):
 def _leaders_table(limit: hm.Equilibrium) -> str:
     found = hm.leaders(limit)
     if len(found) == 0:
-        return noted("Nobody leads.")
+        return noted("There is no leader.")
     rows = []
     for k in found.followers.argsort()[::-1][:_MOST_LEADERS_LISTED].tolist():
         place = ", ".join(f"{value:.3f}" for value in found.positions[k])

@@ -1,4 +1,4 @@
-"""What the library says of the tokens on the page: where they are, who leads, the hull, the trails, in plain arrays."""
+"""The results for the tokens on the page as plain arrays: positions, leaders, hull and trails."""
 
 from __future__ import annotations
 
@@ -8,51 +8,62 @@ import numpy as np
 
 import hardmax as hm
 
-from ...dynamics.keep_and_stop_rules import Keep
+from ...dynamics.equilibrium import equilibrium_and_layers
 from ...progress import Progress
 from .state import DEPTH, TokensState
 
 MOST_SHOWN = 4_000
+"""Tokens drawn at most, so that an update stays a small message."""
 MOST_TRAILS = 300
+"""Tokens with a trail; more hide the tokens."""
 TRAIL_LAYERS = 12
+"""Layers of a trail; later moves are too short to be seen."""
 MOST_SOFT = 2_000
+"""Tokens under softmax, which compares all pairs in every layer."""
 
 
 class ColourBook:
-    """Keeps the colour of a leader while it leads, so that a drag does not repaint everybody."""
+    """Ranks of leaders (their colours) that stay the same while a token leads, so that colours are stable in a drag."""
 
     def __init__(self) -> None:
         self._rank: dict[int, int] = {}
 
     def ranks(self, leaders: np.ndarray) -> dict[int, int]:
-        """A rank for each leader: the one it had, or the lowest that is free."""
-        kept = {index: self._rank[index] for index in leaders.tolist() if index in self._rank}
-        taken = set(kept.values())
+        """Rank of each leader: its previous one, or the lowest free one."""
+        before = {index: self._rank[index] for index in leaders.tolist() if index in self._rank}
+        taken = set(before.values())
         free = (rank for rank in range(len(leaders) + len(taken) + 1) if rank not in taken)
-        self._rank = {index: kept[index] if index in kept else next(free) for index in leaders.tolist()}
+        self._rank = {index: before[index] if index in before else next(free) for index in leaders.tolist()}
         return self._rank
 
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """What was computed for a state, before it is drawn at some layer."""
+    """Results of the library for a state, at all layers that can be drawn."""
 
     state: TokensState
     limit: hm.Equilibrium
-    """Infinite depth under hardmax; for softmax, what it becomes as beta grows."""
-    run: hm.Trajectory
+    """Infinite depth under hardmax; for softmax, that of its limit as beta grows."""
+    layers: np.ndarray
+    """The stored layers, ascending."""
+    tokens: np.ndarray
+    """Tokens at the stored layers, shape (layer, token, coordinate)."""
 
     @classmethod
     def of(cls, state: TokensState, progress: Progress = False) -> Computed:
-        """Ask the library."""
+        """Run the tokens of a state; hardmax is run once for both the layers and the limit."""
         tokens = state.tokens
-        if state.settings.attention == "softmax" and len(tokens) > MOST_SOFT:
+        soft = state.settings.attention == "softmax"
+        if soft and len(tokens) > MOST_SOFT:
             problem = f"must be at most {MOST_SOFT:,} for softmax, whose every layer compares all pairs"
             raise hm.InputError("tokens", f"{len(tokens):,}", problem, "use hardmax, or fewer tokens")
-        limit = hm.equilibrium(tokens, state.hardmax, max_layers=1_000, seconds=20.0, progress=progress)
-        keep: Keep = "all" if len(tokens) <= MOST_SHOWN else [0, max(1, state.settings.layer)]
-        run = hm.simulate(tokens, state.layer, depth=DEPTH, keep=keep, progress=progress)
-        return cls(state, limit, run)
+        layers = stored_layers(state)
+        limit, states = equilibrium_and_layers(
+            tokens, state.hardmax, [0] if soft else layers, max_layers=1_000, seconds=20.0, progress=progress
+        )
+        if soft:
+            states = np.asarray(hm.simulate(tokens, state.layer, depth=DEPTH, keep=layers, progress=progress).tokens)
+        return cls(state, limit, np.array(layers), states)
 
     def answers(self, state: TokensState) -> bool:
         """Whether another state differs only in what is shown of this."""
@@ -61,7 +72,12 @@ class Computed:
         same = state.edited is self.state.edited and all(
             getattr(old, name) == getattr(new, name) for name in old.__dataclass_fields__ if name not in shown
         )
-        return same and (new.limit == 1 or new.layer in self.run.layers)
+        return same and (new.limit == 1 or new.layer in self.layers)
+
+
+def stored_layers(state: TokensState) -> list[int]:
+    """The layers to store: all of the player, or of many tokens the first and the one that is shown."""
+    return list(range(DEPTH + 1)) if len(state.tokens) <= MOST_SHOWN else [0, max(1, state.settings.layer)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,16 +85,16 @@ class Picture:
     """Tokens at one depth, ready to draw."""
 
     positions: np.ndarray
-    """Of those shown, shape (shown, coordinate)."""
+    """Positions of the tokens shown, shape (shown, coordinate)."""
     index: np.ndarray
-    """Which tokens are shown: all, or every so many and all leaders."""
+    """Indices of the tokens shown: all, or an even selection and all leaders."""
     count: int
-    """How many tokens there are."""
+    """Number of tokens, shown or not."""
     leads: np.ndarray
     rank: np.ndarray
-    """The colour of each: that of the leader it ends with, -1 for nobody."""
+    """Rank of the leader at which each token ends, -1 for none."""
     second: np.ndarray
-    """The colour of a second leader for tokens tied for ever, otherwise -1."""
+    """Rank of a second leader for tokens tied for ever, otherwise -1."""
     hull: np.ndarray
     """The corners of the leaders' polygon in order (two coordinates), or of the polytope."""
     faces: np.ndarray
@@ -97,29 +113,29 @@ class Picture:
 
 @dataclass(frozen=True, eq=False)
 class HalfSpace:
-    """What can attract one token: the points y with <A z, y> at least <A z, z>."""
+    """The points y that can attract a token z: those with <A z, y> at least <A z, z>."""
 
     token: int
     here: np.ndarray
     normal: np.ndarray
     favourites: np.ndarray
-    """Where those are whom it listens to."""
+    """Positions of the tokens that it listens to."""
     names: np.ndarray
 
 
 def paint(computed: Computed, state: TokensState, book: ColourBook) -> Picture:
-    """The picture of what was computed, at the depth that the state asks for."""
-    limit, run, s = computed.limit, computed.run, state.settings
+    """The picture of the results at the depth of the state."""
+    limit, s = computed.limit, state.settings
     count = len(limit.positions)
     leaders = np.asarray(limit.leaders)
     ranks = book.ranks(leaders)
-    table = np.full(count + 1, -1)  # the last entry stands for nobody
+    table = np.full(count + 1, -1)  # the last entry, at index -1, is for tokens without a leader
     table[leaders] = [ranks[index] for index in leaders.tolist()]
     follows = np.asarray(limit.follows)
     rank = table[follows]
     second = np.full(count, -1)
     second[limit.ties.tokens] = table[limit.ties.members[limit.ties.offsets[1:] - 1]]
-    now = np.asarray(limit.positions) if s.limit else np.asarray(run.tokens[_place(run, s.layer)])
+    now = np.asarray(limit.positions) if s.limit else computed.tokens[np.searchsorted(computed.layers, s.layer)]
     emerged = np.full(count, np.iinfo(np.int64).max)
     emerged[leaders] = np.asarray(limit.emerged_at)
     leads = emerged <= (np.iinfo(np.int64).max - 1 if s.limit else s.layer)
@@ -144,10 +160,6 @@ def paint(computed: Computed, state: TokensState, book: ColourBook) -> Picture:
     )
 
 
-def _place(run: hm.Trajectory, layer: int) -> int:
-    return int(np.searchsorted(run.layers, layer))
-
-
 def _some(count: int, leaders: np.ndarray) -> np.ndarray:
     if count <= MOST_SHOWN:
         return np.arange(count)
@@ -155,14 +167,16 @@ def _some(count: int, leaders: np.ndarray) -> np.ndarray:
 
 
 def _trails(computed: Computed, limit: int, layer: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where some tokens come from: all of the way for the limit, up to the layer otherwise, ahead at layer 0."""
-    run = computed.run
-    count = run.tokens.shape[1]
+    """Paths of some tokens, shape (token, moment, coordinate), and their indices.
+
+    A path leads up to the layer that is shown, to the limit, or from layer 0 ahead.
+    """
+    count, dimension = computed.tokens.shape[1:]
     if count > MOST_SHOWN:
-        return np.zeros((0, 1, run.tokens.shape[2])), np.zeros(0, dtype=np.int64)
+        return np.zeros((0, 1, dimension)), np.zeros(0, dtype=np.int64)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MOST_TRAILS)).astype(np.int64))
     upto = TRAIL_LAYERS if limit or layer == 0 else min(layer, TRAIL_LAYERS)
-    paths = np.asarray(run.tokens[: upto + 1])[:, chosen].transpose(1, 0, 2)
+    paths = computed.tokens[: upto + 1, chosen].transpose(1, 0, 2)
     if limit:
         paths = np.concatenate([paths, np.asarray(computed.limit.positions)[chosen, None]], axis=1)
     return paths, chosen
@@ -196,7 +210,7 @@ def _words(computed: Computed, state: TokensState, shown: int, trails: int) -> t
     if len(limit.leaders):
         words.insert(1, f"The leaders span {limit.polytope}.")
     if state.settings.attention == "softmax":
-        words[0] = "With softmax nobody leads: stars, colours and hull are those of hardmax, its limit for large beta."
+        words[0] = "Softmax has no leaders: stars, colours and hull are those of hardmax, its limit for large beta."
     if shown < count:
         words.append(f"{shown:,} of {count:,} tokens are drawn, every leader among them; all of them are computed.")
     elif state.settings.trails and trails < count:

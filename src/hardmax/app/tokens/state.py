@@ -1,7 +1,7 @@
 r"""The Tokens page as data, and the Python code that reproduces it.
 
-The score matrix is given by its ellipse :math:`\langle A z, z\rangle = 1`, which a hand can drag: semi-axes a and b,
-the first turned by an angle. A skew part can be added, with which Theorem 1.1 no longer applies.
+The score matrix is given by its ellipse :math:`\langle A z, z\rangle = 1`, which can be dragged: semi-axes a and b, the
+first turned by an angle. A skew part can be added, with which Theorem 1.1 no longer applies.
 """
 
 from __future__ import annotations
@@ -31,18 +31,22 @@ STARTS = {
     "Random: heavy tails": "heavy-tails",
     "Random: in the square": "uniform-cube",
 }
-"""Where tokens may start, by title."""
+"""Configurations and distributions to start from, by title."""
 DEPTH = 20
-"""The deepest layer of the player; beyond it there is the limit."""
+"""The last layer of the player; the limit shows what comes after it."""
 MOST_TOKENS = 100_000
+"""Tokens computed at most; bounds the time and memory of one visit."""
 MOST_IN_ADDRESS = 300
+"""Moved tokens stored in an address of at most 7,000 characters."""
 _FAR = 1e3
+"""Moved tokens stay within this distance of zero."""
 _DIGITS = 3
+"""Decimals of moved tokens, less than a pixel."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All that the controls say; an address keeps what is not at its default."""
+    """Values of the controls; an address stores those that differ from their defaults."""
 
     start: str = "cloud"
     n: int = 200
@@ -66,7 +70,7 @@ class Settings:
     trails: int = 1
 
     def bounded(self) -> Settings:
-        """The same with every value where it can be."""
+        """These settings with values that fit together."""
         start = self.start if self.space == 0 or (self.start in LAWS and self.start != "circle") else "gaussian"
         limit = 0 if self.attention == "softmax" else self.limit
         return replace(self, start=start, limit=limit, selected=-1 if self.space else self.selected)
@@ -77,7 +81,7 @@ DEFAULTS = Settings()
 
 @dataclass(frozen=True, eq=False)
 class TokensState:
-    """The settings, and the tokens where they were moved by hand."""
+    """The settings, and the tokens if they were edited."""
 
     settings: Settings = field(default_factory=Settings)
     edited: np.ndarray | None = None
@@ -89,17 +93,17 @@ class TokensState:
 
     @property
     def made(self) -> np.ndarray:
-        """The tokens that the settings stand for, before any was moved."""
+        """The tokens that the settings describe, before any edit, shape (token, coordinate)."""
         s = self.settings
         if s.start in CONFIGURATIONS:
             return CONFIGURATIONS[s.start].tokens
         made = hm.make_tokens(s.start, s.n, 3 if s.space else 2, random_state=s.seed)
-        # Few enough to be kept in an address, once they are moved: then with no more digits than it keeps.
+        # Few enough to be stored in an address once one is moved: with the digits that an address stores.
         return made.round(_DIGITS) if s.n <= MOST_IN_ADDRESS else made
 
     @property
     def matrix(self) -> np.ndarray | None:
-        """A; None for the identity."""
+        """The score matrix A, shape (d, d); None for the identity."""
         s = self.settings
         if (s.a, s.b, s.skew) == (1.0, 1.0, 0.0) and (not s.space or s.c == 1.0):
             return None
@@ -123,23 +127,27 @@ class TokensState:
     # Changes
 
     def with_settings(self, **values: object) -> TokensState:
-        """Other settings; tokens moved by hand stay unless the start changes."""
+        """The state with other settings; edited tokens stay unless the start changes."""
         settings = replace(self.settings, **values).bounded()  # type: ignore[arg-type]
         begin = ("start", "n", "seed", "space")
         same = all(getattr(settings, name) == getattr(self.settings, name) for name in begin)
         return TokensState(settings, self.edited if same else None)
 
     def moved(self, index: int, x: float, y: float) -> TokensState:
-        """One token elsewhere, back at layer 0."""
+        """The state with one token at another place, at layer 0."""
         tokens = self.tokens
         if tokens.shape[1] != 2 or not 0 <= index < len(tokens) or not (math.isfinite(x) and math.isfinite(y)):
             return self
+        settings = replace(self.settings, layer=0, limit=0, selected=index)
+        point = np.clip(np.round([x, y], _DIGITS), -_FAR, _FAR)
+        if self.edited is not None and np.array_equal(tokens[index], point):
+            return TokensState(settings, self.edited)  # the drop after a drag: what was computed still holds
         tokens = tokens.copy()
-        tokens[index] = np.clip(np.round([x, y], _DIGITS), -_FAR, _FAR)
-        return TokensState(replace(self.settings, layer=0, limit=0, selected=index), tokens)
+        tokens[index] = point
+        return TokensState(settings, tokens)
 
     def added(self, x: float, y: float) -> TokensState:
-        """One token more, which is then selected."""
+        """The state with one more token, which is selected."""
         tokens = self.tokens
         if tokens.shape[1] != 2 or len(tokens) >= MOST_TOKENS or not (math.isfinite(x) and math.isfinite(y)):
             return self
@@ -148,14 +156,14 @@ class TokensState:
         return TokensState(replace(self.settings, layer=0, limit=0, selected=len(tokens)), more)
 
     def without(self, index: int) -> TokensState:
-        """One token fewer; the last one stays."""
+        """The state without one token; the last one cannot be removed."""
         tokens = self.tokens
         if tokens.shape[1] != 2 or len(tokens) <= 1 or not 0 <= index < len(tokens):
             return self
         return TokensState(replace(self.settings, selected=-1), np.delete(tokens, index, axis=0))
 
     def uploaded(self, tokens: np.ndarray) -> TokensState:
-        """Tokens of the visitor's own, in the plane."""
+        """The state with uploaded tokens, shape (token, 2)."""
         if tokens.shape[1] != 2:
             problem = f"must have two columns, one for each coordinate, not {tokens.shape[1]}"
             raise hm.InputError("tokens", f"shape {tokens.shape}", problem, "keep the two columns to look at")
@@ -167,11 +175,11 @@ class TokensState:
     # The address
 
     def to_query(self) -> dict[str, str]:
-        """What the address keeps; tokens moved by hand as long as they are few."""
-        kept = different(asdict(self.settings), asdict(DEFAULTS))
+        """The part of the address that stores the state, with edited tokens if they are few."""
+        query = different(asdict(self.settings), asdict(DEFAULTS))
         if self.edited is not None and len(self.edited) <= MOST_IN_ADDRESS:
-            kept["tokens"] = "_".join(f"{x:g},{y:g}" for x, y in self.edited.tolist())
-        return kept
+            query["tokens"] = "_".join(f"{x:g},{y:g}" for x, y in self.edited.tolist())
+        return query
 
     @classmethod
     def from_query(cls, state: Mapping[str, str]) -> TokensState:
@@ -226,7 +234,7 @@ def _rows(array: np.ndarray) -> str:
 
 
 def _moved(state: TokensState) -> list[int] | None:
-    """Which tokens of a large random start were moved; None where it is better to write all of them down."""
+    """Indices of the moved tokens of a large random start; None where the script lists all tokens."""
     if state.edited is None:
         return []
     made = state.made
@@ -237,7 +245,7 @@ def _moved(state: TokensState) -> list[int] | None:
 
 
 def code_of(state: TokensState) -> str:
-    """A script that draws what is on the page."""
+    """Python that draws the current view."""
     s = state.settings
     lines = ["import hardmax as hm", ""]
     moved = _moved(state)

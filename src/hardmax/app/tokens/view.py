@@ -1,4 +1,4 @@
-"""Tokens in the plane and in space: markers, trails, hull and half-space, drawn with plotly."""
+"""Tokens in the plane (drawn with Bokeh) and in space (with plotly): markers, trails, hull and half-plane."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import panel as pn
 import plotly.graph_objects as go
 from bokeh.models import Arrow, ColumnDataSource, CustomJS, HoverTool, LinearColorMapper, OpenHead, Range1d
 
-from ..look import FONT, PALETTE, Light, keep_round, leader_colours, rank_colours, static
+from ..look import FONT, PALETTE, Light, equal_scales, leader_colours, rank_colours, static
 from ..session import Session
 from .picture import Picture
 
@@ -20,7 +20,7 @@ _FAR = 1e4
 
 
 class PlaneView:
-    """Draws pictures of tokens with two coordinates; ``act(kind, what, x, y)`` hears what the hand does.
+    """The plot of tokens with two coordinates; ``act(kind, what, x, y)`` is called for every action of the pointer.
 
     ``kind`` is move, drop, select or add; ``what`` is a token, or -1 and -2 for the ends of the ellipse's axes.
     """
@@ -106,14 +106,14 @@ class PlaneView:
             "wire": self.wire,
             "answer": self._answer,
         }
-        keep_round(self.figure)
+        equal_scales(self.figure)
         callback = CustomJS(args=known, code=static("drag.js"))
         for event in _EVENTS:
             self.figure.js_on_event(event, callback)
         self._answer.js_on_change("data", callback)
         self.tokens.js_on_change("data", callback)
 
-        def heard(_attr: str, _old: Any, new: dict[str, list[Any]]) -> None:
+        def on_action(_attr: str, _old: Any, new: dict[str, list[Any]]) -> None:
             if not new["kind"]:
                 return
             try:
@@ -121,7 +121,7 @@ class PlaneView:
             finally:
                 self._answer.data = {"serial": [new["serial"][0]]}
 
-        self.wire.on_change("data", heard)
+        self.wire.on_change("data", on_action)
 
     def _repaint(self, light: Light) -> None:
         self._light = light
@@ -136,12 +136,12 @@ class PlaneView:
             self.show(self._picture)
 
     def fit(self, points: np.ndarray) -> None:
-        """Choose the window so that everything is inside, in the same scale on both axes."""
+        """Set the ranges so that all points are inside, with the same scale on both axes."""
         reach = 1.15 * max(float(np.abs(points).max()), 1e-3)
         self.figure.y_range.update(start=-reach, end=reach)
 
     def show_ellipse(self, angle: float, a: float, b: float) -> None:
-        """The ellipse on which all points have the same A-norm as the unit vectors have under the identity."""
+        """Draw the ellipse of points z with ⟨A z, z⟩ = 1."""
         turn, t = math.radians(angle), np.linspace(0, 2 * math.pi, 97)
         first, second = np.array([math.cos(turn), math.sin(turn)]), np.array([-math.sin(turn), math.cos(turn)])
         points = a * np.cos(t)[:, None] * first + b * np.sin(t)[:, None] * second
@@ -149,7 +149,7 @@ class PlaneView:
         self.handles.data = {"x": [a * first[0], b * second[0]], "y": [a * first[1], b * second[1]]}
 
     def show(self, picture: Picture) -> None:
-        """Draw this picture in place of the last."""
+        """Draw a picture in place of the previous one."""
         self._picture = picture
         light = self._light
         dot = 12 if len(picture.index) <= 60 else 9 if len(picture.index) <= 500 else 5
@@ -197,12 +197,12 @@ class PlaneView:
 
 
 def _folded(ranks: np.ndarray) -> np.ndarray:
-    """Ranks as the mapper counts them: colours repeat, nobody lies below all."""
+    """Ranks as the colour mapper needs them: colours repeat, -1 is grey."""
     return np.where(ranks < 0, -1, ranks % len(leader_colours()))
 
 
 class SpaceView:
-    """Draws pictures of tokens with three coordinates."""
+    """The plot of tokens with three coordinates."""
 
     def __init__(self, session: Session) -> None:
         self._light = session.lighting.light
@@ -218,7 +218,7 @@ class SpaceView:
             self.show(self._picture)
 
     def show(self, picture: Picture) -> None:
-        """Draw this picture in place of the last."""
+        """Draw a picture in place of the previous one."""
         self._picture = picture
         self.pane.object = space_figure(picture, self._light)
 
@@ -230,7 +230,7 @@ def _dots(points: np.ndarray, colours: list[str], size: float, symbol: str, name
 
 
 def space_figure(picture: Picture, light: Light) -> Any:
-    """The figure itself."""
+    """The plotly figure."""
     colours = np.array(rank_colours(picture.rank, light))
     leads, points = picture.leads, picture.positions
     size = 4.0 if len(points) <= 500 else 2.2
@@ -267,6 +267,6 @@ def space_figure(picture: Picture, light: Light) -> Any:
             "font": {"family": FONT},
             "showlegend": False,
             "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
-            "uirevision": "kept",  # the visitor's point of view survives an update
+            "uirevision": "kept",  # the point of view stays after an update
         },
     )

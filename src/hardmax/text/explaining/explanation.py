@@ -20,7 +20,6 @@ import torch
 from scipy import sparse
 from scipy.special import expit, softmax
 
-from ...pictures import picture
 from ..model.hardmax_forward import positions_by_layer
 from ..model.network import Network
 from ..words.counts import batch
@@ -302,19 +301,21 @@ class Explanation:
         return rows
 
     def draw(self, ax: Any = None) -> Any:
-        """Figure of the words moving to their leaders, with the boundary between the classes.
+        """Axes with the words on their way to their leaders and the boundary between the classes.
 
         Parameters
         ----------
         ax
-            Matplotlib axes to draw on; new ones by default.
+            Matplotlib axes to draw on; new ones when left out.
 
         Returns
         -------
-        matplotlib.axes.Axes
-            The axes with the figure.
+        Axes
+            The axes that were drawn on.
         """
-        return picture(self, ax)
+        from ...drawing.words import draw_explanation
+
+        return draw_explanation(self, ax)
 
 
 def _ends_of_chains(follows: np.ndarray) -> np.ndarray:

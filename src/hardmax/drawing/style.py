@@ -17,6 +17,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 INK = "#1d2730"
 SOFT = "#5b6873"
@@ -96,7 +97,20 @@ class Drawing(Figure):
 
 
 def new_figure(width: float, height: float) -> Drawing:
-    """An empty figure of this size in inches, in the house style, laid out so that nothing overlaps."""
+    """An empty figure in the style of the library, laid out so that nothing overlaps.
+
+    Parameters
+    ----------
+    width
+        Width in inches.
+    height
+        Height in inches.
+
+    Returns
+    -------
+    Drawing
+        The figure; a notebook shows it.
+    """
     with styled():
         return Drawing(figsize=(width, height), layout="constrained")
 
@@ -142,3 +156,23 @@ def marker_of(rank: int) -> str:
 def darker(colours: np.ndarray) -> np.ndarray:
     """The same colours for edges, dark enough to be seen on white."""
     return np.asarray(0.55 * np.asarray(colours, dtype=np.float64))
+
+
+def is_space(ax: Axes) -> bool:
+    """Whether these axes are three-dimensional."""
+    return ax.name == "3d"
+
+
+def style_axes(ax: Axes) -> None:
+    """Apply the style of the library to axes that were made without it."""
+    ax.tick_params(color=LINE, labelcolor=SOFT, labelsize=9)
+    if is_space(ax):
+        ax.grid(False)
+        axes: tuple[Any, ...] = (ax.xaxis, ax.yaxis, ax.zaxis)  # type: ignore[attr-defined]
+        for axis in axes:
+            axis.set_major_locator(MaxNLocator(5))
+            axis.set_pane_color((0.98, 0.98, 0.99, 1.0))
+            axis.line.set_color(LINE)
+        return
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(LINE)

@@ -1,0 +1,126 @@
+"""Layout of a page (cards of controls beside wide cards) and the panes that several pages use."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import panel as pn
+from bokeh.core.properties import value
+
+from .look import FONT
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+def card(*contents: Any, title: str = "", **options: Any) -> Any:
+    """A card of full width with these contents."""
+    head = [pn.pane.HTML(f"<h2>{html.escape(title)}</h2>", margin=0)] if title else []
+    options = {"sizing_mode": "stretch_width", "margin": 0, **options}
+    classes = ["card", *options.pop("css_classes", [])]
+    return pn.Column(*head, *contents, css_classes=classes, **options)
+
+
+def controls(*widgets: Any, title: str = "") -> Any:
+    """A card of controls for the left column; every widget is as wide as the card."""
+    for widget in widgets:
+        if isinstance(widget, pn.widgets.Widget):
+            widget.sizing_mode = "stretch_width"
+            widget.margin = (3, 0)
+    return card(*widgets, title=title, css_classes=["controls"])
+
+
+def split(side: Any, *wide: Any) -> Any:
+    """Controls in a left column and wide cards beside them."""
+    left = pn.Column(*(side if isinstance(side, (list, tuple)) else [side]), css_classes=["side"], margin=0)
+    right = pn.Column(*wide, css_classes=["wide"], margin=0, sizing_mode="stretch_width")
+    return pn.Row(left, right, css_classes=["split"], sizing_mode="stretch_width", margin=(6, 0))
+
+
+def beside(*cards: Any) -> Any:
+    """Cards side by side where the window is wide enough."""
+    return pn.Row(*cards, css_classes=["beside"], sizing_mode="stretch_width", margin=0)
+
+
+def empty(title: str, words: str) -> Any:
+    """A placeholder that says what to do, shown until there are results."""
+    return pn.pane.HTML(
+        f'<div class="empty"><b>{html.escape(title)}</b>{html.escape(words)}</div>',
+        sizing_mode="stretch_width",
+        margin=0,
+    )
+
+
+def note(words: str) -> Any:
+    """A pane with a small note; set ``.object`` through :func:`noted`."""
+    return pn.pane.HTML(noted(words), sizing_mode="stretch_width", margin=(2, 0))
+
+
+def noted(words: str) -> str:
+    """A small note as HTML, escaped."""
+    return f'<p class="soft" aria-live="polite">{html.escape(words)}</p>'
+
+
+def wide_html(*classes: str) -> Any:
+    """An empty HTML pane of full width."""
+    return pn.pane.HTML("", css_classes=list(classes), sizing_mode="stretch_width", margin=0)
+
+
+def plot_pane(plot: Any) -> Any:
+    """A pane of full width with a Bokeh figure."""
+    return pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=0)
+
+
+def beside_bars(session: Session, plot: Any, source: Any, *, x: str, text: str) -> None:
+    """Write the numbers of horizontal bars at their ends."""
+    written = plot.text(
+        x=x,
+        y="bar",
+        text=text,
+        x_offset=6,
+        text_baseline="middle",
+        text_font_size="12px",
+        text_font=value(FONT),
+        source=source,
+    )
+    session.lighting.follow(lambda light: setattr(written.glyph, "text_color", light.ink))
+
+
+class Steps:
+    """A player for layers or blocks; ``moved`` gets the event of every step."""
+
+    def __init__(self, name: str, moved: Callable[[Any], Any]) -> None:
+        self._name, self._moved = name, moved
+        self.box = pn.Column(sizing_mode="stretch_width", margin=0)
+        self._make(1, 0)
+
+    @property
+    def player(self) -> Any:
+        """The current widget."""
+        return self.box[0]
+
+    def show(self, last: int, now: int) -> None:
+        """Let the player run from 0 to ``last``, now at ``now``."""
+        if last == self.player.end:
+            self.player.value = now
+        else:  # the browser's slider does not follow when its end alone changes, so it gets a new one
+            self._make(last, now)
+
+    def _make(self, last: int, now: int) -> None:
+        made = pn.widgets.Player(
+            label=self._name,
+            start=0,
+            end=last,
+            value=now,
+            interval=600,
+            loop_policy="once",
+            show_value=True,
+            show_loop_controls=False,
+            sizing_mode="stretch_width",
+            margin=(4, 0),
+            visible_buttons=["first", "previous", "play", "pause", "next", "last"],
+        )
+        made.param.watch(self._moved, "value")
+        self.box[:] = [made]
