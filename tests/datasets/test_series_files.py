@@ -167,7 +167,7 @@ def test_a_thousand_is_not_taken_for_one_and_a_bit(tmp_path):
 def test_lines_of_units_are_named_as_such(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("time,x\n[s],[m]\n0,1\n1,2\n")
-    with pytest.raises(FileError, match=r"line 2, column 'x' is '\[m\]', not a number: put # before lines that are no data"):
+    with pytest.raises(FileError, match=r"line 2, column 'x' is '\[m\]', not a number: put # before lines"):
         read_series(path)
 
 

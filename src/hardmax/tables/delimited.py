@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,15 +80,12 @@ class Table:
         if len(self.cells) == 0:
             problem = f"line {self.dialect.first_line} is a header and no numbers follow"
             raise FileError(self.path, problem, remedy)
-        numeric = all(dtype.kind in "iuf" for dtype in self.cells.dtypes)
-        values = self.cells.to_numpy(dtype=np.float64) if numeric else None
-        if values is None or np.isnan(values).any():
-            problem = self._first_problem()
-            if values is None and problem is None:
-                problem = "is not a table of numbers"
-            if problem is not None:
-                raise FileError(self.path, problem, remedy)
-        assert values is not None  # noqa: S101  (refused above)
+        if not all(dtype.kind in "iuf" for dtype in self.cells.dtypes):
+            raise FileError(self.path, self._first_problem() or "is not a table of numbers", remedy)
+        values = self.cells.to_numpy(dtype=np.float64)
+        wrong = self._first_problem() if np.isnan(values).any() else None
+        if wrong is not None:
+            raise FileError(self.path, wrong, remedy)
         if not np.isfinite(values).all():
             row, column = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
             problem = f"line {self.line_of(row)}, column {column + 1} is {values[row, column]}, not a finite number"
@@ -139,13 +137,18 @@ def read_numbers(text: str, path: PathLike, *, remedy: str = "save one row of nu
     if dialect is None:
         raise FileError(path, "is empty", remedy)
     named = dialect.has_names
-    cells = _parsed(text, path, dialect, named=named, **_every_digit(pd.__version__), low_memory=False)
-    cells = _without_empty_ends(cells)
-    cells.columns = [str(name).strip() for name in cells.columns] if named else numbered(cells.shape[1])
+    # low_memory=False: the kind of a column is that of all its cells, not of some part.
+    options: dict[str, Any] = {**_every_digit(pd.__version__), "low_memory": False}
+    if named and dialect.separator is None and _has_blanks_in_names(text, dialect):
+        cells = _parsed(text, path, dialect, named=False, skiprows=dialect.first_line, **options)
+        cells.columns = [" ".join(dialect.first)] if cells.shape[1] == 1 else numbered(cells.shape[1])
+    else:
+        cells = _without_empty_ends(_parsed(text, path, dialect, named=named, **options))
+        cells.columns = [str(name).strip() for name in cells.columns] if named else numbered(cells.shape[1])
     for k, dtype in enumerate(cells.dtypes):
         if dtype.kind not in "iufbMm":
             column = with_points(cells.iloc[:, k], certain=dialect.has_decimal_commas)
-            cells.isetitem(k, as_numbers(column))
+            cells.isetitem(k, as_numbers(column).array)
     return Table(cells, named, path, text, dialect)
 
 
@@ -169,7 +172,8 @@ def read_cells(text: str, path: PathLike, *, comments: bool) -> Table:
     if dialect.separator is None and not comments:
         separator = "\t" if prefers_tabs(path) else ","
         dialect = Dialect(separator, cells_of(_line(text, dialect), separator), dialect.first_line)
-    cells = _parsed(text, path, dialect, named=True, dtype=str, keep_default_na=False, trim=comments)
+    cells = _parsed(text, path, dialect, named=True, dtype=str, keep_default_na=False, na_values=[""], trim=comments)
+    cells = _without_empty_ends(cells)
     cells.columns = [str(name).strip() for name in cells.columns]
     return Table(cells.fillna(""), True, path, text, dialect)
 
@@ -221,6 +225,12 @@ def _parsed(
         problem = f"the header on line {dialect.first_line} names {len(dialect.first)} columns and the lines have "
         raise FileError(path, problem + str(widest), _ONE_NAME_EACH)
     return table
+
+
+def _has_blanks_in_names(text: str, dialect: Dialect) -> bool:
+    """Whether no row has as many cells as the header: blanks then separate words of a name."""
+    rows = islice(records_of(text, None), 1, None)
+    return all(len(cells) != len(dialect.first) for _, cells in rows)
 
 
 def _first_ragged(text: str, dialect: Dialect) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _LINE_ENDS = re.compile("\r\n|\r|\n")
 _BLANK_LINE = re.compile(r"(?m)^[^\S\n]+$")
 
-_COMMA = r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?"
+_COMMA = r"[-+]?(?:\d+,\d*|,\d+)(?:[eE][-+]?\d+)?"
 _GROUPED = r"[-+]?\d{1,3}(?:\.\d{3})+"
 _COMMA_NUMBER = re.compile(rf"\s*(?:{_COMMA}|{_GROUPED},\d+)\s*")
 """A decimal comma, with points between thousands or without: 0,5 or 1.234,5."""
@@ -59,13 +60,18 @@ def dialect_of(text: str, path: PathLike = "") -> Dialect | None:
     >>> dialect_of("x;y\\n1,5;2")
     Dialect(separator=';', first=['x', 'y'], first_line=1)
     """
-    number, first = next(((k, line) for k, line in enumerate(lines_of(text), start=1) if line.strip()), (0, ""))
+    lines = enumerate(io.StringIO(text, newline=None), start=1)
+    number, line = next(((number, line) for number, line in lines if line.strip()), (0, ""))
     if not number:
         return None
-    unquoted = _QUOTED.sub("", first)
+    line = line.rstrip("\n")
     ordered = ("\t", *SEPARATORS) if prefers_tabs(path) else SEPARATORS
-    separator = next((mark for mark in ordered if mark in unquoted), None)
-    return Dialect(separator, cells_of(first, separator), number)
+    unquoted = _QUOTED.sub("", line)
+    present: list[str | None] = [mark for mark in ordered if mark in unquoted]
+    # A comma is a decimal sign where it alone would leave cells that are no numbers: 1,5|2,5 and 1,5 2,5.
+    splits = ((mark, cells_of(line, mark)) for mark in (*present, None))
+    separator = next((mark for mark, cells in splits if _all_numbers(cells)), (*present, None)[0])
+    return Dialect(separator, cells_of(line, separator), number)
 
 
 def prefers_tabs(path: PathLike) -> bool:
@@ -94,7 +100,7 @@ def without_leading_comments(text: str) -> str:
 
 def with_plain_lines(text: str) -> str:
     """The text with lines ended by a line feed alone, and nothing on lines of blanks."""
-    return _BLANK_LINE.sub("", _LINE_ENDS.sub("\n", text))
+    return _BLANK_LINE.sub("", _LINE_ENDS.sub("\n", text) if "\r" in text else text)
 
 
 def lines_of(text: str) -> list[str]:
@@ -110,6 +116,10 @@ def cells_of(line: str, separator: str | None) -> list[str]:
         return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
     except csv.Error:
         return line.split(separator)
+
+
+def _all_numbers(cells: list[str]) -> bool:
+    return any(cells) and all(cell == "" or is_number(cell) for cell in cells)
 
 
 def is_number(cell: str) -> bool:
