@@ -311,7 +311,7 @@ class SoftmaxLayer(AbstractLayer):
                 beta,
                 lambda x: x >= 0,
                 "must be finite and not negative",
-                "the limit beta = inf is HardmaxLayer",
+                "use HardmaxLayer for the limit beta = inf",
             ),
         )
         object.__setattr__(self, "A", score)

@@ -46,7 +46,7 @@ def require_small(count: int) -> None:
             "tokens",
             f"{count} distinct tokens",
             f'must be at most {LARGEST_EXACT} with tolerance="exact"',
-            "leave tolerance at its default, which re-checks near-ties in float64",
+            "leave out `tolerance`: the default re-checks near-ties in float64",
         )
 
 

@@ -128,7 +128,7 @@ def keeping(keep: Keep, depth: int, shape: tuple[int, ...]) -> KeepRule:
             "keep",
             f"{states} states of {size / states / 2**20:.0f} MB",
             f"must fit in {_LARGEST_KEPT_BYTES / 2**30:.0f} GB of memory",
-            'keep="last", a list of layers, Every(k), or ToDisk(path)',
+            'pass keep="last", keep=[0, 1, 5], keep=Every(10), or keep=ToDisk(path)',
         )
     return rule
 

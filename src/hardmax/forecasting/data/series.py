@@ -87,7 +87,7 @@ def fill_gaps(argument: str, z: FloatArray, gaps: Gaps, notes: list[str]) -> Flo
             argument,
             f"{z[row, column]} at sample {row}, channel {column} ({int(bad.sum())} in all)",
             "has gaps",
-            'pass gaps="interpolate" to fill them linearly, or split the series at its gaps into a list',
+            'pass gaps="interpolate" to fill them linearly, or split the series at its gaps',
         )
     filled = z.copy()
     index, late = np.arange(len(z)), 0
@@ -300,7 +300,7 @@ def drop_short(
             "series",
             f"{max(lengths, default=0)} samples",
             f"has too few samples: at least {needed} are needed" + ("" if delays is None else f" for delays={delays}"),
-            "record more, or lower delays",
+            "record more, or lower `delays`",
         )
     notes = []
     if len(keep) < len(lengths):

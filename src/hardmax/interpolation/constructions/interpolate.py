@@ -112,7 +112,7 @@ def interpolate(
         flat = construction == "conditioned" or (soft and construction == "leaders")
     if soft and construction == "leaders" and not flat:
         raise InputError(
-            "flat", "False", "must be true for leaders under softmax", "leave flat out, or use construction='fewest'"
+            "flat", "False", "must be true for leaders under softmax", "leave out `flat`, or use construction='fewest'"
         )
     _check_size(data, construction, width, flat)
     if data.repeats_tokens and construction in _READS_MEANS:
@@ -273,7 +273,8 @@ def classify_exactly(inputs: object, labels: Sequence[Hashable], **options: Any)
         )
     for option in ("token_level", "outputs"):
         if option in options:
-            raise InputError(option, repr(options[option]), "has no meaning for labels", "use hardmax.interpolate")
+            remedy = f"leave out `{option}`, or give outputs in place of labels"
+            raise InputError(option, repr(options[option]), "has no meaning for labels", remedy)
     for j, name in enumerate(names):
         if not isinstance(name, Hashable):
             raise InputError(f"labels[{j}]", repr(name), "must be one label", "pass strings or numbers, one per input")
