@@ -11,13 +11,12 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-# Old module -> the package that exports its public names.
+# Old module -> the package that exports its public names. Left out: modules whose name is now that of an exported
+# function, since importing one would set it as an attribute of the package, in place of the function.
 MOVED = {
     "hardmax.datasets.lorenz": "hardmax.datasets",
     "hardmax.datasets.reviews": "hardmax.datasets",
     "hardmax.datasets.sentences": "hardmax.datasets",
-    "hardmax.datasets.spiral": "hardmax.datasets",
-    "hardmax.datasets.topics": "hardmax.datasets",
     "hardmax.forecasting.ablation": "hardmax.forecasting",
     "hardmax.forecasting.error_growth": "hardmax.forecasting",
     "hardmax.forecasting.linear": "hardmax.forecasting",
@@ -31,23 +30,16 @@ MOVED = {
     "hardmax.reproduce.study_cases": "hardmax.reproduce",
     "hardmax.storage.tables": "hardmax.storage",
     "hardmax.text.explanation": "hardmax.text",
-    "hardmax.text.faithfulness": "hardmax.text",
-    "hardmax.text.quality": "hardmax.text",
     "hardmax.text.shipped": "hardmax.text",
-    "hardmax.text.survey": "hardmax.text",
     "hardmax.text.vocabulary": "hardmax.text",
 }
 
 
 class _MovedModule(ModuleType):
-    """Stands for a module that has moved; callable, since its package may export a function of the same name."""
+    """Stands for a module that has moved: its names are those that the package exports."""
 
     def __getattr__(self, name: str) -> Any:
-        # Not getattr: importing this module has set it as an attribute of the package, in place of such a function.
-        return import_module(MOVED[self.__name__]).__getattr__(name)
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return getattr(self, self.__name__.rpartition(".")[2])(*arguments, **named)
+        return getattr(import_module(MOVED[self.__name__]), name)
 
 
 class _Finder(MetaPathFinder, Loader):
