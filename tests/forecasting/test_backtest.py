@@ -8,7 +8,8 @@ import torch
 
 import hardmax as hm
 from hardmax.errors import InputError
-from hardmax.forecasting.diagnostics.backtest import _split
+from hardmax.forecasting.diagnostics.ablation import Ablation
+from hardmax.forecasting.diagnostics.backtest import Backtest, _split
 from hardmax.forecasting.features.lag_network import Kind, new_network
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
 from hardmax.forecasting.models.published import _DECAY, LABEL, _AdamW, published_features
@@ -26,8 +27,18 @@ def model() -> TimeDelayedTransformer:
     return TimeDelayedTransformer(random_state=0, restarts=1).fit(_logistic(), dt=0.5)
 
 
-def test_the_baselines_are_in_the_table(model: TimeDelayedTransformer) -> None:
-    found = model.backtest(10, starts=8)
+@pytest.fixture(scope="module")
+def past(model: TimeDelayedTransformer) -> Backtest:
+    return model.backtest(10, starts=8)
+
+
+@pytest.fixture(scope="module")
+def ablation(model: TimeDelayedTransformer) -> Ablation:
+    return model.ablate()
+
+
+def test_the_baselines_are_in_the_table(past: Backtest) -> None:
+    found = past
     assert [row.model for row in found.rows] == ["TD-TF", "persistence", "TD-DMD", "NG-RC"]
     assert found.starts == 8
     assert found.row("TD-TF").error < 0.1 < found.row("TD-DMD").error
@@ -60,8 +71,8 @@ def test_a_backtest_longer_than_the_data_is_cut(model: TimeDelayedTransformer) -
     assert len(model.backtest(10_000, starts=3).times) <= 126
 
 
-def test_the_ablation_compares_equal_pools(model: TimeDelayedTransformer) -> None:
-    found = model.ablate()
+def test_the_ablation_has_all_variants(ablation: Ablation) -> None:
+    found = ablation
     names = [row.variant for row in found.rows]
     assert names == [
         "attention",
@@ -87,14 +98,15 @@ def test_the_published_recipe_learns_and_says_what_it_is() -> None:
     assert len(model.eigenvalues()) == 9
 
 
-def test_a_model_from_a_file_looks_back_on_data_that_are_given(model: TimeDelayedTransformer, tmp_path: Path) -> None:
+def test_a_model_from_a_file_is_backtested_and_ablated_on_data_that_are_given(
+    model: TimeDelayedTransformer, past: Backtest, ablation: Ablation, tmp_path: Path
+) -> None:
     again = hm.load_forecaster(model.save(tmp_path / "model"))
     for purpose in ("backtest", "ablate"):
         with pytest.raises(InputError, match=f"series is needed to {purpose} a model from a file.*pass the data"):
             getattr(again, purpose)()
-    before, after = model.backtest(10, starts=8), again.backtest(10, starts=8, series=_logistic())
-    assert before.data() == after.data()
-    expected, found = model.ablate(), again.ablate(series=_logistic())
+    assert again.backtest(10, starts=8, series=_logistic()).data() == past.data()
+    expected, found = ablation, again.ablate(series=_logistic())
     assert (found.base, found.horizon, found.rows[-1]) == (expected.base, expected.horizon, expected.rows[-1])
     # Trained networks are known up to rounding only: their errors here are some 1e-9 standard deviations.
     for one, other in zip(expected.rows, found.rows, strict=True):
@@ -102,7 +114,7 @@ def test_a_model_from_a_file_looks_back_on_data_that_are_given(model: TimeDelaye
         assert other.score == pytest.approx(one.score, abs=0.3)
 
 
-def test_a_model_looks_back_on_other_data_of_its_kind(model: TimeDelayedTransformer) -> None:
+def test_a_model_is_backtested_on_other_data_of_its_kind(model: TimeDelayedTransformer) -> None:
     found = model.backtest(10, starts=4, series=[_logistic(300), _logistic(200)])
     assert found.starts == 4
     for series, u, message in (
@@ -155,7 +167,7 @@ def test_the_published_recipe_is_backtested_beside_the_baselines() -> None:
 
 
 @pytest.mark.parametrize("samples", [16, 21, 40])
-def test_a_short_record_can_be_looked_back_on(samples: int) -> None:
+def test_a_short_record_can_be_backtested_and_ablated(samples: int) -> None:
     z = _logistic(samples)
     for recipe in ("family", "paper"):
         model = TimeDelayedTransformer(recipe=recipe, random_state=0, seconds=0.3, progress=False).fit(z)

@@ -15,7 +15,7 @@ from .features.feature_map import FeatureMap
 from .protocol import FloatArray
 
 CEILING = 1e2
-"""Rollouts of candidates are clipped at so many standard deviations: beyond, all count as failed alike."""
+"""Rollouts of candidates are clipped at this many standard deviations: beyond, all count as failed alike."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _warm(features: FeatureMap, windows: FloatArray, copies: int) -> FloatArray 
 
 
 FORECAST_CEILING = 1e3
-"""Forecasts are clipped at so many standard deviations, far outside any training range."""
+"""Forecasts are clipped at this many standard deviations, far outside any training range."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Ablation:
         str
             One line per variant, below two lines of heading.
         """
-        about = f"Validation rollouts over {self.horizon} steps, beside {self.base}."
+        about = f"Validation rollouts over {self.horizon} steps, with features added to {self.base}."
         head = f"{'variant':<28}{'error':>12}{'parameters':>12}"
         return "\n".join([about, head, *(f"{r.variant:<28}{r.error:>12.3g}{r.parameters:>12d}" for r in self.rows)])
 
@@ -98,9 +98,9 @@ def ablate(trajectories: Sequence[FloatArray], outputs: int, settings: Settings)
         ("no linear path", bare, "attention", True),
     ]
     rows = []
-    for name, beside, kind, feed_forward in variants:
+    for name, start, kind, feed_forward in variants:
         found = train_networks(
-            beside,
+            start,
             outside_validation(trajectories),
             outputs,
             kind=kind,

@@ -1,4 +1,4 @@
-"""Backtest: forecasts of the last part of the data by models fitted to the rest, beside three baselines."""
+"""Backtest: forecasts of the last part of the data by models fitted to the rest, with three baselines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .skill import THRESHOLD, error_curves, valid_times
 _SHARE = 0.25
 """Share of the data that is forecast: the last quarter."""
 _CEILING = 1e3
-"""Baselines are clipped at so many standard deviations, far beyond any limit on divergence."""
+"""Baselines are clipped at this many standard deviations, far beyond any limit on divergence."""
 _TRAINING = 0.7
 """Share of wall time for training the published layer; the rest is for tuning the baselines."""
 

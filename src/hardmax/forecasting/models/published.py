@@ -36,10 +36,13 @@ DELAYS = 16
 """Samples before the latest where the caller does not choose."""
 _STEPS = 4000
 _BATCH = 256
+"""Optimiser steps and windows per batch: some seconds of training on one core."""
 _RATE = 3e-3
 """Learning rate at the start; it decays to 1e-6 by a cosine."""
 _DECAY = 1e-6
+"""Weight decay of AdamW, almost none."""
 _WIDTH, _HIDDEN = 16, 48
+"""Width of the embedding and units of the feed-forward layer."""
 STAGES = {"AdamW without validation data": 1.0, "AdamW on all data": 1.0}
 """Stages of a fit with their relative times; both trainings take as many steps."""
 

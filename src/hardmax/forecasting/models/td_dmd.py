@@ -22,7 +22,7 @@ from ..search.readout_search import RIDGES
 from ..settings import Settings, whole
 
 _CEILING = 1e6
-"""Forecasts are clipped at so many standard deviations, so that a divergence does not overflow."""
+"""Forecasts are clipped at this many standard deviations, so that a divergence does not overflow."""
 
 
 class TimeDelayedDMD:

@@ -61,6 +61,7 @@ STAGES = {
 }
 """Stages of a fit, with the percentage of its time that each took on 2,000 samples of Lorenz '63."""
 FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
+"""Families of candidates, as in their ``family``."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from .time_budget import TimeBudget
 from .validation import Fold
 
 RIDGES: FloatArray = 10.0 ** np.array([-28.0, -24, -20, -17, -15, -13, -11, -9, -8, -7, -6, -5, -4, -3, -2])
+"""Ridges from below rounding (no regularisation) up to strong shrinkage, denser where noisy data need them."""
 BY_MODES = -1.0
 """Marker in place of a ridge: the readout of :func:`through_modes`."""
 _ROUNDING = 1e-15
