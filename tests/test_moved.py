@@ -16,7 +16,6 @@ NAMES = {
     "hardmax.datasets.reviews": "movie_reviews",
     "hardmax.datasets.sentences": "with_sentences",
     "hardmax.forecasting.ablation": "Ablation",
-    "hardmax.forecasting.error_growth": "ErrorGrowth",
     "hardmax.forecasting.linear": "TimeDelayedDMD",
     "hardmax.forecasting.paper": "fit_paper",
     "hardmax.forecasting.polynomial": "NextGenerationReservoir",

@@ -18,7 +18,6 @@ MOVED = {
     "hardmax.datasets.reviews": "hardmax.datasets",
     "hardmax.datasets.sentences": "hardmax.datasets",
     "hardmax.forecasting.ablation": "hardmax.forecasting",
-    "hardmax.forecasting.error_growth": "hardmax.forecasting",
     "hardmax.forecasting.linear": "hardmax.forecasting",
     "hardmax.forecasting.paper": "hardmax.forecasting",
     "hardmax.forecasting.polynomial": "hardmax.forecasting",
