@@ -86,7 +86,7 @@ def test_labels_that_only_the_rows_kept_apart_have_are_told(tmp_path: Path) -> N
     ("options", "message"),
     [
         (("--encoding", "klingon"), "unknown encoding: klingon"),
-        (("--label", "stars"), "must name classes, not measure something"),
+        (("--label", "stars"), "must be classes, not continuous values"),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused_in_a_line(

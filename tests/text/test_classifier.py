@@ -296,7 +296,7 @@ def test_a_text_of_very_many_words() -> None:
         (["a", "b", "c"], ["x", "y", None], r"y\[2\]"),
         (["a", "b", "c"], pd.Series(["x", np.nan, "y"]), r"y\[1\]"),
         (["a", "b", "c"], [0.0, 1.0, np.nan], r"y\[2\]"),
-        (["a", "b", "c"], [0.5, 1.25, 2.75], "must name classes"),
+        (["a", "b", "c"], [0.5, 1.25, 2.75], "must be classes, not continuous"),
     ],
 )
 def test_invalid_texts_are_refused(texts: Any, labels: Any, message: str) -> None:

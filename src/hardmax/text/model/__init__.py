@@ -1,1 +1,1 @@
-"""The network of the classifier: forward passes and files."""
+"""The network of the classifier: forward passes, prediction and files."""

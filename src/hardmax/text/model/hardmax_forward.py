@@ -160,12 +160,12 @@ def _attended_in_plane(positions: np.ndarray, starts: np.ndarray) -> tuple[np.nd
     choice, certain = np.empty(len(along), dtype=np.int64), np.zeros(len(along), dtype=bool)
     for sign in (1, -1):
         head = _extreme(sign * along, starts)[some]
-        more = sign * (along - np.repeat(along[head], sizes))
-        aside = sign * (across - np.repeat(across[head], sizes))
+        along_gap = sign * (along - np.repeat(along[head], sizes))
+        across_gap = sign * (across - np.repeat(across[head], sizes))
         with np.errstate(over="ignore"):
-            bound = -more / np.where(aside == 0, 1, aside)
-        highest = np.minimum.reduceat(np.where(aside > 0, bound, np.inf), first)
-        lowest = np.maximum.reduceat(np.where(aside < 0, bound, -np.inf), first)
+            bound = -along_gap / np.where(across_gap == 0, 1, across_gap)
+        highest = np.minimum.reduceat(np.where(across_gap > 0, bound, np.inf), first)
+        lowest = np.maximum.reduceat(np.where(across_gap < 0, bound, -np.inf), first)
         side = sign * along > 0
         inside = (slope < np.repeat(highest, sizes)) & (slope > np.repeat(lowest, sizes))
         np.copyto(choice, np.repeat(head, sizes), where=side)

@@ -77,16 +77,15 @@ def sublinear(counts: np.ndarray) -> np.ndarray:
     return weights
 
 
-def batch(table: sparse.csr_matrix, rows: np.ndarray | None = None, keep: np.ndarray | None = None) -> Batch:
-    """Batch of the documents at ``rows`` of a table of weighted counts; of all documents by default.
+def batch(table: sparse.csr_matrix, keep: np.ndarray | None = None) -> Batch:
+    """Batch of all documents of a table of weighted counts.
 
-    ``keep`` is a mask over the entries of those rows, in order, that drops some words.
+    ``keep`` is a mask over the entries of the table, in order, that drops some words.
     """
-    part = table if rows is None else table[rows]
-    columns, weights, starts = part.indices, part.data, part.indptr.astype(np.int64)
+    columns, weights, starts = table.indices, table.data, table.indptr.astype(np.int64)
     if keep is not None:
-        kept = np.flatnonzero(keep)
-        columns, weights, starts = columns[kept], weights[kept], np.searchsorted(kept, starts)
+        selected = np.flatnonzero(keep)
+        columns, weights, starts = columns[selected], weights[selected], np.searchsorted(selected, starts)
     document = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return Batch(columns.astype(np.int64), weights, starts, document)
 
