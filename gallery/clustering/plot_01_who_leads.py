@@ -3,7 +3,7 @@ Who leads, who follows
 ======================
 
 In every layer a token listens to the token with the largest score and moves a step towards it. A token that
-listens to itself alone is a **leader**: it never moves again. Everybody else follows.
+listens to itself alone is a **leader**: it never moves again. All other tokens follow.
 """
 
 # sphinx_gallery_capture_repr = ()
@@ -28,8 +28,8 @@ figure, axes = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
 draw_panels(run, [0, 1, 3, 40], axes=axes)
 
 # %%
-# Because followers are loyal, nobody has to wait: the limit of infinitely many layers is closed form and costs about
-# as much as one layer. Here every token is drawn where it started, with a line to where it ends.
+# Because followers are loyal, the layers need not be run: the limit of infinitely many layers is in closed form and
+# costs about as much as one layer. Here every token is drawn where it started, with a line to where it ends.
 
 limit = hm.equilibrium(tokens, layer)
 print(limit)

@@ -32,7 +32,7 @@ for ax, (name, A) in zip(axes, matrices.items(), strict=True):
 # tokens tie here, and the first token moves towards the mean of both. Another A turns the half-plane, and the tie is
 # broken.
 #
-# A token that has nobody in its half-plane is a leader. A cloud with a few far-out tokens:
+# A token that has no other token in its half-plane is a leader. A cloud with a few far-out tokens:
 
 cloud = make_tokens("heavy-tails", 40, 2, random_state=4)
 leader = int(hm.equilibrium(cloud).leaders[0])

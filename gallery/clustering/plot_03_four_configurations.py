@@ -39,7 +39,7 @@ show(triangle)
 # A leader emerges
 # ----------------
 # The token near the origin first listens to its neighbour. The neighbour leaves for the leader on the right, and from
-# layer 1 on the token has nobody left to listen to but itself.
+# layer 1 on the token listens to itself alone.
 
 show(emerging)
 

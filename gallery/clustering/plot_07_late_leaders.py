@@ -3,7 +3,7 @@ Leaders that emerge late
 ========================
 
 Most leaders lead from the first layer. Some have to wait: they listen to a neighbour until it has moved away, and only
-then to nobody but themselves.
+then to themselves alone.
 """
 
 # sphinx_gallery_capture_repr = ()
@@ -22,7 +22,7 @@ for leader, emerged_at in zip(who.leaders, who.emerged_at, strict=True):
     print(f"token {leader} leads from layer {emerged_at}")
 
 # %%
-# Token 6 and whom it listens to, layer by layer:
+# Token 6 and the tokens that it listens to, layer by layer:
 
 for k in range(5):
     follows = hm.attention_at(run, k).follows

@@ -2,9 +2,9 @@ r"""
 What travels between processes
 ==============================
 
-Tokens split over processes need not all be sent around. Each process screens its own and sends the few that can be
-listened to at all; among these the leaders are found. Whoever follows one leader from the first layer on, inside the
-polytope of the leaders, is never listened to and stays at home.
+Of tokens split over processes, only few need to be sent to the others. Each process selects among its own tokens the
+few that can be listened to at all; the leaders are found among these. A token that follows one leader from the first
+layer on, inside the polytope of the leaders, is never listened to and stays local to its process.
 """
 
 # sphinx_gallery_capture_repr = ()
@@ -25,8 +25,9 @@ print(f"{sum(map(len, candidates))} of {len(tokens):,} tokens can lead as far as
 print(f"{len(limit.leaders)} do; {at_once.mean():.0%} are decided in the first layer.")
 
 # %%
-# On the left what each process sends, in its colour. On the right who stays at home (grey), and who is still undecided
-# after the first layer and so must be known to all: tokens that listen to somebody who is no leader.
+# On the left the tokens that each process sends, in its colour. On the right local tokens (grey), and tokens that are
+# undecided after the first layer and therefore replicated on every process: those that listen to a token that does not
+# lead.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10.6, 5.2), layout="constrained", sharex=True, sharey=True)
 colours, marks = ("#0072B2", "#E69F00", "#009E73", "#CC79A7"), "os^D"
@@ -42,7 +43,7 @@ corners = limit.polytope.vertices
 corners = corners[np.argsort(np.arctan2(*(corners - corners.mean(axis=0)).T))]
 right.fill(*corners.T, fill=False, edgecolor="#1d2730", lw=1)
 right.plot(*tokens[limit.leaders].T, "*", ms=11, color="#1d2730", label="leaders")
-right.set_title("who must be known to all")
+right.set_title("tokens replicated on every process")
 right.legend(frameon=False, loc="upper left", fontsize=9, markerscale=1.5)
 for ax in (left, right):
     ax.set_aspect("equal")

@@ -21,7 +21,7 @@ print(net.certify())
 print(net(inputs[1]))  # the network is a function: computed without rounding, rounded once
 
 # %%
-# Five moments on the way: the inputs, the sequences told apart by their leaders, the line from which items are sent
+# Five stages: the inputs, the sequences separated by their leaders, the line from which items are sent
 # from the top down, and the targets (rings). Tokens that sequences share are drawn nested.
 figure = draw_construction(net)
 

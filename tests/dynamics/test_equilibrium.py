@@ -263,7 +263,7 @@ def test_the_polytope_has_the_leaders_as_vertices() -> None:
 
 def test_bad_arguments_are_named() -> None:
     tokens = np.ones((3, 2))
-    with pytest.raises(hm.InputError, match="layer must be a HardmaxLayer: only hardmax has a closed form"):
+    with pytest.raises(hm.InputError, match="layer must be a HardmaxLayer: other layers have no closed form"):
         hm.equilibrium(tokens, hm.SoftmaxLayer())
     with pytest.raises(hm.InputError, match="layer must have V = identity"):
         hm.equilibrium(tokens, hm.HardmaxLayer(V=2 * np.eye(2)))

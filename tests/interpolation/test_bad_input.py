@@ -20,7 +20,7 @@ Y = [[[1, 1]], [[2, 2]]]
 @pytest.mark.parametrize(
     ("inputs", "outputs", "options", "message"),
     [
-        ([[[0, 0], [1, 0]], [[1, 0], [0, 0]]], Y, {}, r"inputs\[0\] and inputs\[1\].*positions can tell them apart"),
+        ([[[0, 0], [1, 0]], [[1, 0], [0, 0]]], Y, {}, r"inputs\[0\] and inputs\[1\].*positions separates them"),
         (X, [[[1, 1], [2, 2], [3, 3]], [[2, 2]]], {}, r"outputs\[0\].*3 distinct points for 2 distinct tokens"),
         ([[[0, 0], [0, 0]], [[1, 1]]], [[[1, 1], [2, 2]], [[0, 0]]], {}, r"2 distinct points for 1 distinct"),
         ([[], [[0, 1]]], Y, {}, r"inputs\[0\] must not be empty"),

@@ -70,7 +70,9 @@ def test_literal_evaluator_agrees(construction: str, d: int) -> None:
         assert literally_right(net)
 
 
-coordinate = st.integers(-3, 3) | st.fractions(-2, 2, max_denominator=6) | st.sampled_from(["3/8", "-0.125", 0.1])
+# Drawing from lists is much faster than drawing fractions.
+FRACTIONS = sorted({Fraction(n, d) for d in range(1, 7) for n in range(-2 * d, 2 * d + 1)}, key=abs)
+coordinate = st.sampled_from([0, 1, -1, 2, -2, 3, -3, *FRACTIONS, "3/8", "-0.125", 0.1])
 
 
 @st.composite

@@ -138,7 +138,7 @@ def as_list(argument: str, value: object, remedy: str = "pass a list of sequence
         if np.ma.is_masked(value):
             where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(value))[0])
             raise InputError(
-                argument, f"a masked value at index {where}", "must not be masked", "remove or impute what is masked"
+                argument, f"a masked value at index {where}", "must not be masked", "remove or impute the masked values"
             )
         value = value.data
     if isinstance(value, (np.ndarray, torch.Tensor)):
@@ -241,7 +241,7 @@ def _distinct_inputs(
                 "inputs",
                 f"inputs[{first}] and inputs[{j}], the same set of tokens with different outputs",
                 "must be pairwise different as sets",
-                "no transformer without positions can tell them apart: remove one or append a position coordinate",
+                "no transformer without positions separates them: remove one or append a position coordinate",
             )
         dropped += 1
     return keep, [f"{dropped} repeated pairs were dropped"] if dropped else []

@@ -1,4 +1,4 @@
-r"""Which affine map a feed-forward layer is at each token, decided rigorously.
+r"""The affine map that a feed-forward layer is at each token, decided rigorously.
 
 On the tokens where a given set S of neurons is active the layer is the affine map
 :math:`x \mapsto (\eta I + \sum_{r\in S} w_r u_r^T)\,x + \sum_{r\in S} b_r w_r`, formed exactly over the rationals.
@@ -29,11 +29,11 @@ class AffineMap:
     shift: Vector
 
     def changed(self) -> list[int]:
-        """The coordinates that are not simply copied."""
+        """Coordinates that the map does not copy."""
         return [i for i, row in enumerate(self.rows) if self.shift[i] != 0 or row != ((i, ONE),)]
 
     def reads(self) -> list[int]:
-        """The coordinates that a token must have at zero to be left where it is (when nothing is shifted)."""
+        """Coordinates that must be zero for a token to stay in place (when nothing is shifted)."""
         return sorted(
             {j for i, row in enumerate(self.rows) for j, m in row if i != j or m != 1}
             | {i for i, row in enumerate(self.rows) if not any(j == i for j, _ in row)}
@@ -41,7 +41,7 @@ class AffineMap:
 
 
 def affine_map(block: Block, active: Sequence[Neuron], dimension: int) -> AffineMap:
-    """The exact affine map of the layer where exactly the neurons ``active`` are on."""
+    """Exact affine map of the layer where exactly the neurons ``active`` are on."""
     total: dict[Vector, list[fmpq]] = {}
     shift = [ZERO] * dimension
     for neuron in active:
@@ -64,7 +64,7 @@ def affine_map(block: Block, active: Sequence[Neuron], dimension: int) -> Affine
 
 
 class SignFilter:
-    """The signs of all pre-activations of one layer, for tokens known up to a radius."""
+    """Signs of all pre-activations of one layer, for tokens known up to a radius."""
 
     def __init__(self, block: Block, dimension: int) -> None:
         self.neurons = block.neurons
@@ -127,7 +127,7 @@ class SignFilter:
     ) -> tuple[np.ndarray, float]:
         """A row of truth values per token, and the smallest pre-activation that was not zero.
 
-        ``decide(row, neuron)`` settles exactly what the filter leaves open.
+        ``decide(row, neuron)`` decides exactly where the filter does not.
         """
         on = np.zeros((len(middle), len(self.neurons)), dtype=bool)
         margin = np.inf

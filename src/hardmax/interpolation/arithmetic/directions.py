@@ -1,7 +1,7 @@
 r"""Tokens over one common denominator, and integer directions that separate them.
 
 On the line :math:`t=\langle u, x\rangle` every sequence must keep at least :math:`m^j` distinct values, and the
-sequences must stay pairwise different: as sets of values when leaders tell them apart, as measures (values with their
+sequences must stay pairwise different: as sets of values for constructions with leaders, as measures (values with their
 frequencies) when means do. All directions off finitely many hyperplanes will do; the search takes small integers and
 prefers the largest ratio of the smallest useful gap to the range, which float64 accuracy depends on.
 """
@@ -38,7 +38,7 @@ class Lattice:
 
     @cached_property
     def floats(self) -> np.ndarray:
-        """The tokens in float64, scaled to about one, for ranking candidates only."""
+        """Tokens in float64, scaled to about one, for ranking candidates only."""
         scale = max(self.largest, 1)
         if self.points.dtype == np.int64:
             return np.asarray(self.points / scale, dtype=np.float64)
@@ -52,7 +52,7 @@ class Lattice:
         return np.asarray(self.points.astype(object) @ np.array(direction, dtype=object))
 
     def levels(self, direction: Vector) -> list[list[fmpq]]:
-        """``<direction, x>`` for every token, sequence by sequence."""
+        """``<direction, x>`` for every token, per sequence."""
         return [[dot(direction, token) for token in x] for x in self.data.inputs]
 
     def sums(self, values: np.ndarray) -> np.ndarray:
@@ -93,11 +93,11 @@ _EXTRA_BOXES = 2  # boxes still searched after the first success
 
 
 class NoDirectionError(HardmaxError):
-    """No direction was found, although almost all of them will do."""
+    """Error: no direction was found, although almost all directions are admissible."""
 
 
 def choose_direction(lattice: Lattice, *, measures: bool, generator: np.random.Generator) -> tuple[int, ...]:
-    """The best direction found; ``measures`` asks for different measures instead of different sets."""
+    """Best direction found; with ``measures`` sequences must differ as measures instead of as sets."""
     needed = np.array([len(y) for y in lattice.data.outputs])
     best: tuple[float, tuple[int, ...]] | None = None
     successes = 0

@@ -1,7 +1,7 @@
 r"""Exact evaluation of a network on many sequences at once.
 
 A coordinate of a token is an exact rational (``fmpq``) or, under softmax attention, a ball that provably contains it
-(``arb``). Every block acts on every token; what is skipped is only what is proved to be the identity: tokens at which
+(``arb``). Every block acts on every token; only a proved identity is skipped: tokens at which
 the affine map of the layer (see :mod:`.affine`) fixes the token, and sequences whose tokens are all annihilated by
 :math:`V`. A coordinate whose coefficients on all balls cancel exactly is an exact rational again.
 """
@@ -30,7 +30,7 @@ Progress: TypeAlias = Tell | bool | None
 
 @contextmanager
 def telling(description: str, total: int, progress: Progress) -> Iterator[Tell]:
-    """A function to report progress to, whatever the caller asked for."""
+    """Function to which progress is reported, for any value of ``progress``."""
     if callable(progress):
         yield progress
         return
@@ -49,12 +49,12 @@ _NEAR_ZERO = 1e-290
 
 
 class UndecidedError(HardmaxError):
-    """Ball arithmetic of the present precision cannot decide a sign."""
+    """Error: ball arithmetic of the present precision cannot decide a sign."""
 
 
 @dataclass
 class Margins:
-    """How far the evaluation stayed from every decision it took."""
+    """Smallest distances of the evaluation from a change of a decision."""
 
     activation: float = np.inf
     """Smallest distance of a pre-activation from zero (those exactly at zero left out)."""
@@ -71,7 +71,7 @@ def first_occurrences(tokens: Sequence[Vector]) -> list[int]:
 
 
 class State:
-    """The tokens of many sequences, with float64 shadows that say where they are up to a radius."""
+    """Tokens of many sequences, with float64 midpoints and radii that enclose them."""
 
     def __init__(self, sequences: Sequence[Sequence[Vector]]) -> None:
         self.counted = [first_occurrences(tokens) for tokens in sequences]
@@ -88,7 +88,7 @@ class State:
         self.margins = Margins()
 
     def refresh(self, index: int, coordinates: Sequence[int]) -> None:
-        """Bring the shadows of one token up to date."""
+        """Update midpoint and radius of one token."""
         row, middle = self.rows[index], self.middle[index]
         for k in coordinates:
             value = row[k]
@@ -104,12 +104,12 @@ class State:
                 self.radius[index, k] = float(value.rad().upper()) * 1.000001 + 1e-300
 
     def zero(self, index: np.ndarray | None = None) -> np.ndarray:
-        """Where a coordinate is exactly zero, for the tokens ``index`` or for all."""
+        """Mask of the tokens ``index``, or of all, whose coordinate is exactly zero."""
         middle, radius = (self.middle, self.radius) if index is None else (self.middle[index], self.radius[index])
         return np.asarray((middle == 0.0) & (radius == 0.0))
 
     def sequences(self) -> list[list[list[Number]]]:
-        """The tokens, sequence by sequence."""
+        """Tokens per sequence."""
         return [self.rows[a:b] for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
 
 
@@ -278,7 +278,7 @@ def _soft_means(
             if all(is_exact(x) and x == v[top] for x in v):
                 out.append(v[top])
                 continue
-            # Written relative to the top token, so that the ball is as small as what the others contribute.
+            # Relative to the top token, so that the ball is as small as the contribution of the others.
             mean = arb(v[top])
             for m in others:
                 if m != top:
@@ -301,7 +301,7 @@ def evaluate(
     temperature: fmpq | None = None,
     progress: Progress = False,
 ) -> State:
-    """Send all sequences through all blocks exactly; ``temperature`` asks for softmax attention.
+    """State after all blocks, exact; attention is softmax where a ``temperature`` is given.
 
     A sequence is a set of tokens: a token that is repeated goes where the first of its kind goes and counts once in
     every mean.

@@ -1,4 +1,4 @@
-"""Exact numbers: how whatever a caller passes becomes a rational, and the few operations the constructions need."""
+"""Exact numbers: rationals from the values that a caller passes, and operations on them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST = 4_000  # digits of a number in a string: more is a mistake or an atta
 
 
 def rational(argument: str, value: object) -> fmpq:
-    """Read one number exactly: ints, floats (their binary value), Fractions, Decimals and strings such as "3/8".
+    """Exact rational of one number: ints, floats (their binary value), Fractions, Decimals and strings such as "3/8".
 
     >>> rational("x", 0.5), rational("x", "3/8"), rational("x", "1e-2")
     (1/2, 3/8, 1/100)
@@ -77,7 +77,7 @@ def as_fraction(value: fmpq) -> Fraction:
 
 
 def brief(value: fmpq) -> str:
-    """The number as text: exactly where that is short, else with six digits.
+    """Number as text: exact where that is short, otherwise with six digits.
 
     >>> brief(fmpq(3, 8)), brief(fmpq(*(1e-300).as_integer_ratio()))
     ('3/8', '1e-300')

@@ -22,16 +22,16 @@ from .line import Item
 
 @dataclass(frozen=True)
 class Identification:
-    """Blocks that tell the sequences apart, and where the tokens are after them."""
+    """Blocks that separate the sequences, and the positions of the tokens after them."""
 
     blocks: tuple[Block, ...]
     reading: Vector
     positions: tuple[tuple[fmpq, ...], ...]
-    """``<reading, x>`` of every token, sequence by sequence."""
+    """``<reading, x>`` of every token, per sequence."""
     cuts: int
-    """K: knots, queries or witnesses used."""
+    """K: number of knots, queries or witnesses."""
     collapsed: bool = False
-    """Whether every sequence has become a single point."""
+    """Whether every sequence is a single point after the blocks."""
 
 
 def useful_gap(data: DataSet, levels: list[list[fmpq]]) -> fmpq:
@@ -53,7 +53,7 @@ def useful_gap(data: DataSet, levels: list[list[fmpq]]) -> fmpq:
 
 
 def crossing(u: tuple[int, ...]) -> Vector:
-    """A short integer vector that is orthogonal to u and not zero (u has at least two coordinates)."""
+    """Short non-zero integer vector orthogonal to u (u has at least two coordinates)."""
     i = max(range(len(u)), key=lambda k: abs(u[k]))
     j = (i + 1) % len(u)
     vector = [0] * len(u)
@@ -65,7 +65,7 @@ def crossing(u: tuple[int, ...]) -> Vector:
 
 
 def dual(u: tuple[int, ...]) -> Vector:
-    """An integer vector p with <u, p> = 1, by the extended Euclidean algorithm (u has no common divisor)."""
+    """Integer vector p with <u, p> = 1, by the extended Euclidean algorithm (u has no common divisor)."""
     p = [0] * len(u)
     common = 0
     for i, c in enumerate(u):
@@ -86,12 +86,12 @@ def dual(u: tuple[int, ...]) -> Vector:
 
 
 def untouched(u: tuple[int, ...], levels: list[list[fmpq]]) -> Identification:
-    """A single sequence needs no identification."""
+    """Identification of a single sequence, which needs no blocks."""
     return Identification((), tuple(fmpq(c) for c in u), tuple(tuple(own) for own in levels), 0)
 
 
 def plane(data: DataSet) -> tuple[Vector, Vector]:
-    """The first two basis vectors, on which leaders write."""
+    """The first two basis vectors, along which leaders are marked."""
     return unit(data.dimension, 0), unit(data.dimension, 1)
 
 
@@ -115,11 +115,11 @@ Interval = tuple[fmpq, fmpq]
 
 
 class SeparationError(HardmaxError):
-    """Two items overlap on the line: the identification stage did not separate the sequences."""
+    """Error: two items overlap on the line, so the identification stage did not separate the sequences."""
 
 
 def best_window(values: Sequence[Interval], targets: int) -> int:
-    """Where the one group of ``len(values) - targets + 1`` neighbours starts: the smallest gap left is largest."""
+    """Start of the group of ``len(values) - targets + 1`` neighbours that leaves the largest smallest gap."""
     size = len(values) - targets + 1
     if targets == 1 or size == 1:
         return 0
@@ -129,14 +129,14 @@ def best_window(values: Sequence[Interval], targets: int) -> int:
 
 
 def distinct(values: Sequence[fmpq]) -> list[Interval]:
-    """The distinct values, ascending, as intervals of length zero."""
+    """Distinct values, ascending, as intervals of length zero."""
     return [(v, v) for v in sorted(set(values))]
 
 
 def make_items(
     data: DataSet, positions: Sequence[Sequence[Interval]], aligned: Sequence[Sequence[int]] | None = None
 ) -> list[Item]:
-    """The items of all sequences, ascending.
+    """Items of all sequences, ascending.
 
     ``positions[j]`` are the ascending, disjoint intervals that hold the tokens of sequence j. With token-level data,
     ``aligned[j][i]`` is the token that interval i holds. Otherwise any of the targets may go to any of the intervals,
@@ -167,7 +167,7 @@ def make_items(
 
 
 def _ordered(own: Sequence[Vector], before: Vector | None, after: Sequence[Vector]) -> list[Vector]:
-    """The targets of one sequence, sorted, but with shared ones next to the neighbours that share them."""
+    """Targets of one sequence, sorted, with shared ones next to the neighbours that share them."""
     targets = sorted(own)
     shared = [y for y in targets if y in set(after) and y != before]
     if before in targets:

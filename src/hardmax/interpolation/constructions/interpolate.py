@@ -1,4 +1,4 @@
-"""Compile a data set into a transformer: interpolation and exact classification, by five constructions."""
+"""Interpolation and exact classification: data sets compiled into transformers by five constructions."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _build(
     tell("choosing a direction", 0, 3)
     lattice = Lattice(data)
     u = choose_direction(lattice, measures=construction in _READS_MEANS, generator=generator)
-    tell("telling the sequences apart", 1, 3)
+    tell("separating the sequences", 1, 3)
     gain: fmpq | None = None
     if heat is not None and construction == "leaders" and len(data) > 1:
         found, items, gain = soft_leaders(lattice, u, generator, width, heat)

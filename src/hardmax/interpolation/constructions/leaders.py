@@ -1,9 +1,9 @@
-r"""Construction B ("leaders"): tents decide who leads, and the leader's height tells the sequences apart.
+r"""Construction B ("leaders"): tents determine the leaders, and the height of the leader separates the sequences.
 
 With :math:`\tau = t + C > 0` and a query point w, :math:`\varphi_w(\tau)=\tau-2\,\mathrm{relu}(\tau-w) = w-|\tau-w|`,
 so the highest token of a sequence sits at :math:`M_w(j)=w-\mathrm{dist}(w,T_j)`. A value that one sequence has and
 another lacks separates the two, so at most N-1 queries separate all. Block r writes the tent of :math:`w_r` into the
-second coordinate; everybody listens to its maximiser (score :math:`\tau_i\,x_{l,2}`) and
+second coordinate; every token attends to its maximiser (score :math:`\tau_i\,x_{l,2}`) and
 :math:`s_j \leftarrow (1+\lambda_r)s_j+\lambda_r M_{w_r}(j)`. At the end
 :math:`t'=2x_1+x_2=s_j+2\tau+\varphi_{w_K}(\tau)` increases
 in :math:`\tau` with slopes 3 and 1, and the last :math:`\lambda` puts the stretches apart.
@@ -26,13 +26,13 @@ _CANDIDATES = 256
 _HAIR = 1e-9
 _MOST_BITS = 1000
 _PATIENCE = 12
-"""Rounds of larger factors tried when the gap found is a hair."""
+"""Rounds with larger factors that are tried while the gap is below ``_HAIR``."""
 _FACTORS = [1, -2, 2, -3, 3, -4, 4, -5, 5, 6, -6, 7, -7, 8, -8, 9, 10, 11, 12, 13, 14, 15, 16]
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Query points, what each of them reads from every sequence, and the factors that combine the readings."""
+    """Query points, the reading of each of them from every sequence, and the factors that combine the readings."""
 
     points: list[int]
     readings: list[np.ndarray]
@@ -42,7 +42,7 @@ class Queries:
 
 
 def leaders(lattice: Lattice, u: tuple[int, ...], generator: np.random.Generator, width: int) -> Identification:
-    """Construction B."""
+    """Identification by construction B."""
     data = lattice.data
     reading = tuple(fmpq(c) for c in u)
     scale = fmpq(1, lattice.denominator)
@@ -138,7 +138,7 @@ def _find_queries(lattice: Lattice, levels: np.ndarray, generator: np.random.Gen
 
 
 def _reading(lattice: Lattice, levels: np.ndarray, w: int) -> np.ndarray:
-    """w minus the distance from w to each sequence, exactly."""
+    """Exact value of w minus the distance from w to each sequence."""
     return np.asarray((w - np.minimum.reduceat(np.abs(levels - w), lattice.starts[:-1])).astype(object))
 
 
@@ -151,7 +151,7 @@ def _refine(label: np.ndarray, reading: np.ndarray) -> np.ndarray:
 def _best_query(
     lattice: Lattice, rough: np.ndarray, values: np.ndarray, label: np.ndarray, hair: float, unit: int
 ) -> tuple[int, np.ndarray]:
-    """The candidate that splits the classes most, by float64 distances, and the classes that result.
+    """Candidate that splits the classes most, by float64 distances, and the resulting classes.
 
     Distances at most ``hair`` apart count as equal.
     """
@@ -172,7 +172,7 @@ def _best_query(
 
 
 def _witness(lattice: Lattice, levels: np.ndarray, label: np.ndarray) -> int:
-    """A value that one of two sequences of the same class has and the other lacks."""
+    """Value that is in one of two sequences of the same class and not in the other."""
     first: dict[int, int] = {}
     for j, c in enumerate(label.tolist()):
         k = first.setdefault(c, j)

@@ -1,4 +1,4 @@
-r"""The last stage: points and intervals on a line are sent to their targets, from the top down.
+r"""The last stage: points and intervals on a line are mapped to their targets, from the top down.
 
 The items are disjoint intervals of :math:`t=\langle u, x\rangle`, each with a target. The first layer sends every
 token to :math:`\xi e_a`, with all :math:`\xi` above every target's coordinate a; each layer then treats the topmost
@@ -35,17 +35,17 @@ from ..blocks import Block, Neuron, OuterProduct, identity
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An interval of the line, both ends included, and where it must go."""
+    """Closed interval of the line, and its target."""
 
     low: fmpq
     high: fmpq
     target: Vector
     lowest_top: fmpq | None = None
-    """Where the lowest of several joined intervals ends; None when nothing was joined."""
+    """Upper end of the lowest of several joined intervals; None when nothing was joined."""
 
     @property
     def collapsed(self) -> Item:
-        """What is left when each of the joined intervals has moved to its upper end."""
+        """Interval that remains when each of the joined intervals has moved to its upper end."""
         return replace(self, low=self.high if self.lowest_top is None else self.lowest_top)
 
     @property
@@ -56,7 +56,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Knot:
-    """A neuron of the line: ``weight * relu(x_a - at)``."""
+    """Neuron of the line: ``weight * relu(x_a - at)``."""
 
     at: fmpq
     weight: Vector
@@ -64,23 +64,23 @@ class Knot:
 
 @dataclass(frozen=True)
 class LineStage:
-    """The blocks of the last stage, and how well separated its items are."""
+    """Blocks of the last stage, and the separation of its items."""
 
     blocks: tuple[Block, ...]
     items: tuple[Item, ...]
     gap: fmpq
     """Smallest distance between neighbouring items."""
     extent: fmpq
-    """Length of the stretch that holds all items."""
+    """Length of the interval that contains all items."""
 
     @property
     def conditioning(self) -> float:
-        """``range/gap``: the number that float64 accuracy depends on."""
+        """Ratio ``range/gap``, on which float64 accuracy depends."""
         return to_float(self.extent / self.gap)
 
 
 def merge_neighbours(items: Sequence[Item]) -> list[Item]:
-    """Join neighbours that go to the same target: one interval costs two neurons, whatever it holds."""
+    """Items with neighbours of the same target joined: one interval costs two neurons, whatever its content."""
     merged: list[Item] = []
     for item in items:
         if merged and merged[-1].target == item.target:
@@ -93,12 +93,12 @@ def merge_neighbours(items: Sequence[Item]) -> list[Item]:
 
 
 def smallest_gap(items: Sequence[Item]) -> fmpq | None:
-    """The smallest distance between neighbours; None for a single item."""
+    """Smallest distance between neighbours; None for a single item."""
     return min((b.low - a.high for a, b in itertools.pairwise(items)), default=None)
 
 
 def line_stage(items: Sequence[Item], reading: Vector, width: int, *, flat: bool, collapse: bool = False) -> LineStage:
-    """Send ascending, disjoint items of ``<reading, x>`` to their targets.
+    """Line stage that maps ascending, disjoint items of ``<reading, x>`` to their targets.
 
     ``flat`` makes the output locally constant around every item, with dyadic knots. ``collapse`` adds to the first
     block an attention that sends every token to the top token of its sequence: allowed when every sequence lies in
@@ -142,7 +142,7 @@ def _moved(item: Item, scale: fmpq, offset: fmpq) -> Item:
 def top_down(
     items: Sequence[Item], base: fmpq, axis: int, first_room: int, room: int, *, flat: bool, collapse: bool = False
 ) -> list[list[Knot]]:
-    r"""Layers of knots that send :math:`x = t e_a + \dots` with t in ``items[k]`` to ``items[k].target``.
+    r"""Layers of knots that map :math:`x = t e_a + \dots` with t in ``items[k]`` to ``items[k].target``.
 
     Coordinate a of a target is absolute and at most ``base``; the others are increments. The first layer has room
     for ``first_room`` knots, every other for ``room``.

@@ -44,14 +44,14 @@ from ..data import DataSet
 from .identification import Identification, behind_pass, crossing, dual, plane, useful_gap
 from .line import Item, Knot, smallest_gap, top_down
 
-_TRIES = 400
-_MOST_TRIES = 20_000
-_CANDIDATES = 256
-_RESOLVED = 1e-13  # a float64 gap ratio below this says nothing about the exact codes
+_TRIES = 400  # random coefficients among which the best is selected
+_MOST_TRIES = 20_000  # until the first that is admissible
+_CANDIDATES = 256  # knots per split that are compared, a bound on time
+_RESOLVED = 1e-13  # float64 gap ratios below this are rounding
 
 
 class NoCodeError(HardmaxError):
-    """No coefficients were found, although almost all of them will do."""
+    """Error: no coefficients were found, although almost all choices are admissible."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _splitting_knots(lattice: Lattice, levels: np.ndarray, label: np.ndarray) ->
 def _best_knot(
     lattice: Lattice, levels: np.ndarray, label: np.ndarray, members: np.ndarray, values: np.ndarray
 ) -> tuple[int, np.ndarray] | None:
-    """The value that splits the classes most, with the new classes; None when none splits any."""
+    """Value that splits the classes most, with the new classes; None when no value splits a class."""
     own = [levels[lattice.starts[j] : lattice.starts[j + 1]].astype(object) for j in members]
     best: tuple[int, int] | None = None
     count = len(set(label[members].tolist()))
@@ -207,7 +207,7 @@ def _exact_codes(
 
 
 def fewest(lattice: Lattice, u: tuple[int, ...], generator: np.random.Generator, width: int) -> Identification:
-    """Construction A: the sequences are told apart by one pooled mean."""
+    """Identification by construction A: one pooled mean separates the sequences."""
     data = lattice.data
     reading = tuple(fmpq(c) for c in u)
     levels = lattice.levels(reading)
@@ -227,7 +227,7 @@ def fewest(lattice: Lattice, u: tuple[int, ...], generator: np.random.Generator,
 
 
 def conditioned(lattice: Lattice, u: tuple[int, ...], generator: np.random.Generator, width: int) -> Identification:
-    """Construction E: a pooled code, then an index that packs the sequences side by side."""
+    """Identification by construction E: a pooled code, then an index that places the sequences side by side."""
     data = lattice.data
     e1, e2 = plane(data)
     reading = tuple(fmpq(c) for c in u)
@@ -260,7 +260,7 @@ def _coded(
     levels: list[list[fmpq]],
     width: int,
 ) -> tuple[list[tuple[Neuron, ...]], list[list[fmpq]], fmpq]:
-    """Layers that write (t, phi) into the first two coordinates, the heights phi, and what was added to the code."""
+    """Layers that write (t, phi) into the first two coordinates, the heights phi, and the offset of the code."""
     e1, e2 = plane(data)
     forms = [[dot(code.weights, x) for x in tokens] for tokens in data.inputs]
     lowest = min(map(min, forms))
@@ -285,7 +285,7 @@ def _coded(
 def _packed(
     data: DataSet, levels: list[list[fmpq]], stretches: list[tuple[fmpq, fmpq]], width: int
 ) -> tuple[list[list[Knot]], tuple[tuple[fmpq, ...], ...]]:
-    """Knots on the second coordinate that shift the first, and the positions that result."""
+    """Knots on the second coordinate that shift the first, and the resulting positions."""
     order = sorted(range(len(data)), key=lambda j: stretches[j][0])
     apart = useful_gap(data, levels)
     place = power_of_two_at_least(apart)

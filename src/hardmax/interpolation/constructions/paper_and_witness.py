@@ -31,13 +31,13 @@ from .identification import Identification, behind_pass, plane
 
 
 def hat(at: fmpq, half_width: fmpq, height: Vector) -> list[tuple[fmpq, Vector]]:
-    """Three bends of a line that add ``height`` at one point and nothing from ``half_width`` away on."""
+    """Three bends of a line that add ``height`` at one point and zero at distances of at least ``half_width``."""
     slope = tuple(c / half_width for c in height)
     return [(at - half_width, slope), (at, scaled(fmpq(-2), slope)), (at + half_width, slope)]
 
 
 def witness(lattice: Lattice, u: tuple[int, ...], width: int) -> Identification:
-    """Construction H: N-1 witnesses."""
+    """Identification by construction H, with N-1 witnesses."""
     data = lattice.data
     e1, e2 = plane(data)
     reading = tuple(fmpq(c) for c in u)
@@ -73,14 +73,14 @@ def witness(lattice: Lattice, u: tuple[int, ...], width: int) -> Identification:
 
 
 def _dividing_value(sets: list[set[fmpq]]) -> fmpq:
-    """The value that divides the sets most evenly into those that contain it and those that do not."""
+    """Value that divides the sets most evenly into those that contain it and those that do not."""
     counts = Counter(t for values in sets for t in values)
     return min((t for t in counts if counts[t] < len(sets)), key=lambda t: (abs(2 * counts[t] - len(sets)), t))
 
 
 @dataclass(frozen=True)
 class Move:
-    """Send the points at ``start`` of the first axis (their place is ``origin``) to ``target``."""
+    """Move of the points at ``start`` of the first axis, whose position is ``origin``, to ``target``."""
 
     start: fmpq
     origin: Vector
@@ -88,7 +88,7 @@ class Move:
 
 
 def paper_route(data: DataSet, found: Identification, width: int) -> tuple[Block, ...]:
-    """Selection, collapse and interpolation behind the witnesses."""
+    """Blocks of construction P after the witnesses: selection, collapse and interpolation."""
     d = data.dimension
     lowest = min(map(min, found.positions))
     lift = ONE - lowest
@@ -138,12 +138,12 @@ def _half_width(at: fmpq, others: list[fmpq]) -> fmpq:
 
 
 def _height(moves: list[Move]) -> fmpq:
-    """More than any second coordinate that occurs while these moves are made."""
+    """Height above every second coordinate that occurs during these moves."""
     return 4 * (max(abs(p[1]) for move in moves for p in (move.origin, move.target)) + 1)
 
 
 def _move_blocks(move: Move, half: fmpq, height: fmpq, width: int, stage: str) -> list[Block]:
-    """One hat where it fits in a layer; otherwise the hat lifts the second coordinate, and that triggers the move."""
+    """One hat where it fits in a layer; otherwise a hat that lifts the second coordinate, which triggers the move."""
     d = len(move.target)
     e1, e2 = unit(d, 0), unit(d, 1)
     path = tuple(b - a for a, b in zip(move.origin, move.target, strict=True))

@@ -1,4 +1,4 @@
-r"""Construction B under genuine softmax attention, built from enclosures that are proved.
+r"""Construction B under softmax attention, built from rigorous enclosures.
 
 The first coordinate :math:`\tau_i` never changes, so all tents are switched at exact rational points; only the second
 coordinate becomes irrational. With the scores multiplied by a gain :math:`\omega` and by the temperature T, which
@@ -25,12 +25,12 @@ from .identification import Identification, Interval, SeparationError, make_item
 from .leaders import leaders
 from .line import Item
 
-_PRECISION = 128
-_START = fmpq(64)  # the first gain, over the squared extent: soft enough to be genuine, mostly enough to separate
-_DOUBLINGS = 40
-_LAST_EXPONENT = 8192
+_PRECISION = 128  # bits of the balls for the first gains
+_START = fmpq(64)  # the first gain, over the squared extent: not close to hardmax, and mostly enough to separate
+_DOUBLINGS = 40  # gains that are doubled before their exponent is doubled
+_LAST_EXPONENT = 8192  # of a gain; larger ratios of distances are refused
 _FINEST = 1 << 17
-"""Ends of enclosures are multiples of 2 to minus this power: finer ones would not fit into memory."""
+"""Ends of enclosures are multiples of 2 to minus this power, which bounds their memory."""
 
 
 def hull(value: Number) -> Interval:
@@ -43,7 +43,7 @@ def hull(value: Number) -> Interval:
 
 
 def _dyadic(value: arb, *, up: bool) -> fmpq:
-    """An exact ball as a rational; a number too small to write down is rounded outwards."""
+    """Exact ball as a rational; a number below the finest multiple is rounded outwards."""
     mantissa, exponent = map(int, value.man_exp())
     if exponent < -_FINEST:
         away_from_zero = (mantissa > 0) == up
@@ -52,7 +52,7 @@ def _dyadic(value: arb, *, up: bool) -> fmpq:
 
 
 def with_gain(blocks: tuple[Block, ...], gain: fmpq) -> tuple[Block, ...]:
-    """The same blocks with all attention scores multiplied by ``gain``."""
+    """Blocks with all attention scores multiplied by ``gain``."""
     return tuple(
         replace(block, B=tuple(OuterProduct(scaled(gain, term.left), term.right) for term in block.B))
         for block in blocks
@@ -60,20 +60,20 @@ def with_gain(blocks: tuple[Block, ...], gain: fmpq) -> tuple[Block, ...]:
 
 
 def _attempts() -> Iterator[tuple[int, int]]:
-    """Exponents of the gains to try and bits to try them with: the gain is doubled, and later squared."""
+    """Exponents of the gains to try, with their precision: the gain is doubled, and later squared."""
     for exponent in range(_DOUBLINGS):
         yield exponent, _PRECISION
     exponent = _DOUBLINGS
     while exponent < _LAST_EXPONENT:
         exponent *= 2
-        # Only data on very different scales come here, and telling them apart needs bits for all scales at once.
+        # Only data on very different scales need these, with bits for all scales at once.
         yield exponent, _PRECISION + 2 * exponent
 
 
 def soft_leaders(
     lattice: Lattice, u: tuple[int, ...], generator: np.random.Generator, width: int, heat: fmpq
 ) -> tuple[Identification, list[Item], fmpq]:
-    """The identification, items that enclose where softmax puts the tokens, and the factor on its scores."""
+    """Identification, items that enclose the tokens after softmax attention, and the factor on its scores."""
     found = leaders(lattice, u, generator, width)
     heights = [t for own in lattice.levels(tuple(fmpq(c) for c in u)) for t in own]
     extent = max(heights) - min(heights)

@@ -59,7 +59,7 @@ def read_sequence(network: CompiledNetwork, argument: str, value: object) -> tup
             argument,
             "a sequence of another shape",
             f"must be tokens of {network.dimension} coordinates",
-            "pass what the network was made for",
+            "pass tokens of the dimension of the data",
         )
     return points
 
@@ -189,7 +189,7 @@ def five_moments(network: CompiledNetwork, way: Journey) -> list[Moment]:
         separated = way.after_block[told - 1] if told else way.before
         return [
             Moment(0, "inputs", way.before),
-            Moment(told, "told apart", separated),
+            Moment(told, "separated", separated),
             Moment(collapse + 1, "selected", way.after_feed_forward[collapse]),
             Moment(collapse + 1, "collapsed", way.after_block[collapse]),
             Moment(last + 1, "sent to the targets", way.after_block[last]),
@@ -199,7 +199,7 @@ def five_moments(network: CompiledNetwork, way: Journey) -> list[Moment]:
     middle = (told + last) // 2
     return [
         Moment(0, "inputs", way.before),
-        Moment(told, "told apart", separated),
+        Moment(told, "separated", separated),
         Moment(told + 1, "on a line, first items sent", way.after_block[told]),
         Moment(middle + 1, "half of the line sent", way.after_block[middle]),
         Moment(last + 1, "sent to the targets", way.after_block[last]),
