@@ -1,4 +1,4 @@
-"""Take the pictures of the explorer in the guide: ``python docs/make_screenshots.py``, with Chromium installed."""
+"""Write the screenshots of the explorer in the guide: ``python docs/make_screenshots.py``, with Chromium installed."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_the_fan_is_one_and_two_spreads_wide_and_missing_where_the_spread_is_not
     unknown = hm.Forecast(ahead.values, np.full((50, 2), np.nan), ahead.times, ahead.outcome, 0)
     figure = draw_forecast(_RECORD, unknown, dt=0.1)
     assert not artists(figure.axes[0], "fan")
-    assert "the spread is not known" in words(figure)
+    assert "the spread is unknown" in words(figure)
 
 
 def test_the_step_that_left_the_range_is_told_and_many_channels_are_counted():
@@ -113,7 +113,7 @@ def test_a_climate_needs_a_long_forecast():
     peak = line.get_xdata()[np.argmax(line.get_ydata())]
     assert peak == pytest.approx(1 / (2 * np.pi), abs=0.06)
     assert artists(left, "ahead")
-    with pytest.raises(InputError, match="too short for a climate"):
+    with pytest.raises(InputError, match="too short for a spectrum"):
         draw_climate(_RECORD, _RECORD[:20], dt=0.1)
 
 

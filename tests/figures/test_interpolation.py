@@ -57,7 +57,7 @@ def test_counts_and_errors() -> None:
     assert drawn["leaders"] == [3, 5]
     assert [t.get_text() for t in ax.get_xticklabels()] == ["2", "4"]
     ax = draw_float_errors({"leaders": {2: 0.0, 4: 1e-12}})
-    assert "exactly right" in {t.get_text() for t in ax.texts}
+    assert "exact" in {t.get_text() for t in ax.texts}
     for draw in (draw_block_counts, draw_float_errors):
         with pytest.raises(InputError, match="at least one size"):
             draw({})

@@ -290,7 +290,7 @@ def test_figure_shows_itself_in_a_notebook():
         (lambda: draw_tokens(_run("cloud"), start=np.zeros((3, 2))), "start is only for limits"),
         (lambda: draw_tokens(hm.equilibrium([[1.0, 2.0]]), start=np.zeros((3, 2))), r"must have shape \(1, 2\)"),
         (lambda: draw_panels(_run("cloud"), []), "layers must name at least one layer"),
-        (lambda: draw_panels(_run("cloud"), [0, 1], axes=[Figure().add_subplot()]), "axes must be 2, one a layer"),
+        (lambda: draw_panels(_run("cloud"), [0, 1], axes=[Figure().add_subplot()]), "axes must be 2, one per layer"),
         (
             lambda: draw_tokens(_run("cloud"), ax=Figure().add_subplot(projection="3d")),
             "ax cannot show tokens of 2 coordinates, got three-dimensional axes",

@@ -85,6 +85,6 @@ def test_the_stop_of_the_tour_forecasts_what_followed(monkeypatch):
     tour.show_forecast(section)
     page = section.to_html()
     assert page.count("data:image/png;base64,") == 2
-    (good,) = set(re.findall(r"of what followed for (\d+) steps", page))
+    (good,) = set(re.findall(r"of the true future for (\d+) steps", page))
     assert 5 < int(good) <= 100
     assert "TD-DMD" in page

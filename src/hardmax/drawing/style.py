@@ -1,8 +1,7 @@
-"""One palette, one typeface, one look: the style of every picture, applied locally and never at import.
+"""Style of all figures: colours, fonts and axes, applied locally and never at import.
 
-Colours are those of Okabe and Ito, which people with any common colour blindness tell apart, ordered so that
-neighbours also differ in lightness and survive a black-and-white printer. Beyond seven leaders the shape of the
-marker changes with each round of the palette.
+Colours are those of Okabe and Ito, which can be told apart with any common colour blindness, ordered so that neighbours
+also differ in lightness. Beyond seven leaders the shape of the marker changes with each round of the palette.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ SOFT = "#5b6873"
 LINE = "#c9d0d6"
 SHADE = "#e6ebef"
 NOBODY = "#a9b1b8"
-"""The grey of tokens that follow nobody in particular."""
+"""The grey of tokens without a leader."""
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#F0E442", "#CC79A7")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -66,16 +65,16 @@ _STYLE: dict[Any, Any] = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in the house style, leaving the caller's settings as they were."""
+    """Draw in the style of the library; the settings of the caller are restored afterwards."""
     with mpl.rc_context(_STYLE):
         yield
 
 
 class Drawing(Figure):
-    """A figure in the house style that belongs to no window system and shows itself in a notebook.
+    """A figure in the style of the library, without a window, that a notebook shows.
 
-    Its axes show it too, since drawing functions give back the axes they drew on: a notebook asks the value of a cell
-    for ``_repr_png_`` and would otherwise print ``<Axes: …>``.
+    A notebook shows its axes as the whole figure too, because drawing functions return axes: they have ``_repr_png_``,
+    without which a notebook would print ``<Axes: …>``.
     """
 
     def add_subplot(self, *args: Any, **kwargs: Any) -> Any:
@@ -85,7 +84,7 @@ class Drawing(Figure):
         return ax
 
     def subplots(self, *args: Any, **kwargs: Any) -> Any:
-        """Axes in the house style; see :meth:`matplotlib.figure.Figure.subplots`."""
+        """Axes in the style of the library; see :meth:`matplotlib.figure.Figure.subplots`."""
         with styled():
             return super().subplots(*args, **kwargs)
 
@@ -116,17 +115,17 @@ def new_figure(width: float, height: float) -> Drawing:
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
-    """The axes given, or the only ones of a new figure."""
+    """``ax``, or the axes of a new figure."""
     return new_figure(width, height).add_subplot() if ax is None else ax
 
 
 def rule_lines(ax: Axes) -> None:
-    """Light horizontal lines to read heights by."""
+    """Draw light horizontal grid lines."""
     ax.grid(axis="y", color="#e8ebee", linewidth=0.7)
 
 
 def colour_of(rank: int) -> tuple[float, float, float]:
-    """The colour of the rank-th leader; negative ranks are the grey of nobody.
+    """The colour of the rank-th leader; grey for negative ranks.
 
     The second round of the palette is darker and the third lighter, then they repeat.
     """
@@ -154,7 +153,7 @@ def marker_of(rank: int) -> str:
 
 
 def darker(colours: np.ndarray) -> np.ndarray:
-    """The same colours for edges, dark enough to be seen on white."""
+    """Darker colours for edges, shape (…, 3)."""
     return np.asarray(0.55 * np.asarray(colours, dtype=np.float64))
 
 

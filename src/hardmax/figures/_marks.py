@@ -1,4 +1,4 @@
-"""Marks on a picture of tokens: stars, dots, trails, the hull, and a density image of many tokens."""
+"""Marks of tokens: stars, dots, trails, and a density image of many tokens."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from ..drawing.style import INK, colours_of, darker, marker_of
 from ._scene import Scene
 
 _PIXELS = 420
+"""Pixels of the longer side of a density image, about one per point of a default figure."""
 
 
 def density(placed: np.ndarray, colours: np.ndarray, limits: tuple[float, ...]) -> np.ndarray:
-    """Every token counted in its pixel: the mean colour of those there, stronger where there are more (RGBA)."""
+    """Density image of shape (height, width, 4): the mean colour of the tokens in a pixel, more opaque for more "
+    "tokens."""
     left, right, bottom, top = limits
     longest = max(right - left, top - bottom)
     shape = [max(1, round(_PIXELS * span / longest)) for span in (top - bottom, right - left)]
@@ -38,15 +40,15 @@ def density(placed: np.ndarray, colours: np.ndarray, limits: tuple[float, ...]) 
 CROWD = 20_000
 """More tokens than this become a density image in the plane, or are thinned in space."""
 _SEED_OF_THINNING = 0
-_EDGE_OF_THE_HEARD = 2.0
-"""Width of the edge, in points, of a token that others listen to: wide enough for its colour to be seen."""
+_EDGE_OF_FOLLOWED = 2.0
+"""Width of the edge, in points, of a token that others listen to: wide enough for its colour to be visible."""
 
 TRAILS, FOLLOWERS, TIES, LEADERS, CROWDS = "trails", "followers", "ties", "leaders", "crowd"
-"""Names (gid) by which the artists of a picture can be found again."""
+"""Names (gid) by which the artists can be found again."""
 
 
 class Ranks:
-    """Who has which colour: leaders first, going around, then others who are listened to."""
+    """Ranks of tokens, which determine their colours: leaders by angle, then other tokens that are listened to."""
 
     def __init__(self, leaders: np.ndarray, positions: np.ndarray, others: np.ndarray) -> None:
         ordered = leaders[_around(positions[leaders])] if len(leaders) else leaders
@@ -55,7 +57,7 @@ class Ranks:
         self._across = positions[self._tokens, 0]
 
     def of(self, tokens: np.ndarray) -> np.ndarray:
-        """The rank of each token, -1 for nobody."""
+        """Rank of each token, -1 for tokens without rank."""
         if len(self._tokens) == 0:
             return np.full(len(tokens), -1)
         place = np.searchsorted(self._tokens, tokens, sorter=self._order).clip(max=len(self._tokens) - 1)
@@ -63,13 +65,13 @@ class Ranks:
         return np.where(self._tokens[ranks] == tokens, ranks, -1)
 
     def left_to_right(self, tokens: np.ndarray) -> np.ndarray:
-        """The ranks of a few tokens, the leftmost first."""
+        """Ranks of a few tokens, the leftmost first."""
         ranks = self.of(tokens)
         return np.asarray(ranks[np.argsort(self._across[ranks], kind="stable")])
 
 
 def _around(points: np.ndarray) -> np.ndarray:
-    """Order of going around the middle, so that neighbours get colours of different lightness."""
+    """Indices by angle around the mean, so that neighbours get colours of different lightness."""
     offsets = points - points.mean(axis=0)
     if offsets.shape[1] < 2:
         return np.argsort(offsets[:, 0], kind="stable")
@@ -77,13 +79,13 @@ def _around(points: np.ndarray) -> np.ndarray:
 
 
 def _wedge(part: int, parts: int) -> Path:
-    """One of ``parts`` equal slices of a disc, as a marker; the first of two is the left half."""
+    """Marker of one of ``parts`` equal slices of a disc; the first of two is the left half."""
     full = 360.0 / parts
     return Path.wedge(90 + part * full, 90 + (part + 1) * full)
 
 
 def dot_size(count: int) -> float:
-    """Area of a dot in points: smaller in a crowd, never invisible."""
+    """Area of a dot in points, smaller for more tokens."""
     return float(np.clip(1100.0 / math.sqrt(max(count, 1)) - 60.0, 7.0, 64.0))
 
 
@@ -94,14 +96,14 @@ def _scatter(ax: Axes, placed: np.ndarray, **style: Any) -> Any:
 
 
 class Marks:
-    """The marks of one scene. ``move`` puts the same marks elsewhere, for the frames of a film."""
+    """The marks of one scene; ``move`` moves them, for the frames of an animation."""
 
     def __init__(self, ax: Axes, scene: Scene, ranks: Ranks, placed: np.ndarray) -> None:
         self._ax, self._placed = ax, placed
         self._shown: list[tuple[Any, np.ndarray]] = []
         self._trails: tuple[Any, np.ndarray, np.ndarray] | None = None
         self.notes: list[str] = []
-        """What a reader has to be told about how the tokens are drawn."""
+        """Notes on how the tokens are drawn."""
         count, in_space = len(placed), placed.shape[1] == 3
         rank = ranks.of(scene.follows)
         tied = np.array(sorted(scene.ties), dtype=np.int64)
@@ -121,7 +123,7 @@ class Marks:
             tied = tied[kept[tied]]
         plain[tied] = False
         if scene.leads.any() and (scene.follows < 0).any():
-            self.notes.append("grey: listens to many alike")
+            self.notes.append("grey: listens to many tokens")
         self._image: Any = None
         self._draw_dots(np.flatnonzero(plain), scene, ranks, dot_size(count))
         self._draw_shared(tied, scene, ranks, 1.6 * dot_size(count))
@@ -133,7 +135,8 @@ class Marks:
             self._shown.append((_scatter(self._ax, self._placed[tokens], **style), tokens))
 
     def _draw_dots(self, tokens: np.ndarray, scene: Scene, ranks: Ranks, size: float) -> None:
-        """Dots in the colour of whom they listen to; those that others listen to have an edge of their own colour."""
+        """Dots in the colour of the token they listen to; a token that others listen to has an edge of its own "
+        "colour."""
         rank, own = ranks.of(scene.follows), ranks.of(np.arange(len(scene.follows)))
         heard = np.isin(np.arange(len(rank)), scene.followed) & (own >= 0) & (own != rank)
         shapes = np.array([marker_of(r) for r in range(7 * 7)])[np.maximum(rank[tokens], 0) % 49]
@@ -145,14 +148,14 @@ class Marks:
                 s=size,
                 c=colours,
                 edgecolors=np.where(heard[same, None], colours_of(own[same]), darker(colours)),
-                linewidths=np.where(heard[same], _EDGE_OF_THE_HEARD, 0.5),
+                linewidths=np.where(heard[same], _EDGE_OF_FOLLOWED, 0.5),
                 marker=shape,
                 gid=FOLLOWERS,
                 zorder=3,
             )
 
     def _draw_shared(self, tokens: np.ndarray, scene: Scene, ranks: Ranks, size: float) -> None:
-        """Dots of two or more colours, one slice for each who is listened to."""
+        """Dots of several colours, one slice per token that is listened to."""
         sizes = np.array([len(scene.ties[int(token)]) for token in tokens])
         for parts in np.unique(sizes):
             same = tokens[sizes == parts]
@@ -189,7 +192,7 @@ class Marks:
         self._image.set_extent(limits)
 
     def draw_trails(self, paths: np.ndarray, tokens: np.ndarray, ranks: np.ndarray) -> None:
-        """Where some tokens came from: ``paths`` has shape (token, moment, drawing coordinate)."""
+        """Draw the paths of some tokens, shape (token, moment, drawing coordinate)."""
         style: dict[str, Any] = {"colors": colours_of(ranks), "lw": 0.9, "alpha": 0.4, "gid": TRAILS, "zorder": 1}
         lines: Any
         if paths.shape[2] == 3:
@@ -203,7 +206,7 @@ class Marks:
         self._trails = (lines, paths, tokens)
 
     def move(self, placed: np.ndarray) -> None:
-        """The same tokens at other places; trails reach as far as they do."""
+        """Move the marks to other drawing coordinates; trails are extended."""
         self._placed = placed
         if self._trails is not None:
             lines, paths, tokens = self._trails
@@ -217,7 +220,7 @@ class Marks:
 
 
 def label_points(ax: Axes, placed: np.ndarray, words: list[str]) -> None:
-    """Small words beside points, on the side away from the middle."""
+    """Write labels beside points, on the side away from the mean."""
     middle = placed.mean(axis=0)
     for point, text in zip(placed, words, strict=True):
         away = point - middle

@@ -1,4 +1,4 @@
-"""What a picture of tokens shows, as data: where they are, who leads, and whom everybody else listens to."""
+"""The data of a figure of tokens: positions, leaders, and the token that each token listens to."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from ..geometry.result_arrays import Roles
 from ..inputs import plain
 
 NOBODY = -1
-# Listening to more than this many at once is drawn like listening to nobody in particular.
+# A token that listens to more than this many is drawn in grey: more colours in one dot cannot be told apart.
 _MOST_FAVOURITES = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Tokens at one moment."""
+    """Tokens at one layer, with the tokens that each listens to."""
 
     positions: np.ndarray
     """Shape (token, coordinate)."""
     leads: np.ndarray
-    """True for tokens that listen to themselves alone: the stars."""
+    """True for tokens that listen to themselves alone, shape (token,); they are drawn as stars."""
     follows: np.ndarray
-    """Whom each token listens to, the lowest where there are several; -1 for nobody in particular."""
+    """The token that each token listens to, the lowest of several, shape (token,); -1 for too many."""
     ties: Mapping[int, np.ndarray]
-    """All that a token listens to, where there are several."""
+    """For tokens that listen to several: all of these."""
 
     @property
     def followed(self) -> np.ndarray:
-        """Everybody whom somebody listens to, ascending."""
-        everybody = np.unique(np.concatenate([self.follows, *self.ties.values()]))
-        return np.asarray(everybody[everybody >= 0])
+        """Indices of the tokens that some token listens to, ascending."""
+        found = np.unique(np.concatenate([self.follows, *self.ties.values()]))
+        return np.asarray(found[found >= 0])
 
 
 def index_of_layer(run: Trajectory, layer: int | None) -> int:
-    """Where ``layer`` is among the kept ones; the last one when None."""
+    """Index of ``layer`` among the stored ones; the last one when None."""
     if len(run.layers) == 0:
         raise InputError("run", "no kept layers", "must hold tokens to draw", 'simulate with keep="all"')
     if layer is None:
@@ -54,7 +54,7 @@ def index_of_layer(run: Trajectory, layer: int | None) -> int:
 
 
 def scene_of_layer(run: Trajectory, k: int) -> Scene:
-    """The tokens of a run at its k-th kept layer, and whom each listens to there."""
+    """The scene of a run at its k-th stored layer."""
     positions = plain(run.tokens[k]).astype(np.float64)
     if not isinstance(run.layer, HardmaxLayer):
         return Scene(positions, np.zeros(len(positions), dtype=bool), np.full(len(positions), NOBODY), {})
@@ -63,7 +63,7 @@ def scene_of_layer(run: Trajectory, k: int) -> Scene:
 
 
 def scene_of_limit(limit: Equilibrium) -> Scene:
-    """The tokens at infinite depth."""
+    """The scene of an equilibrium."""
     who = Roles.of(limit.leadership)
     positions = plain(limit.positions).astype(np.float64)
     leads = np.zeros(len(positions), dtype=bool)

@@ -1,4 +1,4 @@
-"""What the panels of one picture share: view, limits of the axes, colours, and the shaded hull of the leaders."""
+"""What the panels of one figure share: projection, limits, colours, and the shaded hull of the leaders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HULL = "hull"
 
 
 def draw_hull(ax: Axes, view: View, vertices: np.ndarray) -> None:
-    """Shade the convex hull of the leaders; in a projection, its shadow."""
+    """Shade the convex hull of the leaders, or its projection."""
     polytope = Polytope.of(view.place(vertices))
     corners = polytope.vertices
     style: dict[str, Any] = {"gid": HULL, "zorder": 0.5}
@@ -48,7 +48,7 @@ def _draw_solid(ax: Axes, polytope: Polytope) -> None:
     tones = np.array([0.62, 0.70, 0.77]) + shading[:, None] * np.array([0.30, 0.24, 0.19])
     faces.set_facecolor(np.column_stack([np.clip(tones, 0, 1), np.full(len(tones), 0.42)]).tolist())
     ax.add_collection(faces)
-    # A facet with many corners comes as several triangles; only edges between different planes are edges.
+    # A facet with many vertices consists of several triangles; only edges between different planes are drawn.
     edges: dict[tuple[int, int], list[int]] = {}
     for face, triangle in enumerate(polytope.faces.tolist()):
         for a, b in ((0, 1), (1, 2), (2, 0)):
@@ -63,20 +63,21 @@ def _draw_solid(ax: Axes, polytope: Polytope) -> None:
 
 
 MOST_TRAILS = 400
+"""Tokens with a trail; more hide the tokens."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """Shared by all scenes that are drawn together."""
+    """Projection, colours and limits of scenes that are drawn together."""
 
     view: View
     ranks: Ranks
     extent: np.ndarray
-    """Two opposite corners of all that is shown, in drawing coordinates."""
+    """Two opposite corners of all scenes in drawing coordinates, shape (2, 2 or 3)."""
 
     @classmethod
     def of(cls, view: View, scenes: list[Scene], leaders: np.ndarray) -> Stage:
-        """A stage on which all ``scenes`` fit."""
+        """The stage of these scenes."""
         placed = [view.place(scene.positions, spread=True) for scene in scenes]
         low = np.min([points.min(axis=0) for points in placed], axis=0)
         high = np.max([points.max(axis=0) for points in placed], axis=0)
@@ -102,7 +103,7 @@ class Stage:
             self._paint_trails(marks, scene, paths)
         ax.set_title(title)
         if note and marks.notes:
-            say(ax, "; ".join(marks.notes))
+            corner_note(ax, "; ".join(marks.notes))
         return marks
 
     def _paint_trails(self, marks: Marks, scene: Scene, paths: np.ndarray) -> None:
@@ -116,19 +117,19 @@ class Stage:
 
 
 def leaders_of(run: Trajectory, scenes: list[Scene]) -> np.ndarray:
-    """The leaders of a run; where it does not know them, whoever leads in one of its scenes."""
+    """Indices of the leaders of a run; without leadership in the run, those of its scenes."""
     if run.leadership is not None:
         return plain(run.leadership.leaders)
     return np.flatnonzero(np.any([scene.leads for scene in scenes], axis=0))
 
 
 def past(run: Trajectory, k: int) -> np.ndarray:
-    """All kept states up to the k-th, shape (moment, token, coordinate)."""
+    """All stored states up to the k-th, shape (moment, token, coordinate)."""
     return plain(run.tokens[: k + 1]).astype(np.float64)
 
 
-def say(ax: Axes, words: str) -> None:
-    """A remark in the corner above the axes, on how the picture was made."""
+def corner_note(ax: Axes, words: str) -> None:
+    """Write a note above the right corner of the axes."""
     style: dict[str, Any] = {"transform": ax.transAxes, "ha": "right", "fontsize": 8, "color": SOFT, "va": "bottom"}
     if is_space(ax):
         ax.text2D(1.0, 1.0, words, **style)  # type: ignore[attr-defined]

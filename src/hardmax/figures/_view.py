@@ -1,4 +1,4 @@
-"""From d coordinates to a picture: a strip for d = 1, the plane, space, and principal directions above."""
+"""Projection of d coordinates to a figure: a strip for d = 1, the plane, space, principal directions for more."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from matplotlib.axes import Axes
 from ..drawing.style import SOFT, is_space, new_figure, style_axes
 from ..errors import InputError
 
-# Sizes beyond these are drawn in a unit of their own: axes cannot span 1e300.
+# Outside of this range coordinates are drawn in a unit of their own: Matplotlib axes cannot span 1e300.
 _PLAIN_SIZES = (1e-90, 1e90)
-# Half the shorter side of a frame, as a share of the longer one.
+# Half the shorter side of the axes, at least this share of the longer one, so that tokens on a line are readable.
 _SLIMMEST = 0.125
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A way of looking at tokens: ``place`` gives two or three drawing coordinates per token."""
+    """A projection of tokens to two or three drawing coordinates."""
 
     dimension: int
     basis: np.ndarray | None
@@ -33,16 +33,17 @@ class View:
 
     @property
     def is_strip(self) -> bool:
-        """Whether tokens have one coordinate; the second drawing coordinate then only spreads them."""
+        """Whether tokens have one coordinate; the second drawing coordinate then only separates them."""
         return self.dimension == 1
 
     def place(self, points: np.ndarray, *, spread: bool = False) -> np.ndarray:
-        """Drawing coordinates of ``points``; on a strip, ``spread`` tells tokens at one place apart."""
+        """Drawing coordinates of ``points``, shape (point, 2 or 3); on a strip, ``spread`` separates them "
+        "vertically."""
         scaled = points / self.unit
         if self.is_strip:
             height: np.ndarray = np.zeros(len(points))
             if spread and len(points) > 1:
-                # Multiples of the golden ratio never bunch up, whatever the number of tokens.
+                # Multiples of the golden ratio are evenly spread for any number of tokens.
                 height = 0.8 * ((np.arange(len(points)) * _GOLDEN) % 1.0 - 0.5)
             return np.column_stack([scaled[:, 0], height])
         if self.basis is None:
@@ -51,7 +52,7 @@ class View:
 
 
 def view_of(points: np.ndarray, ax: Axes | None) -> View:
-    """How to look at ``points`` on ``ax`` (or on axes of our choice): d = 3 on flat axes is projected."""
+    """The projection of ``points`` for ``ax``, or for new axes; d = 3 on flat axes is projected."""
     d = points.shape[1]
     if ax is not None and is_space(ax) and d != 3:
         raise InputError(
@@ -73,7 +74,7 @@ def view_of(points: np.ndarray, ax: Axes | None) -> View:
     spreads, directions = np.linalg.eigh(centred.T @ centred)
     spreads = np.maximum(spreads[::-1], 0.0)
     basis = directions[:, ::-1][:, :2]
-    # An eigenvector has no sign of its own; the largest entry is made positive.
+    # The sign of an eigenvector is arbitrary: the largest entry is made positive.
     basis = basis * np.sign(basis[np.abs(basis).argmax(axis=0), [0, 1]])
     shares = spreads / spreads.sum() if spreads.sum() > 0 else np.zeros(d)
     names = [f"principal direction {k + 1} ({100 * shares[k]:.0f} % of the variance)" for k in range(2)]
@@ -85,17 +86,17 @@ def _labels(names: list[str], unit: float) -> tuple[str, ...]:
 
 
 def axes_for(view: View) -> Axes:
-    """New axes that suit the view."""
+    """New axes for the projection."""
     figure = new_figure(6.0, 2.0 if view.is_strip else 5.4)
     axes: Axes = figure.add_subplot(projection="3d") if view.in_space else figure.add_subplot()
     return axes
 
 
 def frame(ax: Axes, view: View, placed: np.ndarray) -> None:
-    """Label and limit the axes so that all ``placed`` points show at equal scales, with air around them."""
+    """Set labels and limits of the axes so that all ``placed`` points are visible at equal scales, with a margin."""
     low, high = placed.min(axis=0), placed.max(axis=0)
     reach = float((high - low).max())
-    if not view.is_strip and not view.in_space:  # tokens on a line get a frame that is not a line
+    if not view.is_strip and not view.in_space:  # tokens on a line still need some height
         middle, half = 0.5 * low + 0.5 * high, np.maximum(0.5 * high - 0.5 * low, _SLIMMEST * reach)
         low, high = middle - half, middle + half
     air = 0.08 * (reach or max(1.0, float(np.abs(placed).max())))

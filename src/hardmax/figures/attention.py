@@ -1,6 +1,6 @@
-r"""Who can attract a token: Figure 1 of the clustering paper.
+r"""The half-plane of points that can attract a token: Figure 1 of the clustering paper.
 
-Token i is drawn by tokens whose score is at least its own,
+Token i is attracted by tokens whose score is at least its own,
 :math:`\langle A z_i, y\rangle \ge \langle A z_i, z_i\rangle`: a half-space whose boundary goes through :math:`z_i` and
 is normal to :math:`A z_i`.
 """
@@ -26,6 +26,7 @@ REGION, BOUNDARY, ATTRACTING, OTHERS, FAVOURITES = "region", "boundary", "attrac
 """Names (gid) by which the artists can be found again."""
 
 _MOST_NAMED = 6
+"""Members of C with a name; more would overlap."""
 _HALO = [withStroke(linewidth=3.0, foreground="white")]
 
 
@@ -99,7 +100,7 @@ def _draw(ax: Axes, points: np.ndarray, normal: np.ndarray, token: int, favourit
     for other in favourites[:_MOST_NAMED]:
         if other != token:
             _name(ax, points[other], f"$z_{{{other + 1}}}$", tuple((17 * unit).tolist()))
-    ax.set_xlabel(f"shaded: what can attract $z_{{{token + 1}}}$  ·  rings: {_set(token, favourites)}", color=SOFT)
+    ax.set_xlabel(f"shaded: can attract $z_{{{token + 1}}}$  ·  rings: {_set(token, favourites)}", color=SOFT)
     if length > 0:
         tip = here + 0.42 * reach * unit
         arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.3, "shrinkA": 4, "shrinkB": 0, "mutation_scale": 13}
@@ -108,14 +109,14 @@ def _draw(ax: Axes, points: np.ndarray, normal: np.ndarray, token: int, favourit
 
 
 def _set(token: int, favourites: np.ndarray) -> str:
-    """The set C of a token as mathematics, cut short where it is long."""
+    """The set C of a token in LaTeX, at most six members."""
     numbers = [str(other + 1) for other in favourites[:_MOST_NAMED]]
     shown = ",\\,".join(numbers + (["\\ldots"] if len(favourites) > _MOST_NAMED else []))
     return f"$C_{{{token + 1}}} = \\{{{shown}\\}}$"
 
 
 def _shade(ax: Axes, here: np.ndarray, unit: np.ndarray, far: float) -> None:
-    """The half-plane beyond ``here`` in the direction ``unit``; the whole plane for a token at zero."""
+    """Shade the half-plane beyond ``here`` in the direction ``unit``, or the whole plane for a token at zero."""
     along = np.array([-unit[1], unit[0]])
     corners = [here + far * along, here + far * (along + unit), here + far * (unit - along), here - far * along]
     if not unit.any():

@@ -1,4 +1,4 @@
-"""Pictures of numbers: how soon systems are decided, how large clusters are, how fast tokens arrive."""
+"""Figures of clustering results: layers until decided, sizes of clusters, convergence of tokens."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from ..geometry.clusters import clusters
 from ..geometry.result_arrays import roles, states
 from ..inputs import plain
 from ._marks import Ranks
-from ._stage import say
+from ._stage import corner_note
 
 MEASURED, THEORY, BARS = "measured", "theory", "bars"
 """Names (gid) by which the artists can be found again."""
-_MOST_BARS = 24
-_MOST_CURVES = 400
-_FLOOR = 1e-15
-_LAST_BIN = 10
+_MOST_BARS = 24  # readable in one figure
+_MOST_CURVES = 400  # more curves cannot be told apart
+_FLOOR = 1e-15  # smaller distances are rounding errors
+_LAST_BIN = 10  # few systems need more layers
 
 
 def draw_layers_until_decided(layers: Mapping[tuple[int, int], np.ndarray], figure: Figure | None = None) -> Figure:
@@ -125,7 +125,7 @@ def draw_cluster_sizes(run_or_limit: Trajectory | Equilibrium, ax: Axes | None =
         ax.set_xlabel("tokens", color=SOFT)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         if len(found) > len(order):
-            say(ax, f"the {len(order)} largest of {len(found):,} clusters")
+            corner_note(ax, f"the {len(order)} largest of {len(found):,} clusters")
     return ax
 
 
@@ -172,11 +172,11 @@ def draw_convergence(run: Trajectory, ax: Axes | None = None) -> Axes:
             since = int(np.searchsorted(run.layers, who.decided_at[token]))
             ax.semilogy(run.layers[: since + 1], gaps[: since + 1, column], color=NOBODY, lw=0.9, alpha=0.8)
             if not np.isfinite(gaps[since:, column]).any():
-                continue  # a late leader: it has arrived when it emerges
+                continue  # a late leader, which is at its limit when it emerges
             colour = colours_of(leader_rank[column : column + 1])[0]
             ax.semilogy(run.layers[since:], gaps[since:, column], color=colour, lw=0.9, alpha=0.75, gid=MEASURED)
         factor = (1 + alpha) ** -(run.layers - run.layers[0]).astype(np.float64)
-        theory = 2.0 * np.nanmax(gaps / factor[:, None]) * factor  # beside the curves, not on them
+        theory = 2.0 * np.nanmax(gaps / factor[:, None]) * factor  # shifted to be visible beside the curves
         visible = theory > _FLOOR
         ax.semilogy(run.layers[visible], theory[visible], color=INK, lw=1.4, ls=(0, (5, 3)), gid=THEORY)
         ax.annotate(
@@ -190,5 +190,5 @@ def draw_convergence(run: Trajectory, ax: Axes | None = None) -> Axes:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         rule_lines(ax)
         if len(moves) > len(chosen):
-            say(ax, f"{len(chosen)} of {len(moves):,} moving tokens drawn")
+            corner_note(ax, f"{len(chosen)} of {len(moves):,} moving tokens drawn")
     return ax

@@ -1,4 +1,4 @@
-"""Pictures of fields: where a forecast began, what followed, what was forecast, and how they differ."""
+"""Figure of fields: the start of a forecast, the truth, the forecast, and their difference."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from ..errors import InputError
 
 FIELD = "field"
 """The name (gid) by which the pictures can be found again."""
-_COLOURS = "RdBu_r"  # told apart with any common colour blindness, white in the middle
+_COLOURS = "RdBu_r"  # can be told apart with any common colour blindness, white in the middle
 _BRIGHTEST = 99.0
+"""Percentile of the values at which the colours end."""
 _WIDE = 2.0
+"""Fields wider than this ratio are drawn below each other."""
 
 
 def draw_fields(
@@ -72,10 +74,10 @@ def draw_fields(
     wide = ratio > _WIDE
     when = f",{' ' if wide else chr(10)}{ahead}" if ahead else ""
     shown = [
-        ("where the forecast began", fields[0]),
-        (f"what followed{when}", fields[1]),
+        ("start of the forecast", fields[0]),
+        (f"truth{when}", fields[1]),
         (f"forecast{when}", fields[2]),
-        ("forecast less what followed", fields[2] - fields[1]),
+        ("forecast minus truth", fields[2] - fields[1]),
     ]
     with styled():
         if figure is None:
@@ -112,7 +114,7 @@ def _one(
 
 
 def _edges(nodes: np.ndarray | None, count: int) -> tuple[float, float]:
-    """Half a step before the first node and after the last."""
+    """Lower and upper edge: half a step before the first node and after the last."""
     if nodes is None:
         return -0.5, count - 0.5
     half = (nodes[-1] - nodes[0]) / (len(nodes) - 1) / 2
@@ -120,6 +122,6 @@ def _edges(nodes: np.ndarray | None, count: int) -> tuple[float, float]:
 
 
 def _largest(fields: list[np.ndarray], masked: np.ndarray) -> float:
-    """What the colours end at: nearly the largest value, so that a few spots (at a surface) do not hide the rest."""
+    """Value at which the colours end: a high percentile, so that a few extreme nodes do not hide the rest."""
     found = float(np.percentile(np.abs(np.concatenate([field[~masked] for field in fields])), _BRIGHTEST))
     return found if found > 0 else 1.0

@@ -1,4 +1,4 @@
-"""Pictures of fitted forecasters and of the forecasting study."""
+"""Figures of fitted forecasters, of backtests and of the forecasting study."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..errors import InputError
 from ..forecasting.diagnostics.backtest import Backtest
 from ..forecasting.diagnostics.skill import THRESHOLD
 from ..forecasting.forecaster import TimeDelayedTransformer
-from ._stage import say
+from ._stage import corner_note
 
 EIGENVALUES, LOCAL, SHARES, CURVE = "eigenvalues", "local eigenvalues", "shares", "curve"
 """Names (gid) by which the artists can be found again."""
 _FLOOR = 1e-12
 _LASTING = 0.999
-"""A mode of this modulus keeps a third of itself over a thousand steps."""
+"""A mode of this modulus decays to a third over a thousand steps."""
 _STYLES: tuple[dict[str, Any], ...] = (
     {"color": PALETTE[0], "lw": 2.0},
     {"color": SOFT, "lw": 1.4, "ls": ":"},
@@ -63,7 +63,7 @@ def draw_eigenvalues(model: TimeDelayedTransformer, *, window: object = None, ax
             style: dict[str, Any] = {"marker": "x", "s": 30, "color": PALETTE[4], "lw": 1.2, "gid": LOCAL}
             ax.scatter(local.real, local.imag, label="learned map, at the window", **style)
         lasting = np.abs(values) > _LASTING
-        for chosen, face, name in ((lasting, PALETTE[0], "linear path, lasting"), (~lasting, "white", "dying out")):
+        for chosen, face, name in ((lasting, PALETTE[0], "linear path, persistent"), (~lasting, "white", "decaying")):
             if chosen.any():
                 some = values[chosen]
                 ax.scatter(
@@ -85,7 +85,7 @@ def draw_eigenvalues(model: TimeDelayedTransformer, *, window: object = None, ax
         ax.legend(loc="upper left", ncols=1, borderaxespad=0.1)
         beyond = int((np.abs(values) > 1 + 1e-9).sum())
         if beyond:
-            say(ax, f"{beyond} outside the unit circle")
+            corner_note(ax, f"{beyond} outside the unit circle")
     return ax
 
 
@@ -128,7 +128,7 @@ def draw_lag_attention(model: TimeDelayedTransformer, windows: object = None, ax
         ax.set_ylabel("share of attention")
         rule_lines(ax)
         if not found.used:
-            say(ax, "of the best network; the model kept has none")
+            corner_note(ax, "of the best network; the selected model has none")
     return ax
 
 

@@ -1,4 +1,4 @@
-"""Pictures of forecasts: the fan ahead of a record, phase portraits, and whether the climate is right."""
+"""Figures of forecasts: the forecast with its spread, phase portraits, histogram and power spectrum."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from matplotlib.figure import Figure
 from ..drawing.style import INK, LINE, NOBODY, PALETTE, SOFT, axes_or_new, new_figure, rule_lines, style_axes, styled
 from ..errors import InputError
 from ..forecasting.forecast import Forecast
-from ._stage import say
+from ._stage import corner_note
 
 RECORD, AHEAD, FAN, TRUTH = "record", "ahead", "fan", "truth"
 """Names (gid) by which the artists can be found again."""
 _MOST_CHANNELS = 6
+"""Panels that are readable in one figure."""
 _AHEAD_COLOUR, _TRUTH_COLOUR = PALETTE[0], PALETTE[4]
 
 
@@ -86,10 +87,10 @@ def draw_forecast(
             style_axes(ax)
             tail, ahead, spread = seen[-kept:, k], forecast.values[:, k], forecast.spread[:, k]
             ax.plot(before, tail, color=INK, lw=1.1, gid=RECORD, label="record")
-            # From the last known sample on, so that the line does not begin in the air.
+            # From the last known sample on, so that the lines connect.
             span = np.concatenate([before[-1:], after])
             middle, wide = np.concatenate([tail[-1:], ahead]), np.concatenate([[0.0], spread])
-            # A spread as wide as the data means "anywhere in the range"; in full it would flatten the lines.
+            # A spread wider than the data is cut off; in full it would flatten the lines.
             room = 0.1 * np.ptp(seen[:, k])
             floor, roof = min(seen[:, k].min(), ahead.min()) - room, max(seen[:, k].max(), ahead.max()) + room
             for width, alpha in ((2.0, 0.18), (1.0, 0.28)) if np.isfinite(spread).all() else ():
@@ -98,7 +99,7 @@ def draw_forecast(
             ax.plot(span, middle, color=_AHEAD_COLOUR, lw=1.5, gid=AHEAD, label="forecast")
             if truth is not None:
                 real = np.asarray(truth).reshape(len(truth), -1)[: len(forecast), k]
-                style = {"color": _TRUTH_COLOUR, "lw": 1.2, "ls": (0, (4, 2)), "gid": TRUTH, "label": "what followed"}
+                style = {"color": _TRUTH_COLOUR, "lw": 1.2, "ls": (0, (4, 2)), "gid": TRUTH, "label": "truth"}
                 ax.plot(after[: len(real)], real, **style)
             ax.axvline(before[-1], color=LINE, lw=1.0, zorder=0)
             left = int(np.asarray(forecast.left_range_at))
@@ -113,14 +114,16 @@ def draw_forecast(
             locator = AutoDateLocator()  # type: ignore[no-untyped-call]
             axes[-1].xaxis.set_major_locator(locator)
             axes[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-        # On white, so that the line of the present does not run through the words.
+        # On white, so that the vertical line does not cross the text.
         axes[0].legend(loc="upper left", ncols=3, borderaxespad=0.2, frameon=True, edgecolor="none", framealpha=1.0)
         if int(np.asarray(forecast.left_range_at)) > 0:
-            say(axes[0], f"leaves the training range at step {int(np.asarray(forecast.left_range_at)):,} (dotted)")
+            corner_note(
+                axes[0], f"leaves the training range at step {int(np.asarray(forecast.left_range_at)):,} (dotted)"
+            )
         if not np.isfinite(forecast.spread).all():
-            say(axes[0], "the spread is not known")
+            corner_note(axes[0], "the spread is unknown")
         if shown < seen.shape[1]:
-            say(axes[-1], f"{shown} of {seen.shape[1]} channels")
+            corner_note(axes[-1], f"{shown} of {seen.shape[1]} channels")
     return figure
 
 
@@ -202,7 +205,7 @@ def draw_climate(
 
     seen, path = (np.asarray(z, dtype=np.float64).reshape(len(z), -1)[:, channel] for z in (record, ahead))
     if len(path) < 64:
-        raise InputError("ahead", f"{len(path)} steps", "is too short for a climate", "forecast at least 64 steps")
+        raise InputError("ahead", f"{len(path)} steps", "is too short for a spectrum", "forecast at least 64 steps")
     with styled():
         if figure is None:
             figure = new_figure(9.0, 3.4)

@@ -1,4 +1,4 @@
-"""Pictures of numbers about compiled networks: blocks, float errors, and the regularised-training experiment."""
+"""Figures of results on compiled networks: blocks, float errors, and regularised training."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def draw_float_errors(errors: Mapping[str, Mapping[int, float]], ax: Axes | None
         if any(value == 0 for row in errors.values() for value in row.values()):
             ax.axhline(_EXACT, color=NOBODY, lw=0.8, ls=":")
             ax.annotate(
-                "exactly right", (0.01, _EXACT), xycoords=("axes fraction", "data"), va="bottom", fontsize=8, color=SOFT
+                "exact", (0.01, _EXACT), xycoords=("axes fraction", "data"), va="bottom", fontsize=8, color=SOFT
             )
         _name_at_the_end(ax)
     return ax
@@ -106,13 +106,13 @@ def _curve(ax: Axes, name: str, sizes: Sequence[int], values: Sequence[float]) -
 
 
 def _tick_at(ax: Axes, sizes: list[int]) -> None:
-    """Ticks at the sizes themselves; powers of ten say little about six sizes."""
+    """Set ticks at the sizes instead of powers of ten."""
     ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
     ax.set_xticks([], minor=True)
 
 
 def _name_at_the_end(ax: Axes) -> None:
-    """Names beside the last point of each curve, pushed apart where they would overlap."""
+    """Write names beside the last point of each curve, moved apart where they would overlap."""
     lines = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
     ends = sorted(((float(np.log10(line.get_ydata()[-1])), line) for line in lines), key=lambda pair: pair[0])  # type: ignore[index]
     low, high = np.log10(ax.get_ylim())

@@ -1,4 +1,4 @@
-"""Pictures of the mean field: how far tokens are from their limit law, for how long, and how that depends on beta."""
+"""Figures of the mean field: distance of tokens to their limit law by time and beta."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DASHED = (0, (5, 3))
 
 
 def shades(count: int) -> np.ndarray:
-    """Colours for an ordered family of curves: from dark to light, also for the colour-blind and in grey."""
+    """Colours from dark to light for an ordered family of curves, shape (count, 3)."""
     return np.asarray(mpl.colormaps["viridis"](np.linspace(0.0, 0.82, count)))[:, :3]
 
 
@@ -71,7 +71,7 @@ def draw_distances(
         ax.set_xlim(0, max(float(one.times[-1]) for one in several))
         ax.set_xlabel("time")
         ax.set_ylabel(r"$W_2$ to the limit law" + (", trimmed" if trimmed else ""))
-        _say_axes(ax)
+        _colour_labels(ax)
         ax.legend(loc="lower right", ncols=2 if len(several) > 4 else 1)
         rule_lines(ax)
     return ax
@@ -87,7 +87,7 @@ def _draw_shape(ax: Axes, several: list[Phases]) -> None:
     if not math.isfinite(rate):
         return
     times = np.linspace(0, last.approach_time, 50)
-    decay = last.distances[0] * 0.62 * np.exp(-rate * times)  # beside the curves, not on them
+    decay = last.distances[0] * 0.62 * np.exp(-rate * times)  # shifted to be visible beside the curves
     visible = decay > 0.4 * last.distances.min()
     ax.semilogy(times[visible], decay[visible], color=INK, lw=1.2, ls=_DASHED, gid=THEORY)
     ax.annotate(
@@ -101,7 +101,7 @@ def _draw_shape(ax: Axes, several: list[Phases]) -> None:
     )
     if theory.escape and last.escape_time is not None:
         rise = np.linspace(last.escape_time - 2.2 / theory.escape, last.escape_time, 30)
-        # To the right of the last curve, where there is nothing else.
+        # To the right of the last curve, where the figure is empty.
         growth = 0.26 * last.distances.max() * np.exp(theory.escape * (rise - last.escape_time))
         ax.semilogy(rise, growth, color=INK, lw=1.2, ls=_DASHED, gid=THEORY)
         ax.annotate(
@@ -170,7 +170,7 @@ def draw_scaling(betas: Sequence[float], errors: Sequence[float], time: float, a
         ax.set_ylim(top=2.2 * float(bound.max()))
         ax.set_xlabel(r"$\beta$")
         ax.set_ylabel(rf"error at $t = {time:g}$, root mean square")
-        _say_axes(ax)
+        _colour_labels(ax)
         rule_lines(ax)
     return ax
 
@@ -216,7 +216,7 @@ def draw_durations(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
         ax.set_xlabel(r"$\beta$, on a logarithmic axis")
         ax.set_ylabel("time")
         ax.set_ylim(bottom=0)
-        _say_axes(ax)
+        _colour_labels(ax)
         ax.legend(loc="upper left")
         rule_lines(ax)
     return ax
@@ -258,15 +258,15 @@ def draw_phase_diagram(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
         ax.set_ylim(logs[0], logs[-1])
         ax.set_xlabel("time")
         ax.set_ylabel(r"$\beta$")
-        _say_axes(ax)
+        _colour_labels(ax)
         bar = ax.figure.colorbar(shade, ax=ax, pad=0.02)
         bar.outline.set_edgecolor(LINE)
         bar.set_label(r"$W_2$ to the limit law", color=SOFT)
     return ax
 
 
-def _say_axes(ax: Axes) -> None:
-    """Labels in the house's colour, also on axes that somebody else made."""
+def _colour_labels(ax: Axes) -> None:
+    """Set the colour of the labels, also on axes of the caller."""
     ax.xaxis.label.set_color(SOFT)
     ax.yaxis.label.set_color(SOFT)
 

@@ -1,4 +1,4 @@
-"""Writing a picture to a file, whole or not at all, in the format that the suffix names."""
+"""Figures as files, in the format of the suffix."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def save_figure(figure: Figure | Axes, path: str | os.PathLike[str], *, dpi: int
 
 
 def require_suffix(path: Path, known: tuple[str, ...]) -> str:
-    """The suffix of ``path`` in small letters; an error naming the known ones if it is not among them."""
+    """The suffix of ``path`` in lower case; an error if it is not among ``known``."""
     suffix = path.suffix.lower()
     if suffix not in known:
         problem = f"the suffix {path.suffix!r} names no format" if path.suffix else "has no suffix to name a format"
@@ -72,16 +72,14 @@ def figure_bytes(figure: Figure | Axes, kind: str = "png", *, dpi: int = _DPI) -
     """
     whole = figure.get_figure(root=True) if isinstance(figure, Axes) else figure
     if not isinstance(whole, Figure):
-        raise InputError(
-            "figure", f"a {type(whole).__name__}", "must be a Figure or Axes", "pass what draw(…) gave back"
-        )
+        raise InputError("figure", f"a {type(whole).__name__}", "must be a Figure or Axes", "pass a result of draw(…)")
     buffer = io.BytesIO()
-    kept = "png" if kind == "html" else kind
+    encoding = "png" if kind == "html" else kind
     # Without dates the same drawing gives the same bytes.
     undated: dict[str, dict[str, object]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     with styled():
         whole.draw_without_rendering()  # axes of equal scales find their place only at the second layout
-        whole.savefig(buffer, format=kept, dpi=dpi, metadata=undated.get(kept))
+        whole.savefig(buffer, format=encoding, dpi=dpi, metadata=undated.get(encoding))
     data = buffer.getvalue()
     return _page(data) if kind == "html" else data
 

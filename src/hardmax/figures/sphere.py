@@ -1,4 +1,4 @@
-"""Tokens on the circle and on the sphere: angles through time, and the sphere seen from outside."""
+"""Figures of tokens on the circle and on the sphere."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from ..geometry.result_arrays import states
 
 TOKENS, TRAILS = "tokens", "trails"
 """Names (gid) by which the artists can be found again."""
-_MOST_LINES = 250
-_MOST_DOTS = 4000
-_ALIKE = 0.02
-# A closed round of colours of similar lightness that the colour-blind tell apart; no white, which would vanish.
-_ROUND = LinearSegmentedColormap.from_list("round", ["#0072B2", "#009E73", "#E69F00", "#D55E00", "#A0457E", "#0072B2"])
+_MOST_LINES = 250  # more lines cannot be told apart
+_MOST_DOTS = 4000  # more dots hide each other
+_ALIKE = 0.02  # tokens closer than this overlap in a panel
+# A cyclic colour map of similar lightness that can be told apart with any common colour blindness.
+CYCLIC_COLOURS = LinearSegmentedColormap.from_list(
+    "round", ["#0072B2", "#009E73", "#E69F00", "#D55E00", "#A0457E", "#0072B2"]
+)
 
 
 def _times(run: Trajectory) -> np.ndarray:
@@ -58,7 +60,7 @@ def draw_angles(run: Trajectory, ax: Axes | None = None, *, marks: dict[str, flo
         raise InputError("run", f"{kept.shape[2]} coordinates", "must be on the circle", "use draw_sphere for d = 3")
     chosen = _some(kept.shape[1], _MOST_LINES)
     angles = np.unwrap(np.arctan2(kept[:, chosen, 1], kept[:, chosen, 0]), axis=0)
-    colours = _ROUND((angles[0] / (2 * math.pi)) % 1.0)
+    colours = CYCLIC_COLOURS((angles[0] / (2 * math.pi)) % 1.0)
     with styled():
         ax = axes_or_new(ax, 6.2, 4.0)
         style_axes(ax)
@@ -128,11 +130,11 @@ def _shades(start: np.ndarray, colours: np.ndarray | None, chosen: np.ndarray) -
     elif len(colours) != len(chosen):
         colours = np.asarray(colours)[chosen]
     colours = np.asarray(colours, dtype=np.float64)
-    return np.asarray(_ROUND(colours))[:, :3] if colours.ndim == 1 else colours[:, :3]
+    return np.asarray(CYCLIC_COLOURS(colours))[:, :3] if colours.ndim == 1 else colours[:, :3]
 
 
 def _crowding(tokens: np.ndarray) -> np.ndarray:
-    """How much larger a dot is for those that it hides: tokens at one place look like more than one."""
+    """Factor of the size of each dot, shape (token,): larger where many tokens are at one place."""
     _, place, counts = np.unique((tokens / _ALIKE).round(), axis=0, return_inverse=True, return_counts=True)
     share = counts[place.ravel()] / len(tokens)
     return np.asarray(1 + 9 * share**0.5 * (share > 0.01))
@@ -169,7 +171,7 @@ def _draw_ball(ax: Axes, tokens: np.ndarray, shades: np.ndarray) -> None:
 
 
 def _draw_axes(ax: Axes, right: np.ndarray, up: np.ndarray, towards: np.ndarray) -> None:
-    """The ends of the coordinate axes, and the great circle of the first two."""
+    """Draw the ends of the coordinate axes, and the great circle of the first two."""
     turn = np.linspace(0, 2 * math.pi, 200)
     circle = np.column_stack([np.cos(turn), np.sin(turn), 0 * turn])
     seen = circle @ towards >= 0

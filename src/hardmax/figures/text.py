@@ -26,6 +26,7 @@ from ..text.explaining.corpus_statistics import Survey
 BARS = "bars"
 """Name (gid) by which the bars can be found again."""
 _MOST_DOTS = 20_000
+"""Words drawn as dots; more hide each other."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def draw_word_map(survey: Survey, ax: Axes | None = None, *, top: int = 30) -> A
 
 
 def _class_key(ax: Axes, classes: np.ndarray) -> None:
-    """Which colour leads documents of which class, for as many classes as there are colours."""
+    """Legend of the colours of the classes, for as many classes as there are colours."""
     for k, label in enumerate(classes[: len(PALETTE)]):
         ax.scatter([], [], marker="*", s=60, color=colour_of(k), label=str(label).replace("$", r"\$"))
     more = f", of {len(classes):,}" if len(classes) > len(PALETTE) else ""
@@ -161,7 +162,7 @@ def draw_leader_histogram(survey: Survey, ax: Axes | None = None, *, top: int = 
         ax.invert_yaxis()
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel(f"documents led, of {len(survey.predicted):,}")
-        ax.legend(title="class given")
+        ax.legend(title="predicted class")
         ax.grid(axis="x")
     return ax
 
@@ -197,6 +198,6 @@ def draw_leader_counts(survey: Survey, ax: Axes | None = None) -> Axes:
         ax.set_xlabel("leaders of a document")
         ax.set_ylabel("share of documents, %")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.legend(title="class given")
+        ax.legend(title="predicted class")
         ax.grid(axis="y")
     return ax

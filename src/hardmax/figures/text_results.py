@@ -1,4 +1,4 @@
-"""What training on texts came to: accuracy by dimension and by epoch, and softmax beside hardmax."""
+"""Figures of training on texts: accuracy by dimension and epoch, softmax and hardmax losses, faithfulness."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def draw_accuracy_by_dimension(
         every = sorted({d for values, _, _ in lines.values() for d in values})
         ax.set_xticks(every, [str(d) for d in every])
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.set_xlabel("coordinates of a word, d")
+        ax.set_xlabel("coordinates per word, d")
         ax.set_ylabel("test accuracy")
         rule_lines(ax)
         ax.legend()
@@ -173,6 +173,6 @@ def draw_faithfulness(rows: Sequence[tuple[str, float]], ax: Axes | None = None,
         ax.axvline(target, color=INK, lw=1.0, ls="--")
         ax.set_yticks(places, [name for name, _ in rows])
         ax.invert_yaxis()
-        ax.set_xlabel("deleting the reasons against deleting as many random words")
+        ax.set_xlabel("effect of deleting the leaders over that of deleting random words")
         ax.margins(x=0.12)
     return ax

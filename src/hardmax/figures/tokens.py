@@ -1,6 +1,6 @@
-"""Pictures of tokens, in the conventions of Figure 2 of the clustering paper.
+"""Figures of tokens, in the conventions of Figure 2 of the clustering paper.
 
-Stars are tokens that listen to themselves alone. Every other token has the colour of the one it listens to, and
+Stars are tokens that listen to themselves alone. Every other token has the colour of the token it listens to, and
 several colours where it listens to several; a token that others listen to has an edge in the colour of these. The hull
 of the leaders is shaded in the last panel and in the limit.
 """
@@ -22,14 +22,15 @@ from ..inputs import as_tokens, plain
 from ..shapes import ArrayLike
 from ._marks import CROWD, Marks, label_points
 from ._scene import Scene, index_of_layer, scene_of_layer, scene_of_limit
-from ._stage import Stage, leaders_of, past, say
+from ._stage import Stage, corner_note, leaders_of, past
 from ._view import axes_for, view_of
 
 MOST_LABELS = 24
+"""Limit points with a label; more would overlap."""
 
 CONVENTIONS = (
-    "star: listens to itself alone  ·  colour: whom a token listens to  ·  two colours: listens to two  ·  "
-    "coloured edge: listened to by tokens of that colour  ·  shaded: hull of the leaders"
+    "star: listens to itself alone  ·  colour: the token that it listens to  ·  two colours: listens to two  ·  "
+    "coloured edge: tokens of that colour listen to it  ·  shaded: hull of the leaders"
 )
 
 
@@ -80,7 +81,7 @@ def draw_tokens(
                 "run_or_limit",
                 type(run_or_limit).__name__,
                 "must be a Trajectory or an Equilibrium",
-                "pass what simulate or equilibrium gave back",
+                "pass a result of simulate or equilibrium",
             )
         if start is not None:
             raise InputError("start", "an array", "is only for limits", "a run knows where it started")
@@ -124,7 +125,7 @@ def draw_panels(
         The figure that was drawn on.
     """
     if not isinstance(run, Trajectory):
-        remedy = "a limit has no layers: pass what simulate gave back, or use draw(limit)"  # type: ignore[unreachable]
+        remedy = "a limit has no layers: pass a result of simulate, or use draw(limit)"  # type: ignore[unreachable]
         raise InputError("run", type(run).__name__, "must be a Trajectory", remedy)
     if isinstance(layers, int | np.integer):
         layers = [int(layers)]
@@ -143,7 +144,7 @@ def draw_panels(
             if conventions:
                 figure.supxlabel(CONVENTIONS, fontsize=8.5, color=SOFT)
         elif len(axes) != len(chosen):
-            raise InputError("axes", f"{len(axes)} axes", f"must be {len(chosen)}, one a layer", "match layers")
+            raise InputError("axes", f"{len(axes)} axes", f"must be {len(chosen)}, one per layer", "match layers")
         stage = _stage_of_run(run, scenes, axes[0])
         for panel, (ax, k, scene) in enumerate(zip(axes, places, scenes, strict=True)):
             last = panel == len(chosen) - 1
@@ -176,13 +177,13 @@ def _figure_of(ax: Axes) -> Figure:
 
 
 def _some_layers(run: Trajectory) -> list[int]:
-    """The first kept layer, a few early ones where most happens, and the last."""
+    """The first stored layer, a few early ones, where tokens move most, and the last."""
     wanted = np.unique([0, 1, 3, len(run.layers) - 1])
     return [int(run.layers[k]) for k in wanted if k < len(run.layers)]
 
 
 def _stage_of_run(run: Trajectory, scenes: list[Scene], ax: Axes | None) -> Stage:
-    # The view is that of the first state, so that pictures of other layers of this run can be compared with it.
+    # The projection is that of the first state, so that figures of other layers of this run can be compared.
     view = view_of(plain(run.tokens[0]).astype(np.float64), ax)
     return Stage.of(view, scenes, leaders_of(run, scenes))
 
@@ -205,7 +206,7 @@ def _draw_limit(
     limit: Equilibrium, start: ArrayLike | None, ax: Axes | None, hull: bool, trails: bool, title: str | None
 ) -> Axes:
     everyone = scene_of_limit(limit)
-    ends = _one_a_point(everyone, limit)
+    ends = _one_per_limit_point(everyone, limit)
     began = None if start is None else _where_they_started(start, everyone)
     view = view_of((began or everyone).positions, ax)
     scenes = [everyone] if began is None else [began, everyone]
@@ -230,12 +231,12 @@ def _where_they_started(start: ArrayLike, end: Scene) -> Scene:
         raise InputError(
             "start", f"shape {tokens.shape}", f"must have shape {end.positions.shape}", "pass the same tokens"
         )
-    # Leaders that emerge late move first: stars mark where they end, so here they are tokens like others.
+    # Leaders that emerge late move first: stars mark their limits, so here they are drawn as dots.
     return Scene(tokens, np.zeros_like(end.leads), end.follows, end.ties)
 
 
-def _one_a_point(everyone: Scene, limit: Equilibrium) -> Scene:
-    """At infinite depth tokens lie on few points: one of them stands for all at its point, a leader if any."""
+def _one_per_limit_point(everyone: Scene, limit: Equilibrium) -> Scene:
+    """The scene with one token per limit point, a leader if there is one."""
     point_of = plain(limit.limit_point_of)
     order = np.argsort(~everyone.leads, kind="stable")
     _, first = np.unique(point_of[order], return_index=True)
@@ -253,4 +254,4 @@ def _label_sizes(ax: Axes, stage: Stage, limit: Equilibrium) -> None:
         left, right = ax.get_xlim()
         ax.set_xlim(left - 0.06 * (right - left), right + 0.06 * (right - left))  # room for the words
     label_points(ax, stage.view.place(points), [f"{size:,}" for size in sizes])
-    say(ax, "numbers: tokens that end there")
+    corner_note(ax, "numbers: tokens that end there")

@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 
 import hardmax as hm
 
-from ...figures.sphere import _ROUND
+from ...figures.sphere import CYCLIC_COLOURS
 from ..look import FONT, PALETTE, Light, equal_scales
 from ..session import Session
 
@@ -89,7 +89,7 @@ _EYE = {"eye": {"x": 1.0, "y": 1.0, "z": 0.6}}
 def round_colours(start: np.ndarray) -> list[str]:
     """One colour per token, by the angle of its first two coordinates."""
     turns = (np.arctan2(start[:, 1], start[:, 0]) / (2 * math.pi)) % 1.0
-    return [to_hex(colour) for colour in _ROUND(turns)]
+    return [to_hex(colour) for colour in CYCLIC_COLOURS(turns)]
 
 
 class CircleView:
