@@ -24,7 +24,7 @@ from ..forecasting.forecaster import TimeDelayedTransformer
 from ..forecasting.model_files import load_forecaster
 from ..progress import StageLog, Tell
 from .forecast_report import Columns, Measured, even_series, read_measured, sentences
-from .outputs import require_target
+from .options import require_target
 
 _FIT = 0.55
 """The share of the time for the fit; the backtest, which learns from three quarters of the data, has the rest."""

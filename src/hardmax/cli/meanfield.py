@@ -70,9 +70,9 @@ def meanfield(
 
     The exit status is 0 when all went as asked, 1 when a run ended early, 2 for bad input or when there is no limit.
     """
-    from .meanfield_run import Request, perform, read_betas
+    from .meanfield_run import Request, read_betas, run
 
-    perform(
+    run(
         Request(
             B=B,
             V=V,

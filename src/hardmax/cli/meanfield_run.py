@@ -21,7 +21,7 @@ from ..meanfield.limit import low_temperature_limit
 from ..meanfield.measures import FewTokensWarning, Measure, circle_quantiles, fibonacci_sphere, sphere_sample
 from ..meanfield.phases import Phases, phases
 from ..storage.token_tables import read_matrix, read_tokens
-from .outputs import require_target
+from .options import require_target
 
 _DEFAULT_B, _DEFAULT_V = "diag:4,1", "diag:1,2"
 _TABLES = (".csv", ".json")
@@ -52,7 +52,7 @@ class Request:
     quiet: bool
 
 
-def perform(request: Request) -> None:
+def run(request: Request) -> None:
     """Run the command."""
     _require_writable_all(request)
     tokens = None if request.tokens is None else read_tokens(request.tokens)

@@ -102,9 +102,9 @@ def simulate(
 
     The exit status is 0 when all went as asked, 1 when the run ended early or the theorem failed, 2 for bad input.
     """
-    from .simulate_run import Request, perform
+    from .simulate_run import Request, run
 
-    perform(
+    run(
         Request(
             tokens=tokens,
             random=random,

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..randomness import seeded
+from ..scalars import as_count
 
 LAWS: dict[str, str] = {
     "gaussian": "independent standard normal coordinates",
@@ -31,8 +32,6 @@ def make_tokens(law: str, n: int, d: int, random_state: int | np.random.Generato
     >>> make_tokens("sphere", 3, 2, random_state=0).shape
     (3, 2)
     """
-    from ..inputs import as_count  # imports torch, which the command line's help must not
-
     if law not in _LAW_MAKERS:
         raise InputError("law", repr(law), "is not a known law", f"choose among {', '.join(LAWS)}")
     n, d = as_count("n", n, least=1), as_count("d", d, least=1)
@@ -116,8 +115,6 @@ def make_matrix(name: str, d: int, random_state: int | np.random.Generator | Non
     array([[2., 1.],
            [1., 1.]])
     """
-    from ..inputs import as_count  # imports torch, which the command line's help must not
-
     if name not in _MATRIX_MAKERS:
         raise InputError("name", repr(name), "is not a known matrix", f"choose among {', '.join(MATRICES)}")
     return _MATRIX_MAKERS[name](seeded(random_state).generator, as_count("d", d, least=1))
