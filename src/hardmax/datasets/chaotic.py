@@ -51,10 +51,26 @@ _LORENZ_SPIN_UP = 20.0
 
 
 def lorenz63(n: int = 5000, dt: float = 0.02, *, random_state: int | np.random.Generator | None = 0) -> Series:
-    r""":math:`x' = 10(y-x),\ y' = x(28-z)-y,\ z' = xy - \tfrac{8}{3}z` on its attractor.
+    r"""Series of the Lorenz system :math:`x' = 10(y-x),\ y' = x(28-z)-y,\ z' = xy - \tfrac{8}{3}z` on its attractor.
 
-    Each seed starts elsewhere; the first 20 units of time are not kept.
+    The first 20 units of time are left out.
 
+    Parameters
+    ----------
+    n
+        Number of samples.
+    dt
+        Time between samples.
+    random_state
+        A seed or a NumPy generator of the start; None draws a seed.
+
+    Returns
+    -------
+    Series
+        Three channels, x, y and z.
+
+    Examples
+    --------
     >>> lorenz63(50).names
     ('x', 'y', 'z')
     """
@@ -81,7 +97,13 @@ _NUDGE = 1e-3
 
 
 def chaotic_systems() -> tuple[str, ...]:
-    """The names of the ordinary differential equations with a positive Lyapunov exponent, in alphabetical order."""
+    """Names of the ordinary differential equations with a positive Lyapunov exponent, in alphabetical order.
+
+    Returns
+    -------
+    tuple of str
+        Names that :func:`chaotic_series` takes.
+    """
     flows, facts = _package()
     return tuple(
         name

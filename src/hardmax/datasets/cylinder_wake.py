@@ -182,7 +182,23 @@ _CHECKED_EVERY = 200
 
 @dataclass(frozen=True, eq=False)
 class Wake:
-    """Snapshots of the velocity ``(samples, 2, x, y)``, in mean speeds of the inflow, with their coordinates."""
+    """Snapshots of the velocity of a flow past a cylinder, with their coordinates.
+
+    Attributes
+    ----------
+    velocity
+        Snapshots in mean speeds of the inflow, shape (samples, 2, x, y).
+    times
+        Times of the snapshots, shape (samples,).
+    x
+        Coordinates of the nodes from the inflow, in diameters, shape (x,).
+    y
+        Coordinates of the nodes from the lower wall, in diameters, shape (y,).
+    solid
+        Which nodes lie in the cylinder, shape (x, y).
+    forces
+        The coefficients of drag and lift at the same times.
+    """
 
     velocity: np.ndarray
     times: np.ndarray
@@ -196,13 +212,30 @@ class Wake:
     """The coefficients of drag and lift at the same times."""
 
     def vorticity(self, velocity: np.ndarray | None = None) -> np.ndarray:
-        """``dv/dx - du/dy`` of these snapshots, or of others on the same nodes; zero in the cylinder."""
+        """Vorticity ``dv/dx - du/dy``, shape (samples, x, y); zero in the cylinder.
+
+        Parameters
+        ----------
+        velocity
+            Snapshots on the same nodes, shape (..., 2, x, y); by default those of the wake.
+
+        Returns
+        -------
+        numpy.ndarray
+            The vorticity, shape (..., x, y).
+        """
         field = self.velocity if velocity is None else np.asarray(velocity)
         spin = np.gradient(field[..., 1, :, :], self.x, axis=-2) - np.gradient(field[..., 0, :, :], self.y, axis=-1)
         return np.where(self.solid, 0.0, spin)
 
     def strouhal(self) -> float:
-        """Cycles of the lift in the time that the flow takes for a diameter; NaN where it has not turned twice."""
+        """Cycles of the lift in the time that the flow takes for a diameter.
+
+        Returns
+        -------
+        float
+            The Strouhal number; NaN where the lift has completed no cycle.
+        """
         lift = self.forces.values[:, 1] - self.forces.values[:, 1].mean()
         before = np.flatnonzero((lift[:-1] < 0) & (lift[1:] >= 0))
         if len(before) < 2:

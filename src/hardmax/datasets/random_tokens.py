@@ -27,8 +27,26 @@ _CLOUD_WIDTH = 0.12
 
 
 def make_tokens(law: str, n: int, d: int, random_state: int | np.random.Generator | None) -> np.ndarray:
-    """Draw ``n`` tokens of ``d`` coordinates from the named law (see :data:`LAWS`), in float64.
+    """Tokens drawn from a named law, shape (n, d), float64.
 
+    Parameters
+    ----------
+    law
+        One of :data:`LAWS`.
+    n
+        Number of tokens.
+    d
+        Number of coordinates per token.
+    random_state
+        A seed or a NumPy generator; None draws a seed.
+
+    Returns
+    -------
+    numpy.ndarray
+        The tokens, shape (n, d).
+
+    Examples
+    --------
     >>> make_tokens("sphere", 3, 2, random_state=0).shape
     (3, 2)
     """
@@ -109,8 +127,24 @@ MATRICES: dict[str, str] = {
 
 
 def make_matrix(name: str, d: int, random_state: int | np.random.Generator | None) -> np.ndarray:
-    """The named score matrix for ``d`` coordinates (see :data:`MATRICES`), in float64.
+    """Named score matrix, shape (d, d), float64.
 
+    Parameters
+    ----------
+    name
+        One of :data:`MATRICES`.
+    d
+        Number of coordinates.
+    random_state
+        A seed or a NumPy generator; None draws a seed.
+
+    Returns
+    -------
+    numpy.ndarray
+        The matrix, shape (d, d).
+
+    Examples
+    --------
     >>> make_matrix("paper", 2, random_state=None)
     array([[2., 1.],
            [1., 1.]])

@@ -133,9 +133,14 @@ Saved: TypeAlias = Trajectory | Equilibrium | Phases | LowTemperatureLimit
 
 
 def save(value: Saved, path: PathLike) -> None:
-    """Save a run, a limit or phases: ``.zarr`` (a folder), ``.zip`` (zarr in one file) or ``.nc`` (netCDF).
+    """Save a run, a limit or phases, whole or not at all; an older file of that name stays until then.
 
-    The file appears whole or not at all; an older one of that name stays until then.
+    Parameters
+    ----------
+    value
+        What :func:`simulate`, :func:`equilibrium`, :func:`phases` or :func:`low_temperature_limit` returned.
+    path
+        The file: ``.zarr`` (a folder), ``.zip`` (zarr in one file) or ``.nc`` (NetCDF).
     """
     suffix = saveable_suffix(path, "saved")
     if isinstance(value, Trajectory):
@@ -159,7 +164,18 @@ def save(value: Saved, path: PathLike) -> None:
 
 
 def load(path: PathLike) -> Saved:
-    """What :func:`save` or :class:`ToDisk` put into a file."""
+    """Run, limit or phases from a file of :func:`save` or :class:`ToDisk`.
+
+    Parameters
+    ----------
+    path
+        The file: ``.zarr``, ``.zip`` or ``.nc``.
+
+    Returns
+    -------
+    Trajectory, Equilibrium, Phases or LowTemperatureLimit
+        What was saved.
+    """
     suffix = saveable_suffix(path, "loaded")
     path = Path(path).expanduser()
     if not path.exists():

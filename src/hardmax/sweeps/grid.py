@@ -151,28 +151,36 @@ def sweep(
     backend: str | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
-    """Run ``function`` on every point of a grid and give back one row a run.
+    """Table of the results of ``function`` on every point of a grid, one row per run.
 
     Parameters
     ----------
     function
-        Called with the parameters of a point as keywords, and ``random_state=seed`` where seeds are given. It gives
-        back a mapping of numbers and words, which become columns; an ``outcome`` among them is kept in words.
+        Called with the parameters of a point as keywords, and ``random_state=seed`` where seeds are given. It returns a
+        mapping of numbers and words, which become columns; an ``outcome`` among them is stored in words.
     grid
         Values for each parameter, of which every combination is run; or a list of points.
     path
         A folder for the finished rows, and ``rows.parquet`` with all of them at the end (needs the extra ``store``). A
         sweep of the same function into the same folder runs only what is missing; rows that failed are run again.
     seeds
-        Run every point once for each seed.
-    jobs, backend
-        How many runs at a time, and the joblib backend (``"loky"``, ``"threading"``, ``"dask"``, ``"ray"``, …; dask and
-        ray use all their workers unless told otherwise; those on other machines need a ``path`` that all machines
-        see). With one job and no backend nothing is started, unless the call stands inside
-        ``joblib.parallel_config(…)``, which then decides.
+        Every point is run once for each seed.
+    jobs
+        Number of runs at a time.
+    backend
+        The joblib backend (``"loky"``, ``"threading"``, ``"dask"``, ``"ray"``, …). Dask and ray use all their workers
+        by default; those on other machines need a ``path`` that all machines see. With one job and no backend nothing
+        is started, unless the call is inside ``joblib.parallel_config(…)``, which then decides.
     progress
-        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+        Whether a bar is shown: True, False, or None for long sweeps on a terminal.
 
+    Returns
+    -------
+    pandas.DataFrame
+        One row per run: the seed, the parameters, the results, the outcome, the seconds, and the error of a failed run.
+
+    Examples
+    --------
     >>> table = sweep(lambda n, beta: {"product": n * beta}, {"n": [1, 2], "beta": [0.5, 3.0]})
     >>> table[["n", "beta", "product", "outcome"]].values.tolist()[-1]
     [2, 3.0, 6.0, 'finished']
@@ -197,7 +205,18 @@ def sweep(
 
 
 def read_sweep(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """The finished rows of a sweep, also of one that is still running or was stopped."""
+    """Finished rows of a sweep, also of one that is still running or was stopped.
+
+    Parameters
+    ----------
+    path
+        The folder of the sweep.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per run.
+    """
     folder = Path(path).expanduser()
     if not folder.is_dir():
         raise FileError(path, "is not a folder", f"give the folder that sweep(path=…) wrote to, not {TABLE} in it")
