@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
+from ..scalars import as_count, as_positive
 from .chaotic import sampled_solution
 from .series import Series
 
@@ -164,8 +165,6 @@ def airfoil(
     >>> airfoil(20).names
     ('pitch', 'plunge', 'lift')
     """
-    from ..inputs import as_count, as_positive
-
     n, dt, U = as_count("n", n, least=2), as_positive("dt", dt), as_positive("U", U)
     wing = TypicalSection() if section is None else section
     times = dt * np.arange(n)

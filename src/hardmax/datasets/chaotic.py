@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import InputError, MissingExtraError
 from ..randomness import seeded
+from ..scalars import as_count, as_positive
 from .series import Series
 
 
@@ -74,8 +75,6 @@ def lorenz63(n: int = 5000, dt: float = 0.02, *, random_state: int | np.random.G
     >>> lorenz63(50).names
     ('x', 'y', 'z')
     """
-    from ..inputs import as_count, as_positive
-
     n, dt = as_count("n", n, least=2), as_positive("dt", dt)
     rng = seeded(random_state).generator
     start = np.array([1.0, 1.0, 20.0]) + rng.standard_normal(3)
@@ -121,8 +120,6 @@ def chaotic_series(name: str, n: int = 5000, per_period: int = 80, *, random_sta
     Every seed starts near the package's state and goes five periods before the first sample. Unbounded coordinates
     (phases, drifting positions) are folded as the package does.
     """
-    from ..inputs import as_count
-
     known = chaotic_systems()
     if name not in known:
         near = [other for other in known if other.lower().startswith(str(name)[:3].lower())] or list(known[:5])

@@ -27,6 +27,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..progress import Ticker
+from ..scalars import as_count, as_positive
 from .series import Series
 
 # The first of each opposite pair, then their opposites in the same order, after the one at rest.
@@ -270,8 +271,6 @@ def cylinder_wake(
     >>> wake.velocity.shape, wake.forces.names
     ((3, 2, 30, 25), ('drag', 'lift'))
     """
-    from ..inputs import as_count, as_positive
-
     samples, cells = as_count("samples", samples, least=2), as_count("cells", cells, least=4)
     dt, reynolds = as_positive("dt", dt), as_positive("reynolds", reynolds)
     nodes, rows = round(as_positive("length", length) * cells), round(as_positive("height", height) * cells)

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import InputError
 from ..progress import Ticker
 from ..randomness import seeded
+from ..scalars import as_count, as_positive
 from .series import Series
 
 FREQUENCIES = (1.0, 1.7 * 2**0.5, 1.3 * np.pi, 5.9)
@@ -58,8 +59,6 @@ def sinusoids(
     >>> sinusoids(100).values.shape
     (100, 1)
     """
-    from ..inputs import as_count, as_positive
-
     n, dt = as_count("n", n, least=2), as_positive("dt", dt)
     if len(frequencies) != len(amplitudes):
         raise InputError(
@@ -121,8 +120,6 @@ def spiral(
     >>> spiral(3, grid=8).shape
     (3, 2, 8, 8)
     """
-    from ..inputs import as_count, as_positive
-
     samples, grid = as_count("samples", samples, least=1), as_count("grid", grid, least=4)
     dt, size, substep = as_positive("dt", dt), as_positive("size", size), as_positive("substep", substep)
     steps = round(dt / substep)
