@@ -1,4 +1,4 @@
-"""What ``hardmax meanfield`` does: read, follow, compare with the limit law, draw, tell."""
+"""The work of ``hardmax meanfield``: read, simulate, compare with the limit measure, draw, save, summarise."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def run(request: Request) -> None:
 
 
 def read_betas(text: str) -> list[float]:
-    """Inverse temperatures parted by commas."""
+    """Inverse temperatures from a list separated by commas."""
     betas = []
     for word in text.split(","):
         try:
@@ -181,9 +181,9 @@ def _write(request: Request, runs: list[Trajectory], found: list[Phases]) -> lis
 def _thinned(run: Trajectory) -> Trajectory:
     from dataclasses import replace
 
-    kept = np.unique(np.linspace(0, len(run) - 1, _MOST_FRAMES).round().astype(np.int64))
-    times = None if run.times is None else run.times[kept]
-    return replace(run, tokens=run.tokens[kept], layers=run.layers[kept], times=times)
+    selected = np.unique(np.linspace(0, len(run) - 1, _MOST_FRAMES).round().astype(np.int64))
+    times = None if run.times is None else run.times[selected]
+    return replace(run, tokens=run.tokens[selected], layers=run.layers[selected], times=times)
 
 
 def _draw(runs: list[Trajectory], found: list[Phases], path: Path) -> None:

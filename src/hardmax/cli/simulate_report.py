@@ -185,7 +185,7 @@ def _decided(decided_at: np.ndarray) -> str:
 
 
 def is_zarr(path: Path | None) -> bool:
-    """Whether this file can be written while the run goes on."""
+    """Whether this file can be written during the run."""
     return path is not None and path.suffix.lower() in (".zarr", ".zip")
 
 

@@ -90,7 +90,7 @@ def _speed(_: float, state: np.ndarray) -> tuple[float, float, float]:
 
 
 _SPIN_UP = 5.0
-"""Periods that are not kept."""
+"""Periods that are left out at the start."""
 _NUDGE = 1e-3
 """How far seeds start from the package's state, in standard deviations of the attractor."""
 
@@ -115,7 +115,7 @@ def chaotic_systems() -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def chaotic_series(name: str, n: int = 5000, per_period: int = 80, *, random_state: int = 0) -> Series:
-    """``n`` samples of a system of ``dysts``, ``per_period`` to its dominant period; kept in memory once made.
+    """``n`` samples of a system of ``dysts``, ``per_period`` to its dominant period; cached in memory.
 
     Every seed starts near the package's state and goes five periods before the first sample. Unbounded coordinates
     (phases, drifting positions) are folded as the package does.

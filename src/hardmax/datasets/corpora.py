@@ -30,7 +30,7 @@ _TAG = re.compile(r"<[/a-zA-Z][^<>]{0,200}>")
 _END = re.compile(r"(?<=[.!?])\s+")
 _LETTER = re.compile(r"[^\W\d_]")
 _SHORT = 8
-"""Sentences of at most so many words are kept wherever they stand: longer ones mostly tell the plot."""
+"""Words of the longest sentence that is selected wherever it stands: longer ones mostly describe the plot."""
 
 
 def sentences_of(text: str) -> list[str]:
@@ -142,20 +142,23 @@ def train_and_test(documents: Documents, share: float = TEST_SHARE) -> tuple[Doc
     """
     assert documents.labels is not None  # noqa: S101 (only labelled documents get here)
     total = len(documents.texts)
-    aside = np.arange(total - int(share * total), total)
+    test_rows = np.arange(total - int(share * total), total)
     first, last = "first {:,} rows", "{:,} of the last rows"
     if share > 0 and _in_blocks(documents.labels):
-        aside = _spread(documents.labels, share)
+        test_rows = _spread(documents.labels, share)
         first, last = "{:,} rows", "{:,} rows from all over the file, which stands class by class"
-    learned = np.setdiff1d(np.arange(total), aside)
-    seen = {documents.texts[k] for k in learned}
-    fresh = [int(k) for k in aside if documents.texts[k] not in seen]
-    again = len(aside) - len(fresh)
+    training_rows = np.setdiff1d(np.arange(total), test_rows)
+    seen = {documents.texts[k] for k in training_rows}
+    fresh = [int(k) for k in test_rows if documents.texts[k] not in seen]
+    again = len(test_rows) - len(fresh)
     known = f" ({again:,} more stand among the others, word for word)" if again else ""
-    parts = ((learned, first.format(len(learned))), (np.array(fresh, dtype=int), last.format(len(fresh)) + known))
+    parts = (
+        (training_rows, first.format(len(training_rows))),
+        (np.array(fresh, dtype=int), last.format(len(fresh)) + known),
+    )
     training, test = (
-        Documents([documents.texts[k] for k in rows], documents.labels[rows], f"{documents.source}, {told}")
-        for rows, told in parts
+        Documents([documents.texts[k] for k in rows], documents.labels[rows], f"{documents.source}, {which}")
+        for rows, which in parts
     )
     return training, test
 
@@ -212,7 +215,9 @@ def download_imdb(folder: str | os.PathLike[str], *, progress: bool | None = Non
                     ticker.advance(len(piece))
     except (urllib.error.URLError, OSError) as error:
         raise FileError(
-            target, f"cannot be fetched from {IMDB_ADDRESS} ({error})", "run it again to go on, or pass a local archive"
+            target,
+            f"cannot be fetched from {IMDB_ADDRESS} ({error})",
+            "run it again to resume, or pass a local archive",
         ) from error
     os.replace(_checked(part), target)
     return target

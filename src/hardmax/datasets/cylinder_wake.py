@@ -135,7 +135,7 @@ class ChannelFlow:
             # The nodes before the first have its density, the speed that is asked for, and are in equilibrium.
             sent[i, 0, 1:-1] = WEIGHTS[i] * (density[0] + 3 * inflow + 3 * inflow**2)
         out_x, out_y = ux[-1], uy[-1]
-        # A plane wave that leaves has density 1 + u / c: told so, it goes out and does not ring in the channel.
+        # A plane wave that leaves has density 1 + u / c: with this condition it is not reflected into the channel.
         outside = 1 + sqrt(3) * (out_x.mean() - inflow.mean())
         for i in _BACK:
             dx, dy = DIRECTIONS[i]
@@ -295,8 +295,8 @@ def cylinder_wake(
                 forces[shot] = flow.force * 2 / (speed**2 * cells)
             ticker.advance()
     times = dt * np.arange(samples)
-    told = Series(forces, times.copy(), ("drag", "lift"), f"a confined cylinder at Re = {reynolds:g}", 0.0)
-    return Wake(velocity, times, (np.arange(nodes) + 0.5) / cells, y / cells, flow.solid, told)
+    coefficients = Series(forces, times.copy(), ("drag", "lift"), f"a confined cylinder at Re = {reynolds:g}", 0.0)
+    return Wake(velocity, times, (np.arange(nodes) + 0.5) / cells, y / cells, flow.solid, coefficients)
 
 
 def _require_finite(flow: ChannelFlow, reynolds: float, cells: int) -> None:

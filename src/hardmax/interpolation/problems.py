@@ -30,7 +30,7 @@ _REMEDY = "see `hardmax interpolate --help` for the format"
 
 @dataclass(frozen=True)
 class Problem:
-    """What a file asks for: outputs or labels, never both."""
+    """A data set to compile: inputs, and either outputs or labels."""
 
     inputs: list[list[list[object]]]
     outputs: list[list[list[object]]] | None
@@ -38,7 +38,7 @@ class Problem:
 
 
 def read_problem(path: Path, outputs: Path | None = None) -> Problem:
-    """Read a data set by the suffix of its file."""
+    """Data set of a file, by its suffix; ``outputs`` is the file of output points for a long form."""
     path, suffix = require_readable(path, READABLE, "data sets")
     if suffix == ".json":
         if outputs is not None:

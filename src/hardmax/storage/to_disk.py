@@ -1,4 +1,4 @@
-"""Keep layers on disk while a run goes on, when they would not fit in memory."""
+"""Layers written to disk during a run, where they do not fit in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..inputs import as_count
 from ..shapes import Tokens
 from .array_files import MARKER, import_zarr, is_zip, put_array, zip_folder
 from .contents import Contents
-from .trajectories import put_story
+from .trajectories import put_run
 
 
 class ToDisk:
@@ -115,7 +115,7 @@ class ToDisk:
         contents.put("layer", ("layer",), layers)
         if isinstance(run.layer, FlowStep):
             run = replace(run, times=run.layer.length * layers)
-        put_story(contents, run)
+        put_run(contents, run)
         for name, (axes, values) in contents.arrays.items():
             put_array(self._group, name, axes, values)
         self._group.attrs.update(contents.attributes)
@@ -128,7 +128,7 @@ class ToDisk:
         return replace(run, tokens=tokens, layers=layers[-1:], times=None if run.times is None else run.times[-1:])
 
     def abandon(self) -> None:
-        """Remove what was written so far; an older file of that name stays as it was."""
+        """Remove the unfinished file; an older file of that name stays as it was."""
         if self._open is not None:
             still_open, self._open = self._open, None
             still_open.__exit__(_Abandoned, _Abandoned(), None)
