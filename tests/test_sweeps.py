@@ -177,7 +177,7 @@ def test_bad_sweeps(tmp_path: Path) -> None:
         sweep(product, {"seed": [1]})
     with pytest.raises(InputError, match="must hold numbers"):
         sweep(product, {"n": [object()]})
-    assert "must give back a mapping" in sweep(lambda n: n, {"n": [1]})["error"][0]
+    assert "must return a mapping" in sweep(lambda n: n, {"n": [1]})["error"][0]
     with pytest.raises(FileError, match="is not a folder"):
         read_sweep(tmp_path / "nothing")
     (tmp_path / "x.row.json").write_text(json.dumps([1, 2]))

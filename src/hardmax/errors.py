@@ -20,8 +20,8 @@ class InputError(HardmaxError, ValueError):
     """An argument cannot be used as given.
 
     The message names the argument, shows the value received and says what to do instead. Names of arguments that a
-    remedy mentions alone are marked by backticks; they are not part of the message, and let a command line name its
-    own option (see :func:`with_settings`).
+    remedy mentions alone are marked by backticks: these do not appear in the message, and let a command line name its
+    own option.
 
     Parameters
     ----------
@@ -34,6 +34,8 @@ class InputError(HardmaxError, ValueError):
     remedy
         What to do instead.
 
+    Examples
+    --------
     >>> raise InputError("alpha", -1.0, "must be positive", "pass alpha > 0, or leave out `alpha`")
     Traceback (most recent call last):
     ...
@@ -49,7 +51,20 @@ class InputError(HardmaxError, ValueError):
         super().__init__(f"{argument} {problem}, got {value}: {self.remedy}")
 
     def rephrased(self, argument: str, words: Callable[[str], str]) -> InputError:
-        """The same error about another name of the argument, its problem and remedy as ``words`` puts them."""
+        """The same error in other words.
+
+        Parameters
+        ----------
+        argument
+            Another name of the argument, such as the option of a command.
+        words
+            Translates the problem and the remedy.
+
+        Returns
+        -------
+        InputError
+            The error in those words.
+        """
         return InputError(argument, self.value, words(self.problem), words(self.marked_remedy))
 
 
@@ -74,7 +89,18 @@ class FileError(HardmaxError, OSError):
         super().__init__(f"{path}: {problem}: {self.remedy}")
 
     def rephrased(self, words: Callable[[str], str]) -> FileError:
-        """The same error with its remedy as ``words`` puts it."""
+        """The same error in other words.
+
+        Parameters
+        ----------
+        words
+            Translates the remedy.
+
+        Returns
+        -------
+        FileError
+            The error in those words.
+        """
         return FileError(self.path, self.problem, words(self.marked_remedy))
 
 

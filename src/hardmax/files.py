@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all, and refusals that come before the work."""
+"""Files and folders written whole or not at all, and checks of output paths before the work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PathLike = str | os.PathLike[str]
 
 @contextmanager
 def replacing(path: PathLike, *, folder_with: str | None = None) -> Iterator[Path]:
-    """Give a temporary path beside ``path``; what is written there takes its place when the block succeeds.
+    """Temporary path beside ``path``; the file written there replaces ``path`` when the block succeeds.
 
     The temporary lies in the same folder, so the last step is one rename: a reader sees the old file or the new one,
     never half of either. When the block fails, the temporary is removed and ``path`` stays as it was.
@@ -49,9 +49,9 @@ def replacing(path: PathLike, *, folder_with: str | None = None) -> Iterator[Pat
 
 
 def require_writable(path: PathLike, *, folder_with: str | None = None) -> Path:
-    """The real location of ``path``, refused at once when nothing could be written there.
+    """Resolved location of ``path``, after a check that a file can be written there.
 
-    Call it before a long computation: the refusal comes in a moment instead of at the end.
+    Call it before a long computation, so that the error does not come at its end.
     """
     try:
         target = Path(path).expanduser().resolve()  # a link keeps pointing at the file that is replaced
@@ -80,7 +80,7 @@ def write_bytes(path: PathLike, data: bytes) -> Path:
 
 
 def make_folder(path: PathLike) -> Path:
-    """The folder ``path``, made with its parents when it is not there yet."""
+    """The folder ``path``, created with its parents where it does not exist."""
     folder = Path(path).expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def make_folder(path: PathLike) -> Path:
 
 
 def require_folder(path: PathLike) -> None:
-    """Refuse at once a folder that could not be made or written into; nothing is left behind by the attempt."""
+    """Refuse a folder that cannot be created or written into; nothing is created by the check."""
     folder = Path(path).expanduser()
     there = next((parent for parent in (folder, *folder.absolute().parents) if parent.exists()), None)
     if there is None or not there.is_dir():
@@ -108,31 +108,31 @@ def _refuse_unwritable(path: PathLike, target: Path, folder_with: str | None) ->
     if not target.parent.is_dir():
         raise FileError(path, f"the folder {target.parent} does not exist", f"create it: mkdir -p {target.parent}")
     if target.is_dir():
-        ours = folder_with is not None and ((target / folder_with).is_file() or not any(target.iterdir()))
-        if not ours:
+        replaceable = folder_with is not None and ((target / folder_with).is_file() or not any(target.iterdir()))
+        if not replaceable:
             raise FileError(path, "is a folder and would be lost", "give the name of a file, or remove it first")
     elif target.exists() and not target.is_file():
         raise FileError(path, "is not a plain file", "give the name of a file")
-    # Rights are found out by trying: access bits lie on network disks and for administrators.
-    # A process killed here leaves the probe behind: by its ending nobody takes it for a file of the target's kind.
+    # Permissions are tested by writing: access bits are wrong on network disks and for administrators.
+    # The probe has no suffix of its own: left behind by a killed process, it is not taken for an output.
     probe = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     probe.unlink()
 
 
 def _put_in_place(draft: Path, target: Path) -> None:
-    """Rename over the target; an old folder is first moved aside and comes back if the rename fails."""
+    """Rename over the target; an old folder is first renamed, and restored if this fails."""
     if not target.is_dir():
         os.replace(draft, target)
         return
-    aside = target.with_name(f".{secrets.token_hex(4)}.old.{target.name}")
-    os.replace(target, aside)
+    backup = target.with_name(f".{secrets.token_hex(4)}.old.{target.name}")
+    os.replace(target, backup)
     try:
         os.replace(draft, target)
     except BaseException:
-        os.replace(aside, target)
+        os.replace(backup, target)
         raise
-    _remove(aside)
+    _remove(backup)
 
 
 def _remove(path: Path) -> None:

@@ -1,47 +1,45 @@
-"""From what a caller passes to checked tensors, and back to the kind of array that came in."""
+"""Checked array arguments: to tensors, and results back to the kind of array that was passed."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from .errors import InputError
+from .scalars import as_count as as_count
+from .scalars import as_number as as_number
+from .scalars import as_positive as as_positive
+from .scalars import shown
 from .shapes import Array, ArrayLike, PerToken, Square, TokenBatch
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What the caller passed: results go back as the same kind, dtype and device."""
+    """Kind of array that was passed: results are returned as the same kind, dtype and device."""
 
     is_numpy: bool
     dtype: torch.dtype
     device: torch.device
 
     def give_back(self, tensor: torch.Tensor) -> Array:
-        """Return ``tensor`` as the caller's kind of array; whole numbers and truth values keep their dtype."""
+        """``tensor`` as an array of this kind, same shape; integers and booleans keep their dtype."""
         if tensor.is_floating_point():
             tensor = tensor.to(self.dtype)
         return tensor.detach().cpu().numpy() if self.is_numpy else tensor.to(self.device)
 
 
-def _show(value: object) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
-    """Read numbers of any kind into a floating-point tensor; no other checks than that they are numbers."""
+    """Floating-point tensor of an array of real numbers of any kind, same shape, and that kind; may hold NaN."""
     if isinstance(value, torch.Tensor):
         if value.dtype not in (torch.float32, torch.float64):
             if value.is_complex() or value.dtype == torch.bool:
                 raise InputError(argument, f"dtype {value.dtype}", "must hold real numbers", "convert it to float64")
             value = value.to(torch.float64)
         return value, Kind(False, value.dtype, value.device)
-    if hasattr(value, "points") and hasattr(value, "weights"):  # a law: its weights must not be lost on the way
+    if hasattr(value, "points") and hasattr(value, "weights"):  # a measure: its weights must not be lost
         kind = f"a {type(value).__name__}"
         raise InputError(argument, kind, "must be an array", "pass its .points, and its .weights as weights=")
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
@@ -52,7 +50,7 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
         array = np.asarray(value)
     except (TypeError, ValueError):
         remedy = "every row needs the same length"
-        raise InputError(argument, _show(value), "must be an array of real numbers", remedy) from None
+        raise InputError(argument, shown(value), "must be an array of real numbers", remedy) from None
     try:
         if array.dtype == object:
             array = np.vectorize(_number, otypes=[np.float64])(array)
@@ -60,7 +58,7 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
             raise TypeError(f"it holds {array.dtype}")
     except (TypeError, ValueError, OverflowError) as error:
         remedy = f"pass rows of numbers, or a NumPy array, tensor or table of them ({error})"
-        raise InputError(argument, _show(value), "must be an array of real numbers", remedy) from None
+        raise InputError(argument, shown(value), "must be an array of real numbers", remedy) from None
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):
@@ -70,7 +68,7 @@ def as_tensor(argument: str, value: ArrayLike) -> tuple[torch.Tensor, Kind]:
 
 
 def plain(array: Array | np.ndarray) -> np.ndarray:
-    """A NumPy array of the same numbers, wherever they are."""
+    """NumPy array of the same numbers, same shape, from any device."""
     return array.detach().cpu().numpy() if isinstance(array, torch.Tensor) else np.asarray(array)
 
 
@@ -79,11 +77,11 @@ def _number(value: object) -> float:
         return float(value)
     if hasattr(value, "toarray"):
         raise TypeError("a sparse matrix: pass its .toarray()")
-    raise TypeError(f"{_show(value)} is not a number")
+    raise TypeError(f"{shown(value)} is not a number")
 
 
 def _require_finite(argument: str, tensor: torch.Tensor, remedy: str) -> None:
-    # The sum of finite numbers may overflow, so a non-finite sum only says that it is worth looking closer.
+    # One pass for the usual case: finite numbers whose sum overflows are checked one by one.
     if tensor.numel() == 0 or bool(torch.isfinite(tensor.sum())) or bool(torch.isfinite(tensor).all()):
         return
     where = tuple(int(i) for i in torch.nonzero(~torch.isfinite(tensor))[0])
@@ -91,7 +89,7 @@ def _require_finite(argument: str, tensor: torch.Tensor, remedy: str) -> None:
 
 
 def as_tokens(value: ArrayLike, *, batch: bool = False, argument: str = "tokens") -> tuple[TokenBatch, Kind]:
-    """Read tokens: ``(token, coordinate)``, with leading batch axes where ``batch`` is true."""
+    """Finite tokens, shape (token, coordinate), with leading batch axes where ``batch`` is true, and their kind."""
     tensor, kind = as_tensor(argument, value)
     shape = tuple(tensor.shape)
     if tensor.ndim < 2 or (tensor.ndim > 2 and not batch):
@@ -109,7 +107,7 @@ def as_tokens(value: ArrayLike, *, batch: bool = False, argument: str = "tokens"
 
 
 def as_square(argument: str, value: ArrayLike, dimension: int | None = None) -> Square:
-    """Read a finite square matrix, in float64."""
+    """Finite square matrix, shape (d, d), float64."""
     tensor, _ = as_tensor(argument, value)
     shape = tuple(tensor.shape)
     if tensor.ndim != 2 or shape[0] != shape[1] or shape[0] == 0:
@@ -126,7 +124,7 @@ def as_square(argument: str, value: ArrayLike, dimension: int | None = None) -> 
 
 
 def as_score_matrix(name: str, matrix: ArrayLike | None, Q: ArrayLike | None, K: ArrayLike | None) -> Square | None:
-    """The matrix of scores as given, or K^T Q; None stands for the identity."""
+    """Score matrix, shape (d, d): as given, or K^T Q; None stands for the identity."""
     if Q is None and K is None:
         return None if matrix is None else as_square(name, matrix)
     if matrix is not None:
@@ -146,7 +144,7 @@ def as_score_matrix(name: str, matrix: ArrayLike | None, Q: ArrayLike | None, K:
 
 
 def as_weights(value: ArrayLike | None, tokens: int, device: torch.device, argument: str = "weights") -> PerToken:
-    """Read one positive weight per token, in float64; equal weights when none are given."""
+    """Positive weights, shape (token,), float64; ones where ``value`` is None."""
     if value is None:
         return torch.ones(tokens, dtype=torch.float64, device=device)
     tensor, _ = as_tensor(argument, value)
@@ -161,31 +159,3 @@ def as_weights(value: ArrayLike | None, tokens: int, device: torch.device, argum
     if bool((tensor <= 0).any()):
         raise InputError(argument, float(tensor.min()), "must be positive", "leave out tokens that should not count")
     return tensor.to(device=device, dtype=torch.float64)
-
-
-def as_number(argument: str, value: object, accept: Callable[[float], bool], problem: str, remedy: str) -> float:
-    """Read one finite real number that ``accept`` approves of."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise InputError(argument, _show(value), "must be a number", remedy) from None
-    if isinstance(value, (bool, str)) or not np.isfinite(number) or not accept(number):
-        raise InputError(argument, _show(value), problem, remedy)
-    return number
-
-
-def as_positive(argument: str, value: object) -> float:
-    """Read one finite number greater than zero."""
-    return as_number(argument, value, lambda x: x > 0, "must be positive and finite", f"pass {argument} > 0")
-
-
-def as_count(argument: str, value: object, least: int = 0) -> int:
-    """Read a whole number that is at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(
-            argument,
-            _show(value),
-            f"must be a whole number, at least {least}",
-            f"pass for example {argument}=50",
-        )
-    return int(value)

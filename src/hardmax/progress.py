@@ -1,4 +1,4 @@
-"""Progress on the error stream: bars for work that turns out to be long, stages with an estimate of the time left."""
+"""Progress on the error stream: bars for long work, and stages with an estimate of the time left."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 Tell: TypeAlias = Callable[[str, float, float | None], None]
-"""Called as ``tell(stage, done, total)``; what it raises ends the work."""
+"""A function called as ``tell(stage, done, total)``; an error raised in it ends the work."""
 Progress: TypeAlias = Tell | bool | None
+"""True (shown from the start), False (never), None (shown once the work takes long), or a function to call instead."""
 _PATIENCE = 2.0
+"""Seconds of work before a bar appears: shorter work needs none."""
 _PATIENCE_WITH_STAGES = 1.0
+"""Seconds of work before stages are shown, sooner than a bar because their names say something by themselves."""
 _TOO_EARLY = 0.04
-"""The share of the work that must be done before the time it took says something about the rest."""
+"""Share of the work before which its time does not predict the rest."""
 
 
 class Ticker:
-    """A progress bar that appears only when the work turns out to be long.
+    """Progress bar that appears only where the work takes long.
 
     ``progress`` is True (from the start), False (never), None (after two seconds, on a terminal), or a function that
-    is told ``(stage, done, total)`` instead; an error raised in it ends the work.
+    is called with ``(stage, done, total)`` instead; an error raised in it ends the work.
 
     >>> with Ticker("layers", 3, progress=False) as ticker:
     ...     for _ in range(3):
@@ -54,7 +57,7 @@ class Ticker:
             self._bar.stop()
 
     def advance(self, amount: float = 1.0, note: str = "") -> None:
-        """Say that ``amount`` more is done; ``note`` is shown beside the bar."""
+        """Report ``amount`` more work; ``note`` is shown beside the bar."""
         self._done += amount
         self._note = note
         if callable(self._wanted):
@@ -65,11 +68,11 @@ class Ticker:
             self._bar.update(self._task, completed=self._done, note=self._note)
 
     def reach(self, done: float, note: str = "") -> None:
-        """Say that so much is done in all; for work whose parts count for themselves."""
+        """Report the work done in total."""
         self.advance(done - self._done, note)
 
     def beat(self) -> None:
-        """Say that the work goes on, between steps that can be counted; a function that is told may end it here."""
+        """Report that the work continues between steps, so that a function passed as ``progress`` can end it."""
         self.advance(0.0, self._note)
 
     def _show_if_due(self) -> None:
@@ -94,11 +97,21 @@ class Ticker:
         self._bar.update(self._task, completed=self._done)
 
 
-class StageLog:
-    """The stages of long work as they are told: a bar on a terminal, else a line a stage, with the time left.
+@contextmanager
+def telling(description: str, total: float | None, progress: Progress) -> Iterator[Tell]:
+    """A function to report progress to: the caller's own, or one that moves a bar."""
+    if callable(progress):
+        yield progress
+        return
+    with Ticker(description, total, progress=progress) as ticker:
+        yield lambda stage, done, total: ticker.reach(done, stage)
 
-    Called as ``log(stage, done, total)``. It shows itself after ``patience`` seconds; ``most`` is the number of seconds
-    after which the work will end in any case, where that is known. Use it in a ``with`` block.
+
+class StageLog:
+    """Stages of long work: a bar on a terminal, else one line per stage, with the time left.
+
+    Called as ``log(stage, done, total)``. Nothing is shown for ``patience`` seconds; ``most`` is the number of seconds
+    after which the work ends in any case, where that is known. Use it in a ``with`` block.
     """
 
     def __init__(self, title: str, *, patience: float = 0.0, most: float | None = None) -> None:
@@ -135,7 +148,7 @@ class StageLog:
         self._last = stage
 
     def _left(self, spent: float) -> str:
-        """How long it may still take, in words; empty where nothing is known."""
+        """Time left, in words; empty where it is not known."""
         most = None if self._most is None else max(0.0, self._most - spent)
         if self._expected is None:
             return "" if most is None else f"at most about {_seconds(most)} left"
@@ -169,8 +182,8 @@ def _seconds(count: float) -> str:
 class Stages:
     """Work in named stages, each with the share of the time that it usually takes (``weights``, of any sum).
 
-    ``tell`` is told ``(stage, done, total)`` whenever a stage begins and at every :meth:`beat`; what it raises ends the
-    work.
+    ``tell`` is called with ``(stage, done, total)`` where a stage begins and at every :meth:`beat`; an error raised in
+    it ends the work.
 
     >>> with Stages({"search": 3.0, "refit": 1.0}, print) as stages:
     ...     stages.begin("search")
@@ -195,13 +208,13 @@ class Stages:
             self._tell(self._stage, self._total, self._total)
 
     def begin(self, stage: str) -> None:
-        """Say that ``stage`` begins: those before it are done."""
+        """Report that ``stage`` begins: those before it are done."""
         names = list(self._weights)
         self._stage, self._done = stage, sum(self._weights[name] for name in names[: names.index(stage)])
         self.beat()
 
     def beat(self, share: float = 0.0) -> None:
-        """Say that the work goes on, and that this share of the stage is done."""
+        """Report that the work continues, and that this share of the stage is done."""
         self._tell(self._stage, self._done + min(1.0, share) * self._weights[self._stage], self._total)
 
 
@@ -211,7 +224,7 @@ def in_stages(
 ) -> Iterator[Stages]:
     """Stages of work, shown as ``progress`` asks for.
 
-    True shows them from the start, None once the work has taken a second, False never; a function is told instead.
+    True shows them from the start, None once the work has taken a second, False never; a function is called instead.
     """
     if callable(progress):
         with Stages(weights, progress) as stages:

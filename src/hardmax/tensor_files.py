@@ -1,4 +1,4 @@
-"""Models and checkpoints as files: safetensors with the recipe as JSON in its header, written whole or not at all."""
+"""Files of models and checkpoints: safetensors with the recipe as JSON in the header."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEY = "hardmax"
 
 
 def write(path: str | os.PathLike[str], kind: str, recipe: dict[str, Any], arrays: dict[str, np.ndarray]) -> Path:
-    """Write arrays and a JSON recipe in one file."""
+    """Path of a file with arrays and a JSON recipe, written whole or not at all."""
     header = json.dumps({"kind": kind, "format": FORMAT, **recipe}, ensure_ascii=False)
     with replacing(path) as draft:
         save_file({name: np.asarray(part, order="C") for name, part in arrays.items()}, draft, metadata={_KEY: header})
@@ -27,7 +27,7 @@ def write(path: str | os.PathLike[str], kind: str, recipe: dict[str, Any], array
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The recipe and the arrays of a file of this kind; a clear error for anything else."""
+    """The recipe and the arrays, by name, of a file of this kind."""
     file = Path(path).expanduser()
     if not file.is_file():
         raise FileError(path, "there is no such file", "check the name and the folder")
@@ -38,7 +38,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
         header = json.loads(metadata[_KEY])
     except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
         raise FileError(
-            path, f"is not a file of ours ({type(error).__name__}: {error})", f"pass a {kind} written by hardmax"
+            path, f"was not written by hardmax ({type(error).__name__}: {error})", f"pass a {kind} written by hardmax"
         ) from error
     if not isinstance(header, dict) or header.get("kind") != kind:
         found = header.get("kind") if isinstance(header, dict) else header

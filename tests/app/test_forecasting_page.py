@@ -198,9 +198,9 @@ def test_models_that_the_page_cannot_show_are_refused(tmp_path):
         ("model.zip", b"PK\x03\x04" + bytes(60), "is no ZIP archive"),
         ("model.zip", pack({"model.pkl": b"\x80\x04\x95"}), "holds no file that ends in .safetensors"),
         ("model.zip", pack({"other.safetensors": b"1"}), "holds no model.safetensors"),
-        ("model.zip", pack({"model.safetensors": b"\x80\x04\x95" + bytes(99)}), "is not a file of ours"),
-        ("m.safetensors", bytes(8), "is not a file of ours"),
-        ("m.safetensors", (10**18).to_bytes(8, "little") + b"{}", "is not a file of ours"),
+        ("model.zip", pack({"model.safetensors": b"\x80\x04\x95" + bytes(99)}), "was not written by hardmax"),
+        ("m.safetensors", bytes(8), "was not written by hardmax"),
+        ("m.safetensors", (10**18).to_bytes(8, "little") + b"{}", "was not written by hardmax"),
     ],
 )
 def test_strange_models_give_a_message(tmp_path, name, data, words):

@@ -207,7 +207,7 @@ def test_a_model_of_ones_own_as_a_file_and_in_an_archive(visit, small):
 def test_bad_models_are_refused_in_words(visit, small):
     _, data = small
     for name, sent, words in [
-        ("model.safetensors", b"\x00" * 100, "is not a file of ours"),
+        ("model.safetensors", b"\x00" * 100, "was not written by hardmax"),
         ("model.zip", b"PK\x03\x04 nothing", "is no ZIP archive"),
         ("model.zip", pack({"readme.txt": b"hello"}), "holds no file that ends in .safetensors"),
         ("model.zip", pack({"a.safetensors": data, "b.safetensors": data}), "holds 2 models"),
@@ -242,7 +242,7 @@ def test_a_model_of_another_recipe_of_ours_is_shown(recipe, visit, tmp_path):
 
 
 def test_other_tensors_are_no_model(tmp_path):
-    with pytest.raises(hm.FileError, match=r"other\.safetensors: is not a file of ours"):
+    with pytest.raises(hm.FileError, match=r"other\.safetensors: was not written by hardmax"):
         state.load_model(Upload("other.safetensors", save_tensors({"a": np.zeros(3)})), tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -78,7 +78,7 @@ def test_a_model_goes_out_as_a_file_and_comes_back(explorer, page, shoot):
     _load(page, "model.zip", b"PK\x03\x04" + bytes(1000))
     expect(words).to_contain_text("is no ZIP archive")
     _load(page, "code.safetensors", b"\x80\x04\x95" + bytes(1000))
-    expect(words).to_contain_text("is not a file of ours")
+    expect(words).to_contain_text("was not written by hardmax")
     expect(page.locator(".empty")).to_be_visible()
     _load(page, "model.zip", data)
     expect(page.locator(".message.good")).to_contain_text("model.zip is loaded")

@@ -122,7 +122,7 @@ def test_hostile_files_give_a_message_and_the_page_lives_on(explorer, page):
     _choose(page, table, "bomb.csv", b"PK\x03\x04" + bytes(1000))
     expect(words).to_contain_text("is a ZIP archive")
     _choose(page, model, "model.safetensors", b"\x80\x04\x95 no", "application/octet-stream")
-    expect(words).to_contain_text("is not a file of ours")
+    expect(words).to_contain_text("was not written by hardmax")
     _choose(page, "Or a text file", "long.txt", b"dull " * 3 * 10**5)
     expect(page.locator(".problem", has_text="long.txt")).to_contain_text("MB are read here")
     page.get_by_label("Your text").fill("<img src=x onerror=alert(1)> a wonderful film")

@@ -62,6 +62,7 @@ _CASES = {
     "simulate --n 5000 --exact": "with --exact, got 5000 distinct tokens: leave out --exact",
     "simulate --n 5 --depth 3 --keep last --animate a.gif": "use --keep all",
     "simulate --n 100000 --depth 100000 --keep all": "pass --keep last, --keep 0,1,5, --keep every:10, or --save",
+    "simulate --n 1000000 --depth 100000 --keep all": "got 100001 states of 15 MB, 1490 GB: pass --keep last",
     "meanfield --n 0": "--n must be at least 1",
     "meanfield --step 0": "--step must be positive and finite, got 0.0: pass --step above 0",
     "meanfield --step 100 --n 10 --beta 1000": "or --integrator adaptive",
@@ -86,6 +87,7 @@ _CASES = {
     "sentiment train texts.csv -o m.safetensors --seed=-1": "--seed must be at least 0, got -1",
     "sentiment train texts.csv -o m.safetensors --max-words 0": "--max-words must be at least 1, got 0",
     "sentiment train texts.csv -o m.safetensors --test-share 2": "--test-share must be",
+    "sentiment words texts.csv --top 0": "--top must be at least 1, got 0: pass for example --top 20",
     "sweep --jobs 0 lost.toml": "lost.toml",
 }
 

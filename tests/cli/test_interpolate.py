@@ -13,6 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from hardmax.cli import interpolate as command
+from hardmax.cli.app import speak_of_flags
 from hardmax.errors import FileError, HardmaxError, InputError, MissingExtraError
 from hardmax.interpolation import ExactTransformer
 from hardmax.interpolation.constructions.interpolate import Construction
@@ -23,6 +24,7 @@ GOOD = {"inputs": [[[0, 0], [1, "3/8"]], [[0, 0], [0.1, 1]]], "outputs": [[[1, 2
 def run(*arguments: object) -> Any:
     app = typer.Typer()
     command.register(app)
+    speak_of_flags(app)
     return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
@@ -221,16 +223,16 @@ def test_every_temperature(tmp_path: Path, temperature: str) -> None:
     [
         (
             ("--softmax", "0"),
-            "--softmax must be positive, got 0: pass --softmax 0.1 or 1/10, or leave it out for hardmax",
+            "--softmax must be positive, got 0: pass --softmax above 0, or no --softmax for its limit at zero",
         ),
         (("--softmax", "-1e-50"), "--softmax must be positive, got -1e-50: pass --softmax"),
         (("--softmax", "inf"), "--softmax must be a finite number, got 'inf'"),
         (("--softmax", "hot"), "--softmax must be a finite number, got 'hot'"),
         (
             ("--softmax", "1", "--no-flat"),
-            "--flat must be true for leaders under softmax, got False: leave out --no-flat,",
+            "--flat/--no-flat must be true for leaders under softmax, got False: leave out --flat/--no-flat,",
         ),
-        (("--softmax", "1", "--construction", "paper"), "--construction must not need .* or leave out --softmax"),
+        (("--softmax", "1", "--construction", "paper"), "--construction must not need .* or no --softmax"),
         (("--construction", "magic"), "--construction is not known, got 'magic'"),
         (("--width", "0"), "--width must be a whole number"),
         (("--workers", "0"), "--workers must be a whole number"),

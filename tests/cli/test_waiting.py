@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from hardmax.cli import simulate_run
+from hardmax.cli import options
 
 
 class _Terminal(io.StringIO):
@@ -29,8 +29,8 @@ def test_when_it_shows(
     errors = stream()
     monkeypatch.setattr(sys, "stderr", errors)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(simulate_run, "_PATIENCE", patience)
-    with simulate_run.waiting("counting", quiet):
+    monkeypatch.setattr(options, "_PATIENCE", patience)
+    with options.waiting("counting", quiet):
         patiently = time.monotonic() + 20
         while shown and "counting" not in errors.getvalue() and time.monotonic() < patiently:
             time.sleep(0.01)

@@ -182,7 +182,7 @@ def test_no_network_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monkey
         raise corpora.urllib.error.URLError("no route")
 
     monkeypatch.setattr(corpora.urllib.request, "urlopen", refuse)
-    with pytest.raises(FileError, match="run it again to go on, or pass a local archive"):
+    with pytest.raises(FileError, match="run it again to resume, or pass a local archive"):
         corpora.download_imdb(tmp_path, progress=False)
 
 

@@ -114,5 +114,5 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="there is no such file"):
         hm.load_forecaster(tmp_path)
     (tmp_path / FILE).write_bytes(b"not a model")
-    with pytest.raises(FileError, match="is not a file of ours"):
+    with pytest.raises(FileError, match="was not written by hardmax"):
         hm.load_forecaster(tmp_path)

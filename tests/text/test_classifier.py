@@ -233,10 +233,10 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     for name, data in (("text", b"hello"), ("empty", b""), ("pickle", b"\x80\x04.")):
         path = tmp_path / name
         path.write_bytes(data)
-        with pytest.raises(FileError, match="is not a file of ours"):
+        with pytest.raises(FileError, match="was not written by hardmax"):
             LeaderClassifier.load(path)
     save_file({"a": np.zeros(2)}, tmp_path / "foreign.safetensors")
-    with pytest.raises(FileError, match="is not a file of ours"):
+    with pytest.raises(FileError, match="was not written by hardmax"):
         LeaderClassifier.load(tmp_path / "foreign.safetensors")
 
 

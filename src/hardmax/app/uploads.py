@@ -1,7 +1,7 @@
-"""Files and texts from visitors: bounded in size and kind, read as data.
+"""Files and texts that visitors upload: bounded in size and kind, read as data.
 
 The browser checks the size before it sends anything; here everything is checked again, because a browser can be made
-to send what it likes. Contents stay in memory; what needs a file gets one in the session's folder.
+to send anything. Contents stay in memory; what needs a file gets one in the session's folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..tables.encodings import decoded
 
 @contextmanager
 def as_file(path: Path, data: bytes, name: str) -> Iterator[Path]:
-    """``data`` lies at ``path`` while the block lasts; what is wrong with it is said of ``name``."""
+    """``path``, a file with ``data`` during the block; errors about it name ``name``."""
     path.write_bytes(data)
     try:
         yield path
@@ -60,7 +60,7 @@ def kept_text(key: str, text: str, examples: Examples) -> dict[str, str]:
 MOST_BYTES = 5 * 2**20
 """The largest upload."""
 STAYS = "What you upload stays with this visit: the address of the page does not hold it."
-"""To be said beside a picker whose file is not kept in the address."""
+"""Shown beside a picker whose file is not stored in the address."""
 _LIMITS = Limits(columns=500, rows=200_000)
 # What files begin with that are no text, whatever they are called.
 _MAGIC = {
@@ -145,7 +145,7 @@ def within_bounds(name: str, text: str) -> None:
 
 
 def for_a_sheet(cell: str) -> str:
-    """A cell of text that no spreadsheet will take for a formula when we write it back to a CSV."""
+    """A cell of text that spreadsheets do not take for a formula in a CSV file."""
     return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not is_number(cell) else cell
 
 

@@ -90,14 +90,14 @@ class _Guarded(TyperGroup):
             _complain("interrupted; nothing half-written was left behind", label="")
             raise typer.Exit(_INTERRUPTED) from error
         except BrokenPipeError as error:
-            # The reader has gone (`hardmax … | head`): say nothing, and let the last flush go nowhere.
+            # The reader has closed the pipe (`hardmax … | head`): no message, and the last flush goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(_PIPE_CLOSED) from error
         return result
 
 
 def _complain(message: str, label: str = "error: ") -> None:
-    rank = os.environ.get("RANK", "0")  # one of several processes says which it is
+    rank = os.environ.get("RANK", "0")  # with several processes, each names itself
     label = label if rank == "0" else f"process {rank}: {label}"
     typer.secho(label + " ".join(message.splitlines()), fg="red" if label else None, err=True)
 
@@ -124,8 +124,8 @@ def _hardmax(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit."),
     ] = None,
 ) -> None:
-    """Transformers as dynamical systems: tokens are points, layers are time. Who leads, who follows, where does
-    everything end?
+    """Transformers as dynamical systems: tokens are points, layers are time. Simulate them, find their
+    leaders and limits, and put them to work.
 
     [bold]To begin[/bold]
 

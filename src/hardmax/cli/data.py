@@ -30,7 +30,7 @@ def imdb(
 ) -> None:
     """The 50,000 IMDb reviews of Maas et al. (2011) as one table: text, label (1: positive), split.
 
-    The official archive (84 MB) is fetched beside the output, checked by its SHA-256 and kept.
+    The official archive (84 MB) is fetched beside the output, checked by its SHA-256 and stored.
     """
     from ..datasets.corpora import download_imdb, read_imdb_archive, write_documents
 

@@ -24,7 +24,7 @@ def explore(
     ] = False,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
     pages: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Only these pages, parted by commas; all when left out.")
+        str | None, typer.Option(metavar="LIST", help="Only these pages, separated by commas; all when left out.")
     ] = None,
 ) -> None:
     """See, drag, type, upload: the library in the browser, served from this machine to this machine.

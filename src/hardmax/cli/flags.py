@@ -63,10 +63,16 @@ _RELATIONS = {">": "above", ">=": "at least", "<": "below", "<=": "at most"}
 
 def flags_of(parameters: Iterable[Any]) -> dict[str, str]:
     """The option for each argument of the library, for a command with these parameters of typer's."""
-    own = {p.name: next(iter([o for o in p.opts if o.startswith("--")]), "") for p in parameters if p.name}
+    own = {p.name: _flag_of(p) for p in parameters if p.name}
     flags = {name: flag for name, flag in own.items() if flag}
     aliases = {name: flags[other] for name, other in _PARAMETER_OF.items() if name not in own and other in flags}
     return {**aliases, **flags}
+
+
+def _flag_of(parameter: Any) -> str:
+    """The long form of an option, such as ``--dim``, or ``--flat/--no-flat``; empty for an argument."""
+    first = next((option for option in parameter.opts if option.startswith("--")), "")
+    return "/".join([first, *parameter.secondary_opts[:1]]) if first else ""
 
 
 def in_flags(error: HardmaxError, flags: Mapping[str, str]) -> HardmaxError:
@@ -117,6 +123,8 @@ def _of_name(name: str, known: set[str]) -> str | None:
 
 def _setting(flag: str, value: str, known: set[str]) -> str:
     """An option with its value as it is typed: without quotes, brackets, and the blanks of a list."""
+    if "/" in flag and value in ("True", "False"):
+        return flag.split("/")[value == "False"]
     if value in ("True", "…", ""):
         return flag
     if value in ("False", "None"):

@@ -1,4 +1,4 @@
-"""``hardmax forecast``: fit a series and look ahead. What the command does is in ``forecasting``."""
+"""``hardmax forecast``: the options. What they do is in :mod:`hardmax.cli.forecast_run`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def forecast(
     file: Annotated[
         Path,
         typer.Argument(
-            help="CSV, TSV, text, NPY, NetCDF or Parquet: one row a moment, one column a channel.", show_default=False
+            help="CSV, TSV, text, NPY, NetCDF or Parquet: one row per moment, one column per channel.",
+            show_default=False,
         ),
     ],
     steps: Annotated[str, typer.Option(metavar="N", help="Samples to look ahead.")] = "200",
@@ -36,7 +37,7 @@ def forecast(
     time_column: Annotated[
         str | None, typer.Option(metavar="NAME", help="The time column, or none; found by itself when left out.")
     ] = None,
-    dt: Annotated[str | None, typer.Option(metavar="T", help="Time between samples, where no column tells.")] = None,
+    dt: Annotated[str | None, typer.Option(metavar="T", help="Time between samples, where no column holds it.")] = None,
     gaps: Annotated[str, typer.Option(metavar="refuse|interpolate", help="What to do with empty cells.")] = "refuse",
     resample: Annotated[bool, typer.Option("--resample", help="Interpolate uneven times onto even ones.")] = False,
     window: Annotated[
@@ -59,21 +60,21 @@ def forecast(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the forecast as CSV.")
     ] = None,
-    save: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Keep the model for later.")] = None,
+    save: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Save the model for later.")] = None,
     model: Annotated[
         Path | None,
-        typer.Option("--model", "-m", metavar="FOLDER", help="Use a kept model instead of fitting: no search."),
+        typer.Option("--model", "-m", metavar="FOLDER", help="Use a saved model instead of fitting: no search."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """Fit a time-delayed transformer to a series, judge it on its own past, and forecast.
+    """Fit a time-delayed transformer to a series, backtest it, and forecast.
 
-    The model is a linear one (time-delayed DMD) with nonlinear features beside it, which are kept only if they forecast
-    data better that they have not seen. The backtest shows it beside persistence (tomorrow is like today), TD-DMD and
-    NG-RC, from several moments of the last quarter, which it learns nothing from: trust the forecast for about as long
-    as the column "valid time" says.
+    The model is a linear one (time-delayed DMD) with nonlinear features beside it, which are selected only if they
+    forecast validation data better. The backtest shows it beside persistence (tomorrow is like today), TD-DMD and
+    NG-RC, from several moments of the last quarter, which is not used for the fit: the column "valid time" says for
+    about how long the forecast can be trusted.
 
-    What it does is told on the error stream as it goes: a bar on a terminal, else a line a stage, with the time left.
+    Progress is shown on the error stream: a bar on a terminal, else one line per stage, with the time left.
     After 60 seconds the search ends with what it has found, and the report says so.
 
     [bold]Examples[/bold]
@@ -82,11 +83,11 @@ def forecast(
     [cyan]hardmax forecast data.csv --steps 200 --figure out.png --save model/[/cyan]
     [dim]# two channels of many, with empty cells and uneven times[/dim]
     [cyan]hardmax forecast data.csv --columns lift,drag --gaps interpolate --resample[/cyan]
-    [dim]# a valve that one sets, and how it will be set[/dim]
+    [dim]# a valve as an input, and its future settings[/dim]
     [cyan]hardmax forecast plant.csv --inputs valve --ahead plan.csv --steps 50[/cyan]
     [dim]# a shorter search (of a long record it takes pieces, and refits the choice on all)[/dim]
     [cyan]hardmax forecast long.csv --seconds 20[/cyan]
-    [dim]# the kept model from the end of newer data[/dim]
+    [dim]# the saved model from the end of newer data[/dim]
     [cyan]hardmax forecast newer.csv --model model/ --output ahead.csv[/cyan]
     """
     from .forecast_run import Request, run

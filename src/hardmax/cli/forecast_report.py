@@ -32,14 +32,14 @@ class Columns:
     inputs: list[str]
 
     @classmethod
-    def kept(cls, folder: Path) -> Columns | None:
+    def saved_in(cls, folder: Path) -> Columns | None:
         """The columns that a model in a folder was fitted to, where they are known."""
         file = folder / _COLUMNS
         if not file.is_file():
             return None
         try:
-            kept = json.loads(file.read_text(encoding="utf-8"))
-            lists = [kept["channels"], kept["inputs"]]
+            saved = json.loads(file.read_text(encoding="utf-8"))
+            lists = [saved["channels"], saved["inputs"]]
             if not all(isinstance(name, str) for names in lists for name in names):
                 raise TypeError("a name is no text")
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -48,8 +48,8 @@ class Columns:
             ) from error
         return cls(*lists)
 
-    def keep(self, folder: Path) -> None:
-        """Beside a model, so that a later file may have its columns in another order."""
+    def save(self, folder: Path) -> None:
+        """Save the names beside a model, so that a later file may have its columns in another order."""
         write_text(folder / _COLUMNS, json.dumps({"channels": self.channels, "inputs": self.inputs}) + "\n")
 
 
@@ -119,9 +119,11 @@ def _even(series: Series, gaps: str, resample: bool) -> tuple[Series, tuple[str,
 
 
 _LASTING = 0.02
-"""A mode that keeps all but this share of itself in a cycle is told."""
+"""A mode that decays by less than this share in a cycle is reported as lasting."""
 _MOST_MODES = 3
+"""Cycles that fit in a sentence."""
 _STRONG = 0.02
+"""Share of the strongest cycle below which a cycle is not reported."""
 _EXACT = 1e-3
 """An error, in standard deviations, below which models no longer differ for any purpose."""
 
@@ -132,7 +134,7 @@ _CLOCK = (("years", 365.2425 * 86400.0), ("days", 86400.0), ("hours", 3600.0), (
 def sentences(
     model: TimeDelayedTransformer, measured: Measured, backtest: Backtest | None, ahead: Forecast
 ) -> Iterator[str]:
-    """The data, the model, its past record, and the forecast, a line each."""
+    """Lines of the report: the data, the model, its backtest and the forecast."""
     series, (unit, size) = measured.series, _unit(measured.series)
     called = ", ".join(series.names[:6]) + (f" and {series.channels - 6} more" if series.channels > 6 else "")
     when = (
@@ -191,23 +193,25 @@ def _chaos(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
         yield f"Nearby starts stay together (Lyapunov exponent {exponent * size:.2g}): the model is not chaotic."
         return
     yield (
-        f"The model is chaotic: nearby starts part by a factor of e every {1 / exponent / size:.3g} {unit}, "
+        f"The model is chaotic: nearby starts separate by a factor of e every {1 / exponent / size:.3g} {unit}, "
         f"{1 / exponent / model.dt_:.0f} samples (Lyapunov exponent {exponent * size:.3g})."
     )
 
 
 def _verdict(backtest: Backtest, unit: str, size: float) -> str:
-    ours, rivals = backtest.rows[0], backtest.rows[1:]
+    fitted, rivals = backtest.rows[0], backtest.rows[1:]
     best = min(rivals, key=lambda row: row.error)
     span = float(backtest.times[-1])
-    if ours.error < _EXACT and best.error < _EXACT:
+    if fitted.error < _EXACT and best.error < _EXACT:
         return f"It and {best.model} both forecast this to a thousandth of a standard deviation."
-    if ours.error > best.error * 1.02:
-        return f"Here {best.model} forecasts better (error {best.error:.3g} against {ours.error:.3g}): prefer it."
-    stays = "to the end" if ours.valid_time >= span * 0.999 else f"for {ours.valid_time / size:.4g} {unit} on average"
-    if best.error <= ours.error * 1.02:
+    if fitted.error > best.error * 1.02:
+        return f"Here {best.model} forecasts better (error {best.error:.3g} against {fitted.error:.3g}): prefer it."
+    stays = (
+        "to the end" if fitted.valid_time >= span * 0.999 else f"for {fitted.valid_time / size:.4g} {unit} on average"
+    )
+    if best.error <= fitted.error * 1.02:
         return f"It does as well as {best.model}, the best of the simple ones; forecasts are valid {stays}."
-    factor = best.error / max(ours.error, 1e-300)
+    factor = best.error / max(fitted.error, 1e-300)
     return f"Its error is {factor:.3g} times smaller than that of {best.model}, the next best; it is valid {stays}."
 
 

@@ -1,4 +1,4 @@
-"""What ``hardmax forecast`` does: a series in, a model, its past record and a forecast out."""
+"""The work of ``hardmax forecast``: read a series, fit or load a model, backtest, forecast, write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer, load_forecaster
 from ..progress import StageLog, Tell
 from .forecast_report import Columns, Measured, even_series, read_measured, sentences
-from .outputs import require_target
+from .options import require_target
 
 _FIT = 0.55
 """The share of the time for the fit; the backtest, which learns from three quarters of the data, has the rest."""
@@ -55,13 +55,13 @@ class Request:
 
 
 def run(request: Request) -> None:
-    """Read, fit or load, judge, forecast, tell, write."""
+    """Run the command."""
     _check(request)
     with StageLog("forecast", most=request.seconds if request.model is None else None) as log:
         log("reading", 0.0, 1.0)
         measured = _read(request)
         if request.model is None:
-            model, backtest = _judged(request, measured, log)
+            model, backtest = _fit_and_backtest(request, measured, log)
             ahead = model.forecast(request.steps, u=measured.ahead)
         else:
             model, backtest = load_forecaster(request.model), None
@@ -93,7 +93,9 @@ def _read(request: Request) -> Measured:
     return measured if request.dt is None else replace(measured, series=measured.series.stepping(request.dt))
 
 
-def _judged(request: Request, measured: Measured, log: StageLog) -> tuple[TimeDelayedTransformer, Backtest | None]:
+def _fit_and_backtest(
+    request: Request, measured: Measured, log: StageLog
+) -> tuple[TimeDelayedTransformer, Backtest | None]:
     """The model fitted to the series, and its backtest, within the seconds asked for."""
     began = time.monotonic()
     share = _FIT if request.starts else 1.0
@@ -110,7 +112,7 @@ def _judged(request: Request, measured: Measured, log: StageLog) -> tuple[TimeDe
 
 
 def _part(log: StageLog, name: str, begin: float, end: float) -> Tell:
-    """What tells the log of a part of the command, between these shares of the whole."""
+    """A function that reports progress of a part of the command, between these shares of the whole."""
 
     def tell(stage: str, done: float, total: float | None) -> None:
         log(f"{name}: {stage}", begin + (end - begin) * (done / total if total else 0.0), 1.0)
@@ -140,16 +142,16 @@ def _check(request: Request) -> None:
             raise FileError(request.output, "--output writes CSV only", "end the name in .csv")
         require_writable(request.output)
     if request.model is not None and request.save is not None:
-        raise InputError("--save", str(request.save), "cannot be used with --model", "the model is kept already")
+        raise InputError("--save", str(request.save), "cannot be used with --model", "the model is saved already")
 
 
 def _columns(request: Request) -> Columns:
-    kept = None if request.model is None else Columns.kept(request.model)
-    if kept is None:
+    saved = None if request.model is None else Columns.saved_in(request.model)
+    if saved is None:
         return Columns(request.columns, request.inputs or [])
     return Columns(
-        kept.channels if request.columns is None else request.columns,
-        kept.inputs if request.inputs is None else request.inputs,
+        saved.channels if request.columns is None else request.columns,
+        saved.inputs if request.inputs is None else request.inputs,
     )
 
 
@@ -204,7 +206,7 @@ def _write(request: Request, model: TimeDelayedTransformer, measured: Measured, 
     written, series = [], measured.series
     if request.save is not None:
         folder = model.save(request.save)
-        Columns(list(series.names), list(measured.input_names)).keep(folder)
+        Columns(list(series.names), list(measured.input_names)).save(folder)
         written.append(str(request.save))
     if request.output is not None:
         columns = {series.time_name or "time": series.dates(ahead.times) if series.began else ahead.times}

@@ -107,7 +107,7 @@ def _require_outputs(output: Path, onnx: Path | None) -> None:
 def verify(
     path: Annotated[Path, typer.Argument(help="The folder that interpolate wrote.", show_default=False)],
     workers: Annotated[int, typer.Option(metavar="P", help="Processes that share the proof.")] = 1,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing; the exit status tells.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status is the answer.")] = False,
 ) -> None:
     """Prove a saved network again, trusting nothing but its data and its weights.
 

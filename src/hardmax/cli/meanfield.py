@@ -27,7 +27,7 @@ def meanfield(
     ] = None,
     V: Annotated[str | None, _flow("--V", metavar="MATRIX", help="Value matrix, likewise. diag:1,2.")] = None,
     beta: Annotated[
-        str, _flow(metavar="LIST", help="Inverse temperatures, parted by commas; inf for zero temperature.")
+        str, _flow(metavar="LIST", help="Inverse temperatures, separated by commas; inf for zero temperature.")
     ] = "10,30,100",
     tokens: Annotated[
         Path | None, _law(metavar="FILE", help="Tokens of length one, CSV, NPY or Parquet, instead of a law.")
@@ -70,9 +70,9 @@ def meanfield(
 
     The exit status is 0 when all went as asked, 1 when a run ended early, 2 for bad input or when there is no limit.
     """
-    from .meanfield_run import Request, perform, read_betas
+    from .meanfield_run import Request, read_betas, run
 
-    perform(
+    run(
         Request(
             B=B,
             V=V,

@@ -1,4 +1,4 @@
-"""What ``hardmax meanfield`` does: read, follow, compare with the limit law, draw, tell."""
+"""The work of ``hardmax meanfield``: read, simulate, compare with the limit measure, draw, save, summarise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..meanfield.limit import low_temperature_limit
 from ..meanfield.measures import FewTokensWarning, Measure, circle_quantiles, fibonacci_sphere, sphere_sample
 from ..meanfield.phases import Phases, phases
 from ..storage.token_tables import read_matrix, read_tokens
-from .outputs import require_target
+from .options import require_target
 
 _DEFAULT_B, _DEFAULT_V = "diag:4,1", "diag:1,2"
 _TABLES = (".csv", ".json")
@@ -52,7 +52,7 @@ class Request:
     quiet: bool
 
 
-def perform(request: Request) -> None:
+def run(request: Request) -> None:
     """Run the command."""
     _require_writable_all(request)
     tokens = None if request.tokens is None else read_tokens(request.tokens)
@@ -77,7 +77,7 @@ def perform(request: Request) -> None:
 
 
 def read_betas(text: str) -> list[float]:
-    """Inverse temperatures parted by commas."""
+    """Inverse temperatures from a list separated by commas."""
     betas = []
     for word in text.split(","):
         try:
@@ -181,9 +181,9 @@ def _write(request: Request, runs: list[Trajectory], found: list[Phases]) -> lis
 def _thinned(run: Trajectory) -> Trajectory:
     from dataclasses import replace
 
-    kept = np.unique(np.linspace(0, len(run) - 1, _MOST_FRAMES).round().astype(np.int64))
-    times = None if run.times is None else run.times[kept]
-    return replace(run, tokens=run.tokens[kept], layers=run.layers[kept], times=times)
+    selected = np.unique(np.linspace(0, len(run) - 1, _MOST_FRAMES).round().astype(np.int64))
+    times = None if run.times is None else run.times[selected]
+    return replace(run, tokens=run.tokens[selected], layers=run.layers[selected], times=times)
 
 
 def _draw(runs: list[Trajectory], found: list[Phases], path: Path) -> None:

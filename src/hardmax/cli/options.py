@@ -1,15 +1,23 @@
-"""Options shared by several commands: panels of the help, and numbers as people type them."""
+"""What several commands share: panels of the help, numbers as people type them, output files, a spinner."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import typer
 
-from ..errors import InputError
+from ..errors import FileError, InputError
+from ..files import require_writable
+
+_PATIENCE = 2.0
+"""Seconds of work before a spinner appears: shorter work needs none."""
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -48,6 +56,39 @@ def read_step(option: str, text: str, *, exact: bool) -> float | Fraction:
     if value <= 0:
         raise InputError(option, text, "must be positive", f"pass for example {option} 0.5 or {option} 1/2")
     return value if exact or "/" in text else float(value)
+
+
+def require_target(option: str, path: Path | None, known: Sequence[str], *, folder_with: str | None = None) -> None:
+    """Refuse a name whose suffix the option does not know, or that cannot be written; None asks for nothing.
+
+    A folder may be replaced if it has the file ``folder_with``.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in known:
+        problem = f"{option} cannot write {path.suffix or 'a file without suffix'}"
+        raise FileError(path, problem, f"use {', '.join(known)}")
+    require_writable(path, folder_with=folder_with)
+
+
+@contextmanager
+def waiting(what: str, quiet: bool = False) -> Iterator[None]:
+    """Show ``what`` and a spinner if the block takes longer than two seconds, on a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status(f"{what} …")
+    timer = threading.Timer(_PATIENCE, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
 
 
 def _fraction(text: str) -> Fraction | None:

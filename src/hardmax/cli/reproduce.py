@@ -93,7 +93,7 @@ def sentiment(
 ) -> None:
     """Sentiment analysis of the clustering paper (arXiv 2407.01602): accuracy by dimension, leaders, two reviews.
 
-    Run again with the same folder it goes on with the training where it was.
+    Run again with the same folder, the training is resumed.
 
     [bold]Examples[/bold]
 
@@ -117,7 +117,7 @@ def forecasting(
     output: _Folder = Path("out/forecasting"),
     quick: Annotated[bool, typer.Option("--quick", help="Shorter records and searches, in a minute.")] = False,
 ) -> None:
-    """The four cases of the time-delayed transformer paper (arXiv 2602.08478), its claims beside what we measure.
+    """The four cases of the time-delayed transformer paper (arXiv 2602.08478), its claims beside measurements.
 
     [bold]Examples[/bold]
 
@@ -133,23 +133,23 @@ def forecasting(
 
 
 def forecasting_study(
-    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for rows and tables; go on from here.")] = Path(
-        "out/forecasting-study"
-    ),
+    folder: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for rows and tables; a study there is resumed.")
+    ] = Path("out/forecasting-study"),
     seconds: Annotated[str, typer.Option(metavar="S", help="Processor seconds of search for every model.")] = "5",
     seeds: Annotated[str, typer.Option(metavar="N", help="Seeds, each with its own data.")] = "3",
     jobs: Annotated[str, typer.Option(metavar="N", help="Fits at a time; at most one a core.")] = "1",
     summary: Annotated[bool, typer.Option("--summary", help="Run nothing, read what is finished.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Two systems, one seed, one second: to see it work.")] = False,
 ) -> None:
-    """Ours against TD-DMD, NG-RC, HODMD, SINDy, an echo state network and an MLP on 21 chaotic systems.
+    """The forecaster against TD-DMD, NG-RC, HODMD, SINDy, an echo state network and an MLP on 21 chaotic systems.
 
     Four settings: the full state, the first coordinate, the same with 2 % noise, coarse sampling. It takes hours of one
-    core; rows are written as they finish, and the same command goes on where it was stopped.
+    core; rows are written as they finish, and the same command resumes a study that was stopped.
 
     [bold]Examples[/bold]
 
-    [dim]# begin, or go on[/dim]
+    [dim]# begin, or resume[/dim]
     [cyan]hardmax reproduce forecasting-study --folder study[/cyan]
     [dim]# what is finished so far[/dim]
     [cyan]hardmax reproduce forecasting-study --folder study --summary[/cyan]

@@ -1,4 +1,4 @@
-"""``hardmax sentiment``: train, judge and use a classifier of texts. What the commands do is in ``classification``."""
+"""``hardmax sentiment``: the options. What they do is in :mod:`hardmax.cli.sentiment_run`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .options import read_number, read_whole
 _File = Annotated[
     Path | None,
     typer.Argument(
-        help="CSV, TSV, JSON lines, Parquet or plain text (one document a line). "
+        help="CSV, TSV, JSON lines, Parquet or plain text (one document per line). "
         "Without it: the embedded corpus of film reviews (extra 'data').",
         show_default=False,
     ),
@@ -21,7 +21,7 @@ _Text = Annotated[str | None, typer.Option("--text", metavar="COLUMN", help="The
 _Label = Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The column of the labels.")]
 _Encoding = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="How the file's letters are written, where it is neither Unicode nor cp1252."),
+    typer.Option(metavar="NAME", help="Encoding of the file, where it is neither UTF-8, UTF-16 nor Windows-1252."),
 ]
 _Model = Annotated[
     Path | None, typer.Option("--model", "-m", metavar="FILE", help="A trained model; the shipped one when left out.")
@@ -55,7 +55,7 @@ def train(
     dim: Annotated[str | None, typer.Option(metavar="D", help="Coordinates of a word.")] = None,
     ngrams: Annotated[str | None, typer.Option(metavar="N", help="Words in the longest n-gram.")] = None,
     max_words: Annotated[
-        str | None, typer.Option(metavar="N", help="Keep only the words that tell the classes apart best.")
+        str | None, typer.Option(metavar="N", help="Use only the words that separate the classes best.")
     ] = None,
     min_df: Annotated[
         str | None, typer.Option(metavar="N", help="Keep only words that occur in at least so many documents.")
@@ -80,7 +80,7 @@ def train(
         str | None, typer.Option(metavar="NAME", help="Where to train, for example cuda; the CPU without it.")
     ] = None,
 ) -> None:
-    """Train a model and say how good it is on rows it has not seen.
+    """Train a model and evaluate it on test rows.
 
     [bold]Examples[/bold]
 
@@ -124,14 +124,14 @@ def evaluate(
     encoding: _Encoding = None,
     as_json: _Json = False,
 ) -> None:
-    """Judge a model on documents with known labels: accuracy, log loss, calibration, leaders, collapse.
+    """Evaluate a model on documents with known labels: accuracy, log loss, calibration, leaders, collapse.
 
-    Where there are both, documents of at most 60 words and longer ones are judged apart too.
+    Where there are both, documents of at most 60 words and longer ones are evaluated separately too.
     Without a file: the fifth of the embedded corpus that the shipped model has not seen.
     """
-    from .sentiment_run import judge
+    from .sentiment_run import evaluate_model
 
-    judge(file, model, text=text, label=label, encoding=encoding, as_json=as_json)
+    evaluate_model(file, model, text=text, label=label, encoding=encoding, as_json=as_json)
 
 
 def predict(
@@ -164,9 +164,9 @@ def explain(
 
     [cyan]hardmax sentiment explain "A dull plot, saved by a wonderful cast."[/cyan]
     """
-    from .sentiment_run import tell_why
+    from .sentiment_run import explain_text
 
-    tell_why(text, model, html=html, figure=figure, as_json=as_json)
+    explain_text(text, model, html=html, figure=figure, as_json=as_json)
 
 
 def words(

@@ -1,4 +1,4 @@
-"""What ``hardmax sentiment`` does: documents in, models and answers out."""
+"""The work of ``hardmax sentiment``: train, evaluate and use a classifier of texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _load(model: Path | None) -> LeaderClassifier:
     return shipped_model() if model is None else LeaderClassifier.load(model)
 
 
-def _judged(
+def _evaluated(
     file: Path | None, *, text: str | None, encoding: str | None, label: str | None = None, labelled: bool = True
 ) -> Documents:
     """The documents of a file; without one, those of the embedded corpus that the shipped model has not seen."""
@@ -53,7 +53,7 @@ def train_model(
     sentences: float,
     settings: dict[str, Any],
 ) -> None:
-    """Train, judge on rows kept apart, save."""
+    """Train a model, evaluate it on test rows, save it."""
     require_writable(output)
     if not 0 <= test_share < 1:
         raise InputError("--test-share", repr(test_share), "must be at least 0 and below 1", "pass --test-share 0.2")
@@ -79,7 +79,7 @@ def train_model(
         if not known.all():
             names = ", ".join(map(repr, np.unique(test.labels[~known]).tolist()[:5]))
             typer.echo(
-                f"{(~known).sum():,} rows kept apart have labels that the others lack ({names}); they are left out."
+                f"{(~known).sum():,} test rows have labels that the training rows lack ({names}); they are left out."
             )
         test = Documents([test.texts[k] for k in np.flatnonzero(known)], test.labels[known], test.source)
     if test.texts:
@@ -89,11 +89,11 @@ def train_model(
     typer.echo(f"The model is in {output}.")
 
 
-def judge(
+def evaluate_model(
     file: Path | None, model: Path | None, *, text: str | None, label: str | None, encoding: str | None, as_json: bool
 ) -> None:
     """Print the figures of a model on documents with labels."""
-    documents = _judged(file, text=text, label=label, encoding=encoding)
+    documents = _evaluated(file, text=text, label=label, encoding=encoding)
     labels = named(documents.labels) if model is None else documents.labels
     fitted = _load(model)
     with warnings.catch_warnings():
@@ -154,20 +154,20 @@ def classify(
         typer.secho(f"note: {warning.message}", err=True)
 
 
-def tell_why(text: str, model: Path | None, *, html: Path | None, figure: Path | None, as_json: bool) -> None:
+def explain_text(text: str, model: Path | None, *, html: Path | None, figure: Path | None, as_json: bool) -> None:
     """Explain one text."""
     if html is not None:
         require_writable(html)
     _require_figure(figure)
-    told = _load(model).explain(sys.stdin.read() if text == "-" else text)
-    typer.echo(json.dumps(told.data(), ensure_ascii=False) if as_json else str(told))
+    explanation = _load(model).explain(sys.stdin.read() if text == "-" else text)
+    typer.echo(json.dumps(explanation.data(), ensure_ascii=False) if as_json else str(explanation))
     if html is not None:
         page = '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Explanation</title></head><body>'
-        write_text(html, f"{page}\n{told.to_html()}\n</body></html>\n")
+        write_text(html, f"{page}\n{explanation.to_html()}\n</body></html>\n")
     if figure is not None:
         from ..figures.save import save_figure
 
-        save_figure(told.draw().get_figure(root=True), figure)
+        save_figure(explanation.draw().get_figure(root=True), figure)
 
 
 def list_words(
@@ -182,7 +182,7 @@ def list_words(
 ) -> None:
     """Leaders and weights over many documents."""
     _require_figure(figure)
-    documents = _judged(file, text=text, labelled=False, encoding=encoding)
+    documents = _evaluated(file, text=text, labelled=False, encoding=encoding)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoKnownWordWarning)
         seen = survey(_load(model), documents.texts[:_MOST_DOCUMENTS_SURVEYED])

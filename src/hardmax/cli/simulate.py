@@ -62,13 +62,13 @@ def simulate(
     ] = False,
     keep: Annotated[
         str | None,
-        _run(metavar="WHICH", help="Layers to keep of a run: all, last, every:K, or a list such as 0,1,5."),
+        _run(metavar="WHICH", help="Layers of a run to store: all, last, every:K, or a list such as 0,1,5."),
     ] = None,
     seconds: Annotated[
-        str | None, _run(metavar="S", help="Stop after this long with what there is (exit status 1).")
+        str | None, _run(metavar="S", help="Stop after this time with the layers so far (exit status 1).")
     ] = None,
     theorem: Annotated[
-        bool, _run("--theorem", help="Insist on the assumptions of Theorem 1.1 and check its conclusions.")
+        bool, _run("--theorem", help="Require the assumptions of Theorem 1.1 and check its conclusions.")
     ] = False,
     figure: Annotated[Path | None, _output(metavar="PATH", help="Draw to .png, .pdf, .svg or .html.")] = None,
     animate: Annotated[Path | None, _output(metavar="PATH", help="Film to .gif or .mp4.")] = None,
@@ -82,7 +82,7 @@ def simulate(
     as_json: Annotated[bool, _output("--json", help="Print one JSON object and nothing else.")] = False,
     quiet: Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Run tokens through attention layers, or to infinite depth, and say who leads and who follows.
+    """Run tokens through attention layers, or to infinite depth, and find leaders and followers.
 
     [bold]Examples[/bold]
 
@@ -100,11 +100,11 @@ def simulate(
     Two processes share the work of [cyan]torchrun --nproc-per-node 2 -m hardmax simulate …[/cyan]; the first prints and
     writes. Say --number for --n there, which torchrun takes for its own.
 
-    The exit status is 0 when all went as asked, 1 when the run ended early or the theorem failed, 2 for bad input.
+    The exit status is 0 for a complete run, 1 when the run ended early or the theorem failed, 2 for bad input.
     """
-    from .simulate_run import Request, perform
+    from .simulate_run import Request, run
 
-    perform(
+    run(
         Request(
             tokens=tokens,
             random=random,

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -19,42 +15,21 @@ from ..attention.layer import HardmaxLayer, SoftmaxLayer
 from ..datasets import MATRICES, make_matrix, make_tokens
 from ..distributed import processes
 from ..dynamics.equilibrium import Equilibrium, equilibrium
-from ..dynamics.keep_and_stop_rules import Every, Keep
+from ..dynamics.keep_and_stop_rules import Every, Keep, keeping
 from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
 from ..errors import FileError, InputError
 from ..geometry.theorem import check_theorem
 from ..storage.to_disk import ToDisk
 from ..storage.token_tables import read_matrix, read_tokens, read_weights
-from . import outputs, standard_input
-from .run_summary import Story
-
-_PATIENCE = 2.0
-
-
-@contextmanager
-def waiting(what: str, quiet: bool = False) -> Iterator[None]:
-    """Show ``what`` and a spinner if the block takes longer than two seconds, on a terminal only."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    status = Console(stderr=True).status(f"{what} …")
-    timer = threading.Timer(_PATIENCE, status.start)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
-        status.stop()
-
+from . import standard_input
+from .options import waiting
+from .simulate_report import Summary, is_zarr, require_targets, write_files
 
 _SOFTMAX_DEPTH = 20
+"""Layers of a softmax run by default: it has no closed form for infinite depth."""
 _SMALL_RUN = 2 * 10**7
-"""Runs of up to this many numbers are kept whole unless asked otherwise."""
+"""Numbers of a run of which every layer is stored by default: 160 MB in float64."""
 
 
 @dataclass(frozen=True)
@@ -91,22 +66,24 @@ class Request:
         return self.limit or (self.depth is None and self.softmax is None)
 
 
-def perform(request: Request) -> None:
+def run(request: Request) -> None:
     """Run the command."""
-    outputs.require_writable_all(request.figure, request.animate, request.save)
+    require_targets(request.figure, request.animate, request.save)
     tokens, source = _tokens(request)
     layer = _layer(request, tokens.shape[1])
     weights = None if request.weights is None else read_weights(request.weights)
+    keep = None if request.wants_limit else _keep(request, tokens)
+    if keep is not None:
+        keeping(keep, _depth(request), tokens.shape)  # refuses what does not fit in memory, before any work
     report = None
     if request.theorem:
         report = check_theorem(tokens, _hardmax(layer), require_assumptions=True)
     began = time.perf_counter()
     result: Trajectory | Equilibrium
-    streamed = False
     with processes() as ranks:
         mine = ranks.share(tokens)
         mine_weigh = None if weights is None else ranks.share(weights)
-        if request.wants_limit:
+        if keep is None:
             with waiting("finding every token's leader", request.quiet or not ranks.first):
                 result = equilibrium(
                     mine,
@@ -117,8 +94,6 @@ def perform(request: Request) -> None:
                     progress=False,
                 )
         else:
-            keep = _keep(request, tokens)
-            streamed = isinstance(keep, ToDisk)
             result = simulate(
                 mine,
                 layer,
@@ -132,14 +107,25 @@ def perform(request: Request) -> None:
     seconds = time.perf_counter() - began
     if not ranks.first:
         raise typer.Exit(0 if result.outcome.ok and (report is None or report.holds) else 1)
-    files = outputs.write_all(request, tokens, weights, result, streamed=streamed)
+    streamed = isinstance(keep, ToDisk)
+    files = write_files(
+        result,
+        tokens,
+        weights,
+        table=None if streamed else request.save,
+        figure=request.figure,
+        animation=request.animate,
+        quiet=request.quiet,
+    )
+    if streamed:
+        files.insert(0, str(request.save))
     if ranks.count > 1:
         source = f"{source}, in {ranks.count} processes"
-    story = Story(tokens, source, result, seconds, report, files)
+    summary = Summary(tokens, source, result, seconds, report, files)
     if request.as_json:
-        typer.echo(json.dumps(story.data(), allow_nan=False))
+        typer.echo(json.dumps(summary.data(), allow_nan=False))
     elif not request.quiet:
-        story.tell()
+        summary.print()
     if not result.outcome.ok or (report is not None and not report.holds):
         raise typer.Exit(1)
 
@@ -218,7 +204,7 @@ def _keep(request: Request, tokens: np.ndarray) -> Keep:
         keep = "all" if small else "last"
     every = 1 if keep == "all" else _every(keep)
     only_saved = request.figure is None and request.animate is None
-    if every is not None and not small and only_saved and outputs.is_zarr(request.save):
+    if every is not None and not small and only_saved and is_zarr(request.save):
         return ToDisk(request.save, every=every)  # type: ignore[arg-type]
     if keep in ("all", "last"):
         return keep  # type: ignore[return-value]

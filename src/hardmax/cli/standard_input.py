@@ -15,11 +15,11 @@ from ..errors import FileError, InputError
 
 NAME = "standard input"
 MARK = "-"
-"""What stands for the standard input in the place of a file."""
+"""The name of a file that stands for the standard input."""
 
-# The kinds of files that can be told by how they begin; everything else is text.
+# Kinds of files by their first bytes; everything else is text.
 _BEGINNINGS = ((b"\x93NUMPY", ".npy"), (b"PAR1", ".parquet"), (b"\x89HDF", ".nc"), (b"CDF", ".nc"))
-# A pipe may be open though nobody will write to it (a service, ssh), so it is not waited for without being asked.
+# An open pipe may never be written to (a service, ssh): without ``-`` the wait for it is short.
 _PATIENCE = 0.5
 _saved: set[Path] = set()
 

@@ -29,12 +29,12 @@ def sweep(
     example: Annotated[bool, typer.Option("--example", help="Print an example of such a file and exit.")] = False,
     status: Annotated[bool, typer.Option("--status", help="Run nothing; show the rows that are finished.")] = False,
     jobs: Annotated[
-        str | None, typer.Option(metavar="J", help="Runs at a time, instead of what the file says.")
+        str | None, typer.Option(metavar="J", help="Runs at a time, in place of the file's number.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Run every combination of some values, one row a run, and go on where an earlier try was stopped.
+    """Run every combination of some values, one row per run, and resume a sweep that was stopped.
 
     [bold]Examples[/bold]
 

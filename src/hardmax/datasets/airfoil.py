@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
+from ..scalars import as_count, as_positive
 from .chaotic import sampled_solution
 from .series import Series
 
@@ -29,8 +30,29 @@ _P1, _P2, _E1, _E2 = 0.165, 0.335, 0.0455, 0.3
 
 @dataclass(frozen=True)
 class TypicalSection:
-    """The airfoil's parameters; the defaults are the classical ones, whose flutter speed is known.
+    """Parameters of an airfoil in plunge and pitch; the defaults are the classical ones, whose flutter speed is known.
 
+    Parameters
+    ----------
+    mass_ratio
+        Mass of the airfoil relative to that of the air around it.
+    elastic_axis
+        Place of the elastic axis behind the middle of the chord, in half-chords.
+    centre_of_mass
+        Distance of the centre of mass behind the elastic axis, in half-chords.
+    radius_of_gyration
+        Radius of gyration about the elastic axis, in half-chords.
+    frequency_ratio
+        Natural frequency of plunge relative to that of pitch.
+    plunge_damping
+        Damping ratio of plunge.
+    pitch_damping
+        Damping ratio of pitch.
+    cubic_stiffness
+        Coefficient of the cubic term of the pitch spring.
+
+    Examples
+    --------
     >>> round(TypicalSection().flutter_speed(), 3)
     6.285
     """
@@ -45,7 +67,22 @@ class TypicalSection:
     cubic_stiffness: float = 40.0
 
     def speed(self, state: np.ndarray, U: float) -> tuple[np.ndarray, float]:
-        """The time derivative of (plunge, its rate, pitch, its rate, two lags of the wake), and the lift."""
+        """Time derivative of the state, shape (6,), and the lift.
+
+        Parameters
+        ----------
+        state
+            Plunge, its rate, pitch, its rate, and two lags of the wake, shape (6,).
+        U
+            Reduced speed of the flow.
+
+        Returns
+        -------
+        derivative : numpy.ndarray
+            Time derivative of ``state``, shape (6,).
+        lift : float
+            The lift coefficient.
+        """
         mu, a, x, r = self.mass_ratio, self.elastic_axis, self.centre_of_mass, self.radius_of_gyration
         plunge, d_plunge, pitch, d_pitch, lag1, lag2 = state
         downwash = pitch + d_plunge + (0.5 - a) * d_pitch
@@ -70,14 +107,38 @@ class TypicalSection:
         return np.array([d_plunge, dd_plunge, d_pitch, dd_pitch, *wake]), float(lift)
 
     def linear_growth(self, U: float) -> float:
-        """The largest real part of the eigenvalues about rest: negative below the flutter speed."""
+        """Largest real part of the eigenvalues about rest: negative below the flutter speed.
+
+        Parameters
+        ----------
+        U
+            Reduced speed of the flow.
+
+        Returns
+        -------
+        float
+            The growth rate.
+        """
         # About rest the cubic term vanishes, so the columns of the Jacobian are speeds of unit states without it.
         linear = TypicalSection(**{**self.__dict__, "cubic_stiffness": 0.0})
         jacobian = np.column_stack([linear.speed(unit, U)[0] for unit in np.eye(6)])
         return float(np.linalg.eigvals(jacobian).real.max())
 
     def flutter_speed(self, low: float = 1.0, high: float = 20.0) -> float:
-        """The reduced speed at which rest first loses its stability, by bisection between ``low`` and ``high``."""
+        """Reduced speed at which rest first loses its stability, by bisection.
+
+        Parameters
+        ----------
+        low
+            A speed below it.
+        high
+            A speed above it.
+
+        Returns
+        -------
+        float
+            The flutter speed.
+        """
         if not self.linear_growth(low) < 0 < self.linear_growth(high):
             raise InputError(
                 "high",
@@ -104,8 +165,6 @@ def airfoil(
     >>> airfoil(20).names
     ('pitch', 'plunge', 'lift')
     """
-    from ..inputs import as_count, as_positive
-
     n, dt, U = as_count("n", n, least=2), as_positive("dt", dt), as_positive("U", U)
     wing = TypicalSection() if section is None else section
     times = dt * np.arange(n)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import InputError, MissingExtraError
 from ..randomness import seeded
+from ..scalars import as_count, as_positive
 from .series import Series
 
 
@@ -51,15 +52,29 @@ _LORENZ_SPIN_UP = 20.0
 
 
 def lorenz63(n: int = 5000, dt: float = 0.02, *, random_state: int | np.random.Generator | None = 0) -> Series:
-    r""":math:`x' = 10(y-x),\ y' = x(28-z)-y,\ z' = xy - \tfrac{8}{3}z` on its attractor.
+    r"""Series of the Lorenz system :math:`x' = 10(y-x),\ y' = x(28-z)-y,\ z' = xy - \tfrac{8}{3}z` on its attractor.
 
-    Each seed starts elsewhere; the first 20 units of time are not kept.
+    The first 20 units of time are left out.
 
+    Parameters
+    ----------
+    n
+        Number of samples.
+    dt
+        Time between samples.
+    random_state
+        A seed or a NumPy generator of the start; None draws a seed.
+
+    Returns
+    -------
+    Series
+        Three channels, x, y and z.
+
+    Examples
+    --------
     >>> lorenz63(50).names
     ('x', 'y', 'z')
     """
-    from ..inputs import as_count, as_positive
-
     n, dt = as_count("n", n, least=2), as_positive("dt", dt)
     rng = seeded(random_state).generator
     start = np.array([1.0, 1.0, 20.0]) + rng.standard_normal(3)
@@ -75,13 +90,19 @@ def _speed(_: float, state: np.ndarray) -> tuple[float, float, float]:
 
 
 _SPIN_UP = 5.0
-"""Periods that are not kept."""
+"""Periods that are left out at the start."""
 _NUDGE = 1e-3
 """How far seeds start from the package's state, in standard deviations of the attractor."""
 
 
 def chaotic_systems() -> tuple[str, ...]:
-    """The names of the ordinary differential equations with a positive Lyapunov exponent, in alphabetical order."""
+    """Names of the ordinary differential equations with a positive Lyapunov exponent, in alphabetical order.
+
+    Returns
+    -------
+    tuple of str
+        Names that :func:`chaotic_series` takes.
+    """
     flows, facts = _package()
     return tuple(
         name
@@ -94,13 +115,11 @@ def chaotic_systems() -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def chaotic_series(name: str, n: int = 5000, per_period: int = 80, *, random_state: int = 0) -> Series:
-    """``n`` samples of a system of ``dysts``, ``per_period`` to its dominant period; kept in memory once made.
+    """``n`` samples of a system of ``dysts``, ``per_period`` to its dominant period; cached in memory.
 
     Every seed starts near the package's state and goes five periods before the first sample. Unbounded coordinates
     (phases, drifting positions) are folded as the package does.
     """
-    from ..inputs import as_count
-
     known = chaotic_systems()
     if name not in known:
         near = [other for other in known if other.lower().startswith(str(name)[:3].lower())] or list(known[:5])

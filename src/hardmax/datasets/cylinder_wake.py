@@ -27,6 +27,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..progress import Ticker
+from ..scalars import as_count, as_positive
 from .series import Series
 
 # The first of each opposite pair, then their opposites in the same order, after the one at rest.
@@ -134,7 +135,7 @@ class ChannelFlow:
             # The nodes before the first have its density, the speed that is asked for, and are in equilibrium.
             sent[i, 0, 1:-1] = WEIGHTS[i] * (density[0] + 3 * inflow + 3 * inflow**2)
         out_x, out_y = ux[-1], uy[-1]
-        # A plane wave that leaves has density 1 + u / c: told so, it goes out and does not ring in the channel.
+        # A plane wave that leaves has density 1 + u / c: with this condition it is not reflected into the channel.
         outside = 1 + sqrt(3) * (out_x.mean() - inflow.mean())
         for i in _BACK:
             dx, dy = DIRECTIONS[i]
@@ -182,7 +183,23 @@ _CHECKED_EVERY = 200
 
 @dataclass(frozen=True, eq=False)
 class Wake:
-    """Snapshots of the velocity ``(samples, 2, x, y)``, in mean speeds of the inflow, with their coordinates."""
+    """Snapshots of the velocity of a flow past a cylinder, with their coordinates.
+
+    Attributes
+    ----------
+    velocity
+        Snapshots in mean speeds of the inflow, shape (samples, 2, x, y).
+    times
+        Times of the snapshots, shape (samples,).
+    x
+        Coordinates of the nodes from the inflow, in diameters, shape (x,).
+    y
+        Coordinates of the nodes from the lower wall, in diameters, shape (y,).
+    solid
+        Which nodes lie in the cylinder, shape (x, y).
+    forces
+        The coefficients of drag and lift at the same times.
+    """
 
     velocity: np.ndarray
     times: np.ndarray
@@ -196,13 +213,30 @@ class Wake:
     """The coefficients of drag and lift at the same times."""
 
     def vorticity(self, velocity: np.ndarray | None = None) -> np.ndarray:
-        """``dv/dx - du/dy`` of these snapshots, or of others on the same nodes; zero in the cylinder."""
+        """Vorticity ``dv/dx - du/dy``, shape (samples, x, y); zero in the cylinder.
+
+        Parameters
+        ----------
+        velocity
+            Snapshots on the same nodes, shape (..., 2, x, y); by default those of the wake.
+
+        Returns
+        -------
+        numpy.ndarray
+            The vorticity, shape (..., x, y).
+        """
         field = self.velocity if velocity is None else np.asarray(velocity)
         spin = np.gradient(field[..., 1, :, :], self.x, axis=-2) - np.gradient(field[..., 0, :, :], self.y, axis=-1)
         return np.where(self.solid, 0.0, spin)
 
     def strouhal(self) -> float:
-        """Cycles of the lift in the time that the flow takes for a diameter; NaN where it has not turned twice."""
+        """Cycles of the lift in the time that the flow takes for a diameter.
+
+        Returns
+        -------
+        float
+            The Strouhal number; NaN where the lift has completed no cycle.
+        """
         lift = self.forces.values[:, 1] - self.forces.values[:, 1].mean()
         before = np.flatnonzero((lift[:-1] < 0) & (lift[1:] >= 0))
         if len(before) < 2:
@@ -237,8 +271,6 @@ def cylinder_wake(
     >>> wake.velocity.shape, wake.forces.names
     ((3, 2, 30, 25), ('drag', 'lift'))
     """
-    from ..inputs import as_count, as_positive
-
     samples, cells = as_count("samples", samples, least=2), as_count("cells", cells, least=4)
     dt, reynolds = as_positive("dt", dt), as_positive("reynolds", reynolds)
     nodes, rows = round(as_positive("length", length) * cells), round(as_positive("height", height) * cells)
@@ -263,8 +295,8 @@ def cylinder_wake(
                 forces[shot] = flow.force * 2 / (speed**2 * cells)
             ticker.advance()
     times = dt * np.arange(samples)
-    told = Series(forces, times.copy(), ("drag", "lift"), f"a confined cylinder at Re = {reynolds:g}", 0.0)
-    return Wake(velocity, times, (np.arange(nodes) + 0.5) / cells, y / cells, flow.solid, told)
+    coefficients = Series(forces, times.copy(), ("drag", "lift"), f"a confined cylinder at Re = {reynolds:g}", 0.0)
+    return Wake(velocity, times, (np.arange(nodes) + 0.5) / cells, y / cells, flow.solid, coefficients)
 
 
 def _require_finite(flow: ChannelFlow, reynolds: float, cells: int) -> None:

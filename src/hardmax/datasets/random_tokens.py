@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..randomness import seeded
+from ..scalars import as_count
 
 LAWS: dict[str, str] = {
     "gaussian": "independent standard normal coordinates",
@@ -26,13 +27,29 @@ _CLOUD_WIDTH = 0.12
 
 
 def make_tokens(law: str, n: int, d: int, random_state: int | np.random.Generator | None) -> np.ndarray:
-    """Draw ``n`` tokens of ``d`` coordinates from the named law (see :data:`LAWS`), in float64.
+    """Tokens drawn from a named law, shape (n, d), float64.
 
+    Parameters
+    ----------
+    law
+        One of :data:`LAWS`.
+    n
+        Number of tokens.
+    d
+        Number of coordinates per token.
+    random_state
+        A seed or a NumPy generator; None draws a seed.
+
+    Returns
+    -------
+    numpy.ndarray
+        The tokens, shape (n, d).
+
+    Examples
+    --------
     >>> make_tokens("sphere", 3, 2, random_state=0).shape
     (3, 2)
     """
-    from ..inputs import as_count  # imports torch, which the command line's help must not
-
     if law not in _LAW_MAKERS:
         raise InputError("law", repr(law), "is not a known law", f"choose among {', '.join(LAWS)}")
     n, d = as_count("n", n, least=1), as_count("d", d, least=1)
@@ -110,14 +127,28 @@ MATRICES: dict[str, str] = {
 
 
 def make_matrix(name: str, d: int, random_state: int | np.random.Generator | None) -> np.ndarray:
-    """The named score matrix for ``d`` coordinates (see :data:`MATRICES`), in float64.
+    """Named score matrix, shape (d, d), float64.
 
+    Parameters
+    ----------
+    name
+        One of :data:`MATRICES`.
+    d
+        Number of coordinates.
+    random_state
+        A seed or a NumPy generator; None draws a seed.
+
+    Returns
+    -------
+    numpy.ndarray
+        The matrix, shape (d, d).
+
+    Examples
+    --------
     >>> make_matrix("paper", 2, random_state=None)
     array([[2., 1.],
            [1., 1.]])
     """
-    from ..inputs import as_count  # imports torch, which the command line's help must not
-
     if name not in _MATRIX_MAKERS:
         raise InputError("name", repr(name), "is not a known matrix", f"choose among {', '.join(MATRICES)}")
     return _MATRIX_MAKERS[name](seeded(random_state).generator, as_count("d", d, least=1))

@@ -24,6 +24,7 @@ class Series:
     times: np.ndarray
     """Shape (samples,)."""
     names: tuple[str, ...]
+    """The channels."""
     source: str
     """Where it is from: a file, or the system that made it."""
     lyapunov_exponent: float | None = None
@@ -53,13 +54,36 @@ class Series:
         return len(self.times)
 
     def observing(self, *columns: int) -> Series:
-        """The same series seen through some of its channels only."""
+        """The same series with some of its channels only.
+
+        Parameters
+        ----------
+        *columns
+            Numbers of the channels, counted from 0.
+
+        Returns
+        -------
+        Series
+            The series of these channels.
+        """
         names = tuple(self.names[k] for k in columns)
         return replace(self, values=self.values[:, list(columns)].copy(), names=names)
 
     def dates(self, times: np.ndarray) -> np.ndarray:
         """Times in seconds as dates, for a series whose time column held dates.
 
+        Parameters
+        ----------
+        times
+            Times as in :attr:`times`, shape (n,).
+
+        Returns
+        -------
+        numpy.ndarray
+            Dates in ISO 8601, as text, shape (n,).
+
+        Examples
+        --------
         >>> day = Series(np.zeros((2, 1)), np.array([0.0, 60.0]), ("x",), "made up", began="2024-02-28T23:59:00")
         >>> day.dates(np.array([60.0])).tolist()
         ['2024-02-29T00:00:00']
@@ -71,7 +95,18 @@ class Series:
         return np.asarray(np.datetime_as_string(np.datetime64(self.began, "ms") + ahead, unit="s"))
 
     def on_an_axis(self, times: np.ndarray) -> np.ndarray:
-        """Times as numbers to draw them at: milliseconds since 1970 where they came from dates, as browsers count."""
+        """Times as numbers on an axis: milliseconds since 1970 where they came from dates, as browsers count.
+
+        Parameters
+        ----------
+        times
+            Times as in :attr:`times`, shape (n,).
+
+        Returns
+        -------
+        numpy.ndarray
+            Places on the axis, shape (n,).
+        """
         if not self.began:
             return np.asarray(times)
         if self.months is not None:
@@ -79,14 +114,49 @@ class Series:
         return np.asarray(np.datetime64(self.began, "ms").astype(np.float64) + 1e3 * np.asarray(times))
 
     def stepping(self, dt: float) -> Series:
-        """The same samples ``dt`` apart from time zero on, whatever times they came with."""
+        """The same samples at times ``dt`` apart from zero on.
+
+        Parameters
+        ----------
+        dt
+            Time between samples.
+
+        Returns
+        -------
+        Series
+            The series without its own times.
+        """
         return replace(self, times=dt * np.arange(len(self), dtype=np.float64), time_name="", began="", months=None)
 
     def every(self, stride: int) -> Series:
-        """Every ``stride``-th sample: the same system, sampled more coarsely."""
+        """Every ``stride``-th sample: the same system, sampled more coarsely.
+
+        Parameters
+        ----------
+        stride
+            Samples from one to the next that is selected.
+
+        Returns
+        -------
+        Series
+            The shorter series.
+        """
         return replace(self, values=self.values[::stride].copy(), times=self.times[::stride].copy())
 
     def with_noise(self, share: float, random_state: int | np.random.Generator | None) -> Series:
-        """With independent normal noise of ``share`` times each channel's standard deviation."""
+        """The series with independent normal noise.
+
+        Parameters
+        ----------
+        share
+            Standard deviation of the noise, in standard deviations of each channel.
+        random_state
+            A seed or a NumPy generator; None draws a seed.
+
+        Returns
+        -------
+        Series
+            The noisy series.
+        """
         noise = seeded(random_state).generator.standard_normal(self.values.shape)
         return replace(self, values=self.values + share * self.values.std(axis=0) * noise)

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import InputError
 from ..progress import Ticker
 from ..randomness import seeded
+from ..scalars import as_count, as_positive
 from .series import Series
 
 FREQUENCIES = (1.0, 1.7 * 2**0.5, 1.3 * np.pi, 5.9)
@@ -31,15 +32,33 @@ def sinusoids(
     amplitudes: Sequence[float] = AMPLITUDES,
     random_state: int | np.random.Generator | None = 0,
 ) -> Series:
-    r"""One channel :math:`\sum_k a_k \sin(\omega_k t + \varphi_k)` with random phases.
+    r"""Series of one channel :math:`\sum_k a_k \sin(\omega_k t + \varphi_k)` with random phases.
 
-    ``noise`` is the standard deviation of added normal noise, in standard deviations of the clean signal.
+    Parameters
+    ----------
+    n
+        Number of samples.
+    dt
+        Time between samples.
+    noise
+        Standard deviation of added normal noise, in standard deviations of the clean signal.
+    frequencies
+        Angular frequencies of the sinusoids.
+    amplitudes
+        Amplitudes, one per frequency.
+    random_state
+        A seed or a NumPy generator of phases and noise; None draws a seed.
 
+    Returns
+    -------
+    Series
+        One channel, y.
+
+    Examples
+    --------
     >>> sinusoids(100).values.shape
     (100, 1)
     """
-    from ..inputs import as_count, as_positive
-
     n, dt = as_count("n", n, least=2), as_positive("dt", dt)
     if len(frequencies) != len(amplitudes):
         raise InputError(
@@ -66,13 +85,41 @@ def spiral(
     substep: float = 0.05,
     progress: bool | None = None,
 ) -> np.ndarray:
-    """Snapshots of both species, shape (samples, 2, grid, grid), from a spiral of the given ``amplitude``.
+    """Snapshots of a rotating spiral of a reaction-diffusion system, shape (samples, 2, grid, grid).
 
+    Parameters
+    ----------
+    samples
+        Number of snapshots.
+    dt
+        Time between snapshots.
+    amplitude
+        Amplitude of the initial spiral.
+    grid
+        Nodes along each side of the square.
+    size
+        Length of each side.
+    diffusion
+        Diffusion coefficient d of both species.
+    beta
+        Rotation of the phase with the amplitude.
+    arms
+        Number of arms of the spiral.
+    substep
+        Longest step of the time integration.
+    progress
+        Whether a bar is shown: True, False, or None for long runs on a terminal.
+
+    Returns
+    -------
+    numpy.ndarray
+        Both species, shape (samples, 2, grid, grid).
+
+    Examples
+    --------
     >>> spiral(3, grid=8).shape
     (3, 2, 8, 8)
     """
-    from ..inputs import as_count, as_positive
-
     samples, grid = as_count("samples", samples, least=1), as_count("grid", grid, least=4)
     dt, size, substep = as_positive("dt", dt), as_positive("size", size), as_positive("substep", substep)
     steps = round(dt / substep)

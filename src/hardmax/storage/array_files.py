@@ -63,7 +63,7 @@ def read_netcdf(path: PathLike) -> Contents:
     attributes: dict[str, str | int] = {}
     field = "header"
     try:
-        # Below netCDF lies HDF5, which is asked directly: it is the better judge of a damaged file.
+        # HDF5, on which NetCDF is built, detects a damaged file more reliably.
         with h5py.File(path, "r") as file:
             for field, value in file.attrs.items():
                 attributes[field] = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
@@ -204,7 +204,7 @@ def is_zip(path: PathLike) -> bool:
 
 
 def import_zarr() -> Any:
-    """The package zarr, or an error that says how to get it."""
+    """The package zarr, or an error that says how to install it."""
     try:
         import zarr
         import zarr.storage

@@ -1,4 +1,4 @@
-"""What is in a file of ours, whatever its format: named arrays with named axes, and a few words of JSON."""
+"""Contents of a saved file, whatever its format: named arrays with named axes, and attributes as JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Contents:
 
     @classmethod
     def of(cls, content: str, sample: Array) -> Contents:
-        """Contents that say what they are, who wrote them, and which kind of array to give back."""
+        """Contents with their kind, the version that wrote them, and the kind of array to return."""
         kind = "torch" if isinstance(sample, torch.Tensor) else "numpy"
         attributes: dict[str, str | int] = {
             "format": FORMAT,
@@ -122,7 +122,7 @@ class Reader:
         return values
 
     def made(self, name: str, make: Callable[[], _T]) -> _T:
-        """The value that ``make`` builds out of the field ``name``, its refusals turned into ours."""
+        """The value that ``make`` builds from the field ``name``; its errors become errors about the file."""
         try:
             return make()
         except HardmaxError as error:

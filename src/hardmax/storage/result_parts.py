@@ -63,7 +63,7 @@ def get_weights(reader: Reader, count: int) -> Array | None:
 
 
 def put_leadership(contents: Contents, leadership: Leadership) -> None:
-    """Add who leads and who follows."""
+    """Add leaders and followers."""
     contents.put("leader", ("leader",), leadership.leaders)
     contents.put("emerged_at", ("leader",), leadership.emerged_at)
     contents.put("follows", ("token",), leadership.follows)
@@ -75,7 +75,7 @@ def put_leadership(contents: Contents, leadership: Leadership) -> None:
 
 
 def get_leadership(reader: Reader, count: int) -> Leadership:
-    """Who leads and who follows among ``count`` tokens."""
+    """Leaders and followers among ``count`` tokens."""
     leaders = _indices(reader, "leader", None, count)
     return Leadership(
         leaders=leaders,

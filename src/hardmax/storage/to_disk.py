@@ -1,4 +1,4 @@
-"""Keep layers on disk while a run goes on, when they would not fit in memory."""
+"""Layers written to disk during a run, where they do not fit in memory."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ from ..inputs import as_count
 from ..shapes import Tokens
 from .array_files import MARKER, import_zarr, is_zip, put_array, zip_folder
 from .contents import Contents
-from .trajectories import put_story
+from .trajectories import put_run
 
 
 class ToDisk:
-    """A keep rule that writes every ``every``-th layer, and the last one, to a zarr store as they come.
+    """Keep rule that writes every ``every``-th layer, and the last one, to a zarr store while the run continues.
 
-    The run that :func:`simulate` gives back holds the last layer; :func:`load` gives the whole of it. The
-    file appears when the run ends: until then, and for ever if the run is interrupted, an older file stays.
+    The run that :func:`simulate` returns holds the last layer; :func:`load` reads all that were stored. The file
+    appears when the run ends; an older file of that name stays until then, and where the run is interrupted.
 
     Parameters
     ----------
     path
         Name ending in ``.zarr`` (a folder) or ``.zip`` (one file).
     every
-        Keep layers 0, ``every``, 2 ``every``, … and the last.
+        Layers 0, ``every``, 2 ``every``, … and the last are stored.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from hardmax import HardmaxLayer, ToDisk, load, simulate
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -57,11 +59,32 @@ class ToDisk:
         self._last: Tokens | None = None
 
     def wants(self, layer: int, last: bool) -> bool:
-        """Whether this layer is to be kept."""
+        """Whether a layer is to be stored.
+
+        Parameters
+        ----------
+        layer
+            Number of the layer.
+        last
+            Whether it is the last one of the run.
+
+        Returns
+        -------
+        bool
+            True where :meth:`store` is to be called.
+        """
         return last or layer % self.every == 0
 
     def store(self, layer: int, tokens: Tokens) -> None:
-        """Write one state to disk."""
+        """Write one state to disk.
+
+        Parameters
+        ----------
+        layer
+            Number of the layer.
+        tokens
+            The tokens at that layer, shape (token, coordinate).
+        """
         values = tokens.detach().cpu().numpy()
         if self._open is None:
             self._layers = []
@@ -73,7 +96,18 @@ class ToDisk:
         self._last = tokens
 
     def finish(self, run: Trajectory) -> Trajectory:
-        """Complete the file with all that is known of the run; give back the run holding its last layer."""
+        """Complete the file with the rest of the run.
+
+        Parameters
+        ----------
+        run
+            The run, with no layers of its own.
+
+        Returns
+        -------
+        Trajectory
+            The run with its last layer.
+        """
         if self._open is None or self._last is None:
             raise RuntimeError("finish was called before any layer was stored")
         contents = Contents.of("trajectory", run.tokens)
@@ -81,7 +115,7 @@ class ToDisk:
         contents.put("layer", ("layer",), layers)
         if isinstance(run.layer, FlowStep):
             run = replace(run, times=run.layer.length * layers)
-        put_story(contents, run)
+        put_run(contents, run)
         for name, (axes, values) in contents.arrays.items():
             put_array(self._group, name, axes, values)
         self._group.attrs.update(contents.attributes)
@@ -94,7 +128,7 @@ class ToDisk:
         return replace(run, tokens=tokens, layers=layers[-1:], times=None if run.times is None else run.times[-1:])
 
     def abandon(self) -> None:
-        """Remove what was written so far; an older file of that name stays as it was."""
+        """Remove the unfinished file; an older file of that name stays as it was."""
         if self._open is not None:
             still_open, self._open = self._open, None
             still_open.__exit__(_Abandoned, _Abandoned(), None)

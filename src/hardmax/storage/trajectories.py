@@ -1,6 +1,6 @@
 """Runs, limits and layers in files: zarr (a folder, or one ``.zip``) and netCDF, chosen by the suffix.
 
-Everything that a run holds comes back equal: tokens, layers, weights, who leads and who follows, the outcome,
+Everything that a run holds comes back equal: tokens, layers, weights, leaders and followers, the outcome,
 and the layer itself, rebuilt from its recipe. The files open in xarray too, with named axes.
 """
 
@@ -51,7 +51,7 @@ def _recipe(contents: Contents, layer: AbstractLayer, prefix: str) -> dict[str, 
         return names
 
     if isinstance(layer, HardmaxLayer):
-        # A Fraction is kept exact, as "p/q"; a float is a JSON number, which keeps every digit.
+        # A Fraction is stored exactly, as "p/q"; a float as a JSON number with every digit.
         alpha = str(layer.alpha) if isinstance(layer.alpha, Fraction) else layer.alpha
         settings = {"kind": "hardmax", "alpha": alpha, "tolerance": layer.tolerance}
         return {**settings, **matrices(A=layer.A, V=layer.V)}
@@ -133,9 +133,14 @@ Saved: TypeAlias = Trajectory | Equilibrium | Phases | LowTemperatureLimit
 
 
 def save(value: Saved, path: PathLike) -> None:
-    """Save a run, a limit or phases: ``.zarr`` (a folder), ``.zip`` (zarr in one file) or ``.nc`` (netCDF).
+    """Save a run, a limit or phases, whole or not at all; an older file of that name stays until then.
 
-    The file appears whole or not at all; an older one of that name stays until then.
+    Parameters
+    ----------
+    value
+        What :func:`simulate`, :func:`equilibrium`, :func:`phases` or :func:`low_temperature_limit` returned.
+    path
+        The file: ``.zarr`` (a folder), ``.zip`` (zarr in one file) or ``.nc`` (NetCDF).
     """
     suffix = saveable_suffix(path, "saved")
     if isinstance(value, Trajectory):
@@ -159,7 +164,18 @@ def save(value: Saved, path: PathLike) -> None:
 
 
 def load(path: PathLike) -> Saved:
-    """What :func:`save` or :class:`ToDisk` put into a file."""
+    """Run, limit or phases from a file of :func:`save` or :class:`ToDisk`.
+
+    Parameters
+    ----------
+    path
+        The file: ``.zarr``, ``.zip`` or ``.nc``.
+
+    Returns
+    -------
+    Trajectory, Equilibrium, Phases or LowTemperatureLimit
+        What was saved.
+    """
     suffix = saveable_suffix(path, "loaded")
     path = Path(path).expanduser()
     if not path.exists():
@@ -186,7 +202,7 @@ def saveable_suffix(path: PathLike, verb: str) -> str:
     return suffix
 
 
-def put_story(contents: Contents, run: Trajectory) -> None:
+def put_run(contents: Contents, run: Trajectory) -> None:
     """Add everything about a run but its tokens and layers."""
     put_layer(contents, run.layer)
     result_parts.put_outcome(contents, run.outcome)
@@ -202,7 +218,7 @@ def _trajectory_contents(run: Trajectory) -> Contents:
     contents = Contents.of("trajectory", run.tokens)
     contents.put("tokens", ("layer", "token", "coordinate"), run.tokens)
     contents.put("layer", ("layer",), np.asarray(run.layers, dtype=np.int64))
-    put_story(contents, run)
+    put_run(contents, run)
     return contents
 
 

@@ -1,4 +1,6 @@
-"""A grid of runs: one row a run, written as it finishes, resumed where it stopped."""
+"""Grids of runs: one row per run, written as it finishes, resumed where it stopped."""
 
 from .grid import read_sweep as read_sweep
 from .grid import sweep as sweep
+from .spec import Spec as Spec
+from .spec import read_spec as read_spec

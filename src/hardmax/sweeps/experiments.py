@@ -47,7 +47,7 @@ def forecast(
     starts: int = 20,
     random_state: int = 0,
 ) -> dict[str, object]:
-    """Learn from three quarters of a series, forecast the rest: errors and valid times of ours and of the rivals.
+    """Errors and valid times of the forecaster and of baselines, fitted to three quarters of a series.
 
     ``system`` is ``lorenz63``, ``sinusoids``, ``airfoil`` or a system of ``dysts``; ``file`` names a table instead.
     ``observed`` counts the first channels that are seen (0: all), ``every`` keeps one sample in so many, ``noise`` is
@@ -87,16 +87,16 @@ def forecast(
         whole("starts", starts, 1),
         recipe=recipe,
     )
-    told: dict[str, object] = {"kept": found.label, "starts_made": found.starts, "steps": len(found.times)}
+    row_of: dict[str, object] = {"kept": found.label, "starts_made": found.starts, "steps": len(found.times)}
     for row in found.rows:
-        told |= {
+        row_of |= {
             f"{row.model} error": row.error,
             f"{row.model} valid time": row.valid_time,
             f"{row.model} diverged": row.diverged,
         }
         if series.lyapunov_exponent:
-            told[f"{row.model} Lyapunov times"] = row.valid_time * series.lyapunov_exponent
-    return told
+            row_of[f"{row.model} Lyapunov times"] = row.valid_time * series.lyapunov_exponent
+    return row_of
 
 
 def _seen(system: str, file: str, n: int, observed: int, every: int, seed: int) -> Series:

@@ -2,7 +2,7 @@
 
 Each finished row is a small JSON file that appears whole or not at all, written by the worker that ran it. So a sweep
 that is killed loses only the rows under way, any joblib backend will do (also one on several machines with a common
-folder), and a table can be read while the sweep goes on. When a sweep ends, all rows are written to one Parquet
+folder), and a table can be read while the sweep is running. When a sweep ends, all rows are written to one Parquet
 table beside them.
 """
 
@@ -40,7 +40,7 @@ class Task(NamedTuple):
     file: str
 
     def perform(self) -> None:
-        """Make the run. While it is under way a mark says so: if the worker dies, the mark tells who did it."""
+        """Run the point. A marker file exists meanwhile: where a worker dies, it names the run that was in it."""
         mark = Path(self.file + _STARTED)
         mark.touch()
         run_one(self.function, self.point, self.file)
@@ -57,7 +57,7 @@ def run_all(tasks: list[Task], jobs: int, backend: str | None, ticker: Ticker) -
     for task in tasks:  # rows that failed are tried again; marks are those of a sweep that was killed
         Path(task.file).unlink(missing_ok=True)
         Path(task.file + _STARTED).unlink(missing_ok=True)
-    if jobs == 1 and backend is None and not _told_otherwise():
+    if jobs == 1 and backend is None and not _inside_parallel_config():
         for task in tasks:
             run_one(*task)
             ticker.advance()
@@ -71,7 +71,7 @@ def run_all(tasks: list[Task], jobs: int, backend: str | None, ticker: Ticker) -
                 raise
             left = [task for task in tasks if not Path(task.file).exists()]
             suspects = [task for task in left if task.was_started]
-            # Where nobody is to blame the backend itself is broken, and trying again would not end.
+            # Without a marker the backend itself is broken, and retrying would not end.
             if not suspects:
                 raise
             for task in suspects:
@@ -80,7 +80,7 @@ def run_all(tasks: list[Task], jobs: int, backend: str | None, ticker: Ticker) -
             tasks = [task for task in left if not task.was_started and not Path(task.file).exists()]
 
 
-def _told_otherwise() -> bool:
+def _inside_parallel_config() -> bool:
     """Whether the caller has chosen a backend by ``joblib.parallel_config``."""
     try:
         from joblib.parallel import LokyBackend, get_active_backend
@@ -96,7 +96,7 @@ def _in_parallel(tasks: list[Task], jobs: int, backend: str | None, ticker: Tick
     except ImportError:
         raise MissingExtraError("joblib", "meanfield", "running several jobs at a time") from None
     many: int | None = -1 if backend in _OF_CLUSTERS and jobs == 1 else jobs
-    if backend is None and _told_otherwise():
+    if backend is None and _inside_parallel_config():
         many = None
     with _configured(joblib, backend) if backend else nullcontext():
         calls = (joblib.delayed(task.perform)() for task in tasks)
@@ -105,7 +105,7 @@ def _in_parallel(tasks: list[Task], jobs: int, backend: str | None, ticker: Tick
 
 
 def _configured(joblib: Any, backend: str) -> Any:
-    """The backend of that name, or an error that says what is in its way."""
+    """The backend of that name, or an error that says why it cannot be used."""
     try:
         if backend == "ray":
             from ray.util.joblib import register_ray  # type: ignore[import-not-found]
@@ -126,7 +126,7 @@ def _parallel(joblib: Any, jobs: int | None) -> Any:
 
 
 def _alone(task: Task) -> None:
-    """Make a run in a process of its own; if that dies too, the row says so."""
+    """Run a point in a process of its own; where that dies too, the row holds the error."""
     from joblib.externals.loky import ProcessPoolExecutor
 
     try:
@@ -151,28 +151,36 @@ def sweep(
     backend: str | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
-    """Run ``function`` on every point of a grid and give back one row a run.
+    """Table of the results of ``function`` on every point of a grid, one row per run.
 
     Parameters
     ----------
     function
-        Called with the parameters of a point as keywords, and ``random_state=seed`` where seeds are given. It gives
-        back a mapping of numbers and words, which become columns; an ``outcome`` among them is kept in words.
+        Called with the parameters of a point as keywords, and ``random_state=seed`` where seeds are given. It returns a
+        mapping of numbers and words, which become columns; an ``outcome`` among them is stored in words.
     grid
         Values for each parameter, of which every combination is run; or a list of points.
     path
         A folder for the finished rows, and ``rows.parquet`` with all of them at the end (needs the extra ``store``). A
         sweep of the same function into the same folder runs only what is missing; rows that failed are run again.
     seeds
-        Run every point once for each seed.
-    jobs, backend
-        How many runs at a time, and the joblib backend (``"loky"``, ``"threading"``, ``"dask"``, ``"ray"``, …; dask and
-        ray use all their workers unless told otherwise; those on other machines need a ``path`` that all machines
-        see). With one job and no backend nothing is started, unless the call stands inside
-        ``joblib.parallel_config(…)``, which then decides.
+        Every point is run once for each seed.
+    jobs
+        Number of runs at a time.
+    backend
+        The joblib backend (``"loky"``, ``"threading"``, ``"dask"``, ``"ray"``, …). Dask and ray use all their workers
+        by default; those on other machines need a ``path`` that all machines see. With one job and no backend nothing
+        is started, unless the call is inside ``joblib.parallel_config(…)``, which then decides.
     progress
-        Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
+        Whether a bar is shown: True, False, or None for long sweeps on a terminal.
 
+    Returns
+    -------
+    pandas.DataFrame
+        One row per run: the seed, the parameters, the results, the outcome, the seconds, and the error of a failed run.
+
+    Examples
+    --------
     >>> table = sweep(lambda n, beta: {"product": n * beta}, {"n": [1, 2], "beta": [0.5, 3.0]})
     >>> table[["n", "beta", "product", "outcome"]].values.tolist()[-1]
     [2, 3.0, 6.0, 'finished']
@@ -197,7 +205,18 @@ def sweep(
 
 
 def read_sweep(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """The finished rows of a sweep, also of one that is still running or was stopped."""
+    """Finished rows of a sweep, also of one that is still running or was stopped.
+
+    Parameters
+    ----------
+    path
+        The folder of the sweep.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per run.
+    """
     folder = Path(path).expanduser()
     if not folder.is_dir():
         raise FileError(path, "is not a folder", f"give the folder that sweep(path=…) wrote to, not {TABLE} in it")

@@ -1,4 +1,4 @@
-"""One run as a row: a small file that appears whole or not at all, and the table of all of them."""
+"""Rows of a sweep: one small file per run, whole or not at all, and the table of all of them."""
 
 from __future__ import annotations
 
@@ -71,15 +71,15 @@ def finished(folder: Path) -> dict[str, Row]:
 
 
 def run_one(function: Callable[..., object], point: Row, file: str) -> None:
-    """Make one run and write its row: what it gave back, how it ended, how long it took; a failure is a row too."""
+    """Run one point and write its row: its results, outcome and seconds; a failure is a row too."""
     arguments = {("random_state" if name == "seed" else name): value for name, value in point.items()}
     began = time.perf_counter()
     row: Row = {"parameters": point, "results": {}, "outcome": "finished", "error": None}
     try:
         found = function(**arguments)
         if not isinstance(found, Mapping):
-            problem = "must give back a mapping of numbers and words"
-            raise InputError("function", type(found).__name__, problem, 'give back for example {"distance": 0.1}')
+            problem = "must return a mapping of numbers and words"
+            raise InputError("function", type(found).__name__, problem, 'return for example {"distance": 0.1}')
         results = {str(name): plain(value) for name, value in found.items()}
         row["outcome"] = results.pop("outcome", "finished")
         row["results"] = results

@@ -41,7 +41,23 @@ _NEEDED = ("run", "folder", "grid")
 
 @dataclass(frozen=True)
 class Spec:
-    """What a file asks for, checked."""
+    """A sweep as a file describes it, checked.
+
+    Attributes
+    ----------
+    run
+        Name of the experiment.
+    folder
+        Folder of the rows.
+    points
+        Values for each parameter.
+    seeds
+        Seeds of every point.
+    jobs
+        Number of runs at a time.
+    backend
+        The joblib backend, or None.
+    """
 
     run: str
     folder: Path
@@ -59,7 +75,20 @@ class Spec:
         return count
 
     def perform(self, *, jobs: int | None = None, progress: bool | None = None) -> Any:
-        """Run what is missing; give back the table of all rows."""
+        """Table of all rows, after the runs that are missing.
+
+        Parameters
+        ----------
+        jobs
+            Number of runs at a time; by default that of the file.
+        progress
+            Whether a bar is shown: True, False, or None for long sweeps on a terminal.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per run.
+        """
         return sweep(
             RUNS[self.run],
             self.points,
@@ -72,7 +101,18 @@ class Spec:
 
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
-    """Read and check a sweep file; every complaint names the file and the entry."""
+    """Sweep that a TOML file describes, checked; errors name the file and the entry.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Spec
+        The sweep.
+    """
     file = Path(path).expanduser()
     try:
         with file.open("rb") as stream:

@@ -18,13 +18,13 @@ _DAY_FIRST, _MONTH_FIRST = "%d{0}%m{0}%Y", "%m{0}%d{0}%Y"
 
 @dataclass(frozen=True)
 class Months:
-    """Dates a whole number of months apart: on one day of the month, or each on the last."""
+    """Step of dates that are whole months apart: on one day of the month, or on its last day."""
 
     apart: int
     at_end: bool
 
     def after(self, began: str, steps: np.ndarray) -> np.ndarray:
-        """The dates of steps counted from the first, as ``datetime64``.
+        """Dates of steps counted from the first, shape (steps,), as ``datetime64``.
 
         >>> Months(1, at_end=True).after("2024-02-29T00:00:00", np.array([0, 1])).astype("datetime64[D]").tolist()
         [datetime.date(2024, 2, 29), datetime.date(2024, 3, 31)]
@@ -39,7 +39,7 @@ class Months:
 
 
 def stamps_of(column: pd.Series) -> pd.Series | None:
-    """The dates in a column, in UTC where they name a time zone; None where it holds none."""
+    """Dates of a column, in UTC where they name a time zone; None where a cell is no date."""
     import pandas as pd
 
     if column.dtype.kind in "iufbm":
@@ -52,12 +52,12 @@ def stamps_of(column: pd.Series) -> pd.Series | None:
     except (ValueError, TypeError):
         pass
     found = [stamps for order in (_DAY_FIRST, _MONTH_FIRST) if (stamps := _in_order(cells, order)) is not None]
-    # 03/04/2024 may be either; the reading in which time goes on, and most evenly, is meant.
+    # 03/04/2024 may be either: the order in which time increases, and most evenly, is chosen.
     return min(found, key=_unevenness, default=None)
 
 
 def months_of(stamps: pd.Series) -> Months | None:
-    """How many months lie between dates, where it is always the same number and days alone would not be even."""
+    """Step of dates that are equally many months but not days apart; None for others."""
     steps = np.diff(stamps.to_numpy())
     if len(stamps) < 3 or stamps.isna().any() or (steps == steps[0]).all():
         return None

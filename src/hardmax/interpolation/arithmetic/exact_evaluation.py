@@ -8,8 +8,7 @@ the affine map of the layer (see :mod:`.affine`) fixes the token, and sequences 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,34 +16,14 @@ import numpy as np
 from flint import arb, fmpq
 
 from ...errors import HardmaxError
-from ...progress import Ticker
+from ...progress import Progress as Progress
+from ...progress import Tell as Tell
+from ...progress import telling as telling
 from ..blocks import Block, LowRank, Neuron
 from .affine import AffineMap, SignFilter, affine_map, patterns
 from .numbers import ZERO, Vector, to_float
 
 Number: TypeAlias = Any  # fmpq, or arb under softmax: both add, multiply and compare
-Tell: TypeAlias = Callable[[str, int, int], None]
-Progress: TypeAlias = Tell | bool | None
-"""True, False, None (a bar when the work turns out to be long), or a function of (stage, done, total)."""
-
-
-@contextmanager
-def telling(description: str, total: int, progress: Progress) -> Iterator[Tell]:
-    """Function to which progress is reported, for any value of ``progress``."""
-    if callable(progress):
-        yield progress
-        return
-    with Ticker(description, total, progress=progress) as ticker:
-        done_so_far = 0
-
-        def tell(stage: str, done: int, total: int) -> None:
-            nonlocal done_so_far
-            ticker.advance(done - done_so_far, stage)
-            done_so_far = done
-
-        yield tell
-
-
 _NEAR_ZERO = 1e-290
 
 

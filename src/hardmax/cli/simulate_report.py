@@ -1,27 +1,41 @@
-"""What came of a run, for people (a summary) and for programs (JSON)."""
+"""The result of ``hardmax simulate``: a summary in words, JSON, and the files that were asked for."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
 
+from ..attention.layer import HardmaxLayer
 from ..dynamics.equilibrium import Equilibrium
+from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
 from ..geometry.clusters import Clusters, clusters
 from ..geometry.findings import TheoremReport
 from ..geometry.leaders import Leaders, leaders
 from ..inputs import plain
+from ..storage.array_files import MARKER
+from ..storage.token_tables import READABLE, write_tokens
+from ..storage.trajectories import SAVEABLE, save
+from .options import require_target
 
 _SHOWN = 8
+"""Leaders that the summary lists: they fit on one screen with the rest."""
 _SHOWN_COORDINATES = 4
+"""Coordinates of a position that fit on a line of the summary."""
+_NEARLY_THERE = 200.0
+"""An animation of a limit ends where tokens are within half a percent, 1/200, of it."""
+_LONGEST_FILM = 120
+"""Layers of an animation at most: ten seconds of it."""
 
 
 @dataclass(frozen=True, eq=False)
-class Story:
+class Summary:
     """A run or a limit, where its tokens came from, how long it took, and the files written."""
 
     tokens: np.ndarray
@@ -35,7 +49,7 @@ class Story:
         """Everything a program may want to know; positions of all tokens are left to ``--save``."""
         result, n, d = self.result, *self.tokens.shape
         outcome = result.outcome
-        told: dict[str, Any] = {
+        found: dict[str, Any] = {
             "tokens": {"n": n, "d": d, "source": self.source},
             "layer": str(result.layer),
             "outcome": {
@@ -49,26 +63,26 @@ class Story:
             "infinite_depth": isinstance(result, Equilibrium),
         }
         if isinstance(result, Equilibrium):
-            told["layers_until_decided"] = result.layers
+            found["layers_until_decided"] = result.layers
         else:
-            told["kept_layers"] = result.layers.tolist()
+            found["kept_layers"] = result.layers.tolist()
         if result.assumptions is not None:
             hold = {"hold": result.assumptions.hold, "sentence": str(result.assumptions)}
-            told["assumptions"] = {**asdict(result.assumptions), **hold}
+            found["assumptions"] = {**asdict(result.assumptions), **hold}
         if result.leadership is not None:
-            told |= self._leadership_data()
+            found |= self._leadership_data()
         if self.theorem is not None:
-            told["theorem"] = {
+            found["theorem"] = {
                 "holds": self.theorem.holds,
                 "findings": [
                     {"name": f.name, "statement": f.statement, "holds": f.holds, "sentence": f.sentence}
                     for f in self.theorem.findings
                 ],
             }
-        return told
+        return found
 
     def _leadership_data(self) -> dict[str, Any]:
-        leadership, who, found = self.result.leadership, leaders(self.result), clusters(self.result)
+        leadership, who, groups = self.result.leadership, leaders(self.result), clusters(self.result)
         assert leadership is not None  # noqa: S101  (known to the caller)
         return {
             "leaders": [
@@ -84,7 +98,7 @@ class Story:
             "clusters": [
                 {"kind": kind, "leaders": members.tolist(), "size": size, "centre": centre}
                 for kind, members, size, centre in zip(
-                    found.kinds, found.leaders, found.sizes.tolist(), found.centres.tolist(), strict=True
+                    groups.kinds, groups.leaders, groups.sizes.tolist(), groups.centres.tolist(), strict=True
                 )
             ],
             "follows": plain(leadership.follows).tolist(),
@@ -92,7 +106,7 @@ class Story:
             "ties": {str(token): members.tolist() for token, members in leadership.ties.items()},
         }
 
-    def tell(self) -> None:
+    def print(self) -> None:
         """Print the summary."""
         for label, words in self.lines():
             typer.echo(typer.style(f"{label:<10}", fg="cyan", bold=True) + words)
@@ -168,3 +182,70 @@ def _decided(decided_at: np.ndarray) -> str:
     at_once = 100.0 * float((decided == 0).sum()) / len(decided_at)
     words = f"{at_once:.3g} % at layer 0, the last at layer {decided.max()}"
     return words if undecided == 0 else f"{words}; {_of(undecided, 'token')} undecided"
+
+
+def is_zarr(path: Path | None) -> bool:
+    """Whether this file can be written during the run."""
+    return path is not None and path.suffix.lower() in (".zarr", ".zip")
+
+
+def require_targets(figure: Path | None, animate: Path | None, to_save: Path | None) -> None:
+    """Refuse names that could not be written, before any work is done."""
+    from ..figures.animate import FORMATS as FILMS
+    from ..figures.save import FORMATS as PICTURES
+
+    require_target("--figure", figure, PICTURES)
+    require_target("--animate", animate, FILMS)
+    in_a_folder = to_save is not None and to_save.suffix.lower() == ".zarr"
+    require_target("--save", to_save, (*SAVEABLE, *READABLE), folder_with=MARKER if in_a_folder else None)
+
+
+def write_files(
+    result: Trajectory | Equilibrium,
+    tokens: np.ndarray,
+    weights: np.ndarray | None,
+    *,
+    table: Path | None,
+    figure: Path | None,
+    animation: Path | None,
+    quiet: bool,
+) -> list[str]:
+    """Names of the files written: the result itself, a figure of it and an animation, each where it is not None."""
+    if table is not None:
+        _save(result, table)
+    if figure is not None:
+        _draw(result, tokens, figure)
+    if animation is not None:
+        from ..figures.animate import animate_tokens
+
+        film = result if isinstance(result, Trajectory) else _way_to(result, tokens, weights)
+        animate_tokens(film, animation, progress=False if quiet else None)
+    return [str(path) for path in (table, figure, animation) if path is not None]
+
+
+def _save(result: Trajectory | Equilibrium, path: Path) -> None:
+    if path.suffix.lower() in SAVEABLE:
+        save(result, path)
+    else:
+        write_tokens(result.final if isinstance(result, Trajectory) else result.positions, path)
+
+
+def _draw(result: Trajectory | Equilibrium, tokens: np.ndarray, path: Path) -> None:
+    from ..figures.save import save_figure
+    from ..figures.tokens import draw_panels, draw_tokens
+
+    if isinstance(result, Equilibrium):
+        figure = draw_tokens(result, start=tokens).figure
+    elif len(result) > 1:
+        figure = draw_panels(result)
+    else:
+        figure = draw_tokens(result).figure
+    save_figure(figure, path)  # type: ignore[arg-type]
+
+
+def _way_to(limit: Equilibrium, tokens: np.ndarray, weights: np.ndarray | None) -> Trajectory:
+    """The layers that lead to a limit, as far as the eye can see them move."""
+    layer: HardmaxLayer = limit.layer
+    approach = math.ceil(math.log(_NEARLY_THERE) / math.log1p(float(layer.alpha)))
+    depth = min(_LONGEST_FILM, limit.layers + approach)
+    return simulate(tokens, layer, depth=depth, weights=weights)
