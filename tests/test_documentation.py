@@ -1,6 +1,7 @@
 """The examples in the documentation run, and every public name is documented."""
 
 import doctest
+import re
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,12 @@ def test_every_public_name_is_in_the_reference() -> None:
     documented = {line.split("::")[1].strip() for line in reference.splitlines() if line.startswith(".. auto")}
     public = {f"hardmax.{name}" for name in hm.__all__ if not name.startswith("_")}
     assert public <= documented, f"missing from docs/reference: {sorted(public - documented)}"
+
+
+def test_the_files_that_the_architecture_page_names_are_there() -> None:
+    root = DOCS.parent
+    page = (DOCS / "devdocs" / "architecture.rst").read_text(encoding="utf-8")
+    named = set(re.findall(r"``((?:[a-z_]+/)*[a-z_]+\.(?:py|rst))``", page)) - {"page.py", "state.py", "view.py"}
+    assert len(named) > 40
+    missing = [name for name in named if not any((root / base / name).exists() for base in ("src/hardmax", "src", "."))]
+    assert missing == []
