@@ -55,7 +55,9 @@ setup: $(VENV)/.installed  ## make .venv with all extras and the developer tools
 demo: $(VENV)/.library  ## the tour as one page, out/demo.html; installs what it needs and no more
 	$(call step,The tour (about a minute),$(BIN)/hardmax demo --output out/demo.html)
 
-test: lint types imports unit browser doctest docs  ## everything a submission must pass
+test: lint imports unit  ## everything a change must pass
+	@echo '==> The browser tests beside types, doctests and documentation (some minutes)'
+	@$(MAKE) --no-print-directory --jobs=2 browser types doctest docs
 
 lint: setup
 	$(BIN)/ruff check .

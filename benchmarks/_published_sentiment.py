@@ -2,7 +2,7 @@
 
 ``python -m benchmarks._published_sentiment --data imdb.csv.xz --output FOLDER --dims 2 4 8 16 --device cuda`` trains
 one model after another on the first 70 % of the file and judges every epoch on the last 30 %, as the paper does; the
-best of the judged epochs is what the paper reports. Needs torch and NumPy only, so that it runs on a bare machine.
+best of the judged epochs is what the paper reports.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 
-from hardmax.text.model.softmax_forward import Shelf
+from hardmax.text.model.device_batches import DeviceDocuments
+from hardmax.text.model.network import Network
 from hardmax.text.recipes import RECIPES, words_with
-from hardmax.text.training.padded import DenseRows, train_dense
-from hardmax.text.training.state import State
+from hardmax.text.training.checkpoints import TrainingState
+from hardmax.text.training.padded import train_padded
 from hardmax.text.words.tokenisation import Tokeniser
 
 PUBLISHED = {2: 0.791, 4: 0.823, 8: 0.850, 16: 0.882}
@@ -105,17 +107,25 @@ def main() -> None:
             parameters = {
                 name: torch.tensor(part, dtype=torch.float32, device=asked.device) for name, part in start.items()
             }
-            _train(parameters, parts, replace(recipe, dim=dim), seed, asked.output, began, asked.minutes * 60)
+            network = Network(
+                **parameters,
+                least_alpha=recipe.least_alpha,
+                depth=recipe.depth,
+                norm_masses=recipe.masses == "norm",
+            )
+            _train(network, parts, replace(recipe, dim=dim), seed, asked.output, began, asked.minutes * 60)
 
 
-def _rows(starts: np.ndarray, columns: np.ndarray, counts: np.ndarray, labels: np.ndarray, device: str) -> DenseRows:
-    shelf = Shelf.of(starts, columns, counts, device)
-    return DenseRows(shelf, torch.from_numpy(labels).to(device), torch.ones(len(labels), device=device))
+def _rows(
+    starts: np.ndarray, columns: np.ndarray, counts: np.ndarray, labels: np.ndarray, device: str
+) -> DeviceDocuments:
+    counted = sparse.csr_matrix((counts, columns, starts))
+    return DeviceDocuments.of(counted, labels, np.ones(len(labels)), torch.device(device), torch.float32)
 
 
 def _train(
-    parameters: dict[str, torch.Tensor],
-    parts: list[DenseRows],
+    network: Network,
+    parts: list[DeviceDocuments],
     recipe: Any,
     seed: int,
     folder: Path,
@@ -124,7 +134,7 @@ def _train(
 ) -> None:
     start = time.monotonic()
 
-    def keep(_: dict[str, torch.Tensor], state: State) -> None:
+    def save(_: dict[str, torch.Tensor], state: TrainingState) -> None:
         now = state.history[-1]
         done = {
             "dim": recipe.dim,
@@ -148,15 +158,15 @@ def _train(
             raise _TimeIsUpError
 
     try:
-        train_dense(
-            parameters,
+        train_padded(
+            network,
             *parts,
             recipe,
             epochs=recipe.epochs,
             seed=seed,
             progress=False,
-            resume=lambda _: State(),
-            keep=keep,
+            resume=lambda _: TrainingState(),
+            save=save,
         )
     except _TimeIsUpError:
         print(f"d = {recipe.dim}, seed {seed}: stopped, the time is up", flush=True)

@@ -13,7 +13,7 @@ import torch
 
 import hardmax as hm
 from hardmax.distributed import Processes
-from hardmax.dynamics.distributed import SplitStarted, start_split
+from hardmax.dynamics.distributed import SplitProcess, start_split
 
 
 class Counting(Processes):
@@ -49,7 +49,7 @@ def at_court(ranks: Processes, n: int, d: int) -> float | None:
     """The share of tokens that every process must have; None where that is everybody."""
     own = torch.from_numpy(ranks.share(np.random.default_rng(0).normal(size=(n, d))))
     started = start_split(ranks, own, torch.ones(len(own), dtype=torch.float64), hm.HardmaxLayer(0.5))
-    return len(started.names) / n if isinstance(started, SplitStarted) else None
+    return len(started.names) / n if isinstance(started, SplitProcess) else None
 
 
 def main() -> None:

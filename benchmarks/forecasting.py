@@ -10,8 +10,8 @@ import time
 import numpy as np
 
 from hardmax.datasets import TypicalSection, lorenz63
+from hardmax.forecasting import EchoState, HigherOrderDMD, Sindy
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
-from hardmax.forecasting.models import EchoState, HigherOrderDMD, Sindy
 from hardmax.forecasting.models.ng_rc import NextGenerationReservoir
 from hardmax.forecasting.models.td_dmd import TimeDelayedDMD
 from hardmax.forecasting.protocol import AbstractForecaster

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import torch
 
-from hardmax.text.training.loop import logits_and_leaders
+from hardmax.text.model.prediction import cpu_logits
 
 from ._measure import processor_seconds
 from ._table import Check, Report
@@ -130,7 +130,7 @@ def _dense_ratio(path: str, documents: int) -> float:
             words.mean(dim=1) @ decoder.T
 
     def sparse() -> None:
-        logits_and_leaders(network, counts)
+        cpu_logits(network, counts)
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -9,7 +9,7 @@ from hardmax.text.training import loop
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, call: int) -> list[int]:
     """Make the epoch that is begun as the ``call``-th, over all trainings, fail; the list grows with every one."""
-    usual, calls = loop.RowsTrainer.epoch, []
+    usual, calls = loop.CpuTrainer.epoch, []
 
     def interrupted(*args: Any) -> dict[str, float]:
         calls.append(1)
@@ -17,5 +17,5 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, call: int) -> list[int]:
             raise KeyboardInterrupt
         return usual(*args)
 
-    monkeypatch.setattr(loop.RowsTrainer, "epoch", interrupted)
+    monkeypatch.setattr(loop.CpuTrainer, "epoch", interrupted)
     return calls

@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import ast
 import csv
+import io
+import itertools
 import json
 import os
 import random
@@ -20,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tokenize
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -31,8 +34,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("attention", "dynamics", "geometry", "interpolation")
-TESTS = (*PACKAGES, "contracts", "test_polytopes.py", "test_odd_inputs.py")
+TESTS = (*PACKAGES, "contracts", "test_polytopes.py", "test_odd_inputs.py", "text/test_device_training.py")
 KILLED_AT_LEAST = 0.90
+# Mutants that cannot change any answer, each with the reason: columns package, before, after, reason.
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.csv")
 # A mutant that loops for ever counts as noticed; the slowest module's tests take about three minutes on a busy core.
 TIMEOUT_SECONDS = 900
 # Replacing an operator by one of another type (a float shifted by bits, say) only tests the interpreter.
@@ -81,7 +86,7 @@ def mutants() -> list[Mutant]:
     operators = {name: get_operator(f"core/{name}")() for name in OPERATORS}
     for path in sorted(file for package in PACKAGES for file in (ROOT / "src/hardmax" / package).rglob("*.py")):
         source = path.read_text(encoding="utf-8")
-        ignored = _annotations(source) | _strict_flags(source)
+        ignored = _annotations(source) | _strict_flags(source) | _markers(source)
         counts = dict.fromkeys(OPERATORS, 0)
         for node in ast_nodes(get_ast(source)):
             for name, operator in operators.items():
@@ -113,6 +118,20 @@ def _strict_flags(source: str) -> set[tuple[int, int]]:
         (node.value.lineno, node.value.col_offset)
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.keyword) and node.arg == "strict"
+    }
+
+
+def _markers(source: str) -> set[tuple[int, int]]:
+    """Positions of ``*`` and ``**`` that are no operators: markers of keyword-only arguments, and unpacking."""
+    tokens = [
+        token
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type not in (tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT)
+    ]
+    return {
+        token.start
+        for before, token in itertools.pairwise(tokens)
+        if token.string in ("*", "**") and before.type == tokenize.OP and before.string not in (")", "]", "}")
     }
 
 
@@ -291,14 +310,30 @@ def _append(path: Path, verdict: Verdict) -> None:
         writer.writerow(asdict(verdict))
 
 
+def equivalents() -> dict[tuple[str, str, str], str]:
+    """Reasons why a mutant changes no answer, by package and by the line before and after the change."""
+    with EQUIVALENT.open(newline="", encoding="utf-8") as file:
+        return {(row["package"], row["before"], row["after"]): row["reason"] for row in csv.DictReader(file)}
+
+
 def _summarise(verdicts: list[Verdict]) -> None:
-    killed = sum(verdict.killed for verdict in verdicts)
-    print(f"\n{killed} of {len(verdicts)} mutants killed ({killed / len(verdicts):.1%})")
-    for verdict in verdicts:
-        if not verdict.killed:
-            print(f"survived: {verdict.path}:{verdict.line} ({verdict.reason})")
-            print(f"  - {verdict.before}\n  + {verdict.after}")
-    sys.exit(killed < KILLED_AT_LEAST * len(verdicts))
+    reasons = equivalents()
+    survived = [verdict for verdict in verdicts if not verdict.killed]
+    same = [verdict for verdict in survived if _identity(verdict) in reasons]
+    killed, judged = len(verdicts) - len(survived), len(verdicts) - len(same)
+    for verdict in survived:
+        why = reasons.get(_identity(verdict))
+        print(f"{'equivalent' if why else 'SURVIVED'}: {verdict.path}:{verdict.line} ({why or verdict.reason})")
+        print(f"  - {verdict.before}\n  + {verdict.after}")
+    print(
+        f"\n{len(verdicts)} mutants: {killed} killed, {len(same)} equivalent to the code, "
+        f"{len(survived) - len(same)} survived; killed of those that can be: {killed / judged:.1%}"
+    )
+    sys.exit(killed < KILLED_AT_LEAST * judged)
+
+
+def _identity(verdict: Verdict) -> tuple[str, str, str]:
+    return verdict.path.split("/")[2], verdict.before, verdict.after
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from benchmarks._rivals import RIVALS, Rival, tokens
 from benchmarks._table import Check, Report
 
 from hardmax.attention.reference import dense_choice
-from hardmax.forecasting.models import Persistence
+from hardmax.forecasting import Persistence
 from hardmax.forecasting.models.td_dmd import TimeDelayedDMD
 from hardmax.reproduce.forecasting_cases import sinusoid_case
 

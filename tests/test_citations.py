@@ -27,9 +27,9 @@ def test_without_an_object_all_papers_are_cited() -> None:
 
 
 def test_what_is_not_ours_is_refused() -> None:
-    with pytest.raises(hm.InputError, match="obj must be something of ours"):
+    with pytest.raises(hm.InputError, match="obj must be an object of this library"):
         hm.citation(3)
-    with pytest.raises(hm.InputError, match="obj must be something of ours"):
+    with pytest.raises(hm.InputError, match="obj must be an object of this library"):
         hm.citation(np.ones(3))
 
 

@@ -104,7 +104,7 @@ def test_a_killed_process_ends_the_others() -> None:
             one.kill()
             one.communicate()
     assert both[0].returncode == 1
-    assert "ProcessError: process 0 of 2 lost touch with the others" in said
+    assert "ProcessError: process 0 of 2 lost its connection to the others" in said
     assert "one of them stopped: its own message says why; start all of them again" in said
 
 
@@ -121,7 +121,7 @@ def test_a_process_that_never_comes() -> None:
     alone = _start(_free_port(), 0, 2, join=1.0)
     _, said = alone.communicate(timeout=60)
     assert alone.returncode == 1
-    assert "ProcessError: the 2 processes did not come together" in said
+    assert "ProcessError: the 2 processes did not all join" in said
     assert "start as many processes as WORLD_SIZE says" in said
 
 

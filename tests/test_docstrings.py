@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import itertools
 import textwrap
 import types
 from collections.abc import Iterator
@@ -36,10 +37,10 @@ def public_objects() -> Iterator[tuple[str, object]]:
         homes += [(module.__name__, name) for name in dir(module) if not name.startswith("_")]
     for home, name in homes:
         value = getattr(import_module(home), name)
-        if isinstance(value, (types.FunctionType, type)) and value.__module__.startswith("hardmax"):
-            if id(value) not in seen:
-                seen.add(id(value))
-                yield f"{home}.{name}", value
+        ours = isinstance(value, (types.FunctionType, type)) and value.__module__.startswith("hardmax")
+        if ours and id(value) not in seen:
+            seen.add(id(value))
+            yield f"{home}.{name}", value
 
 
 OBJECTS = dict(public_objects())
@@ -71,7 +72,7 @@ def described_fields(cls: type) -> set[str]:
         if base.__module__.startswith("hardmax"):
             tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
             body = tree.body[0].body  # type: ignore[attr-defined]
-            for field, text in zip(body, body[1:], strict=False):
+            for field, text in itertools.pairwise(body):
                 if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
                     found.add(field.target.id)  # type: ignore[union-attr]
     return found

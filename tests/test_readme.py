@@ -47,7 +47,7 @@ def test_every_make_target_exists() -> None:
 
 
 def test_every_name_is_public() -> None:
-    table = _TEXT.partition("## What exists")[2].partition("## The command line")[0]
+    table = _TEXT.partition("## What it offers")[2].partition("## The command line")[0]
     names = set(re.findall(r"`([A-Za-z_]+)[`(]", table)) - {"to_xarray", "HardmaxError"}
     assert len(names) > 20
     assert names <= set(hm.__all__)

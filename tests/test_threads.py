@@ -9,8 +9,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import hardmax as hm
 import hardmax.attention.search.blocks
-import hardmax.dynamics.equilibrium
-import hardmax.dynamics.simulate
+import hardmax.dynamics.execution
 import hardmax.forecasting.forecaster
 import hardmax.text.classifier
 import hardmax.threads
@@ -85,9 +84,9 @@ _SERIES = np.sin(np.arange(200.0))[:, None]
 @pytest.mark.parametrize(
     ("module", "name", "work"),
     [
-        (hardmax.dynamics.equilibrium, "start_split", lambda: hm.equilibrium(np.eye(3))),
-        (hardmax.dynamics.simulate, "start_split", lambda: hm.simulate(np.eye(3), hm.HardmaxLayer(), depth=2)),
-        (hardmax.forecasting.forecaster, "fit_family", lambda: hm.TimeDelayedTransformer().fit(_SERIES)),
+        (hardmax.dynamics.execution, "start", lambda: hm.equilibrium(np.eye(3))),
+        (hardmax.dynamics.execution, "start", lambda: hm.simulate(np.eye(3), hm.HardmaxLayer(), depth=2)),
+        (hardmax.forecasting.forecaster, "fit_forecaster", lambda: hm.TimeDelayedTransformer().fit(_SERIES)),
         (hardmax.text.classifier, "fit_model", lambda: hm.LeaderClassifier().fit(["a", "b"], [0, 1])),
     ],
 )

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import hardmax as hm
-from hardmax.attention.search.pool import outer_points
+from hardmax.attention import outer_points
 
 tokens = hm.make_tokens("gaussian", 40_000, 2, random_state=1)
 shares = np.array_split(tokens, 4)  # four processes

@@ -2,8 +2,8 @@ r"""
 Lorenz from one coordinate
 ==========================
 
-The model sees :math:`x` alone, 2,500 samples of it, and none of the equations. It goes on from the end of the record;
-the fan is the disagreement of other good models of the same data, and the dashed line is what really followed.
+The model is fitted to 2,500 samples of :math:`x` alone, without the equations. The forecast starts at the end of the
+record; the bands are one and two spreads (errors measured on validation data), the dashed line is the true record.
 """
 
 # sphinx_gallery_capture_repr = ()
@@ -20,17 +20,17 @@ ahead = model.forecast(250)
 figure = draw_forecast(seen, ahead, dt=series.dt, names=["x"], truth=later)
 
 # %%
-# What was kept, and why:
+# The selected model, and why it was selected:
 
 print(model.report_)
 
 # %%
-# Forecasts of the last quarter by a model that has not seen it, beside persistence, TD-DMD and NG-RC:
+# Forecasts of the last quarter by a model fitted to the rest, against persistence, TD-DMD and NG-RC:
 
 figure = draw_backtest(model.backtest(150, starts=10))
 
 # %%
-# Beyond the horizon no model knows where the system is, but a good one still knows where it may be: a long forecast
+# Beyond the horizon of predictability the state is not known, but its statistics are: a long forecast of a good model
 # stays on the attractor, with its histogram and its spectrum.
 
 long = model.forecast(2000).values

@@ -4,7 +4,7 @@ An airfoil past its flutter speed
 
 A typical section with a cubic pitch spring, released at several angles, ends on a limit cycle. The model learns from
 five releases and forecasts a sixth from its first samples. Its linear path can be read as a dynamic mode
-decomposition: modes on the unit circle last, and their angle is their frequency.
+decomposition: modes on the unit circle neither grow nor decay, and their angle is their frequency.
 """
 
 # sphinx_gallery_capture_repr = ()
@@ -25,7 +25,7 @@ ahead = model.forecast(180, window=new.values[:60])
 figure = draw_forecast(new.values[:60], ahead, dt=new.dt, names=new.names, truth=new.values[60:240])
 
 # %%
-# In standard deviations the forecast is off by at most
+# The largest error of the forecast, in standard deviations:
 
 error = np.abs(ahead.values - new.values[60:240]) / new.values.std(axis=0)
 print(f"{error.max():.1e}")
@@ -36,7 +36,8 @@ print(f"{error.max():.1e}")
 figure = draw_eigenvalues(model, window=new.values).figure
 
 # %%
-# What the latest sample listens to. It is what the model did, not a cause: uniform attention forecasts about as well.
+# Attention weights of the latest sample. They describe the model and are no evidence of causes: uniform attention
+# forecasts about as well.
 
 windows = np.stack([new.values[k - model.window : k] for k in range(60, 250, 10)])
 figure = draw_lag_attention(model, windows).figure

@@ -3,8 +3,8 @@ The wake of a cylinder between walls
 ====================================
 
 A cylinder in a channel sheds vortices in turn from above and below. The flow is computed by a small lattice Boltzmann
-method, reduced to eight modes (POD), forecast as eight coefficients, and brought back to a field. The cycle is nearly
-linear, so the linear model is good enough and may well be the one that is kept.
+method, reduced to eight modes (POD), forecast as eight coefficients, and reconstructed as a field. The cycle is nearly
+linear, so the linear model may well be the one that is selected.
 """
 
 # sphinx_gallery_capture_repr = ()
@@ -23,8 +23,8 @@ model = hm.TimeDelayedTransformer(pod=8, random_state=0).fit(known, dt=0.1)
 print(model.report_)
 
 # %%
-# Vorticity where the forecast begins, six units of time later (a unit is the time that the flow takes for a diameter),
-# and as forecast:
+# Vorticity at the start of the forecast, six units of time later (a unit is the time in which the flow passes one
+# diameter), and as forecast:
 
 field = model.reconstruct(model.forecast(ahead))[-1]
 figure = draw_fields(
@@ -39,9 +39,9 @@ figure = draw_fields(
 )
 
 # %%
-# The error of the velocity, what the modes leave out included, as a share of how far it is from its mean in time:
+# The error of the velocity, including what the modes leave out, relative to the deviation from its mean in time:
 
 truth, mean = wake.velocity[199 + ahead], known.mean(axis=0)
 in_modes = model.pod_.reconstruct(model.pod_.reduce(truth))
-for name, guess in (("forecast", field), ("the best that eight modes can do", in_modes)):
+for name, guess in (("forecast", field), ("projection onto eight modes", in_modes)):
     print(f"{name}: {np.linalg.norm(guess - truth) / np.linalg.norm(truth - mean):.1e}")

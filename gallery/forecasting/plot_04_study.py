@@ -1,10 +1,9 @@
 r"""
-Which forecaster is right for longest
-=====================================
+Valid prediction times on chaotic systems
+=========================================
 
-Twenty-one chaotic systems, seen in four ways, each three times: the rows of the study that ``hardmax reproduce
-forecasting-study`` runs, as it wrote them. A dot is a system, the bar the mean over systems, the number behind a line
-the mean rank among the models.
+Twenty-one chaotic systems in four settings with three seeds: the results of ``hardmax reproduce forecasting-study``. A
+dot is a system, the bar the mean over systems, and the number at the end of a line the mean rank among the models.
 """
 
 # sphinx_gallery_capture_repr = ()

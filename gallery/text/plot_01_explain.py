@@ -1,15 +1,15 @@
 """
-Why is this review favourable?
-==============================
+Explain the sentiment of a review
+=================================
 
-The words of a review start at learned points of the plane and follow each other until a few leaders have gathered all
-the others. The decoder reads the mean, so what each leader gathered is its contribution, and the contributions add up
-to the answer.
+The words of a review start at learned positions in the plane, and each moves towards the word that it attends to, until
+all have collapsed onto a few leaders. The decoder reads the mean of the final positions, so the logit is the sum of the
+bias and the contributions of the leaders.
 """
 
 import matplotlib.pyplot as plt
 
-from hardmax.text.pretrained import shipped_model
+from hardmax.text import shipped_model
 
 model = shipped_model()
 review = (
@@ -20,12 +20,12 @@ why = model.explain(review)
 print(why)
 
 # %%
-# Every word on its way to its leader. The dashed line is where the decoder is undecided; the diamond is the mean that
-# it reads.
+# The path of each word to its leader. The dashed line is the decision boundary; the diamond is the mean that the
+# decoder reads.
 figure, ax = plt.subplots(figsize=(7.4, 6), layout="constrained")
 why.draw(ax=ax)
 
 # %%
-# Nothing is left over: bias and contributions are the logit, to rounding.
+# Bias and contributions add up to the logit, up to rounding.
 total = why.bias[0] + sum(leader.contribution[0] for leader in why.leaders)
 print(f"sum of the parts {total:.12f}, logit {why.logits[0]:.12f}")

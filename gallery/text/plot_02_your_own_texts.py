@@ -2,8 +2,8 @@
 Train on your own texts
 =======================
 
-Any labelled texts will do, in any language that puts blanks between words, with any number of classes. Here three
-topics are made up from a few words each.
+The classifier accepts labelled texts in any language that separates words by blanks, with any number of classes. This
+example generates texts on three topics from a few words each.
 """
 
 import matplotlib.pyplot as plt
@@ -11,7 +11,7 @@ import numpy as np
 
 import hardmax as hm
 from hardmax.figures.text import draw_leader_histogram, draw_word_map
-from hardmax.text.explaining.corpus_statistics import survey
+from hardmax.text import survey
 
 topics = {
     "sea": "wave ship harbour sail tide storm",
@@ -28,12 +28,12 @@ print(f"accuracy on the other texts: {model.score(texts[300:], labels[300:]):.2f
 print(model.explain("an old bird near the tree, and moss"))
 
 # %%
-# The map of all words: stars lead, and their colour is the class of the texts that they lead.
+# Map of all words: stars are leaders, coloured by the class of the texts in which they lead.
 seen = survey(model, texts[300:])
 figure, ax = plt.subplots(figsize=(7.4, 6), layout="constrained")
 draw_word_map(seen, ax=ax)
 
 # %%
-# How often each of them leads.
+# Number of texts in which each word leads.
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 draw_leader_histogram(seen, top=15, ax=ax)

@@ -2,14 +2,14 @@
 A review, layer by layer
 ========================
 
-The same words at the start, after one layer and at the end, and as a film. Stars are the leaders of the review; the
-diamond is the mean that the decoder reads, the dashed line where it is undecided.
+Positions of the words at the start, after one layer and at the end. Stars are the leaders of the review, the diamond is
+the mean that the decoder reads, and the dashed line is the decision boundary.
 """
 
 # sphinx_gallery_thumbnail_number = 1
 
 from hardmax.figures.text_layers import draw_layers
-from hardmax.text.pretrained import shipped_model
+from hardmax.text import shipped_model
 
 model = shipped_model()
 review = (
@@ -21,9 +21,9 @@ figure = draw_layers(why)
 print(why.sentence())
 
 # %%
-# Which layer decides whom a word follows is part of the explanation: most words know their leader at once.
+# The explanation includes the layer at which each leader emerges.
 for leader in why.leaders:
     print(f"{leader.word!r} leads from layer {leader.emerged_at} on and gathers {leader.share:.0%} of the mass")
 
 # %%
-# ``hardmax.figures.text_layers.animate_explanation(why, "review.gif")`` writes the film.
+# ``hardmax.figures.text_layers.animate_explanation(why, "review.gif")`` writes an animation.

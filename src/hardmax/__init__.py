@@ -12,6 +12,7 @@ imported when it is first used, so ``import hardmax`` costs nothing.
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
+from ._moved import install as _install
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from .forecasting.diagnostics.backtest import Backtest as Backtest
     from .forecasting.forecast import Forecast as Forecast
     from .forecasting.forecaster import TimeDelayedTransformer as TimeDelayedTransformer
-    from .forecasting.model_files import load_forecaster as load_forecaster
+    from .forecasting.forecaster import load_forecaster as load_forecaster
     from .geometry.clusters import Cluster as Cluster
     from .geometry.clusters import Clusters as Clusters
     from .geometry.clusters import clusters as clusters
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
     from .interpolation.constructions.interpolate import interpolate as interpolate
     from .interpolation.evaluation.certificate import Certificate as Certificate
     from .interpolation.evaluation.verification import verify as verify
-    from .interpolation.network import ExactTransformer as ExactTransformer
+    from .interpolation.transformer import ExactTransformer as ExactTransformer
     from .meanfield.energy import Lyapunov as Lyapunov
     from .meanfield.energy import lyapunov as lyapunov
     from .meanfield.exact import zero_temperature_solution as zero_temperature_solution
@@ -133,7 +134,7 @@ _MODULE_OF = {
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
     "Every": "dynamics.keep_and_stop_rules",
-    "ExactTransformer": "interpolation.network",
+    "ExactTransformer": "interpolation.transformer",
     "Explanation": "text.explaining.explanation",
     "FeedForwardLayer": "attention.layer",
     "FewTokensWarning": "meanfield.measures",
@@ -187,7 +188,7 @@ _MODULE_OF = {
     "kernel_occupancy": "meanfield.measures",
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
-    "load_forecaster": "forecasting.model_files",
+    "load_forecaster": "forecasting.forecaster",
     "low_temperature_limit": "meanfield.limit",
     "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.random_tokens",
@@ -234,6 +235,9 @@ def __getattr__(name: str) -> object:
     value = getattr(_import_module(f".{_MODULE_OF[name]}", __name__), name)
     globals()[name] = value
     return value
+
+
+_install()
 
 
 def __dir__() -> list[str]:

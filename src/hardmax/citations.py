@@ -1,4 +1,4 @@
-"""The BibTeX of what was actually used."""
+"""BibTeX entries of the papers behind the parts of the library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .errors import InputError
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper that this library is built on."""
+    """Bibliographic data of one paper."""
 
     key: str
     title: str
@@ -19,7 +19,7 @@ class Paper:
 
     @property
     def bibtex(self) -> str:
-        """An ``@article`` entry."""
+        """BibTeX entry ``@article``."""
         return "\n".join(
             [
                 f"@article{{{self.key},",
@@ -68,7 +68,7 @@ PAPERS = {
     )
 }
 
-# Which paper stands behind which part of the package.
+# Key of the paper behind each part of the package.
 _PAPER_OF_PART = {
     **dict.fromkeys(("attention", "dynamics", "geometry", "polytopes", "text"), "clustering"),
     "interpolation": "interpolation",
@@ -78,8 +78,20 @@ _PAPER_OF_PART = {
 
 
 def citation(obj: object = None) -> str:
-    """The BibTeX of the paper behind ``obj``: a layer, a run, a limit, a function of ours; of all when left out.
+    """BibTeX entry of the paper behind an object.
 
+    Parameters
+    ----------
+    obj
+        A layer, a run, a limit, an estimator or a function of this library; None for all papers.
+
+    Returns
+    -------
+    str
+        One ``@article`` entry, or all of them separated by empty lines.
+
+    Examples
+    --------
     >>> import hardmax as hm
     >>> print(hm.citation(hm.HardmaxLayer(alpha=0.5)))
     @article{clustering,
@@ -100,7 +112,7 @@ def citation(obj: object = None) -> str:
         raise InputError(
             "obj",
             f"an object of {type(obj).__name__}",
-            "must be something of ours that a paper stands behind",
+            "must be an object of this library that belongs to a paper",
             "pass a layer, a run, a limit, or nothing for all papers",
         )
     return PAPERS[_PAPER_OF_PART[part]].bibtex

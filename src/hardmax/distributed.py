@@ -1,8 +1,8 @@
-"""Several processes on one problem: who is here, and the few ways in which they exchange numbers.
+"""Several processes on one problem: the processes of this group, and their exchange of numbers.
 
-The processes are started by ``torchrun`` (or anything else that sets its environment variables) and talk through
+The processes are started by ``torchrun`` (or anything else that sets its environment variables) and communicate by
 :mod:`torch.distributed`: by gloo for tensors on the CPU, by nccl for tensors on a GPU. A process that dies closes its
-connections, so the others learn of it at their next exchange; one that hangs is given up after a timeout.
+connections, so the others raise an error at their next exchange; for one that hangs they do so after a timeout.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from .inputs import as_positive
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import PrefixStore, TCPStore
 
+# How long the first process waits for the last to start.
 _JOIN_SECONDS = 30.0
 _JOINED = itertools.count()
 _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -37,30 +38,53 @@ _Rows = TypeVar("_Rows", torch.Tensor, np.ndarray)
 
 @dataclass(frozen=True, eq=False)
 class Processes:
-    """The processes that work on one problem, as seen by one of them. Make one with :func:`processes`."""
+    """The processes of a group that works on one problem; returned by :func:`processes`."""
 
     rank: int
-    """The number of this process, from 0."""
+    """Number of this process, from 0."""
     count: int
-    """How many processes there are."""
+    """Number of processes."""
     device: torch.device
-    """Where this process computes: its own GPU if there is one, otherwise the CPU."""
+    """Device of this process: its own GPU if there is one, otherwise the CPU."""
 
     @property
     def first(self) -> bool:
-        """Whether this process is the one that writes files and prints."""
+        """Whether this process has rank 0, which writes files and prints."""
         return self.rank == 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Processes:
         return self  # connections cannot be copied, and estimators copy their settings
 
     def part(self, total: int) -> slice:
-        """Which of ``total`` rows are this process's own: equal parts, in the order of ranks."""
+        """Rows of this process: equal parts, in the order of ranks.
+
+        Parameters
+        ----------
+        total
+            Number of rows of all processes.
+
+        Returns
+        -------
+        slice
+            First row, and one past the last.
+        """
         return slice(self.rank * total // self.count, (self.rank + 1) * total // self.count)
 
     def share(self, rows: _Rows) -> _Rows:
-        """This process's own rows of an array that every process has.
+        """Rows of this process from an array that every process has.
 
+        Parameters
+        ----------
+        rows
+            Array or tensor with at least one row per process.
+
+        Returns
+        -------
+        array or tensor
+            ``rows[self.part(len(rows))]``.
+
+        Examples
+        --------
         >>> ALONE.share(np.arange(3)).tolist()
         [0, 1, 2]
         """
@@ -71,7 +95,18 @@ class Processes:
         return rows[self.part(len(rows))]
 
     def gather(self, own: torch.Tensor) -> torch.Tensor:
-        """The rows of all processes, in the order of ranks, on every process. Each may have any number of rows."""
+        """Rows of all processes, in the order of ranks, on every process.
+
+        Parameters
+        ----------
+        own
+            Rows of this process; the number of rows may differ between processes.
+
+        Returns
+        -------
+        Tensor
+            All rows, with the dtype and device of ``own``.
+        """
         if self.count == 1:
             return own
         if own.dtype == torch.bool:
@@ -89,7 +124,18 @@ class Processes:
         return whole
 
     def counts(self, own: int) -> list[int]:
-        """The whole number that each process passed, in the order of ranks."""
+        """Integers passed by all processes, in the order of ranks.
+
+        Parameters
+        ----------
+        own
+            Integer of this process.
+
+        Returns
+        -------
+        list of int
+            One integer per process.
+        """
         if self.count == 1:
             return [own]
         told = torch.zeros(self.count, dtype=torch.int64)
@@ -98,7 +144,18 @@ class Processes:
         return [int(number) for number in told]
 
     def largest(self, value: float) -> float:
-        """The largest of the numbers that the processes passed."""
+        """Largest of the numbers that the processes passed.
+
+        Parameters
+        ----------
+        value
+            Number of this process.
+
+        Returns
+        -------
+        float
+            The same on every process.
+        """
         if self.count == 1:
             return value
         told = torch.tensor([value], dtype=torch.float64)
@@ -106,18 +163,41 @@ class Processes:
         return float(told)
 
     def add(self, tensor: torch.Tensor) -> None:
-        """Replace a tensor, in place, by the sum of those that the processes passed."""
+        """Replace a tensor, in place, by the sum over the processes.
+
+        Parameters
+        ----------
+        tensor
+            Tensor of this process, of the same shape on every process.
+        """
         if self.count > 1:
             self._exchange(partial(dist.all_reduce, tensor))
 
     def words(self, own: str) -> list[str]:
-        """The text that each process passed."""
+        """Texts passed by all processes, in the order of ranks.
+
+        Parameters
+        ----------
+        own
+            Text of this process.
+
+        Returns
+        -------
+        list of str
+            One text per process.
+        """
         data = torch.tensor(list(own.encode()), dtype=torch.uint8)
         sizes = self.counts(len(data))
         return [bytes(part.tolist()).decode() for part in torch.split(self.gather(data), sizes)]
 
     def agree(self, **values: object) -> None:
-        """Refuse to go on unless every process passed the same values."""
+        """Raise an InputError on every process unless all passed the same values.
+
+        Parameters
+        ----------
+        **values
+            Arguments by name; arrays are compared to the last bit.
+        """
         if self.count == 1:
             return
         own = {name: [str(value), fingerprint(value)] for name, value in values.items()}
@@ -132,7 +212,13 @@ class Processes:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What one process refuses inside the block, all refuse, instead of waiting for it."""
+        """Context in which an error of one process is raised on all, so that no process waits for it.
+
+        Yields
+        ------
+        None
+            The block is run by every process.
+        """
         problem: HardmaxError | None = None
         try:
             yield
@@ -142,7 +228,7 @@ class Processes:
             told = self.words("" if problem is None else str(problem))
             if problem is None and any(told):
                 rank = next(rank for rank, text in enumerate(told) if text)
-                raise ProcessError(f"process {rank} cannot go on: {told[rank]}", "correct its input and start again")
+                raise ProcessError(f"process {rank} stopped: {told[rank]}", "correct its input and start again")
         if problem is not None:
             raise problem
 
@@ -153,13 +239,13 @@ class Processes:
             raise
         except (RuntimeError, ValueError) as error:
             raise ProcessError(
-                f"process {self.rank} of {self.count} lost touch with the others ({_first_line(error)})",
+                f"process {self.rank} of {self.count} lost its connection to the others ({_first_line(error)})",
                 "one of them stopped: its own message says why; start all of them again",
             ) from error
 
 
 ALONE = Processes(0, 1, torch.device("cpu"))
-"""One process with nobody to talk to."""
+"""The group of a single process."""
 
 
 def _first_line(error: BaseException) -> str:
@@ -167,7 +253,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def fingerprint(value: object) -> str:
-    """A digest of a value down to the last bit of its arrays, the same in every process that has the same value.
+    """SHA-256 of a value down to the last bit of its arrays, equal in every process that has the same value.
 
     >>> fingerprint(np.eye(2)) == fingerprint(torch.eye(2, dtype=torch.float64)), fingerprint(1.0) == fingerprint(1.5)
     (True, False)
@@ -176,7 +262,7 @@ def fingerprint(value: object) -> str:
 
 
 def _spelled(value: object) -> Iterator[str]:
-    """What a value consists of, in words: fields of dataclasses and entries of collections, one after the other."""
+    """Parts of a value as text: fields of dataclasses and entries of collections, one after the other."""
     if isinstance(value, torch.Tensor):
         value = value.detach().cpu().contiguous()
         value = value.numpy() if value.dtype != torch.bfloat16 else value.float().numpy()
@@ -205,23 +291,31 @@ def _spelled(value: object) -> Iterator[str]:
 
 
 def launched() -> bool:
-    """Whether this process was started as one of several, by ``torchrun`` or alike."""
+    """Whether this process was started as one of several, by ``torchrun`` or a similar launcher."""
     return all(os.environ.get(name) for name in _VARIABLES)
 
 
 @contextmanager
 def processes(*, timeout: float = 600.0) -> Iterator[Processes]:
-    """Join the other processes for the length of the block.
+    """Context that joins the other processes of the group for the length of the block.
 
-    Start the script by ``torchrun --nproc-per-node 2 script.py``; started by itself it is one process, and everything
-    works the same. What is given as ``processes=`` to :func:`hardmax.equilibrium`, :func:`hardmax.simulate` or
-    :class:`hardmax.LeaderClassifier` is split over them.
+    Start the script by ``torchrun --nproc-per-node 2 script.py``; started without ``torchrun`` it is a group of one
+    process. Functions and estimators with the parameter ``processes`` (:func:`hardmax.equilibrium`,
+    :func:`hardmax.simulate`, :class:`hardmax.LeaderClassifier`) split their work over the group.
 
     Parameters
     ----------
     timeout
-        Seconds after which a process that does not answer is given up. One that dies is noticed at once.
+        Seconds after which a process that does not answer raises an error in the others; a process that exits does so
+        at once.
 
+    Yields
+    ------
+    Processes
+        The group, to be passed as ``processes=``.
+
+    Examples
+    --------
     >>> with processes() as ranks:
     ...     ranks.rank, ranks.count
     (0, 1)
@@ -238,7 +332,7 @@ def processes(*, timeout: float = 600.0) -> Iterator[Processes]:
         raise InputError("RANK", rank, f"must lie below WORLD_SIZE = {count}", "start the processes by torchrun")
     if not dist.is_available():
         raise ProcessError("this build of torch has no torch.distributed", "install a build that has it")
-    store = _roll_call(rank, count)
+    store = _joined_store(rank, count)
     device = _device()
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     try:
@@ -246,7 +340,7 @@ def processes(*, timeout: float = 600.0) -> Iterator[Processes]:
     except RuntimeError as error:
         raise ProcessError(
             f"process {rank} of {count} cannot reach the others ({_first_line(error)})",
-            "see that they can reach one another over the network",
+            "check that they can reach one another over the network",
         ) from error
     try:
         yield Processes(rank, count, device)
@@ -270,26 +364,26 @@ def _device() -> torch.device:
 
 
 @cache
-def _meeting_point(rank: int) -> TCPStore:
-    """The store that the processes share, for as long as they live."""
+def _shared_store(rank: int) -> TCPStore:
+    """Store that the processes share until they exit."""
     from torch._C._distributed_c10d import TCPStore
 
-    # torchrun keeps the store itself; without it the first process does.
-    keeps = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    # torchrun runs the store itself; without torchrun the first process does.
+    is_master = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     host, port, patience = os.environ["MASTER_ADDR"], _whole("MASTER_PORT"), timedelta(seconds=_JOIN_SECONDS)
-    return TCPStore(host, port, is_master=keeps, timeout=patience, wait_for_workers=False)
+    return TCPStore(host, port, is_master=is_master, timeout=patience, wait_for_workers=False)
 
 
-def _roll_call(rank: int, count: int) -> PrefixStore:
-    """The meeting point of the processes, once all are there and expect the same number of them."""
+def _joined_store(rank: int, count: int) -> PrefixStore:
+    """Store of the group, once all processes have joined and agree on their number."""
     from torch._C._distributed_c10d import PrefixStore  # not in every build
 
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     remedy = "start as many processes as WORLD_SIZE says, all with the same WORLD_SIZE and another RANK each"
     ends = time.monotonic() + _JOIN_SECONDS
     try:
-        # Each time that the processes join they use names of their own.
-        store = PrefixStore(f"hardmax/{attempt}/{next(_JOINED)}", _meeting_point(rank))
+        # A prefix per join, so that keys of an earlier group are not read.
+        store = PrefixStore(f"hardmax/{attempt}/{next(_JOINED)}", _shared_store(rank))
         if store.add(f"taken/{rank}", 1) > 1:
             raise InputError("RANK", rank, "is the number of two processes", remedy)
         store.set(f"count/{rank}", str(count))
@@ -300,5 +394,5 @@ def _roll_call(rank: int, count: int) -> PrefixStore:
                 found = f"{count} in process {rank} and {theirs} in process {other}"
                 raise InputError("WORLD_SIZE", found, "must be the same in every process", remedy)
     except RuntimeError as error:
-        raise ProcessError(f"the {count} processes did not come together ({_first_line(error)})", remedy) from error
+        raise ProcessError(f"the {count} processes did not all join ({_first_line(error)})", remedy) from error
     return store

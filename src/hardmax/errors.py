@@ -6,7 +6,8 @@ a checkout, from a wheel file or from an index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
 
@@ -18,44 +19,94 @@ class HardmaxError(Exception):
 class InputError(HardmaxError, ValueError):
     """An argument cannot be used as given.
 
-    The message names the argument, shows the value received and says what to do instead.
+    The message names the argument, shows the value received and says what to do instead. Names of arguments that a
+    remedy mentions alone are marked by backticks; they are not part of the message, and let a command line name its
+    own option (see :func:`with_settings`).
 
-    >>> raise InputError("alpha", -1.0, "must be positive", "pass alpha > 0, for example alpha=0.5")
+    Parameters
+    ----------
+    argument
+        The argument as Python spells it.
+    value
+        What was received, as it is shown.
+    problem
+        What is wrong, as in "must be positive".
+    remedy
+        What to do instead.
+
+    >>> raise InputError("alpha", -1.0, "must be positive", "pass alpha > 0, or leave out `alpha`")
     Traceback (most recent call last):
     ...
-    hardmax.errors.InputError: alpha must be positive, got -1.0: pass alpha > 0, for example alpha=0.5
+    hardmax.errors.InputError: alpha must be positive, got -1.0: pass alpha > 0, or leave out alpha
     """
 
     def __init__(self, argument: str, value: object, problem: str, remedy: str) -> None:
         self.argument = argument
         self.value = value
         self.problem = problem
-        self.remedy = remedy
-        super().__init__(f"{argument} {problem}, got {value}: {remedy}")
+        self.remedy = _without_marks(remedy)
+        self.marked_remedy = remedy
+        super().__init__(f"{argument} {problem}, got {value}: {self.remedy}")
+
+    def rephrased(self, argument: str, words: Callable[[str], str]) -> InputError:
+        """The same error about another name of the argument, its problem and remedy as ``words`` puts them."""
+        return InputError(argument, self.value, words(self.problem), words(self.marked_remedy))
 
 
 class FileError(HardmaxError, OSError):
-    """A file cannot be read or written as asked; the message names the file and the field."""
+    """A file cannot be read or written as asked.
+
+    Parameters
+    ----------
+    path
+        The file.
+    problem
+        What is wrong, with the line or the field where there is one.
+    remedy
+        What to do instead; arguments may be marked as in :class:`InputError`.
+    """
 
     def __init__(self, path: object, problem: str, remedy: str) -> None:
         self.path = path
         self.problem = problem
-        self.remedy = remedy
-        super().__init__(f"{path}: {problem}: {remedy}")
+        self.remedy = _without_marks(remedy)
+        self.marked_remedy = remedy
+        super().__init__(f"{path}: {problem}: {self.remedy}")
+
+    def rephrased(self, words: Callable[[str], str]) -> FileError:
+        """The same error with its remedy as ``words`` puts it."""
+        return FileError(self.path, self.problem, words(self.marked_remedy))
 
 
 class MissingExtraError(HardmaxError, ImportError):
-    """An optional dependency is not installed; the message has the command that installs it."""
+    """An optional dependency is not installed; the message has the command that installs it.
+
+    Parameters
+    ----------
+    package
+        The package that is missing.
+    extra
+        The extra of hardmax that installs it.
+    purpose
+        What needs the package.
+    """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-
         self.package = package
         self.extra = extra
         super().__init__(f"{purpose} needs the package {package}: {how_to_install(package, extra)}")
 
 
 class ProcessError(HardmaxError, RuntimeError):
-    """The processes that work on one problem lost one another, or never met."""
+    """The processes that share one problem lost their connection, or never had one.
+
+    Parameters
+    ----------
+    problem
+        What happened.
+    remedy
+        What to do about it.
+    """
 
     def __init__(self, problem: str, remedy: str) -> None:
         self.problem = problem
@@ -63,28 +114,64 @@ class ProcessError(HardmaxError, RuntimeError):
         super().__init__(f"{problem}: {remedy}")
 
 
+_VALUE = r"\"[^\"]*\"|'[^']*'|\w[\w.]*\([^)]*\)|\([^)]*\)|\[[^\]]*\]|[^\s,;:)]*"
+_SETTING = re.compile(rf"(?<![\w-])([A-Za-z_]\w*)=({_VALUE})|`([A-Za-z_]\w*)`")
+_MARKED = re.compile(r"`([A-Za-z_]\w*)`")
+
+
+def with_settings(remedy: str, instead: Callable[[str, str | None], str | None]) -> str:
+    """A remedy with other words for the settings of arguments in it.
+
+    Parameters
+    ----------
+    remedy
+        Words that name settings as Python spells them, ``name=value``, and names of arguments in backticks.
+    instead
+        Called with the name and the value of each (None for a name alone); returns the words for it, or None where it
+        stays.
+
+    >>> with_settings("pass d=2, or leave out `law`", lambda name, value: f"--{name} {value or ''}".strip())
+    'pass --d 2, or leave out --law'
+    """
+
+    def words(found: re.Match[str]) -> str:
+        name, value = (found[1], found[2]) if found[3] is None else (found[3], None)
+        return instead(name, value) or found[0]
+
+    return _SETTING.sub(words, remedy)
+
+
+def _without_marks(remedy: str) -> str:
+    return _MARKED.sub(r"\1", remedy)
+
+
 @contextmanager
 def in_other_words(words: Mapping[str, str]) -> Iterator[None]:
-    """Remedies that speak of arguments of Python come out in the words of a command line or a page.
+    """Errors of the block say ``words[argument]`` where their remedies set an argument, for users of a page.
 
-    >>> with in_other_words({"alpha=0.5": "--alpha 0.5"}):
-    ...     raise InputError("alpha", -1.0, "must be positive", "pass alpha=0.5")
+    >>> with in_other_words({"gaps": "tick Fill gaps"}):
+    ...     raise InputError("X", "a gap", "must have none", 'pass gaps="interpolate"')
     Traceback (most recent call last):
     ...
-    hardmax.errors.InputError: alpha must be positive, got -1.0: pass --alpha 0.5
+    hardmax.errors.InputError: X must have none, got a gap: tick Fill gaps
     """
+
+    def instead(remedy: str) -> str:
+        # An alternative with a setting is replaced as a whole: its verb is that of Python.
+        alternatives = [_alternative(part, words) for part in remedy.split(", or ")]
+        return ", or ".join(part for part in alternatives if part)
+
     try:
         yield
     except InputError as error:
-        raise InputError(error.argument, error.value, error.problem, _said(error.remedy, words)) from error
+        raise InputError(error.argument, error.value, error.problem, instead(error.marked_remedy)) from error
     except FileError as error:
-        raise FileError(error.path, error.problem, _said(error.remedy, words)) from error
+        raise error.rephrased(instead) from error
 
 
-def _said(remedy: str, words: Mapping[str, str]) -> str:
-    for spoken, instead in words.items():
-        remedy = remedy.replace(spoken, instead)
-    return remedy
+def _alternative(remedy: str, words: Mapping[str, str]) -> str:
+    named = [found[1] or found[3] for found in _SETTING.finditer(remedy)]
+    return next((words[name] for name in named if name in words), remedy)
 
 
 def required_packages() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What became of a run: a name for programs, a sentence and a remedy for people."""
+"""How a run ended: a name for programs, a sentence and a remedy for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def counted(number: int, noun: str) -> str:
 
 
 class Ending(Enum):
-    """The ways in which a run can end."""
+    """Ways in which a run can end; the value is the text that is printed and saved."""
 
     DECIDED = "decided"
     DEPTH_REACHED = "depth reached"
@@ -33,25 +33,34 @@ _FAILURES = frozenset({Ending.UNDECIDED, Ending.DIVERGED, Ending.OUT_OF_TIME})
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended, in words.
+    """How a run ended, in words; a run that ended early still returns what it computed.
 
-    ``ok`` is false when the run did not do all that was asked of it; what it did do is kept.
-
+    Examples
+    --------
     >>> print(Outcome(Ending.DEPTH_REACHED, "50 layers were run"))
     depth reached: 50 layers were run
     """
 
     ending: Ending
+    """Reason for the end, for programs."""
     sentence: str
+    """What happened, in words."""
     remedy: str = ""
+    """What to change for another outcome; empty where there is nothing to change."""
 
     @property
     def ok(self) -> bool:
-        """Whether the run did all that was asked of it."""
+        """Whether the run finished what was requested: neither undecided, diverged nor out of time."""
         return self.ending not in _FAILURES
 
     def attributes(self) -> dict[str, str]:
-        """The same as attributes of a labelled data set."""
+        """Outcome as attributes of an ``xarray.Dataset``.
+
+        Returns
+        -------
+        dict
+            Texts ``outcome``, ``outcome_sentence`` and ``outcome_remedy``.
+        """
         return {"outcome": self.ending.value, "outcome_sentence": self.sentence, "outcome_remedy": self.remedy}
 
     def __str__(self) -> str:

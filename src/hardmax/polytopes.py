@@ -1,10 +1,10 @@
 r"""Convex polytopes: the hull of points in any dimension, also when it is a point, a segment or flat.
 
-The hull is computed inside the affine subspace that the points span, found with a tolerance that goes
-by the size of the coordinates, and everything is scaled by powers of two first, so 1e-300 and 1e300 are
-sizes like any other. In up to four dimensions Qhull finds the vertices. Above, where facets explode,
-vertices are found one by one without facets (Clarkson, 1994): a point outside of the hull of the vertices
-known so far gives a direction that separates it, and the farthest point in that direction is a new vertex.
+The hull is computed inside the affine subspace that the points span, found with a tolerance relative to the size of
+the coordinates, after scaling by powers of two, so that coordinates from 1e-300 to 1e300 are treated alike. In up to
+four dimensions Qhull finds the vertices. In more dimensions, where the number of facets grows too fast, vertices are
+found one by one without facets (Clarkson, 1994): a point outside of the hull of the known vertices gives a direction
+that separates it, and the farthest point in that direction is a new vertex.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _THIN = 2.0**-12
 _MARGIN = 1e-12
 # Up to this dimension Qhull is fast for any number of points; above, only when few facets are possible.
 _EASY_DIMENSION = 4
+# Polytopes that may have more facets have no faces, normals or volume: a limit on time and memory.
 _MOST_FACETS = 200_000
+# Scores per block of rows: 32 MiB of float64.
 _BLOCK = 2**22
 
 
@@ -171,8 +173,10 @@ def _points(argument: str, value: object, dimension: int | None = None) -> np.nd
 
 @dataclass(frozen=True, eq=False)
 class Polytope:
-    """The convex hull of finitely many points.
+    """Convex hull of finitely many points; build one with :meth:`of`.
 
+    Examples
+    --------
     >>> square = Polytope.of([[0, 0], [2, 0], [2, 2], [0, 2], [1, 1]])
     >>> square.vertex_indices.tolist(), square.dimension, square.volume
     ([0, 1, 2, 3], 2, 4.0)
@@ -181,16 +185,27 @@ class Polytope:
     """
 
     vertices: np.ndarray
-    """The corners, shape (vertex, coordinate), in the order of the points."""
+    """Vertices, shape (vertices, d), in the order of the points."""
     vertex_indices: np.ndarray
-    """The point that each vertex is (the lowest index where points are repeated), ascending."""
+    """Index of the point at each vertex (the lowest where points are repeated), ascending, shape (vertices,)."""
     dimension: int
-    """Dimension of the affine hull: 0 for a point, 1 for a segment, 2 for a polygon in whatever space."""
+    """Dimension of the affine hull: 0 for a point, 1 for a segment, 2 for a polygon, whatever d."""
     _frame: _Frame
 
     @classmethod
     def of(cls, points: object) -> Polytope:
-        """The convex hull of ``points``, of shape (point, coordinate)."""
+        """Convex hull of points.
+
+        Parameters
+        ----------
+        points
+            Finite numbers, shape (points, d), at least one point.
+
+        Returns
+        -------
+        Polytope
+            The hull; it may be a point, a segment or flat.
+        """
         array = _points("points", points)
         frame = _frame_of(array)
         # Of equal points the first is the one to be named.
@@ -212,29 +227,29 @@ class Polytope:
 
     @property
     def faces(self) -> np.ndarray:
-        """Simplices that make up the boundary inside the affine hull, as rows of indices into ``vertices``.
+        """Simplices of the boundary inside the affine hull, as rows of indices into ``vertices``.
 
-        Edges of a polygon, triangles of a solid (in three coordinates turned so that the normal by the
-        right-hand rule points outwards), the two ends of a segment; a point has none.
+        Edges of a polygon, triangles of a solid (in three coordinates ordered so that the normal by the right-hand rule
+        points outwards), the two ends of a segment; a point has none.
         """
         return self._facets[0]
 
     @property
     def normals(self) -> np.ndarray:
-        """Unit outward normals of ``faces``, inside the affine hull, shape (face, coordinate)."""
+        """Unit outward normals of ``faces``, inside the affine hull, shape (faces, d)."""
         return self.equations[:, :-1]
 
     @cached_property
     def equations(self) -> np.ndarray:
-        """A row ``(normal, offset)`` a face: ``normal @ x + offset <= 0`` inside, x in the affine hull."""
+        """One row ``(normal, offset)`` per face, shape (faces, d + 1): ``normal @ x + offset <= 0`` inside."""
         normals, reach = self._facets[1:]
         return np.column_stack([normals, -np.ldexp(reach, self._frame.exponent)])
 
     @property
     def outline(self) -> np.ndarray:
-        """The vertices of a polygon in the order in which they lie around it, as indices into ``vertices``.
+        """Indices into ``vertices`` of a polygon, in their order along the boundary.
 
-        Counter-clockwise in two coordinates. A segment gives its two ends, a point itself.
+        Counter-clockwise in two coordinates. For a segment its two ends, for a point the point itself.
         """
         if self.dimension > 2:
             raise HardmaxError(f"only a polygon has an outline, this is {self}: use faces")
@@ -245,7 +260,7 @@ class Polytope:
 
     @cached_property
     def _measure(self) -> tuple[float, int]:
-        """The volume as ``(m, e)``, standing for m 2**e, which no size of points can overflow."""
+        """Volume m 2**e as ``(m, e)``, which cannot overflow."""
         if self.dimension == 0:
             return 1.0, 0
         if self.dimension == 1:
@@ -258,13 +273,13 @@ class Polytope:
 
     @property
     def log_volume(self) -> float:
-        """Natural logarithm of :attr:`volume`, for polytopes whose volume is no float."""
+        """Natural logarithm of :attr:`volume`, also where the volume exceeds the range of float64."""
         size, power = self._measure
         return math.log(size) + power * math.log(2.0)
 
     @property
     def volume(self) -> float:
-        """The measure inside the affine hull: area of a polygon, length of a segment, 1 for a point."""
+        """Volume inside the affine hull: area of a polygon, length of a segment, 1 for a point."""
         if not -708.0 < self.log_volume < 709.0:
             raise HardmaxError(
                 f"the volume, exp({self.log_volume:.6g}), is no float64: use log_volume or rescale the points"
@@ -272,10 +287,20 @@ class Polytope:
         return math.ldexp(*self._measure)
 
     def excess(self, points: object) -> np.ndarray:
-        """How far each point sticks out of the polytope, relative to its largest coordinate; 0 inside.
+        """Lower bound on the distance of each point to the polytope, relative to its largest coordinate.
 
-        The distance to the affine hull or to the plane of the face most in the way, whichever is larger: zero
-        exactly for points of the polytope (up to rounding), and never more than the distance to it.
+        The distance to the affine hull or to the plane of the farthest violated face, whichever is larger: zero exactly
+        for points of the polytope (up to rounding), and never more than the distance to it.
+
+        Parameters
+        ----------
+        points
+            Shape (points, d).
+
+        Returns
+        -------
+        array
+            Shape (points,), zero inside.
         """
         frame = self._frame
         scaled = frame.scaled(_points("points", points, self.vertices.shape[1]))
@@ -296,16 +321,37 @@ class Polytope:
         return np.asarray(gap / size if size > 0 else gap)
 
     def contains(self, points: object, tolerance: float = 1e-12) -> np.ndarray:
-        """For each point, whether it lies in the polytope, its boundary included.
+        """Whether each point lies in the polytope, its boundary included; booleans of shape (points,).
 
-        Points outside by at most ``tolerance``, relative to the largest coordinate, count as inside.
+        Parameters
+        ----------
+        points
+            Shape (points, d).
+        tolerance
+            Points outside by at most this much, relative to the largest coordinate, count as inside.
+
+        Returns
+        -------
+        array
+            Booleans of shape (points,).
         """
         if not 0 <= tolerance < 1:
             raise InputError("tolerance", tolerance, "must lie in [0, 1)", "pass for example tolerance=1e-12")
         return np.asarray(self.excess(points) <= tolerance)
 
     def support(self, directions: object) -> np.ndarray:
-        r"""The support function :math:`h(u) = \max_{y \in K} \langle u, y\rangle` for each direction u."""
+        r"""Support function :math:`h(u) = \max_{y \in K} \langle u, y\rangle`, shape (directions,).
+
+        Parameters
+        ----------
+        directions
+            Directions u, shape (directions, d), of any length.
+
+        Returns
+        -------
+        array
+            h(u) of each direction.
+        """
         array = _points("directions", directions, self.vertices.shape[1])
         power = math.frexp(float(np.abs(array).max()))[1]
         scaled = np.ldexp(array, -power)

@@ -1,4 +1,4 @@
-"""One way from ``random_state`` to a generator, with the seed used recorded."""
+"""Random generators from ``random_state``, with the seed that was used."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .errors import InputError
 
 @dataclass(frozen=True)
 class Seeded:
-    """A generator and the seed that remakes it (None when the caller passed a generator)."""
+    """A generator and the seed that reproduces it (None when the caller passed a generator)."""
 
     generator: np.random.Generator
     seed: int | None
 
 
 def seeded(random_state: int | np.random.Generator | None) -> Seeded:
-    """Turn ``random_state`` into a generator; a missing seed is drawn and recorded, never hidden.
+    """Generator for ``random_state``, with its seed; a missing seed is drawn and recorded.
 
     >>> seeded(7).seed
     7

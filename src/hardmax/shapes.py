@@ -1,7 +1,7 @@
-"""Named array types: what the axes of every array in this library mean.
+"""Named array types: the meaning of the axes of every array in this library.
 
-Tokens are always ``(token, coordinate)``; a batch, a layer or a time goes in front. The names are checked at run
-time in the tests only (jaxtyping with beartype) and are documentation elsewhere.
+Tokens have shape ``(tokens, d)``; axes of a batch, layers or times come first. The names are checked at run time in the
+tests only (jaxtyping with beartype).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from jaxtyping import Bool, Float, Int64
 from typing_extensions import TypeVar  # with a default, which Python's own has from 3.13 on
 
 ArrayLike: TypeAlias = object
-"""Whatever a caller may pass for numbers: a tensor, an array, nested sequences, ints, Fractions."""
+"""Accepted as numbers: a tensor, an array, nested sequences, ints, Fractions."""
 
 Array: TypeAlias = torch.Tensor | np.ndarray
-"""What public functions give back: the kind of array that came in."""
+"""Returned by public functions: the kind of array that was passed."""
 
 ArrayT_co = TypeVar("ArrayT_co", bound=Array, covariant=True, default=Array)
-"""The kind of array that a result holds, for type checkers: the one that came in."""
+"""Kind of the arrays of a result, for type checkers: that of the arguments."""
 
 Tokens: TypeAlias = Float[torch.Tensor, "token coordinate"]
 TokenBatch: TypeAlias = Float[torch.Tensor, "*batch token coordinate"]
@@ -32,5 +32,5 @@ PerQuery: TypeAlias = Float[torch.Tensor, " query"]
 Indices: TypeAlias = Int64[torch.Tensor, " _"]
 Values: TypeAlias = Float[torch.Tensor, " _"]
 Points: TypeAlias = Float[torch.Tensor, "_ coordinate"]
-"""Any number of points: of tokens, queries or targets, where several counts meet in one function."""
+"""Any number of points: tokens, queries or targets, where a function has arrays of several lengths."""
 Mask: TypeAlias = Bool[torch.Tensor, " token"]

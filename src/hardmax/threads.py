@@ -1,10 +1,10 @@
-"""How many threads work: one for most, and several for many independent blocks of rows.
+"""Number of threads: one for most work, several for many independent blocks of rows.
 
 The threads of OpenMP (torch) and of OpenBLAS (NumPy, SciPy) wait for each other by spinning. Small or memory-bound work
 gains nothing from them, and where other programs use the processors too, every operation waits for a thread that is not
-running: ``python -m benchmarks threads`` measures it. So the work of hardmax stays on the calling thread
-(:func:`one_thread`). Where there are many independent blocks of large products, they are handed to threads that sleep
-while they wait (:func:`in_order`), as many as torch may use.
+running (measured by ``python -m benchmarks threads``). Work of this library therefore stays on the calling thread
+(:func:`one_thread`). Many independent blocks of large products are passed to threads that sleep while they wait
+(:func:`in_order`), as many as torch may use.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _WORTH_SHARING = 0.1
-"""Seconds of one thread from which several gain: their start and Python's turns between them take milliseconds."""
+"""Seconds of work from which several threads pay: starting them and switching between them takes milliseconds."""
 
 
 _Limits = Sequence[tuple[Any, int]]
-"""BLAS libraries, and how many threads each could use."""
+"""BLAS libraries, each with the number of threads that it could use before."""
 
 
 class _Block(threading.local):
-    """What the calling thread found when it entered its outermost block."""
+    """Limits of the calling thread when it entered its outermost block."""
 
     depth = 0
     torch_threads: int | None = None
-    """How many threads torch could use; None where torch had not been imported."""
+    """Number of threads that torch could use; None where torch had not been imported."""
     blas: _Limits = ()
-    """BLAS libraries that are limited thread by thread."""
+    """BLAS libraries whose limit is set per thread."""
     shares = False
-    """Whether the thread is one of several that share work already."""
+    """Whether this thread is a worker of :func:`in_order`."""
 
 
 class _Process:
-    """What belongs to the whole process, and which only the first to enter and the last to leave may change."""
+    """State of the whole process, changed only by the first thread to enter a block and the last to leave one."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.inside = 0
-        """How many threads are in a block."""
+        """Number of threads inside a block."""
         self.blas: _Limits = ()
-        """BLAS libraries with one pool of threads for all."""
+        """BLAS libraries with one pool of threads for the process."""
         self.torch_threads: int | None = None
-        """How many threads torch could use in the thread that entered first."""
+        """Number of threads that torch could use in the thread that entered first."""
 
 
 _block, _process = _Block(), _Process()
@@ -60,7 +60,7 @@ _block, _process = _Block(), _Process()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Work of torch, NumPy and SciPy in this block stays on the calling thread; also a decorator: ``@one_thread()``."""
+    """Context in which torch, NumPy and SciPy use the calling thread alone; also a decorator: ``@one_thread()``."""
     with _process.lock:
         if _block.depth == 0:
             _enter()
@@ -76,7 +76,7 @@ def one_thread() -> Iterator[None]:
 
 
 def allowed_threads() -> int:
-    """How many threads may share work: what torch may use outside of :func:`one_thread`."""
+    """Number of threads that may share work: those that torch may use outside of :func:`one_thread`."""
     if _block.shares:
         return 1
     if _block.torch_threads is not None:
@@ -85,7 +85,7 @@ def allowed_threads() -> int:
 
 
 def in_order(work: Callable[[Item], Result], items: Sequence[Item], *, seconds: float) -> Iterator[Result]:
-    """The results of ``work`` for all items, in their order.
+    """Results of ``work`` for all items, in their order.
 
     Parameters
     ----------
@@ -93,10 +93,17 @@ def in_order(work: Callable[[Item], Result], items: Sequence[Item], *, seconds: 
         Called with one item. Calls must not depend on each other: several run at the same time, each in a thread with
         the caller's context (``numpy.errstate``, ``torch.no_grad``) and :func:`one_thread`.
     items
-        What to call it with, in pieces large enough that Python's own time does not count.
+        Arguments, in pieces large enough that the overhead of Python is negligible.
     seconds
-        About how long all of it takes on one thread; less than a tenth of a second is left to the calling thread.
+        Estimated duration of all calls on one thread; below a tenth of a second the calling thread does them all.
 
+    Yields
+    ------
+    object
+        ``work(item)`` for each item.
+
+    Examples
+    --------
     >>> list(in_order(abs, [1, -2, 3], seconds=0.0))
     [1, 2, 3]
     """
@@ -148,8 +155,8 @@ def _leave() -> None:
 def _blas_libraries(modules: int) -> tuple[list[Any], list[Any]]:
     """Libraries with one pool of threads for the process, and those whose limit belongs to a thread (OpenMP).
 
-    Packages bring BLAS libraries of their own, so they are looked for again whenever the number of imported ``modules``
-    has changed. Nothing is imported to be found: a forecast from a file, for one, does without SciPy.
+    Packages bring BLAS libraries of their own, so the search is repeated whenever the number of imported ``modules``
+    has changed. Nothing is imported for it: a forecast from a file, for example, does not need SciPy.
     """
     from threadpoolctl import ThreadpoolController
 

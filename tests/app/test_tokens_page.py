@@ -202,7 +202,7 @@ def test_uploads_become_tokens_or_a_message() -> None:
     assert send(b"x,y\n1,2\n-1,0.5\n3,3\n") == "points.csv: 3 tokens."
     assert page._state.tokens.tolist() == [[1, 2], [-1, 0.5], [3, 3]]
     assert page._state.settings.layer == 0
-    assert "row 1, column 2 is nan" in send(b"x,y\n1,nan\n")
+    assert "line 2, column 2 is nan" in send(b"x,y\n1,nan\n")
     assert "must have two columns" in send(b"1,2,3\n4,5,6\n")
     assert "must be at most 100,000 here" in send(b"1,2\n" * 100_001)
     assert "not a number" in send(b"1,2\n=A1,3\n")

@@ -25,14 +25,13 @@ def zip_bomb() -> bytes:
     return packed.getvalue()
 
 
-def test_a_table_of_numbers_with_and_without_names(tmp_path: Path) -> None:
-    values, names = numbers_of(Upload("a.csv", b"time,height\n1,2\n3,4.5\n"), tmp_path)
+def test_a_table_of_numbers_with_and_without_names() -> None:
+    values, names = numbers_of(Upload("a.csv", b"time,height\n1,2\n3,4.5\n"))
     assert names == ["time", "height"]
     assert values.tolist() == [[1, 2], [3, 4.5]]
-    values, names = numbers_of(Upload("a.csv", b"1;2,5\n3;4\n"), tmp_path)
+    values, names = numbers_of(Upload("a.csv", b"1;2,5\n3;4\n"))
     assert names == ["x1", "x2"]
     assert values.tolist() == [[1, 2.5], [3, 4]]
-    assert list(tmp_path.iterdir()) == []  # nothing stays on the disk
 
 
 @pytest.mark.parametrize(
@@ -41,8 +40,8 @@ def test_a_table_of_numbers_with_and_without_names(tmp_path: Path) -> None:
         (",".join(["1"] * 1_000_000).encode(), "1,000,000 columns"),
         (b"a,b\n=SUM(A1:A9),2\n", "'=SUM(A1:A9)', not a number"),
         (b'a,b\n=cmd|"/c calc"!A1,2\n', "not a number"),
-        (b"a,b\n1,nan\n", "row 1, column 2 is nan"),
-        (b"a,b\n1,inf\n", "row 1, column 2 is inf"),
+        (b"a,b\n1,nan\n", "line 2, column 2 is nan"),
+        (b"a,b\n1,inf\n", "line 2, column 2 is inf"),
         (b"1\n" * 300_000, "300,001 lines"),
         (b"a,b\n1,2\n3\n", "line 3"),
         (b"\xff\xfe1\x002", "is not text in UTF-8"),
@@ -53,18 +52,17 @@ def test_a_table_of_numbers_with_and_without_names(tmp_path: Path) -> None:
         (b"   \n \n", "empty"),
     ],
 )
-def test_hostile_tables_are_refused_in_words(tmp_path: Path, data: bytes, words: str) -> None:
+def test_hostile_tables_are_refused_in_words(data: bytes, words: str) -> None:
     with pytest.raises(FileError, match=r"hostile\.csv: ") as refused:
-        numbers_of(Upload("hostile.csv", data), tmp_path)
+        numbers_of(Upload("hostile.csv", data))
     assert words in str(refused.value)
     assert len(str(refused.value)) < 400
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_encodings_are_found_as_on_the_command_line(tmp_path: Path, encoding: str) -> None:
     table = "Größe,höhe\n1,2\n3,4\n".encode(encoding)
-    values, names = numbers_of(Upload("a.csv", table), tmp_path)
+    values, names = numbers_of(Upload("a.csv", table))
     assert names == ["Größe", "höhe"]
     assert values.tolist() == [[1, 2], [3, 4]]
     assert rows_of(Upload("a.csv", table)).columns.tolist() == names
@@ -72,10 +70,10 @@ def test_encodings_are_found_as_on_the_command_line(tmp_path: Path, encoding: st
     assert list(series.names) == names
 
 
-def test_a_zip_bomb_renamed_is_never_unpacked(tmp_path: Path) -> None:
+def test_a_zip_bomb_renamed_is_never_unpacked() -> None:
     bomb = zip_bomb()
     assert len(bomb) < 100_000
-    for read in (lambda upload: numbers_of(upload, tmp_path), rows_of, text_of):
+    for read in (numbers_of, rows_of, text_of):
         with pytest.raises(FileError, match="is a ZIP archive"):
             read(Upload("innocent.csv", bomb))
 
@@ -94,9 +92,9 @@ def test_rows_of_text_are_never_computed() -> None:
     table = rows_of(Upload("a.csv", b'text,label\n"=1+1",pos\n"a, b",NA\n'))
     assert table["text"].tolist() == ["=1+1", "a, b"]
     assert table["label"].tolist() == ["pos", "NA"]
-    with pytest.raises(FileError, match="names two columns alike"):
+    with pytest.raises(FileError, match="has two columns of the same name"):
         rows_of(Upload("a.csv", b"x,x\n1,2\n"))
-    with pytest.raises(FileError, match="is no table"):
+    with pytest.raises(FileError, match="line 3 has 3 cells where line 1 has 2"):
         rows_of(Upload("a.csv", b"x,y\n1,2\n1,2,3\n"))
 
 
@@ -109,9 +107,9 @@ def test_what_is_written_back_is_no_formula() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.binary(max_size=200))
-def test_any_bytes_are_numbers_or_a_message(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_any_bytes_are_numbers_or_a_message(data: bytes) -> None:
     try:
-        values, names = numbers_of(checked("a.csv", data, (".csv",)), tmp_path_factory.mktemp("any"))
+        values, names = numbers_of(checked("a.csv", data, (".csv",)))
     except HardmaxError:
         return
     assert np.isfinite(values).all()

@@ -296,3 +296,8 @@ def test_attention_on_the_sphere_takes_the_kernels_where_they_can_run(monkeypatc
 
 def test_kernels_are_for_gpus_only() -> None:
     assert not usable(torch.device("cpu"))
+
+
+def test_rows_of_several_portions_are_screened_again_finer() -> None:
+    points = tokens_of("lattice", 60, maxima.NARROWEST // 3 + 1)
+    assert_same_choice(points, points, prune=False, most_visits=0, maxima_at_once=16)

@@ -164,7 +164,7 @@ def test_zero_queries_listen_to_everybody(method: str) -> None:
     assert_same(found, dense_choice(queries, points, TOLERANCE))
     assert found.everyone.tolist() == [i % 3 == 0 for i in range(1200)]
     assert not found.best[::3].any()
-    with pytest.raises(LookupError, match="listens to everybody"):
+    with pytest.raises(LookupError, match="attends to every token"):
         found[0]
 
 

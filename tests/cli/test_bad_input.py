@@ -38,15 +38,15 @@ def _some_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 _CASES = {
-    "tokens that are NaN": (["nan.csv"], r"nan.csv: row 2, column 1 is nan", "remove or impute"),
-    "tokens that are infinite": (["inf.csv"], "inf.csv: row 2, column 2 is -inf", "remove or impute"),
+    "tokens that are NaN": (["nan.csv"], r"nan.csv: line 3, column 1 is nan", "remove or impute"),
+    "tokens that are infinite": (["inf.csv"], "inf.csv: line 2, column 2 is -inf", "remove or impute"),
     "tokens of one axis": (["flat.npy"], "flat.npy: the array has shape (3,)", "save one row per token"),
     "tokens of three axes": (["deep.npy"], "deep.npy: the array has shape (2, 2, 2)", "save one row per token"),
-    "transposed tokens": (["short.npy"], "tokens look transposed", "pass the table transposed"),
+    "transposed tokens": (["short.npy"], "tokens look transposed", "pass tokens transposed"),
     "no tokens": (["none.npy"], "none.npy: is empty, shape (0, 2)", "save at least one row"),
     "an empty file": (["empty.csv"], "empty.csv: is empty", "save one line of numbers per token"),
     "a header alone": (["header.csv"], "header.csv: line 1 is a header and no numbers follow", "save one line"),
-    "a ragged file": (["ragged.csv"], "ragged.csv: line 2 has 1 numbers where line 1 has 2", "save one line"),
+    "a ragged file": (["ragged.csv"], "ragged.csv: line 2 has 1 cell where line 1 has 2", "save one line"),
     "a half-written file": (["half.csv"], "half.csv: line 3, column 2 is empty", "may be half-written"),
     "words for numbers": (["words.csv"], "words.csv: line 2, column 2 is 'four'", "save one line"),
     "a cut NPY file": (["cut.npy"], "cut.npy: the array is damaged, half-written", "save it again"),
@@ -60,7 +60,7 @@ _CASES = {
     "alpha in words": (["--alpha", "half"], "--alpha must be a number or a fraction, got 'half'", "--alpha 1/2"),
     "alpha over nothing": (["--alpha", "1/0"], "--alpha must be a number or a fraction, got '1/0'", "--alpha 1/2"),
     "A not square": (["--matrix", "wide.csv"], "wide.csv: the table has shape (2, 3), not square", "d rows of d"),
-    "A not finite": (["--matrix", "nan.csv"], "nan.csv: row 2, column 1 is nan", "remove or impute"),
+    "A not finite": (["--matrix", "nan.csv"], "nan.csv: line 3, column 1 is nan", "remove or impute"),
     "A of another size": (
         ["--dim", "3", "--matrix", "skew.csv"],
         "--matrix must be 3 x 3 to match the tokens",
@@ -70,12 +70,12 @@ _CASES = {
     "A indefinite for the theorem": (
         ["--theorem", "--matrix", "indefinite.csv"],
         "--matrix must be positive definite, got Theorem 1.1 does not apply",
-        "add c times the identity",
+        "add c * identity",
     ),
     "A not symmetric for the theorem": (
         ["--theorem", "--matrix", "skew.csv"],
         "--matrix must be symmetric",
-        "the mean of A and",
+        "use (A + A transposed) / 2",
     ),
     "weights of another size": (
         ["good.csv", "--weights", "good.csv"],
@@ -99,7 +99,11 @@ _CASES = {
     "a file and a number": (["good.csv", "--n", "7"], "--n does not go with a file", "give one of the two"),
     "depth and limit": (["--depth", "3", "--limit"], "--depth does not go with --limit", "give one of the two"),
     "softmax and limit": (["--softmax", "1", "--limit"], "--softmax does not go with --limit", "give one"),
-    "softmax negative": (["--softmax", "-1"], "--softmax must be finite and not negative, got -1.0", "leave out"),
+    "softmax negative": (
+        ["--softmax", "-1"],
+        "--softmax must be finite and not negative, got -1.0",
+        "use no --softmax",
+    ),
     "softmax in words": (["--softmax", "hot"], "--softmax must be a number, got 'hot'", "--softmax 4"),
     "depth in words": (["--depth", "many"], "--depth must be a whole number, got 'many'", "--depth 20"),
     "half a token": (["--n", "0.5"], "--n must be a whole number, got '0.5'", "--n 200"),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hardmax.cli.app import app, in_flags
+from hardmax.cli.app import app
+from hardmax.cli.flags import in_flags
 from hardmax.errors import FileError, InputError, MissingExtraError
 
 _PYTHON = re.compile(r"\b\w+=|\w\(|numpy\.|\bNone\b|\bTrue\b|HardmaxLayer|ToDisk|Every\b|\b(?!near_)[a-z]+_[a-z_]+\b")
@@ -42,17 +43,17 @@ _CASES = {
     "simulate --matrix paper --dim 3": "--dim must be 2 for the paper's matrix, got 3: pass --dim 2, or --matrix",
     "simulate --matrix rotation --dim 3": "pass an even --dim, or --matrix random",
     "simulate --matrix skew.csv --dim 3": "--matrix must be 3 x 3",
-    "simulate --theorem --matrix indefinite.csv": "add c times the identity",
-    "simulate --theorem --matrix skew.csv": "use the mean of A and its transpose, or leave out --theorem",
+    "simulate --theorem --matrix indefinite.csv": "add c * identity with c above",
+    "simulate --theorem --matrix skew.csv": "use (A + A transposed) / 2, or leave out --theorem",
     "simulate again.csv --theorem": "or leave out --theorem",
     "simulate zero.csv --theorem": "or leave out --theorem",
-    "simulate short.npy": "pass the table transposed, or --matrix identity if 3 tokens of 100 coordinates are meant",
+    "simulate short.npy": "pass tokens transposed, or --matrix identity if 3 tokens of 100 coordinates are meant",
     "simulate --n 0": "--n must be at least 1, got 0: pass for example --n 200",
     "simulate --dim 0": "--dim must be at least 1, got 0",
     "simulate --seed=-1": "--seed must be at least 0, got -1",
     "simulate --random cauchy": "--random is not a known law",
     "simulate good.csv --weights negative.csv": "--weights must be positive",
-    "simulate --softmax=-1": "--softmax must be finite and not negative, got -1.0: leave out --softmax for hardmax",
+    "simulate --softmax=-1": "--softmax must be finite and not negative, got -1.0: use no --softmax for the limit",
     "simulate --softmax 1 --limit": "--softmax does not go with --limit",
     "simulate --depth=-1": "--depth must be at least 0, got -1: pass for example --depth 20",
     "simulate --depth 3 --keep 0,9": "--keep must list layers",
@@ -60,7 +61,7 @@ _CASES = {
     "simulate --seconds 0": "--seconds must be positive and finite, got 0.0: pass --seconds above 0",
     "simulate --n 5000 --exact": "with --exact, got 5000 distinct tokens: leave out --exact",
     "simulate --n 5 --depth 3 --keep last --animate a.gif": "use --keep all",
-    "simulate --n 100000 --depth 100000 --keep all": "--keep last, --keep 0,1,5, --keep every:10, or --save run.zarr",
+    "simulate --n 100000 --depth 100000 --keep all": "pass --keep last, --keep 0,1,5, --keep every:10, or --save",
     "meanfield --n 0": "--n must be at least 1",
     "meanfield --step 0": "--step must be positive and finite, got 0.0: pass --step above 0",
     "meanfield --step 100 --n 10 --beta 1000": "or --integrator adaptive",
@@ -71,19 +72,19 @@ _CASES = {
     "meanfield --tokens zero.csv --normalise": "--tokens must not be zero",
     "forecast gappy.csv --steps 5": "pass --gaps interpolate",
     "forecast uneven.csv --steps 5": "pass --resample",
-    "forecast series.csv --steps 5 --window 500": "look back less far with --window",
+    "forecast series.csv --steps 5 --window 500": "or lower --window",
     "forecast series.csv --steps 5 --seconds -1": "--seconds must be a positive number, or 0 for no limit, got -1",
-    "forecast series.csv --steps 5 --seed=-1": "--seed must be a non-negative whole number",
+    "forecast series.csv --steps 5 --seed=-1": "--seed must be at least 0",
     "forecast series.csv --steps 5 --dt 0": "--dt must be a positive number",
     "interpolate pairs.json -o net --construction none": "--construction",
     "interpolate pairs.json -o net --width 0": "--width",
     "interpolate pairs.json -o net --softmax 0": "--softmax",
     "interpolate pairs.json -o net --softmax 1/10 --construction paper": "--softmax",
-    "sentiment train texts.csv -o m.safetensors --dim 0": "--dim must be a positive whole number, got 0",
-    "sentiment train texts.csv -o m.safetensors --epochs 0": "--epochs must be a positive whole number, got 0",
+    "sentiment train texts.csv -o m.safetensors --dim 0": "--dim must be at least 1, got 0: pass for example --dim 2",
+    "sentiment train texts.csv -o m.safetensors --epochs 0": "--epochs must be at least 1, got 0",
     "sentiment train texts.csv -o m.safetensors --ngrams 0": "--ngrams must be",
-    "sentiment train texts.csv -o m.safetensors --seed=-1": "--seed must be a non-negative whole number, got -1",
-    "sentiment train texts.csv -o m.safetensors --max-words 0": "--max-words must be a positive whole number, got 0",
+    "sentiment train texts.csv -o m.safetensors --seed=-1": "--seed must be at least 0, got -1",
+    "sentiment train texts.csv -o m.safetensors --max-words 0": "--max-words must be at least 1, got 0",
     "sentiment train texts.csv -o m.safetensors --test-share 2": "--test-share must be",
     "sweep --jobs 0 lost.toml": "lost.toml",
 }

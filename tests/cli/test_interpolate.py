@@ -136,9 +136,9 @@ def test_bad_tables(tmp_path: Path, text: str, message: str) -> None:
 def test_other_bad_files(tmp_path: Path) -> None:
     good = write(tmp_path / "data.json", GOOD)
     for arguments, message in (
-        ((tmp_path / "no.json",), "does not exist"),
-        ((tmp_path / "no.csv",), "does not exist"),
-        ((tmp_path / "data.xls",), "names no format"),
+        ((tmp_path / "no.json",), "there is no such file"),
+        ((tmp_path / "no.csv",), "there is no such file"),
+        ((tmp_path / "data.xls",), "data sets of the kind .xls cannot be read: use .json"),
         ((good, "--outputs", good), "holds inputs and outputs together"),
     ):
         with pytest.raises(FileError, match=message):

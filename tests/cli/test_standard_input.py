@@ -102,7 +102,11 @@ def test_arrays_and_parquet_are_told_by_their_first_bytes() -> None:
         (("simulate", "-", "--n", "3"), _POINTS, "error: --n does not go with a file of tokens"),
         (("simulate", "-", "--save", "-"), _POINTS, "error: -: --save cannot write a file without suffix"),
         (("meanfield", "--tokens", "-"), _POINTS, "error: --tokens must lie on the unit sphere"),
-        (("forecast", "-", "--steps", "3"), "a\n1\nx\n", "error: standard input: column 'a' holds 'x' at row 2"),
+        (
+            ("forecast", "-", "--steps", "3"),
+            "a\n1\nx\n",
+            "error: standard input: line 3, column 'a' is 'x', not a number",
+        ),
         (("interpolate", "-", "-o", "net"), '{"inputs": []', "error: standard input: is not JSON"),
         (("sentiment", "evaluate", "-"), "words,label\na,1\n", "error: standard input: has no column of a usual name"),
     ],

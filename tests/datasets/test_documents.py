@@ -43,7 +43,7 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     TABLE.rename(columns={"text": "body", "label": "mood"}).to_csv(path, index=False)
     assert read_documents(path, text="body", label="mood").texts[0] == "good, very"
-    with pytest.raises(FileError, match="'body', 'mood'.*--text COLUMN"):
+    with pytest.raises(FileError, match="'body', 'mood'.*name the column with text=…"):
         read_documents(path)
     with pytest.raises(FileError, match="no column 'x'"):
         read_documents(path, text="x")
@@ -52,15 +52,15 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.csv", b"text,label\ncaf\x81,1\n", "not utf-8 text.*latin-1"),
-        ("a.txt", b"caf\x81\n", "not utf-8 text"),
+        ("a.csv", b"text,label\ncaf\x81,1\n", r"is not text in UTF-8 \(byte 14 is 0x81\): .*latin-1"),
+        ("a.txt", b"caf\x81\n", "is not text in UTF-8"),
         ("a.jsonl", b'{"text": "a", "label": 1}\nnot json\n', "line 2 is not JSON"),
         ("a.jsonl", b"[1]\n", "line 1 is not an object"),
-        ("a.csv", b"", "cannot be read"),
+        ("a.csv", b"", "is empty"),
         ("a.csv", b"text,label\ngood,\n", "label of row 1 is missing"),
         ("a.csv", b"text,label\n,1\n", "text of row 1 is missing"),
-        ("a.parquet", b"nonsense", "cannot be read"),
-        ("a.doc", b"text", "names no kind"),
+        ("a.parquet", b"nonsense", "is no whole Parquet file"),
+        ("a.doc", b"text", "documents of the kind .doc cannot be read: use .csv"),
     ],
 )
 def test_broken_files_are_described(tmp_path: Path, name: str, data: bytes, message: str) -> None:

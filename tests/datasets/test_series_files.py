@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from hardmax.datasets import read_series
 from hardmax.errors import FileError
-from hardmax.tables.numeric_text import _every_digit
+from hardmax.tables.delimited import _every_digit
 
 _T = 0.25 * np.arange(6)
 _X = np.random.default_rng(0).normal(size=(6, 2))
@@ -93,18 +93,18 @@ def test_netcdf_flattens_fields_and_dates(tmp_path):
     [
         ("a.xls", b"", "series of the kind .xls cannot be read: use .csv"),
         ("a.csv", b"", "is empty"),
-        ("a.csv", b"t,y\n0,1\n0,2\n", "time does not go on at row 2 of column 't' .0, then 0.: sort the rows"),
-        ("a.csv", b"t,y\n0,1\n1,oops\n", "column 'y' holds 'oops' at row 2, not a number"),
-        ("a.csv", b"t,y\n0,1\n,2\n", "row 2 of the time column 't' is empty"),
-        ("a.csv", b"t,y\n0,1\n1,inf\n", "row 2 of column 'y' is infinite"),
+        ("a.csv", b"t,y\n0,1\n0,2\n", "time does not increase at line 3 of column 't' .0, then 0.: sort the rows"),
+        ("a.csv", b"t,y\n0,1\n1,oops\n", "line 3, column 'y' is 'oops', not a number"),
+        ("a.csv", b"t,y\n0,1\n,2\n", "line 3 of the time column 't' is empty"),
+        ("a.csv", b"t,y\n0,1\n1,inf\n", "line 3, column 'y' is infinite"),
         ("a.csv", b"t,y,z\n0,1,\n1,2,\n", "column 'z' is empty"),
         ("a.csv", b"t,y\n0,1\n", "holds 1 samples: a series needs at least two"),
         ("a.csv", b"t\n0\n1\n", "has a time column and no channels"),
-        ("a.csv", b"a,b\n1,2\n1,2,3\n", "is not a table|more cells"),
-        ("a.csv", b"a,b\n1,2,3\n1,2,3\n", "more cells than the header has names"),
+        ("a.csv", b"a,b\n1,2\n1,2,3\n", "line 3 has 3 cells where line 1 has 2"),
+        ("a.csv", b"a,b\n1,2,3\n1,2,3\n", "the header on line 1 names 2 columns and the lines have 3"),
         ("a.csv", b"\xff\xfe\x00", "is not text in UTF-8"),
         ("a.csv", b"a,b,c\n1,2,5\n3,2,1\n", "transpose the table"),
-        ("a.npy", b"junk", "is no NPY file of numbers"),
+        ("a.npy", b"junk", "is not an NPY file"),
         ("a.parquet", b"junk", "is no whole Parquet file"),
         ("a.nc", b"junk", "is no whole NetCDF file"),
     ],
@@ -160,14 +160,14 @@ def test_text_as_spreadsheets_and_instruments_write_it(tmp_path, content, names,
 def test_a_thousand_is_not_taken_for_one_and_a_bit(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text('time,x\n0,"12,345"\n1,"1,500"\n')
-    with pytest.raises(FileError, match="column 'x' holds '12,345' at row 1, not a number"):
+    with pytest.raises(FileError, match="line 2, column 'x' is '12,345', not a number"):
         read_series(path)
 
 
 def test_lines_of_units_are_named_as_such(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("time,x\n[s],[m]\n0,1\n1,2\n")
-    with pytest.raises(FileError, match=r"holds '\[m\]' at row 1, not a number: put # before lines that are no data"):
+    with pytest.raises(FileError, match=r"line 2, column 'x' is '\[m\]', not a number: put # before lines"):
         read_series(path)
 
 

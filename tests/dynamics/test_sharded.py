@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import hardmax as hm
 from hardmax.attention.search import attended
 from hardmax.distributed import ALONE, Processes
-from hardmax.dynamics.distributed import SplitSearch, SplitStarted, start_split
+from hardmax.dynamics.distributed import SplitProcess, SplitSearch, start_split
 from helpers import PLANE_LAYERS, SHEARED, spd
 from threads import with_processes
 
@@ -82,10 +82,10 @@ def test_repeated_tokens_on_several_processes_are_one_point() -> None:
     def work(ranks: Processes) -> tuple[hm.Equilibrium, bool]:
         own, mine = ranks.share(tokens), ranks.share(weights)
         started = start_split(ranks, torch.from_numpy(own), torch.from_numpy(mine), layer)
-        return hm.equilibrium(own, layer, weights=mine, processes=ranks), isinstance(started, SplitStarted)
+        return hm.equilibrium(own, layer, weights=mine, processes=ranks), isinstance(started, SplitProcess)
 
-    for split, has_a_crowd in with_processes(2, work):
-        assert has_a_crowd
+    for split, has_local_tokens in with_processes(2, work):
+        assert has_local_tokens
         assert_same_limit(split, whole)
         np.testing.assert_array_equal(split.weights, weights)
 
@@ -103,12 +103,12 @@ def test_only_candidates_travel_in_few_dimensions() -> None:
     def work(ranks: Processes) -> tuple[int, int]:
         own = torch.from_numpy(ranks.share(tokens))
         started = start_split(ranks, own, torch.ones(len(own), dtype=torch.float64), hm.HardmaxLayer(0.5))
-        assert isinstance(started, SplitStarted)
-        return ranks.received, len(started.crowd)  # type: ignore[attr-defined]
+        assert isinstance(started, SplitProcess)
+        return ranks.received, len(started.local_rows)  # type: ignore[attr-defined]
 
-    for received, crowd in with_processes(2, work):
+    for received, local in with_processes(2, work):
         assert received < 8 * len(tokens) + 0.5 * tokens.nbytes  # the test for repeated tokens, and half the rest
-        assert crowd > 0.7 * len(tokens) / 2
+        assert local > 0.7 * len(tokens) / 2
 
 
 def test_a_split_search_is_the_search() -> None:
@@ -198,7 +198,7 @@ def test_bad_input_in_one_process_is_an_error_in_all() -> None:
     with_processes(2, work)
     first, second = sorted(said)
     assert "tokens must be finite" in first
-    assert "process 0 cannot go on: tokens must be finite" in second
+    assert "process 0 stopped: tokens must be finite" in second
 
 
 def test_processes_must_be_asked_for_the_same() -> None:

@@ -51,7 +51,7 @@ def test_divergence_keeps_the_layers_before_it(tokens: np.ndarray) -> None:
         run = hm.simulate(tokens, growing, depth=100, keep=keep)
         assert run.outcome.ending is hm.Ending.DIVERGED
         assert not run.outcome.ok
-        assert "layers up to 5 are kept" in run.outcome.sentence
+        assert "layers up to 5 are returned" in run.outcome.sentence
         assert run.layers[-1] == 5
         assert np.isfinite(run.tokens).all()
 

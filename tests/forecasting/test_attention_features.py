@@ -82,8 +82,8 @@ def _torch_features(network: LagNetwork, part: dict[str, torch.Tensor], tokens: 
     if network.kind == "attention":
         scores = ((embedded @ part["keys"]) * (latest @ part["queries"])[:, None]).sum(-1)
         shares = torch.softmax(scores / math.sqrt(embedded.shape[2]), dim=1)
-    heard = (shaped * shares[:, :, None] * network.lags).reshape(len(tokens), -1)
-    state = latest + heard @ part["values"]
+    weighted = (shaped * shares[:, :, None] * network.lags).reshape(len(tokens), -1)
+    state = latest + weighted @ part["values"]
     if not network.feed_forward:
         return state
     return torch.cat([torch.tanh(state @ part["hidden"] + part["bias"]), state], dim=1)

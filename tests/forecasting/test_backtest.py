@@ -1,4 +1,4 @@
-"""The backtest and the ablation: honest splits, the rivals beside, tables that can be read."""
+"""The backtest and the ablation: splits, baselines, tables."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def model() -> TimeDelayedTransformer:
     return TimeDelayedTransformer(random_state=0, restarts=1).fit(_logistic(), dt=0.5)
 
 
-def test_the_rivals_stand_beside_the_model(model: TimeDelayedTransformer) -> None:
+def test_the_baselines_are_in_the_table(model: TimeDelayedTransformer) -> None:
     found = model.backtest(10, starts=8)
     assert [row.model for row in found.rows] == ["TD-TF", "persistence", "TD-DMD", "NG-RC"]
     assert found.starts == 8
@@ -94,10 +94,10 @@ def test_a_model_from_a_file_looks_back_on_data_that_are_given(model: TimeDelaye
             getattr(again, purpose)()
     before, after = model.backtest(10, starts=8), again.backtest(10, starts=8, series=_logistic())
     assert before.data() == after.data()
-    told, found = model.ablate(), again.ablate(series=_logistic())
-    assert (found.base, found.horizon, found.rows[-1]) == (told.base, told.horizon, told.rows[-1])
+    expected, found = model.ablate(), again.ablate(series=_logistic())
+    assert (found.base, found.horizon, found.rows[-1]) == (expected.base, expected.horizon, expected.rows[-1])
     # Trained networks are known up to rounding only: their errors here are some 1e-9 standard deviations.
-    for one, other in zip(told.rows, found.rows, strict=True):
+    for one, other in zip(expected.rows, found.rows, strict=True):
         assert (one.variant, one.parameters) == (other.variant, other.parameters)
         assert other.score == pytest.approx(one.score, abs=0.3)
 
@@ -136,7 +136,7 @@ def test_inputs_and_fields_are_read_as_in_the_fit(tmp_path: Path) -> None:
         again.backtest(5, series=fields[:, :2])
 
 
-def test_the_published_recipe_looks_back_beside_the_rivals() -> None:
+def test_the_published_recipe_is_backtested_beside_the_baselines() -> None:
     settings = {"random_state": 0, "seconds": 1.0, "progress": False}
     model = TimeDelayedTransformer(1, recipe="paper", horizon=3, **settings).fit(_logistic())
     found = model.backtest(3, starts=8)

@@ -1,16 +1,16 @@
-"""Budgets of time: what they cut, what they leave alone, and that the report says so."""
+"""Time budgets: what they end, what they leave unchanged, and that the report says so."""
 
 import numpy as np
 import pytest
 
 from hardmax.errors import InputError
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
-from hardmax.forecasting.search import time_budget as clocks
-from hardmax.forecasting.search.time_budget import Clock
+from hardmax.forecasting.search import time_budget as time_module
+from hardmax.forecasting.search.time_budget import TimeBudget
 
 
 class _Hands:
-    """A clock whose hands are moved by the test."""
+    """A clock that is set by the test."""
 
     def __init__(self) -> None:
         self.processor = self.wall = 0.0
@@ -25,48 +25,48 @@ class _Hands:
 @pytest.fixture
 def hands(monkeypatch: pytest.MonkeyPatch) -> _Hands:
     found = _Hands()
-    monkeypatch.setattr(clocks, "time", found)
+    monkeypatch.setattr(time_module, "time", found)
     return found
 
 
 def test_without_budgets_nothing_is_cut(hands: _Hands) -> None:
-    clock = Clock()
+    time_budget = TimeBudget()
     hands.processor = hands.wall = 1e9
-    assert clock.within(0.01)
-    assert clock.time_to_choose()
-    assert clock.share_of(40, 8) == 40
-    assert clock.used() == 0
-    assert not clock.cut
+    assert time_budget.within(0.01)
+    assert time_budget.time_for_selection()
+    assert time_budget.affordable(40, 8) == 40
+    assert time_budget.used() == 0
+    assert not time_budget.ended
 
 
 def test_processor_time_does_not_count_what_others_do(hands: _Hands) -> None:
-    clock = Clock(10.0)
+    time_budget = TimeBudget(10.0)
     hands.wall = 1e9
-    assert clock.within(0.1)
+    assert time_budget.within(0.1)
     hands.processor = 4.9
-    assert clock.within(0.5)
-    assert not clock.cut
+    assert time_budget.within(0.5)
+    assert not time_budget.ended
     hands.processor = 5.1
-    assert not clock.within(0.5)
-    assert clock.cut
-    assert clock.time_to_choose()
-    assert clock.used() == pytest.approx(0.51)
+    assert not time_budget.within(0.5)
+    assert time_budget.ended
+    assert time_budget.time_for_selection()
+    assert time_budget.used() == pytest.approx(0.51)
 
 
 def test_wall_time_leaves_some_for_what_comes_after_the_search(hands: _Hands) -> None:
-    clock = Clock(None, 10.0)
+    time_budget = TimeBudget(None, 10.0)
     hands.processor = 1e9
-    assert clock.within()
-    assert clock.share_of(40, 8) == 40
+    assert time_budget.within()
+    assert time_budget.affordable(40, 8) == 40
     hands.wall = 5.9
-    assert clock.within()
-    assert clock.share_of(40, 8) == 13
+    assert time_budget.within()
+    assert time_budget.affordable(40, 8) == 13
     hands.wall = 6.1
-    assert not clock.within()
-    assert clock.time_to_choose()
+    assert not time_budget.within()
+    assert time_budget.time_for_selection()
     hands.wall = 9.1
-    assert not clock.time_to_choose()
-    assert Clock(2.0, 10.0).share_of(40, 8) == Clock(10.0, 2.0).share_of(40, 8) == 10
+    assert not time_budget.time_for_selection()
+    assert TimeBudget(2.0, 10.0).affordable(40, 8) == TimeBudget(10.0, 2.0).affordable(40, 8) == 10
 
 
 def _waves() -> np.ndarray:

@@ -1,6 +1,8 @@
-"""The spread of a forecast: held-out errors at every step, their extrapolation, and how often they cover the error."""
+"""The spread of a forecast: validation errors per step, their extrapolation, and how often they cover the error."""
 
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 import hardmax as hm
 from hardmax.datasets import airfoil, lorenz63
 from hardmax.errors import InputError
-from hardmax.forecasting.diagnostics.error_growth import ErrorGrowth, measure_growth
+from hardmax.forecasting.error_growth import ErrorGrowth, measure_growth
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
 from hardmax.forecasting.rollout import roll
 from hardmax.forecasting.search.model_search import fit_family, folds_for_errors
@@ -46,12 +48,12 @@ def test_exponential_and_power_growth_go_on_as_they_were(rate: float) -> None:
     ahead = ErrorGrowth(errors, np.array([1e9, 1e9])).ahead(100)
     np.testing.assert_allclose(ahead[:, 0], 1e-9 * np.exp(rate * steps), rtol=1e-6)
     np.testing.assert_allclose(ahead[:, 1], 1e-9 * steps**1.7, rtol=1e-6)
-    held = ErrorGrowth(errors, np.array([1.2, 1.2])).ahead(10_000)
-    assert held.max() == 1.2
-    assert (np.diff(held, axis=0) >= 0).all()
+    limited = ErrorGrowth(errors, np.array([1.2, 1.2])).ahead(10_000)
+    assert limited.max() == 1.2
+    assert (np.diff(limited, axis=0) >= 0).all()
 
 
-def test_beyond_the_held_out_steps_it_grows_at_least_as_a_random_walk_and_shrinks_nowhere() -> None:
+def test_beyond_the_validation_steps_it_grows_at_least_as_a_random_walk_and_never_decreases() -> None:
     flat = ErrorGrowth(np.full((20, 1), 0.1), np.array([1.0]))
     np.testing.assert_allclose(flat.ahead(80)[-1], 0.2)
     for known in range(1, 6):
@@ -109,9 +111,23 @@ def _wing(seed: int) -> np.ndarray:
     return airfoil(1200, initial_pitch=0.05 + 0.02 * seed).values
 
 
-def _coverage(z: np.ndarray, seed: int, steps: int = 80, **settings: object) -> tuple[float, float]:
-    options = {"delays": 12, "restarts": 1, "seconds": None, "random_state": seed, "progress": False} | settings
-    model = TimeDelayedTransformer(**options).fit(z[:600])  # type: ignore[arg-type]
+_Series = Callable[[int], np.ndarray]
+_Fit = Callable[[_Series, int], tuple[np.ndarray, TimeDelayedTransformer]]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> _Fit:
+    """A series of 1200 samples, and a model fitted to the first half; each computed once."""
+
+    @cache
+    def fit(make: _Series, seed: int) -> tuple[np.ndarray, TimeDelayedTransformer]:
+        z = make(seed)
+        return z, TimeDelayedTransformer(12, restarts=1, random_state=seed, progress=False).fit(z[:600])
+
+    return fit
+
+
+def _coverage(z: np.ndarray, model: TimeDelayedTransformer, steps: int = 80) -> tuple[float, float]:
     starts = np.linspace(600, len(z) - steps, 30).astype(int)
     ahead = model.forecast(steps, window=np.stack([z[k - model.window : k] for k in starts]))
     errors = np.abs(ahead.values - np.stack([z[k : k + steps] for k in starts]))
@@ -122,25 +138,28 @@ def _coverage(z: np.ndarray, seed: int, steps: int = 80, **settings: object) -> 
 @pytest.mark.parametrize(
     ("make", "least", "most"), [(_oscillation, 0.6, 0.8), (_waves, 0.6, 0.8), (_lorenz, 0.6, 0.95), (_wing, 0.6, 1.0)]
 )
-def test_the_spread_covers_the_error_as_often_as_it_says(make: object, least: float, most: float) -> None:
+def test_the_spread_covers_the_error_as_often_as_it_says(
+    fitted: _Fit, make: _Series, least: float, most: float
+) -> None:
     # Errors of chaotic systems have heavy tails, so more than 68 % lie within one root mean square.
-    found = np.mean([_coverage(make(seed), seed) for seed in range(2)], axis=0)  # type: ignore[operator]
+    found = np.mean([_coverage(*fitted(make, seed)) for seed in range(2)], axis=0)
     assert least <= found[0] <= most, found
     assert found[1] >= 0.88, found
 
 
 def test_the_spread_of_the_published_recipe_is_measured_too() -> None:
-    one, two = _coverage(_waves(0), 0, recipe="paper", delays=16, seconds=2.0)
+    z = _waves(0)
+    model = TimeDelayedTransformer(16, recipe="paper", restarts=1, seconds=2.0, random_state=0, progress=False)
+    one, two = _coverage(z, model.fit(z[:600]))
     assert 0.5 <= one <= 0.95
     assert two >= 0.85
 
 
-def test_no_model_that_diverges_enters_the_spread() -> None:
+def test_no_model_that_diverges_enters_the_spread(fitted: _Fit) -> None:
     # On the limit cycle errors are tiny; so must be the spread, whatever other candidates do.
-    z = airfoil(700, initial_pitch=0.1).values
-    model = TimeDelayedTransformer(12, restarts=1, random_state=0, progress=False).fit(z[:600])
+    z, model = fitted(_wing, 0)
     ahead = model.forecast(100)
-    assert np.abs(ahead.values - z[600:]).max() < 1e-5
+    assert np.abs(ahead.values - z[600:700]).max() < 1e-5
     assert (ahead.spread < 1e-4 * z.std(axis=0)).all()
 
 
@@ -167,10 +186,10 @@ def test_the_spread_is_saved_with_the_model_and_has_the_inputs_and_the_units_of_
     np.testing.assert_allclose(large.forecast(50, u=coming).spread, 1e6 * spread, rtol=1e-6)
     # The error of the best forecast is 0.3 at first and 0.3 / sqrt(1 - 0.81) = 0.69 in the end.
     assert spread[0, 0] == pytest.approx(0.3, rel=0.3)
-    # Beyond the 25 steps that 250 samples allow to hold out, the spread goes on as that of a random walk.
+    # Beyond the 25 validation steps that 250 samples allow, the spread grows as that of a random walk.
     assert spread[24, 0] == pytest.approx(0.69, rel=0.4)
     assert spread[24, 0] < spread[-1, 0] <= 1.5 * spread[24, 0]
-    again = hm.load_forecaster(small.save(tmp_path / "kept"))
+    again = hm.load_forecaster(small.save(tmp_path / "saved"))
     np.testing.assert_array_equal(again.forecast(50, u=coming).spread, spread)
 
 

@@ -43,10 +43,12 @@ def test_a_clone_has_the_parameters_and_nothing_learned(model: TimeDelayedTransf
         assert not hasattr(copy, "units_")
         with pytest.raises(NotFittedError):
             check_is_fitted(copy)
-    told: list[str] = []
-    listening = clone(TimeDelayedTransformer(3, progress=lambda stage, done, total: told.append(stage), random_state=1))
-    listening.fit(np.sin(0.3 * np.arange(60)))
-    assert told
+    stages: list[str] = []
+    reporting = clone(
+        TimeDelayedTransformer(3, progress=lambda stage, done, total: stages.append(stage), random_state=1)
+    )
+    reporting.fit(np.sin(0.3 * np.arange(60)))
+    assert stages
 
 
 def test_results_are_shown_in_a_few_lines(model: TimeDelayedTransformer) -> None:

@@ -34,7 +34,7 @@ def _logistic(samples: int = 400) -> np.ndarray:
     return np.array(z)
 
 
-def test_noise_free_waves_are_forecast_to_rounding_and_the_linear_model_is_kept() -> None:
+def test_noise_free_waves_are_forecast_to_rounding_and_the_linear_model_is_selected() -> None:
     z = _waves(500)
     model = _fit(z[:400], dt=0.1, seconds=None)
     ahead = model.forecast(100)
@@ -44,7 +44,7 @@ def test_noise_free_waves_are_forecast_to_rounding_and_the_linear_model_is_kept(
     assert ahead.left_range_at == 0
     assert ahead.outcome.ok
     assert model.report_.numbers["kept"] == "linear"
-    assert "linear model was kept" in str(model.report_)
+    assert "linear model was selected" in str(model.report_)
 
 
 def test_a_chaotic_map_is_learned_where_the_linear_model_cannot() -> None:
@@ -134,7 +134,7 @@ def test_constant_channels_are_forecast_as_constant() -> None:
     still = _fit(np.full((50, 2), -3.0))
     np.testing.assert_array_equal(still.forecast(4).values, np.full((4, 2), -3.0))
     assert still.report_.numbers["kept"] == "constant"
-    with pytest.raises(InputError, match="has no dynamics to read"):
+    with pytest.raises(InputError, match="has no dynamics to analyse"):
         still.eigenvalues()
 
 
@@ -233,7 +233,7 @@ def test_fields_are_reduced_and_reconstructed() -> None:
 def test_units_put_constant_channels_back() -> None:
     units = Units.of([np.array([[1.0, 5.0], [3.0, 5.0]])])
     np.testing.assert_allclose(units.restore(units.normalise(np.array([[2.5, 5.0]]))), [[2.5, 5.0]])
-    np.testing.assert_allclose(units.stretch(np.array([[1.0]])), [[1.0, 0.0]])
+    np.testing.assert_allclose(units.restore_spread(np.array([[1.0]])), [[1.0, 0.0]])
 
 
 def _random_series(rng: np.random.Generator) -> object:
@@ -289,7 +289,7 @@ def test_a_thousand_random_fits_end_in_an_answer_or_a_clear_error() -> None:
     assert answers + refusals == 1000
 
 
-def test_the_public_door_leads_here() -> None:
+def test_the_top_level_name_is_this_class() -> None:
     assert hm.TimeDelayedTransformer is TimeDelayedTransformer
 
 
@@ -300,7 +300,7 @@ def test_no_model_looks_further_back_than_it_may(delays: int, channels: int) -> 
     assert _fit(z, delays=delays, seconds=None).window <= delays + 1
 
 
-def test_a_forecast_held_at_the_edge_counts_as_diverged() -> None:
+def test_a_forecast_clipped_at_the_edge_counts_as_diverged() -> None:
     z = _logistic(300)
     model = _fit(z, delays=2)
     assert model.predictor_ is not None

@@ -1,4 +1,4 @@
-"""Folds, scores, the guard and the choice."""
+"""Folds, scores, the boundedness check and the selection."""
 
 import numpy as np
 import pytest
@@ -13,8 +13,8 @@ from hardmax.forecasting.search.model_search import fit_family, plan_for
 from hardmax.forecasting.search.readout_search import BY_MODES, RIDGES, Candidate, Learner, Search, score_together
 from hardmax.forecasting.search.refit import stays_bounded
 from hardmax.forecasting.search.selection import Finalist, Ranking, rank, select
-from hardmax.forecasting.search.time_budget import Clock
-from hardmax.forecasting.search.validation import Fold, make_folds, middle_of
+from hardmax.forecasting.search.time_budget import TimeBudget
+from hardmax.forecasting.search.validation import Fold, make_folds, outside_validation
 from hardmax.forecasting.settings import Settings
 
 _SETTINGS = Settings(None, None, 1, None, 1.0, 0, False)
@@ -41,14 +41,14 @@ def test_folds_hold_out_what_they_forecast(lengths: list[int], context: int, hor
         assert fold.windows.shape[1:] == (context, 1)
         # Every truth goes on where its window ends.
         np.testing.assert_array_equal(fold.truth[:, 0], fold.windows[:, -1] + 1)
-        inner = set(np.concatenate(middle_of(data))[:, 0].tolist())
+        inner = set(np.concatenate(outside_validation(data))[:, 0].tolist())
         if len(lengths) >= 3:
             assert not inner & set(fold.truth.reshape(-1).tolist())
 
 
 def test_a_search_learns_from_pieces_of_a_long_record() -> None:
     data = [np.arange(start, start + length, dtype=float)[:, None] for start, length in ((0, 90_000), (10**6, 30_000))]
-    for pieces in (*(fold.training for fold in make_folds(data, 1, 20, 100)), middle_of(data)):
+    for pieces in (*(fold.training for fold in make_folds(data, 1, 20, 100)), outside_validation(data)):
         assert 16_000 <= sum(map(len, pieces)) <= 24_000
         assert all((np.diff(piece[:, 0]) == 1).all() for piece in pieces)  # samples that lie together stay so
         starts = np.array([piece[0, 0] for piece in pieces])
@@ -84,7 +84,7 @@ def test_scoring_together_is_scoring_one_by_one() -> None:
     np.testing.assert_allclose(score_together(fold, members), alone, rtol=1e-9)
 
 
-def test_the_guard_refuses_what_leaves_the_range() -> None:
+def test_the_boundedness_check_refuses_what_leaves_the_range() -> None:
     quiet = Member(FeatureMap(1, lags(1, 1)), np.array([[[0.0], [-0.1]]]))
     loud = Member(FeatureMap(1, lags(1, 1)), np.array([[[0.0], [0.01]]]))
     windows = np.ones((4, 1, 1)) * 0.9
@@ -96,7 +96,7 @@ def test_the_guard_refuses_what_leaves_the_range() -> None:
 
 
 @pytest.mark.parametrize(("peak", "allowed"), [(1.6, True), (1.7, False), (20.0, False)])
-def test_the_guard_allows_no_single_step_far_outside(peak: float, allowed: bool) -> None:
+def test_the_boundedness_check_allows_no_single_step_far_outside(peak: float, allowed: bool) -> None:
     # A jump to ``peak`` half-ranges and back at once: one step of many, so only its height can be refused.
     constant = Member(FeatureMap(1, lags(1, 1)), np.array([[[0.0], [-1.0]]]))
     windows = np.zeros((12, 1, 1))
@@ -111,7 +111,7 @@ def test_the_guard_allows_no_single_step_far_outside(peak: float, allowed: bool)
 
 
 @pytest.mark.parametrize(("share", "allowed"), [(0.008, True), (0.02, False)])
-def test_the_guard_allows_one_step_of_a_hundred_a_little_outside(share: float, allowed: bool) -> None:
+def test_the_boundedness_check_allows_one_step_of_a_hundred_a_little_outside(share: float, allowed: bool) -> None:
     jump = Member(FeatureMap(2, lags(2, 1)), np.array([[[0.0], [-1.0], [1.0]]]))
     future = np.zeros((12, 1000, 1))
     future[:, 400 : 400 + int(1000 * share)] = 1.3
@@ -123,19 +123,19 @@ def test_when_the_time_is_over_only_td_dmd_is_still_asked() -> None:
     good = Finalist((_candidate(0.05, -0.5),), 0.05)
     asked: list[Finalist] = []
 
-    def holds(finalist: Finalist) -> bool:
+    def is_bounded(finalist: Finalist) -> bool:
         asked.append(finalist)
         return True
 
-    found = select(Ranking((good, linear), ()), holds, lambda: False)
+    found = select(Ranking((good, linear), ()), is_bounded, lambda: False)
     assert asked == [linear]
     assert found.chosen is linear
-    assert found.guarded
-    assert not found.walked
+    assert found.bounded
+    assert not found.all_checked
     better = Finalist((_candidate(-1.0, 1.0),), -1.0)
-    found = select(Ranking((better, linear), ()), holds, lambda: False)
+    found = select(Ranking((better, linear), ()), is_bounded, lambda: False)
     assert found.chosen is better
-    assert not found.guarded
+    assert not found.bounded
 
 
 def _candidate(score: float, growth: float) -> Candidate:
@@ -143,7 +143,7 @@ def _candidate(score: float, growth: float) -> Candidate:
     return Candidate("polynomial", f"{score}", features, 0.0, 1e-9, np.array([[0.0], [growth], [0.0], [0.0]]), score)
 
 
-def test_the_whole_list_is_walked_for_a_bounded_model() -> None:
+def test_the_whole_list_is_searched_for_a_bounded_model() -> None:
     linear = Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 1e-9, np.zeros((2, 1)), 0.1)
     best = tuple(Finalist((_candidate(-0.1 + 0.001 * i, 1.0),), -0.1 + 0.001 * i) for i in range(60))
     rest = tuple(Finalist((_candidate(-0.2 + 0.01 * i, 1.0 if i < 9 else -0.5),), 0.0) for i in range(12))
@@ -151,26 +151,26 @@ def test_the_whole_list_is_walked_for_a_bounded_model() -> None:
     chosen = select(ranking, lambda f: float(f.sources[0].readout[1, 0]) < 0)
     assert chosen.chosen is rest[9]
     assert chosen.rejected == 70
-    assert chosen.guarded
+    assert chosen.bounded
 
 
-def test_what_is_clearly_better_is_kept_unguarded() -> None:
+def test_what_is_clearly_better_is_selected_although_it_may_leave_the_range() -> None:
     linear = Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 1e-9, np.zeros((2, 1)), 0.1)
     wild, tame = Finalist((_candidate(-1.0, 1.0),), -1.0), Finalist((_candidate(-0.7, -0.5),), -0.7)
     ranking = Ranking((wild, tame, Finalist((linear,), 0.1)), ())
     found = select(ranking, lambda f: f is tame)
     assert found.chosen is wild
-    assert not found.guarded
+    assert not found.bounded
 
 
-def test_td_dmd_is_kept_when_nothing_is_bounded() -> None:
+def test_td_dmd_is_selected_when_nothing_is_bounded() -> None:
     linear = Finalist((Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 0.0, np.zeros((2, 1)), 0.1),), 0.1)
     found = select(Ranking((Finalist((_candidate(-1.0, 1.0),), -1.0), linear), ()), lambda f: False)
     assert found.chosen is linear
-    assert not found.guarded
+    assert not found.bounded
 
 
-def test_the_choice_is_never_worse_than_td_dmd_on_what_was_held_out() -> None:
+def test_the_choice_is_never_worse_than_td_dmd_on_validation_data() -> None:
     for z in (_logistic(), np.random.default_rng(0).standard_normal((300, 1)), np.sin(0.3 * np.arange(300))[:, None]):
         found = fit_family([z], 1, _SETTINGS)
         assert found.selection.chosen.score <= found.selection.linear.score + 1e-12
@@ -180,10 +180,10 @@ def test_ranking_includes_means_of_the_best() -> None:
     z = _logistic()
     plan = plan_for([z], _SETTINGS)
     folds = make_folds([z], 1, plan.longest, plan.horizon)
-    search = Search(folds[0], 1, 0, Clock())
+    search = Search(folds[0], 1, 0, TimeBudget())
     search.screen(linear_groups(1, 8), (0.0, 1e-3))
     search.screen(lag_polynomial_groups(1, 1, 8), (0.0, 1e-3))
-    search.settle(30)
+    search.evaluate_best(30)
     ranking = rank(search.candidates, folds, 1, 0)
     assert {len(f.sources) for f in ranking.best} == {1, 3, 6}
     assert [f.score for f in ranking.best] == sorted(f.score for f in ranking.best)

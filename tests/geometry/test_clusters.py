@@ -89,5 +89,5 @@ def test_a_run_that_kept_nothing_is_refused() -> None:
     empty = hm.Trajectory(
         tokens=run.tokens[:0], layers=run.layers[:0], outcome=run.outcome, layer=run.layer, leadership=run.leadership
     )
-    with pytest.raises(hm.InputError, match="run must have kept a state"):
+    with pytest.raises(hm.InputError, match="run must have stored a state"):
         clusters(empty)

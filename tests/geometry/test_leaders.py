@@ -133,7 +133,7 @@ def test_attention_with_a_value_matrix_is_asked_of_everybody() -> None:
 def test_bad_questions_are_refused() -> None:
     run = hm.simulate(FACE, hm.HardmaxLayer(), depth=2)
     for k in (3, -4, 0.5, True):
-        with pytest.raises(hm.InputError, match="k must be the number of a kept state.*pass k from 0 to 2"):
+        with pytest.raises(hm.InputError, match="k must be the index of a stored state.*pass k from 0 to 2"):
             attention_at(run, k)  # type: ignore[arg-type]
     with pytest.raises(hm.InputError, match="run must be a Trajectory, got Equilibrium"):
         attention_at(hm.equilibrium(FACE), 0)  # type: ignore[arg-type]

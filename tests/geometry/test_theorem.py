@@ -184,3 +184,11 @@ def test_bad_input_is_refused() -> None:
         check_theorem(hm.simulate(FACE, hm.SoftmaxLayer(), depth=1))
     with pytest.raises(hm.InputError, match="run must have V = identity"):
         check_theorem(FACE, hm.HardmaxLayer(V=np.eye(2) / 2))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "matrix"), [(FACE, np.zeros((2, 2))), (np.zeros((3, 2)), np.eye(2))], ids=["zero matrix", "zero tokens"]
+)
+def test_facts_about_the_layers_are_not_known_where_all_scores_are_zero(tokens: np.ndarray, matrix: np.ndarray) -> None:
+    report = check_theorem(hm.simulate(tokens, hm.HardmaxLayer(0.5, A=matrix), depth=3))
+    assert "not known facts 1 to 6: all scores are zero" in str(report)

@@ -114,3 +114,10 @@ def test_progress_is_told_and_interruption_is_clean() -> None:
         interpolate(X, Y, progress=stop)
     with pytest.raises(KeyboardInterrupt):
         interpolate(X, Y).certify(progress=stop)
+
+
+def test_a_long_value_is_shortened_in_the_message() -> None:
+    with pytest.raises(InputError, match=r"got 'x{56}\.\.\."):
+        interpolate([[[0, "x" * 500]], [[0, 1]]], Y)
+    with pytest.raises(InputError, match=r"got 'x{50}'"):
+        interpolate([[[0, "x" * 50]], [[0, 1]]], Y)

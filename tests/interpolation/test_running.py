@@ -71,7 +71,7 @@ def test_softmax_elsewhere_is_close_to_its_float_module() -> None:
     tokens = torch.tensor([[0.3, 0.1], [1.7, -0.2]], dtype=torch.float64)
     with torch.no_grad():
         torch.testing.assert_close(net(tokens), net.to_torch().eval()([tokens])[0], rtol=0, atol=1e-9)
-    with pytest.raises(hm.InputError, match=r"exact cannot be had: token 1 ends at no rational under softmax"):
+    with pytest.raises(hm.InputError, match=r"exact is not possible: the output of token 1 is not rational"):
         net(tokens, exact=True)
 
 

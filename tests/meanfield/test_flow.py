@@ -172,3 +172,11 @@ def test_occupancy_in_closed_form() -> None:
     assert found.smallest == pytest.approx(100 / 200, rel=1e-12)
     assert found.enough == 2000
     assert kernel_occupancy(POINTS, beta=1e-9).smallest == 100
+
+
+@pytest.mark.parametrize(("time", "step", "steps"), [(2.1, 0.3, 7), (2.7, 0.3, 9), (2.3, 0.1, 23), (1.05, 0.1, 11)])
+def test_rounding_adds_no_step(time: float, step: float, steps: int) -> None:
+    run = simulate(POINTS, SphereFlow(beta=4.0), time=time, step=step)
+    assert run.times is not None
+    assert len(run.times) == steps + 1
+    assert run.times[-1] == pytest.approx(time, abs=1e-12)

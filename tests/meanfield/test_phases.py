@@ -188,7 +188,7 @@ def test_phases_need_the_start_of_the_run_and_a_limit_of_its_tokens() -> None:
     tokens = fibonacci_sphere(40).points[:, :2]
     flow = SphereFlow(B, V, 3.0, normalise=True, few_tokens="ignore")
     late = simulate(tokens, flow, time=1.0, keep="last")
-    with pytest.raises(InputError, match=r"run must have kept its start, got a run that kept the first at t = 1: "):
+    with pytest.raises(InputError, match=r"run must have stored its start, got a run that stored the first at t = 1: "):
         phases(late)
     run = simulate(tokens, flow, time=1.0)
     with pytest.raises(InputError, match=r"limit must be a LowTemperatureLimit, got a ndarray: leave it out"):

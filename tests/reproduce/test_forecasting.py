@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from hardmax.forecasting.models import Persistence
+from hardmax.forecasting import Persistence
 from hardmax.forecasting.models.td_dmd import TimeDelayedDMD
 from hardmax.reproduce import forecasting
 from hardmax.reproduce.forecasting_cases import airfoil_case, lorenz_case, sinusoid_case, spiral_case, wake_case

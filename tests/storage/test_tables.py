@@ -42,6 +42,7 @@ def _file(folder: Path, content: bytes | str, name: str = "a.csv") -> Path:
         "x\ty\n1,0\t2\n3\t-4,5\n",
         "x|y\n1|2\n3|-4.5\n",
         "x;y;\n1;2;\n3;-4,5; \n",
+        "1;2;\n3;-4,5\n",
         "# made by a balance\n# x y\n1 2\n3 -4.5\n",
         "größe;höhe\n1;2\n3;-4,5\n".encode("cp1252"),
         "größe,höhe\n1,2\n3,-4.5\n".encode("utf-16"),
@@ -69,15 +70,15 @@ def test_one_column_and_one_number(tmp_path: Path) -> None:
         ("1,2\n3,four\n5,6\n", r"line 2, column 2 is 'four', not a number: save one line"),
         ("1,2\n3,\n5,6\n", r"line 2, column 2 is empty, not a number"),
         ("1,two\n3,4\n", r"line 1, column 2 is 'two', not a number"),
-        ("1,2\n\n3,4,5\n6,7\n", r"line 3 has 3 numbers where line 1 has 2: "),
-        ("1,2\n3,4\n5", r"line 3 has 1 numbers where line 1 has 2 \(the last line: the file may be half-written\)"),
+        ("1,2\n\n3,4,5\n6,7\n", r"line 3 has 3 cells where line 1 has 2: "),
+        ("1,2\n3,4\n5", r"line 3 has 1 cell where line 1 has 2 \(the last line: the file may be half-written\)"),
         ("1,2\n3,4e", r"line 2, column 2 is '4e', not a number \(the last line: the file may be half-written\)"),
         ("x,y\n1,2,3\n", r"the header on line 1 names 2 columns and the lines have 3: give every column one name"),
         (",x,y\n0,1,2\n1,3,4\n", r"the first column has no name and looks like row numbers: .*index=False"),
         (b"1,2\n\xff\xfe", r"line 2, column 1 is 'ÿþ', not a number"),
         (b"1,2\n\x81\x8d", r"is not text in UTF-8 \(byte 4 is 0x81\): save it as text in UTF-8"),
         (b"\x89PNG\r\n\x00\xff", r"is not text in UTF-8 \(byte 0 is 0x89\): save it as text in UTF-8"),
-        ("1;2;\n3;4\n", r"line 1, column 3 is empty, not a number"),
+        ("1;2;3\n4;5;\n", r"line 2, column 3 is empty, not a number"),
         ("PK\x03\x04 not a table at all, sorry\n", r"header and no numbers follow"),
     ],
 )
@@ -163,7 +164,7 @@ def test_bad_parquet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"is no whole Parquet file .*: write it again"):
         read_tokens(_file(tmp_path, path.read_bytes()[:-3], "a.parquet"))
     pandas.DataFrame({"x": [1.0, 2.0], "word": ["a", "b"]}).to_parquet(path)
-    with pytest.raises(FileError, match=r"column 'word' holds (large_)?string, not numbers: drop or convert"):
+    with pytest.raises(FileError, match=r"column 'word' holds (str|object), not numbers: drop or convert"):
         read_tokens(path)
     pandas.DataFrame({"x": [1.0, None]}).to_parquet(path)
     with pytest.raises(FileError, match=r"column 'x' has 1 missing values: fill or drop them"):

@@ -1,4 +1,4 @@
-"""The accurate recipe: words, pairs, triples and endings on coordinates of their own, each with its own leaders."""
+"""The accurate recipe: separate coordinates and leaders for words, pairs, triples and endings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_each_kind_has_an_axis_and_at_most_two_leaders(model: LeaderClassifier) 
     assert model.collapse_ >= 0.99
 
 
-def test_nobody_follows_a_gram_of_another_kind_or_side(model: LeaderClassifier) -> None:
+def test_no_gram_follows_one_of_another_kind_or_side(model: LeaderClassifier) -> None:
     value = dict(zip(model.words(), model.network_.embedding.numpy().sum(axis=1), strict=True))
     for text in FRESH[:20]:
         told = model.explain(text)
@@ -57,7 +57,7 @@ def test_punctuation_counts(model: LeaderClassifier) -> None:
     assert model.tokeniser_("Dull. Very dull, 2/10") == ["dull", ".", "very", "dull", ",", "2/10"]
 
 
-def test_saved_and_loaded_it_is_the_same(model: LeaderClassifier, tmp_path: Path) -> None:
+def test_a_saved_model_predicts_the_same(model: LeaderClassifier, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     model.save(path)
     again = LeaderClassifier.load(path)
@@ -86,6 +86,6 @@ def test_columns_of_a_table_have_one_length() -> None:
     assert fitted.score(counter.transform(FRESH), TRUTH) > 0.95
 
 
-def test_few_words_may_all_be_single() -> None:
+def test_a_vocabulary_of_single_words() -> None:
     fitted = LeaderClassifier(recipe="accurate", random_state=0).fit(["good", "bad", "good", "bad"], [1, 0, 1, 0])
     assert fitted.predict(["good", "bad"]).tolist() == [1, 0]

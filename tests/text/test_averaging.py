@@ -1,4 +1,4 @@
-"""The mean of several trainings from one start."""
+"""Mean of several trainings from one start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hardmax.errors import InputError
 from hardmax.text import LeaderClassifier
 from hardmax.text.model.network import Network
 from hardmax.text.recipes import Recipe
-from hardmax.text.training import averaging
+from hardmax.text.training import network_training
 from interrupted_training import interrupt_at
 from made_up_texts import opinions
 
@@ -25,8 +25,8 @@ ONE = Recipe(epochs=3, batch_size=16, learn_alpha=True)
 THREE = replace(ONE, averaged=3)
 
 
-def test_it_is_the_mean_of_single_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, starts, ends, seeds = averaging.fit_network, [], [], []
+def test_parameters_are_the_mean_of_single_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, starts, ends, seeds = network_training.train_network, [], [], []
 
     def watched(network: Network, *args: Any, **options: Any) -> Any:
         starts.append({name: part.clone() for name, part in network.parameters().items()})
@@ -35,7 +35,7 @@ def test_it_is_the_mean_of_single_trainings(monkeypatch: pytest.MonkeyPatch) -> 
         seeds.append(options["seed"])
         return state
 
-    monkeypatch.setattr(averaging, "fit_network", watched)
+    monkeypatch.setattr(network_training, "train_network", watched)
     fitted = LeaderClassifier(recipe=THREE, random_state=0).fit(TEXTS, LABELS)
     single = LeaderClassifier(recipe=ONE, random_state=0).fit(TEXTS, LABELS)
     assert len(set(seeds[:3])) == 3
@@ -51,7 +51,7 @@ def test_it_is_the_mean_of_single_trainings(monkeypatch: pytest.MonkeyPatch) -> 
     assert "run" not in single.history_[0]
 
 
-def test_progress_is_told_of_all_as_one() -> None:
+def test_progress_covers_all_trainings() -> None:
     told: list[tuple[float, float | None]] = []
 
     def tell(stage: str, done: float, total: float | None) -> None:
@@ -65,7 +65,7 @@ def test_progress_is_told_of_all_as_one() -> None:
     assert done[-1] == 3 * 3 * 8
 
 
-def test_on_a_terminal_there_is_one_bar_that_goes_once_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_trainings_share_one_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     bars: list[Any] = []
     seen: list[float] = []
 
@@ -89,9 +89,9 @@ def test_on_a_terminal_there_is_one_bar_that_goes_once_to_its_end(monkeypatch: p
 
 
 @pytest.mark.parametrize("before", [1, 4, 8])
-def test_an_interrupted_training_goes_on(before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_training_resumes(before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = LeaderClassifier(recipe=THREE, random_state=0).fit(TEXTS, LABELS)
-    settings: dict[str, Any] = {"recipe": THREE, "random_state": 0, "checkpoint": tmp_path / "kept.safetensors"}
+    settings: dict[str, Any] = {"recipe": THREE, "random_state": 0, "checkpoint": tmp_path / "training.safetensors"}
     calls = interrupt_at(monkeypatch, before + 1)
     with pytest.raises(KeyboardInterrupt):
         LeaderClassifier(**settings).fit(TEXTS, LABELS)
@@ -100,12 +100,12 @@ def test_an_interrupted_training_goes_on(before: int, tmp_path: Path, monkeypatc
     np.testing.assert_array_equal(resumed.decision_function(TEXTS), whole.decision_function(TEXTS))
     assert resumed.history_ == whole.history_
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "kept-2.safetensors",
-        "kept-3.safetensors",
-        "kept.safetensors",
+        "training-2.safetensors",
+        "training-3.safetensors",
+        "training.safetensors",
     ]
 
 
-def test_no_training_at_all_is_refused() -> None:
+def test_zero_trainings_are_refused() -> None:
     with pytest.raises(InputError, match="averaged must be a positive whole number"):
         Recipe(averaged=0)

@@ -1,4 +1,4 @@
-"""The classifier on texts and on tables: what it learns, what it refuses, what it keeps."""
+"""The classifier on texts and on tables: training, invalid input, saved files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_texts_and_their_counts_give_the_same_model(model: LeaderClassifier) -> 
     assert named.leaders[0].word == model.explain(FRESH[0]).leaders[0].word
 
 
-def test_frames_give_their_names() -> None:
+def test_names_of_data_frame_columns() -> None:
     frame = pd.DataFrame({"good": [2, 3, 0, 0] * 5, "bad": [0, 0, 1, 4] * 5})
     fitted = LeaderClassifier(random_state=0, epochs=30).fit(frame, [1, 1, 0, 0] * 5)
     assert fitted.explain(frame.iloc[:1]).leaders[0].word == "good"
@@ -69,7 +69,7 @@ def test_frames_give_their_names() -> None:
         fitted.words(names=["only one"])
 
 
-def test_the_same_seed_the_same_model(model: LeaderClassifier) -> None:
+def test_the_same_seed_gives_the_same_model(model: LeaderClassifier) -> None:
     again = LeaderClassifier(random_state=0).fit(TEXTS, LABELS)
     other = LeaderClassifier(random_state=np.random.default_rng(0)).fit(TEXTS, LABELS)
     np.testing.assert_array_equal(again.decision_function(FRESH), model.decision_function(FRESH))
@@ -105,7 +105,7 @@ def test_logits_and_probabilities_agree_on_counts() -> None:
     np.testing.assert_array_equal(fitted.predict(table), (logit > 0).astype(int))
 
 
-def test_calibration_on_rows_kept_aside() -> None:
+def test_calibration_on_validation_rows() -> None:
     texts, labels = opinions(1400)
     flipped = np.where(np.random.default_rng(0).random(1400) < 0.2, 1 - labels, labels)
     fitted = LeaderClassifier(random_state=0, validation_fraction=0.2, epochs=6).fit(texts, flipped)
@@ -117,7 +117,7 @@ def test_calibration_on_rows_kept_aside() -> None:
     assert {"held_out_loss", "held_out_accuracy", "held_out_leaders"} <= set(fitted.history_[-1])
 
 
-def test_max_words_keeps_the_telling_ones() -> None:
+def test_max_words_selects_by_chi2() -> None:
     fitted = LeaderClassifier(random_state=0, max_words=16, ngrams=1).fit(TEXTS, LABELS)
     from made_up_texts import BAD, GOOD
 
@@ -132,7 +132,7 @@ def test_lemmas_reach_the_model() -> None:
     assert fitted.predict(["scenes", "plots"]).tolist() == [1, 0]
 
 
-def test_resting_mass_is_a_share_of_what_documents_weigh() -> None:
+def test_resting_mass_is_a_share_of_the_mean_mass() -> None:
     few, many = ((opinions(count)) for count in (300, 2400))
     for texts, labels in (few, many):
         fitted = LeaderClassifier(random_state=0, epochs=1, validation_fraction=0).fit(texts, labels)
@@ -144,7 +144,7 @@ def test_resting_mass_is_a_share_of_what_documents_weigh() -> None:
         )  # the cone takes the noise of a few words
 
 
-def test_alpha_stays_positive_and_the_collapse_is_kept() -> None:
+def test_alpha_stays_positive_and_the_collapse_is_reached() -> None:
     learned = LeaderClassifier(random_state=0, learn_alpha=True, learning_rate=0.5, epochs=10).fit(TEXTS, LABELS)
     assert learned.alpha_ > 0
     assert learned.alpha_ != 1.0
@@ -163,7 +163,7 @@ def test_the_published_recipe_trains_as_softmax() -> None:
     assert fitted.explain(long[0]).logits[0] == pytest.approx(fitted.decision_function(long[:1])[0], abs=1e-12)
 
 
-def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "training.safetensors"
     settings: dict[str, Any] = {"random_state": 0, "epochs": 5, "checkpoint": path}
     whole = LeaderClassifier(random_state=0, epochs=5).fit(TEXTS, LABELS)
@@ -178,7 +178,7 @@ def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
         LeaderClassifier(**settings).fit(FRESH, TRUTH)
 
 
-def test_saved_and_loaded_it_is_the_same(model: LeaderClassifier, tmp_path: Path) -> None:
+def test_a_saved_model_predicts_the_same(model: LeaderClassifier, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     model.save(path)
     again = LeaderClassifier.load(path)
@@ -227,7 +227,7 @@ def test_damaged_models_are_refused(
         LeaderClassifier.load(path)
 
 
-def test_other_files_are_no_models(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="no such file"):
         LeaderClassifier.load(tmp_path / "missing.safetensors")
     for name, data in (("text", b"hello"), ("empty", b""), ("pickle", b"\x80\x04.")):
@@ -299,7 +299,7 @@ def test_a_text_of_very_many_words() -> None:
         (["a", "b", "c"], [0.5, 1.25, 2.75], "must name classes"),
     ],
 )
-def test_bad_texts_are_refused_in_words(texts: Any, labels: Any, message: str) -> None:
+def test_invalid_texts_are_refused(texts: Any, labels: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         LeaderClassifier().fit(texts, labels)
 
@@ -321,7 +321,7 @@ def test_bad_texts_are_refused_in_words(texts: Any, labels: Any, message: str) -
         {"temperature": -1.0},
     ],
 )
-def test_bad_settings_are_refused_by_name(setting: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused_by_name(setting: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(setting))):
         LeaderClassifier(**setting).fit(TEXTS, LABELS)
 
@@ -334,7 +334,7 @@ def test_texts_and_tables_are_not_mixed(model: LeaderClassifier) -> None:
         on_table.predict(["a text"])
 
 
-def test_public_door_and_citation(model: LeaderClassifier) -> None:
+def test_public_name_and_citation(model: LeaderClassifier) -> None:
     assert hm.LeaderClassifier is LeaderClassifier
     assert "2407.01602" in hm.citation(model)
 
@@ -362,6 +362,6 @@ def test_a_model_from_a_file_is_fitted_again_as_before(settings: dict[str, Any],
     ("validation", "message"),
     [(TEXTS[:5], r"pass validation=\(texts, labels\)"), ((["zzz", "qqq"], [0, 1]), "must hold a known word")],
 )
-def test_documents_to_judge_by_that_cannot_be_used(validation: Any, message: str) -> None:
+def test_invalid_validation_is_refused(validation: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         LeaderClassifier(random_state=0).fit(TEXTS, LABELS, validation=validation)

@@ -1,4 +1,4 @@
-"""Training on a device, run here on the CPU as one, against the sparse rows; and on a GPU where there is one."""
+"""The code for devices, run on the CPU, against that for sparse rows; and on a GPU if there is one."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from scipy import sparse
 
 from hardmax.errors import InputError
 from hardmax.text import LeaderClassifier
-from hardmax.text.model import device_batches
-from hardmax.text.model.device_batches import DeviceRows, Pile, by_kernel, followed, laid
-from hardmax.text.model.hardmax_forward import course
+from hardmax.text.model import device_forward, devices, prediction
+from hardmax.text.model.device_batches import DeviceDocuments, FlatBatch, step_batches
+from hardmax.text.model.device_forward import attended_words, by_kernel
+from hardmax.text.model.hardmax_forward import attention_path
 from hardmax.text.model.network import Network
-from hardmax.text.training import backends
+from hardmax.text.model.prediction import cpu_logits, device_logits
+from hardmax.text.training import device, fitting
 from hardmax.text.training.adam import Adam, RowAdam
-from hardmax.text.training.capturable_adam import PacedAdam, PacedRowAdam, Paces
-from hardmax.text.training.device import answers_on
-from hardmax.text.training.loop import logits_and_leaders
+from hardmax.text.training.capturable_adam import CapturableAdam, CapturableRowAdam, Schedule
 from hardmax.text.words.counts import batch
 from made_up_texts import opinions, topics
 
@@ -45,8 +45,8 @@ THREE = _long(THREE, NAMES)
 
 @pytest.fixture
 def cpu_as_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``device="cpu"`` takes the way made for other devices."""
-    monkeypatch.setattr(backends, "_elsewhere", lambda device: device is not None)
+    """``device="cpu"`` runs the code for other devices."""
+    monkeypatch.setattr(devices, "is_accelerator", lambda device: device is not None)
 
 
 def _table(rng: np.random.Generator, documents: int, words: int) -> sparse.csr_matrix:
@@ -61,18 +61,18 @@ def _points(rng: np.random.Generator, n: int, d: int, kind: str) -> np.ndarray:
     return rng.integers(-2, 3, size=(n, d)).astype(float) if kind == "lattice" else rng.normal(size=(n, d))
 
 
-def _pile(table: sparse.csr_matrix, spare: int = 0, device: str = "cpu") -> Pile:
+def _flat_batch(table: sparse.csr_matrix, spare: int = 0, place: str = "cpu") -> FlatBatch:
     """All documents of a table, and some places without a word behind them."""
-    starts = torch.from_numpy(np.append(table.indptr, table.indptr[-1])).int().to(device)
+    starts = torch.from_numpy(np.append(table.indptr, table.indptr[-1])).int().to(place)
     owner = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-    document = torch.from_numpy(np.append(owner, np.full(spare, table.shape[0]))).to(device)
-    columns = torch.from_numpy(np.append(table.indices, [0] * spare)).long().to(device)
-    damped = torch.from_numpy(np.append(table.data, [0.0] * spare)).to(device)
-    return Pile(columns, damped, document, starts[document], starts[document + 1], table.shape[0])
+    document = torch.from_numpy(np.append(owner, np.full(spare, table.shape[0]))).to(place)
+    columns = torch.from_numpy(np.append(table.indices, [0] * spare)).long().to(place)
+    weights = torch.from_numpy(np.append(table.data, [0.0] * spare)).to(place)
+    return FlatBatch(columns, weights, document, starts[document], starts[document + 1], table.shape[0])
 
 
 def _by_loops(points: np.ndarray, starts: np.ndarray, depth: int) -> list[list[int]]:
-    """Whom each word follows at every layer, one word after another: the first of the best, a leader for ever."""
+    """Attended word of each word at every layer by loops: the first of the best; a leader is never left."""
     now, choices = points.copy(), []
     for _ in range(depth):
         choice = []
@@ -93,44 +93,47 @@ def _by_loops(points: np.ndarray, starts: np.ndarray, depth: int) -> list[list[i
 @pytest.mark.parametrize("way", ["pairs", "kernel"])
 @pytest.mark.parametrize("kind", ["gaussian", "lattice"])
 @pytest.mark.parametrize("d", [1, 2, 5])
-def test_words_follow_whom_loops_say_at_every_layer(
+def test_attended_words_agree_with_loops_at_every_layer(
     d: int, kind: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    device = "cpu"
+    place = "cpu"
     if way == "kernel":  # by Triton's interpreter where there is no GPU
         pytest.importorskip("triton")
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        monkeypatch.setattr(device_batches, "usable", lambda _: True)
+        place = "cuda" if torch.cuda.is_available() else "cpu"
+        monkeypatch.setattr(device_forward, "usable", lambda _: True)
     else:
-        monkeypatch.setattr(device_batches, "_PAIRS_AT_ONCE", 200)
-        monkeypatch.setattr(device_batches, "_LARGE", 20)
+        monkeypatch.setattr(device_forward, "_PAIRS_AT_ONCE", 200)
+        monkeypatch.setattr(device_forward, "_LARGE", 20)
     rng = np.random.default_rng(d)
     table = _table(rng, 12, 60)
     points = _points(rng, 60, d, kind)[table.indices]
     choices = _by_loops(points, table.indptr, 8)
     if kind == "gaussian":
-        path = course(points, table.indptr.astype(np.int64), alpha=1.0, depth=8)
+        path = attention_path(points, table.indptr.astype(np.int64), alpha=1.0, depth=8)
         for found, expected in zip(path.choices, choices, strict=False):
             np.testing.assert_array_equal(found, expected)
-    now, pile = torch.from_numpy(np.vstack([points, points[:3]])).to(device), _pile(table, spare=3, device=device)
+    now, documents = (
+        torch.from_numpy(np.vstack([points, points[:3]])).to(place),
+        _flat_batch(table, spare=3, place=place),
+    )
     before = None
     for expected in choices:
-        before = followed(now, pile, before)
+        before = attended_words(now, documents, before)
         np.testing.assert_array_equal(before[: len(points)].cpu().numpy(), expected)
         assert before[len(points) :].tolist() == [len(points), len(points) + 1, len(points) + 2]
         now = (now + now[before]) / 2
 
 
-def test_the_kernel_leaves_no_words_alone() -> None:
+def test_the_kernel_accepts_no_words() -> None:
     pytest.importorskip("triton")
     none = torch.empty(0, 2)
-    empty = _pile(sparse.csr_matrix((2, 4)))
+    empty = _flat_batch(sparse.csr_matrix((2, 4)))
     assert len(by_kernel(none, none, empty)) == 0
 
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from([1, 2, 3]), st.booleans(), st.booleans(), st.sampled_from([1, 3]))
-def test_the_same_answers_and_leaders(seed: int, d: int, norms: bool, matrix: bool, outputs: int) -> None:
+def test_logits_and_leaders_agree_with_sparse_rows(seed: int, d: int, norms: bool, matrix: bool, outputs: int) -> None:
     rng = np.random.default_rng(seed)
     table = _table(rng, 15, 40)
     # Ties between points of a lattice, with steps of a half, so that nothing is rounded. In the plane sparse rows are
@@ -147,8 +150,8 @@ def test_the_same_answers_and_leaders(seed: int, d: int, norms: bool, matrix: bo
         resting_mass=0.5,
         raw_factor=torch.from_numpy(0.5 * rng.normal(size=(d, d))) if matrix and not ties else None,
     ).to(torch.float64)
-    found, leaders = answers_on("cpu", network, table)
-    expected, their_leaders = logits_and_leaders(network, table)
+    found, leaders = device_logits(network, table)
+    expected, their_leaders = cpu_logits(network, table)
     np.testing.assert_allclose(found, expected, atol=1e-10)
     np.testing.assert_array_equal(leaders, their_leaders)
 
@@ -159,10 +162,10 @@ def test_steps_hold_the_documents_of_their_batches(seed: int, dropping: bool) ->
     rng = np.random.default_rng(seed)
     table = _table(rng, 30, 50)
     labels, weights = rng.integers(3, size=30), rng.uniform(size=30)
-    rows = DeviceRows.of(table, labels, weights, torch.device("cpu"), torch.float64)
+    rows = DeviceDocuments.of(table, labels, weights, torch.device("cpu"), torch.float64)
     order, rates = rng.permutation(30)[:22], rng.uniform(0, 1, size=30).astype(np.float32)
     draws = rng.random(int(np.diff(table.indptr)[order].sum()), dtype=np.float32) if dropping else None
-    found = laid(rows, order, 5, draws, torch.from_numpy(rates), steps=8, multiple=16)
+    found = step_batches(rows, order, 5, draws, torch.from_numpy(rates), steps=8, multiple=16)
     assert found.columns.shape[1] % 16 == 0
     assert found.documents.tolist() == [5, 5, 5, 5, 2, 0, 0, 0]
     keep = None if draws is None else draws >= np.repeat(rates[order], np.diff(table.indptr)[order])
@@ -170,40 +173,43 @@ def test_steps_hold_the_documents_of_their_batches(seed: int, dropping: bool) ->
     for step in range(5):
         some = order[5 * step : 5 * step + 5]
         expected = whole.take(slice(5 * step, 5 * step + len(some)))
-        pile, words = found.pile(torch.tensor([step])), len(expected.columns)
-        np.testing.assert_array_equal(pile.columns[:words], expected.columns)
-        np.testing.assert_array_equal(pile.damped[:words], expected.damped)
-        np.testing.assert_array_equal(pile.document[:words], expected.document)
-        np.testing.assert_array_equal(pile.begin[:words], expected.starts[expected.document])
-        np.testing.assert_array_equal(pile.end[:words], expected.starts[expected.document + 1])
-        assert not pile.damped[words:].any()
-        assert set(pile.document[words:].tolist()) <= {5}
-        assert torch.equal(pile.begin[words:], pile.end[words:])
+        documents, words = found.at(torch.tensor([step])), len(expected.columns)
+        np.testing.assert_array_equal(documents.columns[:words], expected.columns)
+        np.testing.assert_array_equal(documents.term_weights[:words], expected.term_weights)
+        np.testing.assert_array_equal(documents.document[:words], expected.document)
+        np.testing.assert_array_equal(documents.begin[:words], expected.starts[expected.document])
+        np.testing.assert_array_equal(documents.end[:words], expected.starts[expected.document + 1])
+        assert not documents.term_weights[words:].any()
+        assert set(documents.document[words:].tolist()) <= {5}
+        assert torch.equal(documents.begin[words:], documents.end[words:])
         if words:
-            assert set(pile.columns[words:].tolist()) <= {int(expected.columns[-1])}
+            assert set(documents.columns[words:].tolist()) <= {int(expected.columns[-1])}
         np.testing.assert_array_equal(found.labels[step, : len(some)], labels[some])
         np.testing.assert_array_equal(found.weights[step, : len(some)], weights[some])
         assert not found.weights[step, len(some) :].any()
 
 
-def test_adam_with_its_numbers_on_the_device() -> None:
+def test_capturable_adam_agrees_with_adam() -> None:
     rng = np.random.default_rng(0)
     start, table = torch.from_numpy(rng.normal(size=(4, 2))), torch.from_numpy(rng.normal(size=(6, 2)))
     ours, theirs = {"a": start.clone()}, {"a": start.clone()}
     rows, their_rows = table.clone(), table.clone()
-    paced, plain = PacedAdam(ours, moments := Adam.moments_for(ours)), Adam(theirs, Adam.moments_for(theirs), 2)
-    paced_rows = PacedRowAdam(rows, RowAdam.moments_for(rows))
-    plain_rows = RowAdam(their_rows, RowAdam.moments_for(their_rows), 2)
+    capturable, plain = (
+        CapturableAdam(ours, moments := Adam.zero_moments(ours)),
+        Adam(theirs, Adam.zero_moments(theirs), 2),
+    )
+    capturable_rows = CapturableRowAdam(rows, RowAdam.zero_moments(rows))
+    plain_rows = RowAdam(their_rows, RowAdam.zero_moments(their_rows), 2)
     rates = [0.1, 0.05, 0.2]
-    paces = Paces.of(rates, 2, start)
+    schedule = Schedule.of(rates, 2, start)
     for k, rate in enumerate(rates):
         gradient, some = torch.from_numpy(rng.normal(size=(4, 2))), torch.tensor([k, 3, k, 5])
         theirs["a"].grad = gradient.clone()
         plain.step(rate)
         plain_rows.step(rate, some, gradient)
-        pace = paces.at(torch.tensor([k]))
-        paced_rows.step(some, gradient, pace)
-        paced.step({"a": gradient.clone()}, pace)
+        numbers = schedule.at(torch.tensor([k]))
+        capturable_rows.step(some, gradient, numbers)
+        capturable.step({"a": gradient.clone()}, numbers)
         torch.testing.assert_close(ours["a"], theirs["a"], rtol=1e-13, atol=0)
         torch.testing.assert_close(rows, their_rows, rtol=1e-13, atol=0)
     assert moments["square.a"].any()
@@ -224,7 +230,7 @@ def test_adam_with_its_numbers_on_the_device() -> None:
 )
 @pytest.mark.usefixtures("cpu_as_a_device")
 @pytest.mark.parametrize("texts", ["opinions", "topics"])
-def test_the_steps_of_the_sparse_rows(texts: str, options: dict[str, Any]) -> None:
+def test_training_agrees_with_sparse_rows(texts: str, options: dict[str, Any]) -> None:
     documents, labels = (TEXTS, LABELS) if texts == "opinions" else (THREE, NAMES)
     weights = np.random.default_rng(0).uniform(0.5, 2, size=len(labels))
     options = {"epochs": 3, "random_state": 0, "validation_fraction": 0.2, **options}
@@ -239,21 +245,17 @@ def test_the_steps_of_the_sparse_rows(texts: str, options: dict[str, Any]) -> No
 
 
 @pytest.mark.usefixtures("cpu_as_a_device")
-def test_many_small_portions_are_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hardmax.text.training import device
-
+def test_results_do_not_depend_on_the_batches_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {"epochs": 2, "random_state": 0, "batch_size": 16, "device": "cpu"}
     whole = LeaderClassifier(**settings).fit(TEXTS, LABELS)
     monkeypatch.setattr(device, "_WORDS_AT_ONCE", 3000)
-    monkeypatch.setattr(device, "_WORDS_JUDGED_AT_ONCE", 500)
+    monkeypatch.setattr(prediction, "_WORDS_AT_ONCE", 500)
     parts = LeaderClassifier(**settings).fit(TEXTS, LABELS)
     np.testing.assert_allclose(parts.decision_function(TEXTS), whole.decision_function(TEXTS), atol=1e-9)
 
 
 @pytest.mark.usefixtures("cpu_as_a_device")
 def test_single_precision_differs_by_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hardmax.text.training import fitting
-
     monkeypatch.setattr(fitting, "_SMALL", 0)
     settings: dict[str, Any] = {"epochs": 2, "random_state": 0}
     on_rows = LeaderClassifier(**settings).fit(TEXTS, LABELS)
@@ -262,7 +264,7 @@ def test_single_precision_differs_by_rounding(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("cpu_as_a_device")
-def test_a_checkpoint_goes_on_on_either(tmp_path: Path) -> None:
+def test_training_resumes_on_cpu_or_gpu(tmp_path: Path) -> None:
     file = tmp_path / "training.safetensors"
     settings: dict[str, Any] = {"epochs": 3, "random_state": 0, "checkpoint": file}
 
@@ -278,7 +280,7 @@ def test_a_checkpoint_goes_on_on_either(tmp_path: Path) -> None:
     np.testing.assert_allclose(resumed.decision_function(TEXTS), whole.decision_function(TEXTS), atol=1e-9)
 
 
-def test_a_device_that_is_not_there() -> None:
+def test_a_missing_device_is_refused() -> None:
     with pytest.raises(InputError, match="device cannot be used here.*got 'abacus'.*leave it out"):
         LeaderClassifier(device="abacus").fit(TEXTS, LABELS)
     if not torch.cuda.is_available():
@@ -294,7 +296,7 @@ def test_a_device_short_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(DeviceRows, "of", full)
+    monkeypatch.setattr(DeviceDocuments, "of", full)
     with pytest.raises(InputError, match="device has too little memory.*GB.*got 'cpu'.*leave it out"):
         LeaderClassifier(device="cpu").fit(TEXTS, LABELS)
 

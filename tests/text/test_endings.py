@@ -1,4 +1,4 @@
-"""The end of a text: what stands there counts apart, is named so, and is marked where it stands."""
+"""Words at the end of a text: separate columns, names and marks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hardmax.errors import FileError, InputError
 from hardmax.tensor_files import read, write
 from hardmax.text import LeaderClassifier, Tokeniser
-from hardmax.text.explaining.rendering import word_weights
-from hardmax.text.model.files import KIND
+from hardmax.text.model.fitted_model import KIND
 from hardmax.text.recipes import Recipe
 from hardmax.text.words.document_endings import AT_THE_END, EndingVocabulary
 from made_up_texts import PLAIN
@@ -63,7 +62,7 @@ def test_counts_agree_with_a_plain_counter(
         assert some.groups().shape == columns.shape
 
 
-def test_the_end_tells(model: LeaderClassifier) -> None:
+def test_the_end_decides(model: LeaderClassifier) -> None:
     fresh, truth = _verdicts(100, 1)
     assert model.score(fresh, truth) == 1
     told = model.explain(fresh[0])
@@ -72,10 +71,10 @@ def test_the_end_tells(model: LeaderClassifier) -> None:
     assert told.leaders[0].word in told.to_html()
 
 
-def test_words_are_marked_where_they_stand(model: LeaderClassifier) -> None:
+def test_words_are_marked_at_their_positions(model: LeaderClassifier) -> None:
     text = "good cast and good plot but it was bad"
     told = model.explain(text)
-    weights = word_weights(told)
+    weights = told.word_weights()
     assert sum(weight for _, _, weight, _ in weights) == pytest.approx(told.contributions.sum(), abs=1e-12)
     by_place = {(start, text[start:end]): (weight, leads) for start, end, weight, leads in weights}
     value = dict(zip(told.words, told.contributions[:, 0], strict=True))
@@ -91,13 +90,13 @@ def test_words_are_marked_where_they_stand(model: LeaderClassifier) -> None:
 def test_a_text_shorter_than_its_end(model: LeaderClassifier) -> None:
     told = model.explain("bad")
     assert set(told.words) == {"bad", "bad" + AT_THE_END}
-    (_, _, weight, leads), *others = word_weights(told)
+    (_, _, weight, leads), *others = told.word_weights()
     assert weight == pytest.approx(told.contributions.sum())
     assert leads
     assert not others
 
 
-def test_only_the_best_words(tmp_path: Path) -> None:
+def test_selected_words(tmp_path: Path) -> None:
     fitted = LeaderClassifier(recipe=_RECIPE, max_words=3, random_state=0).fit(*_verdicts(200, 0))
     assert sum(name.endswith(AT_THE_END) for name in fitted.words()) >= 2
     fitted.save(tmp_path / "model.safetensors")
@@ -122,8 +121,8 @@ def test_a_damaged_end_is_refused(model: LeaderClassifier, tmp_path: Path) -> No
         LeaderClassifier.load(path)
 
 
-def test_what_cannot_be() -> None:
+def test_invalid_settings_are_refused() -> None:
     with pytest.raises(InputError, match="endings must be a positive whole number"):
         Recipe(endings=0)
-    with pytest.raises(InputError, match="endings cannot be told from the padding"):
+    with pytest.raises(InputError, match="endings cannot be distinguished from the padding"):
         Recipe(endings=3, cut=128)

@@ -1,4 +1,4 @@
-"""What scikit-learn asks of every classifier, on document-term matrices."""
+"""Checks of scikit-learn for every classifier, on document-term matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What words say for classes: nothing where they were not seen, however small the class."""
+"""Evidence of words for classes, also for classes of very different sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hardmax.text import LeaderClassifier
 from hardmax.text.words.counts import evidence
 
 
-def test_a_small_class_lays_no_claim_to_words_it_was_not_seen_with() -> None:
+def test_words_are_no_evidence_for_classes_without_them() -> None:
     presence = np.array([[300.0, 0.0, 90.0], [0.0, 200.0, 80.0], [0.0, 0.0, 1.0]])
     found = evidence(presence, np.array([1000.0, 800.0, 2.0]), 2.0)
     assert found[2, 0] == 0
@@ -28,18 +28,18 @@ def test_a_small_class_lays_no_claim_to_words_it_was_not_seen_with() -> None:
     st.floats(0.1, 20.0),
 )
 @settings(deadline=None, max_examples=80)
-def test_a_word_that_is_everywhere_alike_says_nothing(sizes: list[int], smoothing: float) -> None:
+def test_an_equally_frequent_word_is_no_evidence(sizes: list[int], smoothing: float) -> None:
     of_class = np.array(sizes, dtype=float)
     found = evidence(of_class[:, None] * np.array([[1.0, 0.25]]), of_class, smoothing)
     np.testing.assert_allclose(found, 0.0, atol=1e-12)
 
 
-def test_two_classes_are_mirrored() -> None:
+def test_evidence_of_two_classes_is_antisymmetric() -> None:
     found = evidence(np.array([[8.0, 1.0], [2.0, 1.0]]), np.array([10.0, 10.0]), 10.0)
     np.testing.assert_array_equal(found[0], -found[1])
 
 
-def test_classes_of_very_different_sizes_are_told_apart() -> None:
+def test_classes_of_very_different_sizes_are_classified() -> None:
     rng = np.random.default_rng(0)
     plain = [f"plain{k}" for k in range(30)]
     own = {"large": ["oil", "price"], "middle": ["wheat", "corn"], "small": ["cocoa", "bahia"]}
@@ -73,7 +73,7 @@ def test_of_two_classes_the_smaller_does_not_take_all_words() -> None:
     ]
 
 
-def test_two_classes_of_nearly_one_size_are_smoothed_alike() -> None:
+def test_two_classes_of_similar_size_have_equal_smoothing() -> None:
     presence, sizes = np.array([[30.0, 2.0], [10.0, 5.0]]), np.array([105.0, 100.0])
     logs = np.log((presence + 10.0) / (sizes + 20.0)[:, None])
     np.testing.assert_array_equal(evidence(presence, sizes, 10.0)[1], logs[1] - logs[0])

@@ -1,4 +1,4 @@
-"""Explanations: they add up, they follow the dynamics, and they are safe to show."""
+"""Explanations: contributions add up, paths agree with the simulator, HTML is escaped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_contributions_add_up_to_the_logit(model: LeaderClassifier) -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 3])
-def test_they_add_up_for_several_classes(dim: int) -> None:
+def test_contributions_add_up_for_several_classes(dim: int) -> None:
     texts, names = topics(150)
     fitted = LeaderClassifier(dim=dim, random_state=0, epochs=20).fit(texts, names)
     _adds_up(fitted, texts)
@@ -45,7 +45,7 @@ def test_they_add_up_for_several_classes(dim: int) -> None:
     np.testing.assert_allclose(told.probabilities, fitted.predict_proba(texts[:1])[0], atol=1e-12)
 
 
-def test_they_add_up_when_words_are_undecided() -> None:
+def test_contributions_add_up_for_undecided_words() -> None:
     shallow = LeaderClassifier(random_state=0, depth=1, alpha=0.3, collapse=0.0, epochs=5, dim=3).fit(TEXTS, LABELS)
     _adds_up(shallow, TEXTS[:80])
 
@@ -91,11 +91,9 @@ def test_names_of_classes_are_escaped() -> None:
     assert "<i>" not in fitted.explain("good").to_html()
 
 
-def test_the_words_marked_carry_the_whole_logit(model: LeaderClassifier) -> None:
-    from hardmax.text.explaining.rendering import word_weights
-
+def test_word_weights_add_up_to_the_logit(model: LeaderClassifier) -> None:
     told = model.explain(TEXTS[3])
-    assert sum(weight for _, _, weight, _ in word_weights(told)) == pytest.approx(
+    assert sum(weight for _, _, weight, _ in told.word_weights()) == pytest.approx(
         told.logits[0] - told.bias[0], abs=1e-10
     )
 

@@ -1,4 +1,4 @@
-"""Deleting the leaders moves the answer; deleting other words does not."""
+"""Deleting the leaders changes the logit more than deleting random words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from made_up_texts import BAD, GOOD, PLAIN
 _RNG = np.random.default_rng(0)
 LABELS = np.arange(300) % 2
 TEXTS = [" ".join([*_RNG.choice(PLAIN, 12), _RNG.choice(GOOD if label else BAD)]) for label in LABELS]
-"""One telling word among plain ones, so the reason is known."""
+"""Texts with one decisive word, so that the right explanation is known."""
 
 
 def test_leaders_matter_more_than_random_words() -> None:
@@ -22,7 +22,7 @@ def test_leaders_matter_more_than_random_words() -> None:
     assert found.deleted == model.count_leaders(TEXTS).mean()
 
 
-def test_movement_is_that_of_the_texts_without_the_words() -> None:
+def test_the_change_is_that_of_texts_without_the_words() -> None:
     model = LeaderClassifier(random_state=0, ngrams=1).fit(TEXTS, LABELS)
     text = TEXTS[0]
     leaders = {leader.word for leader in model.explain(text).leaders}
@@ -31,7 +31,7 @@ def test_movement_is_that_of_the_texts_without_the_words() -> None:
     assert np.isclose(faithfulness(model, [text]).named, moved, atol=1e-12)
 
 
-def test_other_reasons_can_be_held_against_it() -> None:
+def test_other_explanations_can_be_evaluated() -> None:
     model = LeaderClassifier(random_state=0, ngrams=1).fit(TEXTS, LABELS)
     first = faithfulness(model, TEXTS, reasons=lambda k: np.array([0]))
     assert first.deleted == 1

@@ -1,4 +1,4 @@
-"""The shipped model on what a visitor types."""
+"""The shipped model on short sentences."""
 
 import pytest
 
@@ -12,13 +12,13 @@ def model() -> LeaderClassifier:
     return shipped_model()
 
 
-def test_most_sentences_of_a_visitor_come_right(model: LeaderClassifier) -> None:
+def test_most_sentences_are_classified_correctly(model: LeaderClassifier) -> None:
     sentences, truth = [*POSITIVE, *NEGATIVE], ["positive"] * len(POSITIVE) + ["negative"] * len(NEGATIVE)
     wrong = [s for s, told, true in zip(sentences, model.predict(sentences), truth, strict=True) if told != true]
     assert len(wrong) <= 0.15 * len(sentences), wrong
 
 
-def test_plain_words_are_known_and_lean_to_the_right_side(model: LeaderClassifier) -> None:
+def test_common_words_are_known_and_have_the_right_sign(model: LeaderClassifier) -> None:
     assert set(WORDS) <= set(model.words())
     assert dict(zip(WORDS, model.predict(list(WORDS)), strict=True)) == WORDS
 
@@ -30,5 +30,5 @@ def test_the_example_of_the_documentation_is_not_called_negative(model: LeaderCl
     assert model.predict_proba([text]).max() < 0.8
 
 
-def test_faint_words_alone_leave_it_open(model: LeaderClassifier) -> None:
+def test_weak_words_have_about_even_odds(model: LeaderClassifier) -> None:
     assert model.predict_proba(["the", "a film", "it was on tuesday"]).max() < 0.7

@@ -1,4 +1,4 @@
-"""Many documents at once: the same figures as one by one."""
+"""Statistics over many documents, against explanations of single ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from made_up_texts import opinions, topics
 
 
 @pytest.mark.parametrize("source", [opinions, topics])
-def test_a_survey_sums_up_explanations(source) -> None:
+def test_a_survey_agrees_with_explanations(source) -> None:
     texts, labels = source(120)
     model = LeaderClassifier(random_state=0, epochs=20).fit(texts, labels)
     seen = survey(model, texts)
@@ -37,7 +37,7 @@ def test_a_survey_sums_up_explanations(source) -> None:
     assert rows[0]["from layer 0"] == pytest.approx(early / seen.leaders.sum())
 
 
-def test_quality_is_what_it_says() -> None:
+def test_quality_agrees_with_the_predictions() -> None:
     texts, labels = opinions(200)
     model = LeaderClassifier(random_state=0, epochs=10).fit(texts, labels)
     found = quality(model, texts, labels)
@@ -50,7 +50,7 @@ def test_quality_is_what_it_says() -> None:
         quality(model, texts, labels[:3])
 
 
-def test_calibration_error_of_a_believable_and_of_a_boastful_model() -> None:
+def test_calibration_error_of_a_calibrated_and_of_an_overconfident_model() -> None:
     rng = np.random.default_rng(0)
     sure = rng.uniform(0.5, 1, 200_000)
     assert calibration_error(sure, rng.random(200_000) < sure) < 0.01

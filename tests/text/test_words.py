@@ -1,4 +1,4 @@
-"""Words, n-grams and their counts, against scikit-learn's slower counting."""
+"""Words, n-grams and their counts, against scikit-learn's CountVectorizer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_every_sign_of_scripts_with_blanks_stays_with_its_letter() -> None:
         assert Tokeniser()("ק" + stop + "ק") == ["ק", "ק"]
 
 
-def test_tags_are_no_words_but_comparisons_are_not_tags() -> None:
+def test_tags_are_left_out_and_comparisons_are_not_tags() -> None:
     assert Tokeniser()("one<br />two <b>three</b> 1 < two") == ["one", "two", "three", "1", "two"]
 
 
@@ -116,7 +116,7 @@ def test_lemmas_of_no_known_language() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.text(alphabet="abC '’!<br/>éÉдßİ\n1.", max_size=40))
-def test_spans_are_the_words_where_they_stand(text: str) -> None:
+def test_spans_are_the_positions_of_the_words(text: str) -> None:
     tokeniser = Tokeniser()
     spans = tokeniser.spans(text)
     if len(text.lower()) == len(text):
@@ -155,7 +155,7 @@ def test_a_selection_counts_the_same(texts: list[str], data: st.DataObject) -> N
         np.testing.assert_array_equal(some.count(texts, tokeniser).toarray(), counts.toarray()[:, columns])
 
 
-def test_columns_know_how_many_words_they_have() -> None:
+def test_groups_are_the_numbers_of_words() -> None:
     words, counts = Vocabulary.learn(["a b c", "a b c"], Tokeniser(), ngrams=3, min_df=1)
     assert words.groups().tolist() == [name.count(" ") + 1 for name in words.names()]
     some = words.select(np.array([1, 3, 5]))
@@ -163,7 +163,7 @@ def test_columns_know_how_many_words_they_have() -> None:
     assert counts.shape[1] == 6
 
 
-def test_no_gram_runs_over_the_border_of_two_texts() -> None:
+def test_no_gram_crosses_two_texts() -> None:
     words, _ = Vocabulary.learn(["a b", "c d"], Tokeniser(), ngrams=2, min_df=1)
     assert words.names() == ["a", "b", "c", "d", "a b", "c d"]
 
@@ -193,17 +193,17 @@ def test_words_as_published(text: str, words: list[str]) -> None:
     assert [word for _, _, word in PUBLISHED.spans(text)] == words
 
 
-def test_stop_words_go_before_and_after_the_lemmas() -> None:
+def test_stop_words_are_removed_before_and_after_lemmas() -> None:
     both = Tokeniser(stop_words=["cuts", "film"], lemmas="en-plurals")
     assert both("cuts cut films film plots") == ["cut", "plot"]
 
 
-def test_places_of_words_in_a_text_with_deletions() -> None:
+def test_spans_in_a_text_with_deletions() -> None:
     text = "A sooooo naïve <i>plot</i>"
     assert [text[start:end] for start, end, _ in PUBLISHED.spans(text)] == ["A", "soo", "naïve", "plot"]
 
 
-def test_what_is_removed_must_be_patterns() -> None:
+def test_removed_must_be_patterns() -> None:
     with pytest.raises(InputError, match="removed"):
         Tokeniser(removed="a+")
     with pytest.raises(InputError, match="removed"):

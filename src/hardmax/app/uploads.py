@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import csv
-import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,8 +20,9 @@ import param
 from panel.reactive import ReactiveHTML
 
 from ..errors import FileError
+from ..tables.delimited import Limits, read_cells, read_numbers
+from ..tables.dialect import is_number
 from ..tables.encodings import decoded
-from ..tables.token_text import read_text
 
 
 @contextmanager
@@ -62,9 +61,7 @@ MOST_BYTES = 5 * 2**20
 """The largest upload."""
 STAYS = "What you upload stays with this visit: the address of the page does not hold it."
 """To be said beside a picker whose file is not kept in the address."""
-MOST_COLUMNS = 500
-MOST_ROWS = 200_000
-_TABLES = (".csv", ".tsv", ".txt")
+_LIMITS = Limits(columns=500, rows=200_000)
 # What files begin with that are no text, whatever they are called.
 _MAGIC = {
     b"PK\x03\x04": "a ZIP archive (or an office document)",
@@ -123,78 +120,37 @@ def text_of(upload: Upload) -> str:
     return text
 
 
-def numbers_of(upload: Upload, folder: Path) -> tuple[np.ndarray, list[str]]:
+def numbers_of(upload: Upload) -> tuple[np.ndarray, list[str]]:
     """A table of finite numbers, shape (row, column), and the names of its columns (x1, x2 … without a header)."""
     text = text_of(upload)
-    header = within_bounds(upload.name, text)
-    suffix = upload.suffix if upload.suffix in _TABLES else ".csv"
-    with as_file(folder / f"table{suffix}", text.encode(), upload.name) as path:
-        values = read_text(path)
-    if not np.isfinite(values).all():
-        row, column = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
-        problem = f"row {row + 1}, column {column + 1} is {values[row, column]}, not a finite number"
-        raise FileError(upload.name, problem, "remove or fill in that row")
-    named = len(header) == values.shape[1] and not any(_is_number(field) for field in header)
-    return values, header if named else [f"x{k + 1}" for k in range(values.shape[1])]
+    within_bounds(upload.name, text)
+    table = read_numbers(text, upload.name)
+    values = table.numbers("save one line of numbers per row")
+    return values, list(table.cells.columns) if table.named else [f"x{k + 1}" for k in range(values.shape[1])]
 
 
 def rows_of(upload: Upload) -> pandas.DataFrame:
     """A table with a header whose cells stay text: nothing is computed, whatever a cell begins with."""
     text = text_of(upload)
-    header = within_bounds(upload.name, text)
-    if len(set(header)) != len(header):
-        raise FileError(upload.name, "names two columns alike", "give every column a name of its own")
-    try:
-        return pandas.read_csv(
-            io.StringIO(text), sep=_separator(text), dtype=str, keep_default_na=False, engine="c", on_bad_lines="error"
-        )
-    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, ValueError) as error:
-        problem = f"is no table ({str(error).splitlines()[0][:120]})"
-        raise FileError(upload.name, problem, "save it as CSV with one header line") from None
+    within_bounds(upload.name, text)
+    table = read_cells(text, upload.name, comments=False)
+    if len(set(table.dialect.first)) != len(table.dialect.first):
+        raise FileError(upload.name, "has two columns of the same name", "give every column a name of its own")
+    return table.cells
+
+
+def within_bounds(name: str, text: str) -> None:
+    """Refuse a table that is too wide or too long, before it is read."""
+    _LIMITS.check(text, name)
 
 
 def for_a_sheet(cell: str) -> str:
     """A cell of text that no spreadsheet will take for a formula when we write it back to a CSV."""
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not _is_number(cell) else cell
+    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not is_number(cell) else cell
 
 
 def _short(name: str) -> str:
     return name if len(name) <= 60 else name[:30] + "…" + name[-25:]
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
-def _separator(text: str) -> str:
-    line = _first_line(text)
-    return next((mark for mark in (";", "\t", ",") if mark in line), ",")
-
-
-def _first_line(text: str) -> str:
-    return next((line for line in io.StringIO(text) if line.strip()), "")
-
-
-def within_bounds(name: str, text: str) -> list[str]:
-    """The fields of the first line; a table too wide or too long is refused before it is read."""
-    first = _first_line(text)
-    mark = _separator(text)
-    columns = first.count(mark) + 1
-    if columns > MOST_COLUMNS:
-        problem = f"has {columns:,} columns and at most {MOST_COLUMNS} are read here"
-        raise FileError(name, problem, "keep the columns that matter")
-    rows = text.count("\n") + 1
-    if rows > MOST_ROWS:
-        problem = f"has {rows:,} lines and at most {MOST_ROWS:,} are read here"
-        raise FileError(name, problem, "upload a part of it, or use the library for all of it")
-    try:
-        return [field.strip() for field in next(csv.reader([first.rstrip("\r\n")], delimiter=mark), [])]
-    except csv.Error as error:
-        raise FileError(name, f"has a first line that is no line of a table ({error})", "save it as CSV") from None
 
 
 class FilePicker(ReactiveHTML):  # type: ignore[misc]

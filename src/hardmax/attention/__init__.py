@@ -1,1 +1,27 @@
-"""ONE LAYER: who listens to whom, and what becomes of them."""
+"""One layer: the tokens that each token attends to, and where they move it.
+
+The layers are exported by :mod:`hardmax`; this package exports the exact search for the largest scores. Each name is
+imported when it is first used.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .search import attended as attended
+    from .search.pool import outer_points as outer_points
+
+_MODULE_OF = {
+    "attended": "search",
+    "outer_points": "search.pool",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_import_module(f".{_MODULE_OF[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(_MODULE_OF)

@@ -1,14 +1,13 @@
-r"""Who listens to whom in one layer: the sets :math:`C_i(Z)` and the rule that decides ties.
+r"""The tokens that each token attends to: the sets :math:`C_i(Z)` and the rule that decides ties.
 
-Token i scores token j by :math:`\langle A z_i, z_j\rangle` and listens to the tokens of the largest score,
+Token i scores token j by :math:`\langle A z_i, z_j\rangle` and attends to the tokens of the largest score,
 
 .. math:: C_i(Z) = \{ j : \langle A z_i, z_j\rangle = \max_l \langle A z_i, z_l\rangle \}.
 
-In floating point "equal" needs a tolerance that survives rounding. There is one, here: j belongs to
-:math:`C_i` when its score is within ``tolerance`` :math:`\cdot |A z_i| \cdot \max_l |z_l|` of the best.
-Scores that decide are always computed by :func:`score`, coordinate by coordinate in order, so the answer is a
-function of the numbers alone: it does not depend on the search method, the number of threads or the size of a
-block.
+In floating point equality needs a tolerance: j belongs to :math:`C_i` when its score is within
+``tolerance`` :math:`\cdot |A z_i| \cdot \max_l |z_l|` of the largest. The scores that are compared are always computed
+by :func:`score`, coordinate by coordinate in a fixed order, so the result does not depend on the search method, the
+number of threads or the block size.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from ..errors import InputError
 from ..shapes import Indices, Matrix, PerQuery, Points, Queries, Tokens, Values
 from . import kernels
 
-# Numbers worked on at a time: coordinates are visited one by one, which is slow unless they stay in cache.
+# Numbers per block: coordinates are visited one by one, which is slow unless a block stays in the processor's cache.
 _IN_CACHE = 1 << 18
-# On a device, only memory counts.
+# On a GPU a block is limited by memory alone: 1 GiB of float64.
 _ON_DEVICE = 1 << 27
 
-# Scores that differ by no more rounding errors than this tie, unless a tolerance is given: some tens of coordinates and
-# a few layers add up to fewer, and scores that differ in earnest rarely come so close.
+# Scores that differ by at most this many rounding errors tie by default: more than some tens of coordinates and a few
+# layers accumulate, and less than the difference of scores that are not equal in exact arithmetic, except rarely.
 TIE_UNITS = 64.0
 
 
 def default_tolerance(dtype: torch.dtype) -> float:
-    """The relative tolerance within which scores computed in this dtype are called equal.
+    """Relative tolerance within which scores computed in this dtype tie.
 
-    What counts is the dtype of the arithmetic: float32 tokens are scored in float64 and tie as float64 does.
+    The dtype is that of the arithmetic: scores of float32 tokens are computed in float64 and tie accordingly.
 
     >>> default_tolerance(torch.float64) < 1.5e-14
     True
@@ -43,10 +42,10 @@ def default_tolerance(dtype: torch.dtype) -> float:
 
 
 def score(queries: Queries, points: Queries) -> PerQuery:
-    """The scores ``<queries[p], points[p]>`` of paired rows, summed in the order of the coordinates.
+    """Scores ``<queries[p], points[p]>`` of paired rows, shape (pairs,), summed in the order of the coordinates.
 
-    Products and sums are separate, rounded operations in a fixed order: two calls on the same pair agree to
-    the last bit, whatever else is in the batch. A matrix product promises no such thing.
+    Products and sums are separate, rounded operations in a fixed order: two calls on the same pair agree to the last
+    bit, whatever else is in the batch. A matrix product does not guarantee that.
     """
     if kernels.usable(queries.device) and queries.dtype == torch.float64 and not queries.requires_grad:
         return kernels.pair_scores(queries, points)
@@ -61,7 +60,7 @@ def score(queries: Queries, points: Queries) -> PerQuery:
 
 
 def apply(A: Matrix, tokens: Tokens) -> Queries:
-    """The queries ``A z_i``, each computed in the order of the coordinates (see :func:`score`)."""
+    """Queries ``A z_i``, shape (tokens, d), each computed in the order of the coordinates (see :func:`score`)."""
     if A.shape[0] == A.shape[1] and bool((torch.diag(A.diagonal()) == A).all()):
         return tokens * A.diagonal()  # adding products with zero changes nothing
     parts = []
@@ -79,7 +78,7 @@ def length(vectors: Queries) -> PerQuery:
 
 
 def slack(queries: Queries, points: Tokens, tolerance: float) -> PerQuery:
-    """How far below the best a score may lie and still tie, for each query."""
+    """Largest distance below the largest score at which a score still ties, shape (queries,)."""
     return tolerance * length(queries) * length(points).max()
 
 
@@ -87,29 +86,31 @@ def slack(queries: Queries, points: Tokens, tolerance: float) -> PerQuery:
 class Choice:
     """The sets :math:`C_i`: for each query, the points of the largest score.
 
-    Most queries have one favourite, kept in ``first``. The rest are listed in compressed rows: the members of
-    the t-th tied query ``tied[t]`` are ``members[offsets[t]:offsets[t + 1]]``, ascending, at least two. A
-    query that is zero scores everybody alike; it is marked in ``everyone`` instead of being listed.
+    Most queries have a single point of largest score, stored in ``first``. The others are stored in compressed rows:
+    the members of the t-th tied query ``tied[t]`` are ``members[offsets[t]:offsets[t + 1]]``, ascending, at least two.
+    A query that is zero gives all points the same score; it is marked in ``everyone`` instead of being listed.
     """
 
     first: Indices
-    """Lowest index of C_i."""
+    """Lowest index of C_i, shape (queries,)."""
     best: PerQuery
-    """The largest score, as computed by :func:`score`."""
+    """Largest score of each query, as computed by :func:`score`, shape (queries,)."""
     everyone: torch.Tensor
-    """True where the query is zero and so C_i holds every point."""
+    """True where the query is zero, so that C_i contains every point; shape (queries,)."""
     tied: Indices
-    """Queries with two or more favourites (zero queries left out), ascending."""
+    """Queries with two or more members of C_i (zero queries left out), ascending, shape (tied,)."""
     offsets: Indices
+    """Start of each tied query in ``members``, shape (tied + 1,)."""
     members: Indices
+    """Members of the sets of all tied queries, one set after the other."""
 
     def __len__(self) -> int:
         return int(self.first.shape[0])
 
     def __getitem__(self, query: int) -> Indices:
-        """The members of C_i for one query; for a zero query this is refused, since it is everybody."""
+        """Members of C_i for one query; raises LookupError for a zero query, which attends to every point."""
         if bool(self.everyone[query]):
-            raise LookupError(f"query {query} is zero and listens to everybody")
+            raise LookupError(f"query {query} is zero and attends to every token")
         t = int(torch.searchsorted(self.tied, torch.tensor(query, device=self.tied.device)))
         if t < len(self.tied) and int(self.tied[t]) == query:
             return self.members[int(self.offsets[t]) : int(self.offsets[t + 1])]
@@ -122,11 +123,22 @@ class Choice:
 
     @property
     def rows(self) -> Indices:
-        """The tied query that each entry of ``members`` belongs to."""
+        """Tied query of each entry of ``members``."""
         return torch.repeat_interleave(self.tied, self.sizes)
 
     def among(self, queries: Indices) -> Choice:
-        """The choice of some of the queries, ascending, alone."""
+        """Sets of some of the queries.
+
+        Parameters
+        ----------
+        queries
+            Indices of the queries, ascending.
+
+        Returns
+        -------
+        Choice
+            The sets of these queries, numbered in their order.
+        """
         kept = torch.isin(self.tied, queries)
         sizes = self.sizes
         offsets = torch.zeros(int(kept.sum()) + 1, dtype=torch.int64, device=self.first.device)
@@ -141,16 +153,15 @@ class Choice:
         )
 
 
-# Listing more members than this would take gigabytes; such inputs are nearly all ties.
+# This many members take 3.2 GB as pairs of int64; inputs that exceed it consist almost entirely of ties.
 _MOST_MEMBERS = 200_000_000
 
 
 class Ballot:
-    """Decides, by exact order of operations, among the candidates that a search method nominates.
+    """Selection of the largest scores among the candidates that a search method proposes.
 
-    Every search method ends here, so the answer depends on the candidates only in that they must be enough:
-    those of a non-zero query must include every point whose score is within the tolerance of its best. Others
-    may be among them and lose.
+    Every search method ends here. The result does not depend on the candidates as long as those of a non-zero query
+    include every point whose score is within the tolerance of its largest; further candidates are discarded.
     """
 
     def __init__(self, queries: Queries, points: Tokens, tolerance: float) -> None:
@@ -163,7 +174,7 @@ class Ballot:
         self._listed = 0
 
     def settle(self, only: Indices) -> None:
-        """Name one candidate for every query; those of several are put to :meth:`decide` afterwards."""
+        """Set one candidate per query; queries with several candidates are passed to :meth:`decide` afterwards."""
         self._first = only
         self._best = _score_of_pairs(self._queries, self._points, None, only)
 
@@ -191,13 +202,13 @@ class Ballot:
         self._keep(rows[several], columns[several])
 
     def record(self, rows: Indices, first: Indices, best: PerQuery, tied: Indices, members: Indices) -> None:
-        """Take over what was decided elsewhere by the same scores: ``members[p]`` belongs to the query ``tied[p]``."""
+        """Store results computed elsewhere by the same scores: ``members[p]`` belongs to the query ``tied[p]``."""
         self._first[rows], self._best[rows] = first, best
         if len(tied):
             self._keep(tied, members)
 
     def choice(self) -> Choice:
-        """What was decided. Queries that are zero listen to everybody, whatever was nominated for them."""
+        """Sets of all queries; a zero query attends to every point, whatever its candidates."""
         everyone = zero_rows(self._queries)
         rows = torch.cat([r for r, _ in self._tied]) if self._tied else self._first[:0]
         members = torch.cat([c for _, c in self._tied]) if self._tied else self._first[:0]

@@ -1,4 +1,4 @@
-"""Repeated tokens are one point with a multiplicity: find the distinct points, cheaply when there are no repeats."""
+"""Distinct points of a set of tokens: repeated tokens are one point with their summed weight."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class Distinct:
 
     points: Tokens
     first: Indices
-    """The lowest token index of each point."""
+    """Lowest token index of each point."""
     point_of: Indices | None
-    """The point of each token; None when all tokens are distinct and so points are tokens."""
+    """Point of each token; None when all tokens are distinct, so that points are tokens."""
     weights: PerToken
-    """The summed weight of the tokens at each point."""
+    """Sum of the weights of the tokens at each point."""
 
     def expand(self, per_point: torch.Tensor) -> torch.Tensor:
-        """From one row per point to one row per token."""
+        """One row per token, from one row per point."""
         return per_point if self.point_of is None else per_point[self.point_of]
 
 
 def projection(tokens: Tokens) -> PerToken:
-    """One number for each token, the same for equal tokens: the score with a fixed direction."""
+    """One number per token, shape (tokens,), equal for equal tokens: the scalar product with a fixed direction."""
     direction = np.random.default_rng(0).uniform(0.5, 1.5, tokens.shape[1])
     total = tokens[:, 0] * float(direction[0])
     for k in range(1, tokens.shape[1]):
@@ -48,7 +48,7 @@ def _may_repeat(tokens: Tokens) -> bool:
 
 
 def distinct(tokens: Tokens, weights: PerToken) -> Distinct:
-    """The distinct points of ``tokens`` and their summed weights.
+    """Distinct points of ``tokens`` and their summed weights.
 
     >>> found = distinct(torch.tensor([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0]]), torch.ones(3))
     >>> found.first.tolist(), found.point_of.tolist(), found.weights.tolist()

@@ -1,7 +1,8 @@
 r"""Layers: pure functions from tokens to the next tokens.
 
-A layer is called with tokens of shape ``(..., token, coordinate)``, a tensor or a NumPy array, and gives back the same
-kind, dtype and device. Gradients flow through tensors: the choice of whom to listen to has none, what is heard does.
+A layer is called with tokens of shape ``(..., tokens, d)``, a tensor or a NumPy array, and returns the same kind of
+array, with the same dtype and device. Gradients flow through tensors: the argmax has no gradient, the mean of the
+selected tokens has.
 """
 
 from __future__ import annotations
@@ -30,14 +31,42 @@ _ALL = slice(None)
 
 
 class AbstractLayer(ABC):
-    """What every layer can do: take tokens one layer further."""
+    """Interface of a layer: a map from tokens to the next tokens, implemented by :meth:`step`."""
 
     @abstractmethod
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
-        """One layer on checked float64 tokens ``(token, coordinate)``."""
+        """Tokens after one layer, shape (tokens, d).
+
+        Parameters
+        ----------
+        tokens
+            Validated float64 tensor of shape (tokens, d).
+        weights
+            Positive weight per token, float64, shape (tokens,).
+
+        Returns
+        -------
+        Tensor
+            Float64 tensor of shape (tokens, d).
+        """
 
     def step_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
-        """What becomes of some of the tokens; layers that can leave out the work for the others do."""
+        """Some rows of the tokens after one layer; layers override it where that saves work.
+
+        Parameters
+        ----------
+        rows
+            Rows to return.
+        tokens
+            All tokens, float64, shape (tokens, d).
+        weights
+            Positive weight per token, float64, shape (tokens,).
+
+        Returns
+        -------
+        Tensor
+            ``step(tokens, weights)[rows]``.
+        """
         return self.step(tokens, weights)[rows]
 
     @overload
@@ -50,7 +79,20 @@ class AbstractLayer(ABC):
 
     @one_thread()
     def __call__(self, tokens: ArrayLike, weights: ArrayLike | None = None) -> Array:
-        """One layer on tokens ``(..., token, coordinate)`` of any kind; batch entries do not see each other."""
+        """Tokens after one layer, with the shape, kind, dtype and device of the input.
+
+        Parameters
+        ----------
+        tokens
+            Array or tensor of shape (..., tokens, d); entries of a batch do not attend to each other.
+        weights
+            Positive weight per token, shape (tokens,); all equal when left out.
+
+        Returns
+        -------
+        array or tensor
+            Shape (..., tokens, d).
+        """
         tensor, kind = as_tokens(tokens, batch=True)
         mass = as_weights(weights, tensor.shape[-2], tensor.device)
         flat = tensor.to(torch.float64).reshape(math.prod(tensor.shape[:-2]), *tensor.shape[-2:])
@@ -64,7 +106,7 @@ class AbstractLayer(ABC):
 def _matrices(
     A: ArrayLike | None, Q: ArrayLike | None, K: ArrayLike | None, V: ArrayLike | None
 ) -> tuple[Square | None, Square | None]:
-    """The score matrix (``A``, or ``K^T Q``) and the value matrix; None stands for the identity."""
+    """Score matrix (``A``, or ``K^T Q``) and value matrix, each of shape (d, d); None stands for the identity."""
     return as_score_matrix("A", A, Q, K), None if V is None else as_square("V", V)
 
 
@@ -82,7 +124,7 @@ def _towards(tokens: Tokens, heard: Tokens, value: Square | None, alpha: float) 
 
 
 def heard_mean(choice: Choice, points: Tokens, weights: PerToken) -> Points:
-    """For each query, the weighted mean of the points it listens to."""
+    """Weighted mean of the points that each query attends to, shape (queries, d)."""
     heard = points[choice.first]
     if len(choice.tied):
         rows = torch.repeat_interleave(torch.arange(len(choice.tied), device=points.device), choice.sizes)
@@ -108,18 +150,22 @@ class HardmaxLayer(AbstractLayer):
     Parameters
     ----------
     alpha
-        Step towards those listened to, positive. A :class:`fractions.Fraction` is kept exact in exact mode.
+        Step size towards the mean of the selected tokens, positive. A :class:`fractions.Fraction` is used exactly with
+        ``tolerance="exact"``.
     A
-        Score matrix, d x d; the identity when left out. Theorem 1.1 asks for symmetric positive definite.
+        Score matrix of shape (d, d); the identity when left out. Theorem 1.1 assumes symmetric positive definite.
     Q, K
         Query and key matrices instead of A: scores are :math:`\langle Q z_i, K z_j\rangle`.
     V
-        Value matrix, d x d; the identity when left out. With another V there is no closed form and no equilibrium.
+        Value matrix of shape (d, d); the identity when left out. With another V there is no closed form and no
+        equilibrium.
     tolerance
-        Scores within this relative distance of the best tie. The default is 64 rounding errors of float64, in which
-        scores are computed whatever the dtype of the tokens; ``"exact"`` decides by rational arithmetic, for small
+        Scores within this relative distance of the largest score tie. The default is 64 rounding errors of float64, in
+        which scores are computed whatever the dtype of the tokens; ``"exact"`` uses rational arithmetic, for small
         numbers of tokens.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> HardmaxLayer(alpha=1.0)(np.array([[1.0, 0.0], [3.0, 0.0]]))
     array([[2., 0.],
@@ -154,17 +200,41 @@ class HardmaxLayer(AbstractLayer):
 
     @property
     def has_plain_values(self) -> bool:
-        """Whether V is the identity, left out or given: then tokens move towards tokens."""
+        """Whether V is the identity, left out or given, so that tokens move towards tokens."""
         return self.V is None or torch.equal(self.V, torch.eye(len(self.V)).to(self.V))
 
     def score_matrix(self, tokens: Tokens) -> Square:
-        """A for tokens of this dimension; without gradients, since small changes of A change no choice."""
+        """Score matrix A, shape (d, d), detached: the argmax does not change under small changes of A.
+
+        Parameters
+        ----------
+        tokens
+            Tokens of shape (tokens, d), for their dimension, dtype and device.
+
+        Returns
+        -------
+        Tensor
+            A, or the identity where the layer has none.
+        """
         if self.V is not None:
             as_square("V", self.V, tokens.shape[1])
         return _checked_dimension("A", self.A, tokens).detach()
 
     def choose(self, tokens: Tokens, queries: slice = _ALL) -> Choice:
-        """Whom each of these checked tokens, or some of them, listens to."""
+        """Tokens of the largest score for each query: the sets C_i.
+
+        Parameters
+        ----------
+        tokens
+            Validated float64 tensor of shape (tokens, d).
+        queries
+            Rows of the tokens that are queries; all when left out.
+
+        Returns
+        -------
+        Choice
+            The set C_i of each query, in the order of the rows.
+        """
         if self.tolerance == "exact":
             choice = exact_choice(self.score_matrix(tokens), tokens)
             return choice if queries == _ALL else choice.among(torch.arange(len(tokens), device=tokens.device)[queries])
@@ -195,12 +265,25 @@ class HardmaxLayer(AbstractLayer):
 
 @dataclass(frozen=True, eq=False, init=False)
 class SoftmaxLayer(AbstractLayer):
-    r"""Attention by softmax at inverse temperature :math:`\beta`; the hardmax layer is its limit:
+    r"""Softmax attention at inverse temperature :math:`\beta`; its limit for large beta is :class:`HardmaxLayer`:
 
     .. math:: z_i' = \frac{1}{1+\alpha}\Bigl(z_i + \alpha \sum_j p_{ij} V z_j\Bigr), \qquad
               p_{ij} \propto w_j \exp(\beta \langle A z_i, z_j\rangle).
 
     Weights enter as logarithms and the largest exponent is subtracted first, so no beta overflows.
+
+    Parameters
+    ----------
+    alpha
+        Step size towards the weighted mean, positive.
+    A
+        Score matrix of shape (d, d); the identity when left out.
+    beta
+        Inverse temperature, not negative.
+    Q, K
+        Query and key matrices instead of A: scores are :math:`\langle Q z_i, K z_j\rangle`.
+    V
+        Value matrix of shape (d, d); the identity when left out.
     """
 
     alpha: float
@@ -228,7 +311,7 @@ class SoftmaxLayer(AbstractLayer):
                 beta,
                 lambda x: x >= 0,
                 "must be finite and not negative",
-                "the limit beta = inf is HardmaxLayer",
+                "use HardmaxLayer for the limit beta = inf",
             ),
         )
         object.__setattr__(self, "A", score)
@@ -266,7 +349,19 @@ class SoftmaxLayer(AbstractLayer):
 
 @dataclass(frozen=True, eq=False, init=False)
 class FeedForwardLayer(AbstractLayer):
-    r"""Each token on its own: :math:`z' = \eta z + W\,\mathrm{relu}(U z + b)`."""
+    r"""Feed-forward layer, applied per token: :math:`z' = \eta z + W\,\mathrm{relu}(U z + b)`.
+
+    Parameters
+    ----------
+    U
+        Input weights of shape (h, d), with h hidden units.
+    b
+        Biases of shape (h,).
+    W
+        Output weights of shape (d, h).
+    eta
+        Factor of the residual connection.
+    """
 
     U: Matrix
     b: Values
@@ -312,7 +407,13 @@ class FeedForwardLayer(AbstractLayer):
 
 @dataclass(frozen=True, eq=False, init=False)
 class Block(AbstractLayer):
-    """Layers one after the other, counted as one."""
+    """Several layers applied one after the other and counted as one layer.
+
+    Parameters
+    ----------
+    *layers
+        Layers in the order in which they are applied.
+    """
 
     layers: tuple[AbstractLayer, ...]
 

@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..shapes import Square, Tokens
 from .choice import Choice
 
-# n tokens need n^2 exact scores a layer: beyond this the answer would take minutes.
+# n tokens need n^2 exact scores per layer: more tokens would take minutes.
 LARGEST_EXACT = 2000
 
 Rational = fmpq
@@ -20,7 +20,7 @@ Rows = list[list[Rational]]
 
 
 def rational(value: float | int | Fraction) -> Rational:
-    """The number itself, not a rounded neighbour of it.
+    """Rational that equals the number exactly.
 
     >>> rational(0.5), rational(Fraction(1, 3))
     (1/2, 1/3)
@@ -30,23 +30,23 @@ def rational(value: float | int | Fraction) -> Rational:
 
 
 def rational_rows(array: torch.Tensor) -> Rows:
-    """A tensor as rows of rationals."""
+    """Rows of a tensor as rationals."""
     return [[rational(x) for x in row] for row in array.tolist()]
 
 
 def as_float(value: Rational) -> float:
-    """The nearest float."""
+    """Nearest float."""
     return float(Fraction(int(value.p), int(value.q)))
 
 
 def require_small(count: int) -> None:
-    """Refuse sizes for which exact arithmetic would not end in reasonable time."""
+    """Raise an InputError for sizes at which exact arithmetic takes too long."""
     if count > LARGEST_EXACT:
         raise InputError(
             "tokens",
             f"{count} distinct tokens",
             f'must be at most {LARGEST_EXACT} with tolerance="exact"',
-            "leave tolerance at its default, which re-checks near-ties in float64",
+            "leave out `tolerance`: the default re-checks near-ties in float64",
         )
 
 
@@ -64,7 +64,7 @@ def favourites(A: Rows, Z: Rows, queries: Sequence[int]) -> list[list[int]]:
 
 
 def exact_choice(A: Square, tokens: Tokens) -> Choice:
-    """Whom each token listens to, with ties by exact equality."""
+    """Sets C_i of all tokens, with ties by exact equality."""
     require_small(tokens.shape[0])
     rows, matrix = rational_rows(tokens), rational_rows(A)
     queries = (fmpq_mat(rows) * fmpq_mat(matrix).transpose()).tolist()

@@ -1,7 +1,7 @@
 r"""The slow oracle: the hardmax layer written line by line from the paper, in plain loops.
 
 It works on any numbers that add, multiply and compare: with :class:`fractions.Fraction` it is exact. Nothing
-in the library calls it; the tests hold every fast path against it.
+in the library calls it; the tests compare every fast path with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Numbers of any size: bring tokens and matrices near one by an exact power of two.
+"""Scaling of tokens and matrices to numbers near one, by exact powers of two.
 
-The hardmax map commutes with ``z -> c z`` and is blind to ``A -> c A`` (c > 0), and scaling by a power of two rounds
-nothing, so tokens of size 1e300 or 1e-300 are answered like any others instead of overflowing in a product.
+The hardmax map commutes with ``z -> c z`` and does not change under ``A -> c A`` (c > 0), and scaling by a power of two
+causes no rounding, so that products of tokens of size 1e300 or 1e-300 neither overflow nor underflow.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _LOWEST = 2.0**-960
 
 
 def exponent_of(tensor: torch.Tensor) -> int:
-    """The power of two just above the largest entry (0 for a tensor of zeros)."""
+    """Exponent of the power of two just above the largest entry (0 for a tensor of zeros)."""
     return math.frexp(float(tensor.detach().abs().max()))[1]
 
 
 def scaled_down(argument: str, tensor: torch.Tensor, exponent: int | None = None) -> tuple[torch.Tensor, int]:
-    """``(tensor * 2**-exponent, exponent)`` with entries at most 1 in size; refuse what would lose digits.
+    """``(tensor * 2**-exponent, exponent)`` with entries at most 1; raises an InputError where digits would be lost.
 
-    The exponent may be given, where the tensor is a part of something larger.
+    The exponent may be given, where the tensor is part of a larger one.
 
     >>> scaled_down("tokens", torch.tensor([[3e300, 1e290]], dtype=torch.float64))[1]
     999
@@ -56,7 +56,7 @@ def scale(tensor: torch.Tensor, exponent: int) -> torch.Tensor:
 
 
 def exponents_of(sizes: torch.Tensor) -> torch.Tensor:
-    """The power of two just above each of these float64 sizes, as integers (0 for a size of zero)."""
+    """Exponents of the powers of two just above these float64 sizes, as integers (0 for a size of zero)."""
     return torch.frexp(sizes).exponent.to(torch.int64)
 
 

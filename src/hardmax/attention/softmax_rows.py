@@ -25,7 +25,7 @@ _ROWS_IN_PIECES = 32
 
 @dataclass(frozen=True)
 class _Tile:
-    """How the products are cut: rows to a program, columns to a tile, tiles in flight, the most registers."""
+    """Tiling of the products: rows per program, columns per tile, pipeline stages, largest number of registers."""
 
     rows: int
     columns: int
@@ -36,21 +36,21 @@ class _Tile:
 # By the columns of a half of the points. Measured on an H200.
 _TILES = {8: _Tile(64, 64, 3, 128), 16: _Tile(64, 64, 3, 128), 32: _Tile(128, 64, 3, None)}
 _WIDE_TILE = _Tile(64, 64, 3, None)
-# Fewer columns a product cannot have.
+# The smallest number of columns of a product on tensor cores.
 _NARROWEST = 16
-# Programs that measure queries and points, and how many numbers each looks at at a time.
+# Programs that measure queries and points, and numbers per program and step.
 _MEASURING, _NUMBERS_AT_ONCE = 256, 2048
 # The exponents of the smallest power of two with all its digits, and of the room that points have in halves.
 _SMALLEST, _ROOM = -126, 14
 
 
 def takes(dimension: int) -> bool:
-    """Whether the kernels take points of so many coordinates."""
+    """Whether the kernels support points of this many coordinates."""
     return dimension <= _MOST
 
 
 def softmax_means(queries: Queries, points: Tokens, weights: PerToken | None = None) -> Queries:
-    """For each query q the mean of the points z with weights proportional to ``w exp(<q, z>)``, in float32.
+    """Mean of the points z with weights proportional to ``w exp(<q, z>)`` per query q, in float32, shape (queries, d).
 
     Tensors on a GPU; the points of at most 64 coordinates.
     """
@@ -64,16 +64,16 @@ def softmax_means(queries: Queries, points: Tokens, weights: PerToken | None = N
 
 @dataclass(frozen=True)
 class _Spread:
-    """How large scores can be, in units of log 2, and how large points are."""
+    """Bounds on scores, in units of log 2, and on points."""
 
     largest: float
-    """No score is further from zero."""
+    """Bound on the absolute value of a score."""
     of_the_mean: float
-    """Nor is a score of the points' mean further than this."""
+    """Bound on the absolute value of a score of the mean of the points."""
     unevenness: float
-    """The length of the longest point, relative to the average."""
+    """Length of the longest point, relative to the average."""
     coordinate: float
-    """The largest coordinate of a point."""
+    """Largest coordinate of a point."""
 
     @classmethod
     def of(cls, queries: Queries, points: Tokens) -> _Spread:
@@ -95,16 +95,16 @@ class _Spread:
 
     @property
     def is_safe(self) -> bool:
-        """Whether float32 holds the exponentials of all scores as they are."""
+        """Whether the exponentials of all scores are in the range of float32."""
         return self.largest < _SAFE
 
     @property
     def is_flat(self) -> bool:
-        """Whether halves do, and the sum of each row is large enough for what they cut off."""
+        """Whether they are in the range of float16, and row sums are large compared with its underflow."""
         return self.largest < _FLAT and self.of_the_mean < _NOT_FAR_BELOW and self.unevenness < _EVEN
 
     def unit(self, *, flat: bool) -> float:
-        """A power of two that points are divided by: they come to less than 2^15, or to less than 2."""
+        """Power of two by which points are divided, so that they are below 2^15, or below 2 if ``flat``."""
         if not self.coordinate > 0:
             return 1.0
         power = math.frexp(self.coordinate)[1] - 1
@@ -120,7 +120,7 @@ def _padded_rows(vectors: torch.Tensor, multiple: int) -> torch.Tensor:
 
 
 def _masses(mass: torch.Tensor | None, count: int, multiple: int, device: torch.device) -> tuple[torch.Tensor, bool]:
-    """Logarithms of the weights; what fills up the last tile weighs nothing."""
+    """Logarithms of the weights, padded with -inf to full tiles, and whether they are needed."""
     if mass is None and count % multiple == 0:
         return torch.empty(1, device=device), False
     mass = torch.zeros(count, device=device) if mass is None else mass

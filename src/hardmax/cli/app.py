@@ -1,18 +1,9 @@
-"""The command ``hardmax``: its subcommands, and error messages in the words of the command line.
-
-Errors of the library name arguments as Python spells them: ``d must be 2, got 3: pass d=2``. A command has flags
-instead, so an error is spelt again before it is shown: ``--dim must be 2, got 3: pass --dim 2``. What is
-spelt again is the argument that an error is about, ``name=value``, ``name > value``, and names that only a program
-would use (with an underscore); sentences stay as they are. Expressions for which a command has another way are listed
-below.
-"""
+"""The command ``hardmax`` and its subcommands."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,107 +28,7 @@ from . import (
     standard_input,
     sweep,
 )
-
-# Arguments of the library by the parameter that stands for them where a command has no parameter of the same name.
-_PARAMETER_OF = {
-    "A": "matrix",
-    "attention": "softmax",
-    "beta": "softmax",
-    "checkpoint_path": "checkpoint",
-    "d": "dim",
-    "delays": "window",
-    "inputs": "data",
-    "irregular": "resample",
-    "law": "random",
-    "n_jobs": "jobs",
-    "name": "matrix",
-    "outputs": "data",
-    "progress": "quiet",
-    "random_state": "seed",
-    "require_assumptions": "theorem",
-    "start": "seed",
-    "temperature": "softmax",
-    "times": "time_column",
-    "tolerance": "exact",
-    "u": "inputs",
-    "validation_fraction": "test_share",
-}
-
-# Python expressions in remedies, and what a command offers instead; the flag has to be one that the command has.
-_EXPRESSIONS: tuple[tuple[str, str, str], ...] = (
-    (r"tolerance=[\"']exact[\"']", "--exact", "--exact"),
-    (r"leave tolerance at its default", "--exact", "leave out --exact"),
-    (r"irregular=[\"']resample[\"']", "--resample", "--resample"),
-    (r"attention=[\"']softmax[\"']", "--softmax", "--softmax TAU"),
-    (r"attention=[\"']hardmax[\"']", "--softmax", "no --softmax"),
-    (r"the limit beta = inf is HardmaxLayer", "--softmax", "leave out --softmax for hardmax"),
-    (r"Every\(k\)", "--keep", "--keep every:10"),
-    (r"a list of layers", "--keep", "--keep 0,1,5"),
-    (r"ToDisk\(path\)", "--save", "--save run.zarr"),
-    (r"(?:use )?simulate\(depth=…\)", "--depth", "give --depth K"),
-    (r"A=numpy\.eye\(\d+\)", "--matrix", "--matrix identity"),
-    (r"c \* numpy\.eye\(d\)", "--matrix", "c times the identity"),
-    (r"\(A \+ A\.T\) / 2", "--matrix", "the mean of A and its transpose"),
-    (r",? (?:a numpy Generator )?or None\b", "", ""),  # on the command line a flag is left out
-    (r"\btokens\.T\b", "", "the table transposed"),
-)
-
-_RELATIONS = {">": "above", ">=": "at least", "<": "below", "<=": "at most"}
-_VALUE = r"\"[^\"]*\"|'[^']*'|\([^)]*\)|\[[^\]]*\]|[^\s,;:)]*"
-
-
-def flags_of(parameters: Iterable[Any]) -> dict[str, str]:
-    """The flag for each argument of the library, for a command with these parameters of typer's."""
-    own = {p.name: next(iter([o for o in p.opts if o.startswith("--")]), "") for p in parameters if p.name}
-    flags = {name: flag for name, flag in own.items() if flag}
-    aliases = {name: flags[other] for name, other in _PARAMETER_OF.items() if name not in own and other in flags}
-    return {**aliases, **flags}
-
-
-def in_flags(error: HardmaxError, flags: Mapping[str, str]) -> HardmaxError:
-    """The same error with flags for arguments.
-
-    >>> flags = {"d": "--dim", "law": "--random"}
-    >>> print(in_flags(InputError("d", 3, "must be 2", 'pass d=2, or law="sphere"'), flags))
-    --dim must be 2, got 3: pass --dim 2, or --random sphere
-    """
-    if isinstance(error, InputError):
-        about, flag = error.argument, flags.get(error.argument, error.argument)
-        problem, remedy = (_spelt(words, flags, about) for words in (error.problem, error.remedy))
-        return InputError(flag, error.value, problem, remedy)
-    if isinstance(error, FileError):
-        return FileError(error.path, error.problem, _spelt(error.remedy, flags))
-    return error
-
-
-def _spelt(words: str, flags: Mapping[str, str], about: str = "") -> str:
-    known = set(flags.values())
-    for expression, flag, instead in _EXPRESSIONS:
-        if not flag or flag in known:
-            words = re.sub(expression, instead, words)
-    if not flags:
-        return words
-    words = re.sub(f"{_name(flags)}=({_VALUE})", lambda found: _setting(flags[found[1]], found[2]), words)
-    words = re.sub(f"{_name(flags)} ([<>]=?) ", lambda found: f"{flags[found[1]]} {_RELATIONS[found[2]]} ", words)
-    # Other names may be ordinary words or, like A, names of the mathematics.
-    bare = [name for name in flags if "_" in name or (name == about and len(name) == 1 and name.islower())]
-    return re.sub(rf"{_name(bare)}\b", lambda found: flags[found[1]], words) if bare else words
-
-
-def _name(names: Iterable[str]) -> str:
-    """A pattern for one of ``names`` as a word of its own."""
-    return rf"(?<![\w-])({'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})"
-
-
-def _setting(flag: str, value: str) -> str:
-    """A flag with its value as it is typed: without quotes, brackets, and the blanks of a list."""
-    if value in ("True", "…", ""):
-        return flag
-    if value in ("False", "None"):
-        return f"no {flag}"
-    quoted = value.startswith(('"', "'"))
-    return f"{flag} {value.strip(chr(34) + chr(39)) if quoted else value.strip('[]()').replace(', ', ',')}"
-
+from .flags import flags_of, in_flags
 
 # Parameters that name a table to read; all others that name a file name one to write, or a model.
 _TABLES = frozenset({"tokens", "weights", "matrix", "B", "V", "data", "outputs", "file", "ahead"})

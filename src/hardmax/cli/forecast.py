@@ -105,7 +105,7 @@ def forecast(
             window=read_whole("--window", window, 20),
             recipe=recipe,
             seconds=read_number("--seconds", seconds, 60.0) or None,
-            seed=read_whole("--seed", seed, 0) or 0,
+            seed=read_whole("--seed", seed, 0, least=0) or 0,
             starts=read_whole("--starts", starts, 20) or 0,
             figure=figure,
             output=output,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -13,7 +12,7 @@ import numpy as np
 
 from ..datasets.series import Series
 from ..datasets.series_files import read_series
-from ..errors import FileError, HardmaxError, InputError, in_other_words
+from ..errors import FileError, HardmaxError, InputError
 from ..files import write_text
 from ..forecasting.data.series import Gaps
 from ..forecasting.data.series import read_series as made_even
@@ -23,15 +22,6 @@ from ..forecasting.forecaster import TimeDelayedTransformer
 from ..tables.dates import MONTH
 
 _COLUMNS = "columns.json"
-_OPTIONS = {
-    'gaps="interpolate"': "--gaps interpolate",
-    'irregular="resample"': "--resample",
-    "lower delays": "look back less far with --window",
-    ", or split the series at its gaps into a list": "",
-    "choose the columns to use": "choose the columns to use: --columns A,B",
-    "say time column 'none'": "say --time-column none",
-}
-"""Remedies as one types them in Python, and on the command line."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +69,7 @@ def read_measured(
 ) -> Measured:
     """The channels of a file, and its inputs with those to come; both are made even together."""
     wanted = None if columns.channels is None else [*columns.channels, *columns.inputs]
-    with in_options():
-        whole = read_series(file, time=time, columns=wanted)
+    whole = read_series(file, time=time, columns=wanted)
     missing = [name for name in columns.inputs if name not in whole.names]
     if missing:
         raise FileError(file, f"has no column {missing[0]!r} for --inputs", f"choose among {', '.join(whole.names)}")
@@ -118,21 +107,15 @@ def even_series(measured: Measured, gaps: str, resample: bool) -> Series:
 
 
 def _even(series: Series, gaps: str, resample: bool) -> tuple[Series, tuple[str, ...]]:
-    with in_options():
-        record = made_even(
-            series.values,
-            times=series.times,
-            gaps=cast(Gaps, gaps),
-            irregular="resample" if resample else "refuse",
-        )
+    record = made_even(
+        series.values,
+        times=series.times,
+        gaps=cast(Gaps, gaps),
+        irregular="resample" if resample else "refuse",
+    )
     values = record.trajectories[0].copy()
     times = series.times[0] + record.dt * np.arange(len(values)) if len(values) != len(series) else series.times
     return replace(series, values=values, times=times), record.notes
-
-
-def in_options() -> AbstractContextManager[None]:
-    """Remedies that name arguments of Python come out as options."""
-    return in_other_words(_OPTIONS)
 
 
 _LASTING = 0.02

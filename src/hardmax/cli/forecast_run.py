@@ -20,10 +20,9 @@ from ..files import require_writable, write_text
 from ..forecasting.data.series import Gaps
 from ..forecasting.diagnostics.backtest import Backtest
 from ..forecasting.forecast import Forecast
-from ..forecasting.forecaster import TimeDelayedTransformer
-from ..forecasting.model_files import load_forecaster
+from ..forecasting.forecaster import TimeDelayedTransformer, load_forecaster
 from ..progress import StageLog, Tell
-from .forecast_report import Columns, Measured, even_series, in_options, read_measured, sentences
+from .forecast_report import Columns, Measured, even_series, read_measured, sentences
 from .outputs import require_target
 
 _FIT = 0.55
@@ -98,8 +97,7 @@ def _judged(request: Request, measured: Measured, log: StageLog) -> tuple[TimeDe
     """The model fitted to the series, and its backtest, within the seconds asked for."""
     began = time.monotonic()
     share = _FIT if request.starts else 1.0
-    with in_options():
-        model = _fitted(request, measured, None if request.seconds is None else share * request.seconds, log)
+    model = _fitted(request, measured, None if request.seconds is None else share * request.seconds, log)
     if not request.starts or model.report_.numbers.get("kept") == "constant":
         return model, None
     if request.seconds is not None:

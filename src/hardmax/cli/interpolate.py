@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..errors import InputError, in_other_words
 from .options import panel
 
 # Repeated from hardmax.interpolation because the help must not import it; a test compares them.
 CONSTRUCTIONS = ("leaders", "fewest", "witness", "conditioned", "paper")
 
 _network, _output = panel("Network"), panel("Output")
-
-_FLAGS = {
-    "construction": "--construction",
-    "width": "--width",
-    "temperature": "--softmax",
-    "flat": "--flat",
-    "token_level": "--token-level",
-    "workers": "--workers",
-}
-_WORDS = {
-    "pass temperature > 0, or attention='hardmax' for its limit at zero": "pass --softmax 0.1 or 1/10, or leave it out "
-    "for hardmax",
-    "or attention='hardmax'": "or leave out --softmax",
-    "leave flat out": "leave out --no-flat",
-    "construction='fewest'": "--construction fewest",
-    "use hardmax.interpolate": "leave out --token-level, or give outputs in place of labels",
-}
 
 
 def register(app: typer.Typer) -> None:
@@ -96,13 +76,12 @@ def interpolate(
         "flat": flat,
         **({"attention": "softmax", "temperature": softmax} if softmax is not None else {}),
     }
-    with _in_flags():
-        if problem.labels is not None:
-            level = {"token_level": True} if token_level else {}
-            network = classify_exactly(problem.inputs, problem.labels, **options, **level)
-        else:
-            network = build(problem.inputs, problem.outputs, token_level=token_level, **options)  # type: ignore[arg-type]
-        certificate = network.certify(workers=workers)
+    if problem.labels is not None:
+        level = {"token_level": True} if token_level else {}
+        network = classify_exactly(problem.inputs, problem.labels, **options, **level)
+    else:
+        network = build(problem.inputs, problem.outputs, token_level=token_level, **options)  # type: ignore[arg-type]
+    certificate = network.certify(workers=workers)
     typer.echo(network.summary())
     typer.echo(str(certificate))
     if not certificate.proved:
@@ -111,17 +90,6 @@ def interpolate(
     if onnx is not None:
         network.to_onnx(onnx)
     typer.echo(f"written to {output}")
-
-
-@contextmanager
-def _in_flags() -> Iterator[None]:
-    """Complaints about arguments of Python come out as complaints about flags."""
-    try:
-        with in_other_words(_WORDS):
-            yield
-    except InputError as error:
-        argument = _FLAGS.get(error.argument, error.argument)
-        raise InputError(argument, error.value, error.problem, error.remedy) from error
 
 
 def _require_outputs(output: Path, onnx: Path | None) -> None:
@@ -148,8 +116,7 @@ def verify(
     """
     from ..interpolation import verify as check
 
-    with _in_flags():
-        certificate = check(path, workers=workers)
+    certificate = check(path, workers=workers)
     if not quiet:
         typer.echo(str(certificate))
     if not certificate.proved:

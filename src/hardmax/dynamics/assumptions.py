@@ -1,4 +1,4 @@
-"""Which assumptions of Theorem 1.1 hold for given tokens and a given layer: stated, not guessed."""
+"""The assumptions of Theorem 1.1, checked for given tokens and a given layer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ..shapes import Square, Tokens
 class Assumptions:
     """The assumptions of Theorem 1.1, each true or false.
 
+    Examples
+    --------
     >>> print(Assumptions(symmetric=True, positive_definite=True, plain_values=True, nonzero=True, distinct=False))
     Theorem 1.1 does not apply: some tokens are repeated
     """
@@ -30,7 +32,7 @@ class Assumptions:
 
     @property
     def hold(self) -> bool:
-        """Whether all of them hold, so that the theorem's conclusions are promised."""
+        """Whether all of them hold, so that the theorem applies."""
         return all(getattr(self, field.name) for field in fields(self))
 
     def __str__(self) -> str:
@@ -62,7 +64,7 @@ def is_positive_definite(A: Square) -> bool:
 
 
 def assumptions_of(A: Square, plain_values: bool, tokens: Tokens, distinct: bool) -> Assumptions:
-    """Check the assumptions; whether tokens are distinct is known to the caller already."""
+    """Assumptions that hold for these tokens; ``distinct`` is computed by the caller."""
     return Assumptions(
         symmetric=is_symmetric(A),
         positive_definite=is_positive_definite(A),

@@ -1,17 +1,17 @@
-"""What floating-point arithmetic can decide about the future of tokens.
+"""Choices that floating-point arithmetic decides with certainty.
 
-For symmetric positive definite A the A-norm of a token never decreases, so tokens stay as large as rounding was
-relative to, and tokens that listen to exactly one another lie within the tolerance of a leader. For any other A the
-tokens may shrink to a point without any of them ever leading. Positions are known up to some rounding errors of the
-**starting** size; where scores differ by less than these make of them, a choice is rounding noise. So for such A
+For symmetric positive definite A the A-norm of a token never decreases, so rounding errors stay small relative to the
+tokens, and tokens that listen to exactly one another lie within the tolerance of a leader. For any other A the tokens
+may shrink to a point without any of them ever leading. Positions are known up to some rounding errors of the
+**starting** size; where the resulting errors of scores exceed their difference, a choice is rounding noise. For such A
 
 - a token is decided by listening to one point alone only if no position within the error would change that;
 - tokens that listen to exactly one another are joint leaders if they did so at layer 0, where positions are those
-  given, or if their scores were far from the best one layer before: otherwise they may merely have come closer together
-  than floats can tell;
-- a token that has come close to zero is not decided by a tie: its scores tie because it is short;
-- after the first choice that was not certain, positions are no longer those of the true system and nothing more is
-  decided. What is left goes on moving and, in the end, has settled.
+  given, or if their scores were far from the largest one layer before: otherwise they may merely be closer together
+  than floats resolve;
+- a token close to zero is not decided by a tie: its scores tie because its query is short;
+- after the first choice that was not certain, positions may differ from those of the true system and nothing more is
+  decided. The undecided tokens move on until they settle.
 
 Leaders never move, so a decided token inside their hull stays inside it and scores less than some leader for every
 query. In the plane and in space the hull is cheap and this drops almost all tokens after the first layer.
@@ -27,25 +27,25 @@ import torch
 from scipy.spatial import ConvexHull, QhullError
 
 from ..attention.choice import Choice, apply, length, score
-from ..shapes import Indices, Mask, Points, Square, Tokens
+from ..shapes import Indices, Mask, Points, Queries, Square, Tokens
 from .assumptions import is_positive_definite, is_symmetric
 from .closed_form import ClosedForm, pick
 
 # Rounding errors that one layer adds to a coordinate: two products, a sum and a quotient.
 _UNITS_PER_LAYER = 4
-# Choices are searched again with a tolerance at most this many times larger than they need.
+# Choices are searched again with a tolerance at most this many times larger than necessary.
 _STEP = 8.0
-# Errors larger than this, relative to the scores, leave nothing to choose by; for ties, whose scores agree to the
-# tolerance, much smaller ones do.
+# Choices with larger errors, relative to the scores, are not searched again; for ties, whose scores agree to the
+# tolerance, the limit is much smaller.
 _HOPELESS = 0.05
 _HOPELESS_FOR_TIES = 1e-6
-# Relative to the largest score: scores this far below the best that tie with it one layer later did not get there
-# little by little.
+# Relative to the largest score: a score this far below the largest that ties with it one layer later did not approach
+# it gradually.
 _SUDDEN = 1e-8
 
 
 class Certainty:
-    """Which of the choices that a process finds are more than rounding errors."""
+    """Test of the choices of a process: whether they hold for all positions within the rounding errors."""
 
     def __init__(
         self, A: Square, alpha: float, tolerance: float, form: ClosedForm, search: Callable[..., Choice]
@@ -67,7 +67,7 @@ class Certainty:
     def of_choices(
         self, active: Indices, choice: Choice, alone: torch.Tensor, points: Tokens, layer: int
     ) -> torch.Tensor:
-        """For each active token of the mask ``alone``, whether it listens to one point alone for certain."""
+        """Mask of the active tokens among ``alone`` that certainly listen to one point alone."""
         if self._definite:
             return alone
         if not self.holds(layer):
@@ -88,13 +88,13 @@ class Certainty:
         return certain
 
     def of_near_leaders(self, layer: int) -> bool:
-        """Whether a token as close to a leader as floats can tell may be taken for its follower."""
+        """Whether a token within the tolerance of a leader counts as its follower."""
         return self._definite or layer == 0
 
     def of_ties(
         self, tied: Indices, members: Indices, offsets: Indices, joint: torch.Tensor, points: Tokens, layer: int
     ) -> torch.Tensor:
-        """For each tied token, whether its tie can be told from tokens that came too close together or to zero.
+        """Mask of the tied tokens whose tie is not an effect of tokens too close together or to zero.
 
         ``joint`` marks those that listen to a set of active tokens that all listen to exactly that set.
         """
@@ -113,15 +113,15 @@ class Certainty:
     def _came_at_once(
         self, tied: Indices, members: Indices, row: Indices, joint: torch.Tensor, points: Tokens
     ) -> torch.Tensor:
-        """For each joint tie, whether a member listened to others for certain one layer before."""
+        """Mask of the joint ties of which a member certainly listened to other tokens one layer before."""
         queries = apply(self._A, self._before[tied])
         pairs = torch.nonzero(joint[row])[:, 0]
         scores = score(queries[row[pairs]], self._before[members[pairs]])
         lowest = torch.full_like(queries[:, 0], torch.inf).scatter_reduce(0, row[pairs], scores, "amin")
         gap = self._best_before[tied] - lowest
-        sizes = length(queries)  # a token that was at zero listened to everybody
+        sizes = length(queries)  # a token that was at zero listened to every token
         sudden = joint & ((gap > self._sudden * sizes * length(points).max()) | (sizes == 0))
-        # Members of a joint tie all listen to the same set, which its first member therefore names.
+        # Members of a joint tie all listen to the same set, so its first member identifies the set.
         first = torch.full_like(tied, len(self._before)).scatter_reduce(0, row, members, "amin")
         return torch.isin(first, first[sudden])
 
@@ -135,8 +135,8 @@ class Certainty:
         if uncertain and self._lost_at is None:
             self._lost_at = layer
 
-    def _relative_error(self, asking: Indices, queries: Tokens, points: Tokens, layer: int) -> torch.Tensor:
-        """How much the difference of two scores may err, relative to the largest score that the lengths allow."""
+    def _relative_error(self, asking: Indices, queries: Queries, points: Tokens, layer: int) -> torch.Tensor:
+        """Bound on the error of a difference of two scores, relative to the largest score that the lengths allow."""
         d, eps = points.shape[1], torch.finfo(points.dtype).eps
         position = _UNITS_PER_LAYER * eps * layer * self._form.size * d**0.5
         asked, own = length(queries), length(pick(self._form.anchor, asking))
@@ -146,13 +146,13 @@ class Certainty:
 
 
 _WORTHWHILE = 256  # fewer points than this are searched faster than a hull is built
-_LARGEST_TABLE = 50_000_000
+_LARGEST_TABLE = 50_000_000  # entries, 400 MB of float64; larger tables are not built
 
 
 def safely_inside(points: Tokens, leaders: Points, margin: float) -> Mask:
-    """True for points at least ``margin`` inside the convex hull of ``leaders``; false wherever that is not cheap.
+    """Mask of points at least ``margin`` inside the convex hull of ``leaders``; false where the test is expensive.
 
-    Sums are taken in the order of the coordinates, so that equal points get equal answers, whatever is beside them.
+    Sums are taken in the order of the coordinates, so that equal points get equal results, whatever the other points.
     """
     count, d = points.shape
     inside = torch.zeros(count, dtype=torch.bool, device=points.device)

@@ -5,9 +5,9 @@ With :math:`r = 1/(1+\alpha)` a token decided at layer k has, m layers later, th
 .. math:: z^{k+m} = t + r^m (z^k - t) + (\rho^m - r^m)\,p + m\,r^m q .
 
 A token that follows one leader, or leaders at rest, has :math:`p = q = 0`. The other two terms occur only for tokens
-tied for ever with tokens that are themselves on their way (derivation in ``docs/devdocs/ties.rst``): :math:`\rho` is
-the slower rate of tokens that hear themselves among others, :math:`q` the resonance with followers that approach at
-the same rate r.
+tied for ever with tokens that still move (derivation in ``docs/devdocs/ties.rst``): :math:`\rho` is
+the slower rate of tokens that listen to themselves among others, :math:`q` the resonance with followers that approach
+at the same rate r.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ..shapes import Indices, Points, Tokens
 
 
 def pick(rows: torch.Tensor, which: Indices) -> torch.Tensor:
-    """``rows[which]`` for distinct, ascending ``which``, without a copy when that is all of them."""
+    """``rows[which]`` for distinct, ascending ``which``, without a copy when ``which`` is all rows."""
     return rows if len(which) == len(rows) else rows[which]
 
 
 class ClosedForm:
-    """The positions of all tokens: an active token is where its anchor is, a decided one follows the formula."""
+    """Positions of all tokens: that of an active token is its anchor, that of a decided one follows the formula."""
 
     def __init__(self, points: Tokens, alpha: float) -> None:
         count, device = points.shape[0], points.device
@@ -42,7 +42,7 @@ class ClosedForm:
         self._rate = torch.zeros(0)
 
     def move(self, tokens: Indices, heard: Tokens) -> float:
-        """Take active tokens one layer further; the largest change of a coordinate."""
+        """Largest change of a coordinate, after active tokens moved by one layer."""
         before = pick(self.anchor, tokens)
         after = (before + self._alpha * heard) / (1 + self._alpha)
         # A token that moved to zero must not be left with the direction of a rounding error. (This takes an A that is
@@ -56,7 +56,7 @@ class ClosedForm:
         return step
 
     def settle(self, tokens: Indices, targets: Tokens, layer: int) -> None:
-        """Tokens that from this layer on go straight to their targets."""
+        """Set tokens that from this layer on converge to their targets with p = q = 0."""
         self.target[tokens] = targets
         self.decided_at[tokens] = layer
 
@@ -69,7 +69,7 @@ class ClosedForm:
         self.special[tokens] = True
 
     def positions(self, layer: int, which: Indices | None = None) -> Points:
-        """The positions of some tokens (of all if None) at a layer that is not before any decision."""
+        """Positions of some tokens (of all if None), shape (tokens, d), at a layer not before any decision."""
         anchor = self.anchor if which is None else self.anchor[which]
         if layer == 0:
             return anchor

@@ -1,24 +1,26 @@
 r"""The hardmax process with tokens split over several operating-system processes.
 
-**Hardmax.** In the plane and in space hardly any token can ever be listened to. Each process screens its own tokens
-and sends the few that can lead; everybody finds the leaders among these. A token that listens to one leader alone is
-decided for ever, and if it lies safely inside the hull of the leaders nobody will ever listen to it: it belongs to
-the **crowd** and stays at home. The rest is the **court**, which every process has and follows to the end
-(:mod:`hardmax.dynamics.process`), each doing the search for its share of the queries. In more dimensions, where every
-token can lead, the court is everybody. The canonical score decides as it does in one process, so leaders are the
-same to the last bit (proof in ``docs/devdocs/many-processes.rst``).
+**Hardmax.** In two and three dimensions hardly any token can ever be listened to. Each process selects the candidates
+among its own tokens, those that can lead, and sends them to the others; all processes find the leaders among the
+candidates. A token that listens to one leader alone is decided for ever, and if it lies safely inside the hull of the
+leaders no token will ever listen to it: such a token is **local**, stored by its own process alone. The other tokens
+are **replicated** on every process and followed until they are decided (:mod:`hardmax.dynamics.process`); each process
+does the search for its share of the queries. In more dimensions, where every token can lead, all tokens are replicated.
+The same scores decide as in one process, so leaders are the same to the last bit (proof in
+``docs/devdocs/many-processes.rst``).
 
-**Other layers and flows** listen to all tokens: every process has all of them, moves its share, and tells the others.
+**Other layers and flows** attend to all tokens: every process has all of them, moves its share, and sends it to the
+others.
 
-What each process receives, in bytes, for n tokens of d coordinates, c of which can lead and k of which are at court
-(measured by ``python -m benchmarks sharded``):
+Bytes that each process receives, for n tokens of d coordinates, c candidates and k replicated tokens (measured by
+``python -m benchmarks sharded``):
 
-- hardmax, once: :math:`8 c (d + 1)` for the candidates, :math:`8 k (d + 2)` for the court, :math:`8 n` to see whether
-  tokens repeat; where everybody is at court :math:`8 n (d + 1)` alone;
-- hardmax, each layer until all is decided: 17 for each undecided token of the court, and for each that ties 16 and 8
-  for each member of the tie;
+- hardmax, once: :math:`8 c (d + 1)` for the candidates, :math:`8 k (d + 2)` for the replicated tokens, :math:`8 n` to
+  find repeated tokens; where all tokens are replicated :math:`8 n (d + 1)` alone;
+- hardmax, per layer until all tokens are decided: 17 per undecided replicated token, and per tied token 16 and 8 per
+  member of the tie;
 - other layers and each evaluation of a flow: :math:`8 n d`;
-- the result, and each state that is kept: :math:`8 n d`, and :math:`16 n` for who follows whom.
+- the result, and each stored state: :math:`8 n d`, and :math:`16 n` for leaders and followers.
 """
 
 from __future__ import annotations
@@ -44,27 +46,28 @@ from .assumptions import Assumptions
 from .certainty import safely_inside
 from .closed_form import ClosedForm
 from .exact import ExactProcess
-from .flows import AbstractFlow, FlowStep
+from .flows import AbstractFlow
+from .integrators import FlowStep
 from .keep_and_stop_rules import InMemory, KeepRule
 from .leadership import Leadership, give_back_leadership
 from .process import HardmaxProcess
-from .process_setup import Started, start
+from .process_setup import PointProcess, start
 
-# For fewer pairs than this a search is over before its answer could be told.
+# A search over fewer pairs takes less time than the exchange of its result.
 _PAIRS_WORTH_SPLITTING = 1 << 22
-# In few dimensions a query costs about as much as looking at so many points, however many there are.
+# In few dimensions a query costs about as much as the scores of this many points, whatever their number.
 _SEEN_IN_CELLS = 64
-# If more of the tokens than this can lead, they all go to court at once.
+# If a larger share of the tokens can lead, all tokens are replicated at once.
 _LARGEST_SHARE_OF_CANDIDATES = 0.25
-# So few candidates cost nothing, and the screen would leave them as they are.
+# For this few candidates the search is cheap, and a further selection would not reduce them.
 _ENOUGH_CANDIDATES = 8192
-# An odd number without pattern: multiplying by it spreads the bits of a number over its upper half.
+# An odd 64-bit constant: multiplication by it spreads the bits of a number over its upper half.
 _MIXER = -7046029254386353131
 
 
 @dataclass(frozen=True)
 class SplitSearch:
-    """The search of :func:`~hardmax.attention.search.attended`, each process doing its share of the queries."""
+    """The search of :func:`~hardmax.attention.search.attended`, with the queries shared by the processes."""
 
     ranks: Processes
     worthwhile: int = _PAIRS_WORTH_SPLITTING
@@ -72,7 +75,7 @@ class SplitSearch:
     def __call__(self, queries: Queries, points: Tokens, *, tolerance: float, hint: Indices | None = None) -> Choice:
         ranks, count = self.ranks, len(queries)
         seen = len(points) if points.shape[1] > HIGHEST_DIMENSION else min(len(points), _SEEN_IN_CELLS)
-        if ranks.count == 1 or count * seen < self.worthwhile:
+        if count * seen < self.worthwhile:
             return attended(queries, points, tolerance=tolerance, hint=hint)
         mine = ranks.part(count)
         own = attended(queries[mine], points, tolerance=tolerance, hint=None if hint is None else hint[mine])
@@ -94,7 +97,7 @@ class SplitSearch:
 
 @dataclass(frozen=True, eq=False)
 class SplitLayer(AbstractLayer):
-    """A layer whose rows are shared out; every process has all tokens."""
+    """Layer whose rows are shared by the processes; every process has all tokens."""
 
     layer: AbstractLayer
     ranks: Processes
@@ -124,8 +127,8 @@ class _SplitFlow(AbstractFlow):
         return self.flow.project(tokens)
 
 
-class Elsewhere(InMemory):
-    """What a process keeps of a run that another one writes to disk: the last state."""
+class LastState(InMemory):
+    """Keep rule of a process while the first one writes the run to disk: the last state alone."""
 
     def __init__(self, rule: KeepRule) -> None:
         super().__init__()
@@ -139,105 +142,107 @@ class Elsewhere(InMemory):
 
 
 @dataclass(frozen=True, eq=False)
-class SplitStarted:
-    """Like :class:`~hardmax.dynamics.process_setup.Started`, for tokens of which some stay at home."""
+class SplitProcess:
+    """Like :class:`~hardmax.dynamics.process_setup.PointProcess`, for tokens of which some are local."""
 
     ranks: Processes
-    court: Started
+    replicated: PointProcess
+    """Process on the tokens replicated on every process."""
     names: Indices
-    """The token that each member of the court is."""
-    at_court: Indices
-    """Which of this process's tokens are at court; the others are its crowd."""
-    crowd: Indices
-    home: ClosedForm
-    """Where the crowd of this process is."""
+    """Index among all tokens of each replicated token."""
+    replicated_rows: Indices
+    """Rows of this process's tokens that are replicated."""
+    local_rows: Indices
+    """Rows of this process's tokens that are local."""
+    local: ClosedForm
+    """Positions of the local tokens of this process."""
     leaders: Indices
-    """Whom the crowd of this process follows."""
+    """Leader of each local token of this process, by index among all tokens."""
     exponent: int
+    """Power of two by which positions were scaled down."""
     size: float
-    """The largest coordinate at the start, after scaling."""
+    """Largest coordinate at the start, after scaling."""
     assumptions: Assumptions
 
     @property
     def process(self) -> HardmaxProcess | ExactProcess:
-        """What is still undecided goes on at court."""
-        return self.court.process
+        """The process on the replicated tokens, which include all undecided ones."""
+        return self.replicated.process
 
     @property
     def settled(self) -> bool:
-        """Whether nothing moves any more; the crowd too must have arrived."""
+        """Whether no token moves any more, local ones included."""
         if not self.process.settled:
             return False
-        away = (self.home.positions(self.process.layer) - self.home.target).abs()
+        away = (self.local.positions(self.process.layer) - self.local.target).abs()
         largest = self.ranks.largest(float(away.max()) if away.numel() else 0.0)
         return largest <= torch.finfo(torch.float64).eps * self.size
 
     def positions(self, layer: int) -> Tokens:
-        """The tokens at this layer, at their true size."""
-        return self._whole(self.court.positions(layer), scale(self.home.positions(layer), self.exponent))
+        """Positions of all tokens at this layer, unscaled, shape (tokens, d)."""
+        return self._whole(self.replicated.positions(layer), scale(self.local.positions(layer), self.exponent))
 
     def limit(self) -> Tokens:
-        """The limit of every token, at true size."""
-        return self._whole(self.court.limit(), scale(self.home.target, self.exponent))
+        """Limit of every token, unscaled, shape (tokens, d)."""
+        return self._whole(self.replicated.limit(), scale(self.local.target, self.exponent))
 
     def undecided(self) -> int:
         """Number of tokens whose future is not known yet."""
-        return self.court.undecided()
+        return self.replicated.undecided()
 
     def leadership(self, kind: Kind) -> Leadership:
-        """Who leads and who follows, in terms of tokens."""
+        """Leaders, followers and ties, by index among all tokens."""
         names = self.names
-        found = self.court.leadership(Kind(False, torch.float64, names.device))
+        found = self.replicated.leadership(Kind(False, torch.float64, names.device))
         follows, leaders = torch.as_tensor(found.follows), torch.as_tensor(found.leaders)
         follows = torch.where(follows >= 0, names[follows.clamp_min(0)], -1)
         decided_at = torch.as_tensor(found.decided_at)
-        called = names.tolist() if len(found.ties) else []
+        indices = names.tolist() if len(found.ties) else []
         return give_back_leadership(
             kind,
             leaders=names[leaders],
             emerged_at=torch.as_tensor(found.emerged_at),
             follows=self._whole(follows, self.leaders),
-            decided_at=self._whole(decided_at, torch.zeros_like(self.crowd)),
-            ties={called[token]: [called[m] for m in members.tolist()] for token, members in found.ties.items()},
+            decided_at=self._whole(decided_at, torch.zeros_like(self.local_rows)),
+            ties={indices[token]: [indices[m] for m in members.tolist()] for token, members in found.ties.items()},
         )
 
-    def _whole(self, of_court: torch.Tensor, of_crowd: torch.Tensor) -> torch.Tensor:
-        """One row for each token of every process, from the court's rows and those of this process's crowd."""
-        counts = self.ranks.counts(len(self.at_court))
+    def _whole(self, replicated: torch.Tensor, local: torch.Tensor) -> torch.Tensor:
+        """One row per token of all processes, from rows of the replicated tokens and of this process's local ones."""
+        counts = self.ranks.counts(len(self.replicated_rows))
         begin = sum(counts[: self.ranks.rank])
-        own = of_crowd.new_empty((len(self.at_court) + len(self.crowd), *of_crowd.shape[1:]))
-        own[self.at_court] = of_court[begin : begin + len(self.at_court)]
-        own[self.crowd] = of_crowd
+        own = local.new_empty((len(self.replicated_rows) + len(self.local_rows), *local.shape[1:]))
+        own[self.replicated_rows] = replicated[begin : begin + len(self.replicated_rows)]
+        own[self.local_rows] = local
         return self.ranks.gather(own)
 
 
-def start_split(ranks: Processes, own: Tokens, weights: PerToken, layer: HardmaxLayer) -> Started | SplitStarted:
-    """Set up the process that decides the future of all tokens; ``own`` and their weights are this process's."""
-    if ranks.count == 1:
-        return start(own, weights, layer)
+def start_split(ranks: Processes, own: Tokens, weights: PerToken, layer: HardmaxLayer) -> PointProcess | SplitProcess:
+    """Process that decides the future of all tokens; ``own`` and their weights are those of this process."""
     search = SplitSearch(ranks)
     if layer.tolerance != "exact" and own.shape[1] in (2, 3):
-        found = _crowd(ranks, own, layer)
+        found = _local_tokens(ranks, own, layer)
         if found is not None:
-            return _started(ranks, own, weights, layer, found, search)
+            return _split_process(ranks, own, weights, layer, found, search)
     return start(ranks.gather(own), ranks.gather(weights), layer, search)
 
 
 @dataclass(frozen=True, eq=False)
-class _Crowd:
-    """The tokens of this process that are decided at once and that nobody will ever listen to."""
+class _LocalTokens:
+    """The tokens of this process that are decided at layer 0 and that no token will ever listen to."""
 
-    tokens: torch.Tensor
-    """Which they are, as a mask of this process's tokens."""
+    mask: torch.Tensor
+    """True for the local ones among this process's tokens."""
     leaders: Indices
-    """Whom each of them follows."""
+    """Leader of each of them, by index among all tokens."""
     targets: Tokens
+    """Position of that leader, scaled."""
     exponent: int
     size: float
 
 
-def _crowd(ranks: Processes, own: Tokens, layer: HardmaxLayer) -> _Crowd | None:
-    """This process's crowd; None where the split does not pay: too many can lead, or somebody listens to everybody."""
+def _local_tokens(ranks: Processes, own: Tokens, layer: HardmaxLayer) -> _LocalTokens | None:
+    """Local tokens of this process; None where too many tokens can lead, or where a token listens to all."""
     d = own.shape[1]
     exponent = int(ranks.largest(exponent_of(own)))
     with ranks.together():
@@ -252,8 +257,8 @@ def _crowd(ranks: Processes, own: Tokens, layer: HardmaxLayer) -> _Crowd | None:
         return None
     names = ranks.gather(outer + sum(counts[: ranks.rank]))
     points = ranks.gather(scaled[outer])
-    known = can_lead(points, reach)  # what one process could not rule out, all together may
-    names, points = names[known], points[known]
+    selected = can_lead(points, reach)  # the candidates of all processes rule out more than those of one
+    names, points = names[selected], points[selected]
     found = distinct(points, points.new_ones(len(points)))
     choice = SplitSearch(ranks)(apply(A, found.points), found.points, tolerance=tolerance)
     alone = _alone(choice)
@@ -266,13 +271,13 @@ def _crowd(ranks: Processes, own: Tokens, layer: HardmaxLayer) -> _Crowd | None:
     size = ranks.largest(float(scaled.abs().max()))
     stays = loyal & safely_inside(scaled, found.points[leads], 4 * tolerance * size * d)
     followed = choice.first[stays]
-    return _Crowd(stays, names[found.first[followed]], found.points[followed], exponent, size)
+    return _LocalTokens(stays, names[found.first[followed]], found.points[followed], exponent, size)
 
 
 def can_lead(points: Tokens, reach: float) -> Indices:
-    """The few of these points whose score can come within ``reach |q|`` of the best for some query q.
+    """Indices of the points whose score can come within ``reach |q|`` of the largest for some query q.
 
-    A screen sees a sample, so that of what it leaves the next can leave out more.
+    The selection uses a sample of the points, so it is repeated on its result while that shrinks.
     """
     values = points.detach().cpu().numpy()
     left = np.arange(len(values))
@@ -286,38 +291,38 @@ def can_lead(points: Tokens, reach: float) -> Indices:
 
 
 def _alone(choice: Choice) -> torch.Tensor:
-    """Which queries listen to one point alone."""
+    """Mask of the queries that listen to one point alone."""
     alone = ~choice.everyone
     alone[choice.tied] = False
     return alone
 
 
-def _started(
-    ranks: Processes, own: Tokens, weights: PerToken, layer: HardmaxLayer, found: _Crowd, search: SplitSearch
-) -> SplitStarted:
-    at_court, crowd = torch.nonzero(~found.tokens)[:, 0], torch.nonzero(found.tokens)[:, 0]
+def _split_process(
+    ranks: Processes, own: Tokens, weights: PerToken, layer: HardmaxLayer, found: _LocalTokens, search: SplitSearch
+) -> SplitProcess:
+    shared_rows, local_rows = torch.nonzero(~found.mask)[:, 0], torch.nonzero(found.mask)[:, 0]
     before = sum(ranks.counts(len(own))[: ranks.rank])
-    court = start(ranks.gather(own[at_court]), ranks.gather(weights[at_court]), layer, search)
-    home = ClosedForm(scale(own[crowd], -found.exponent), float(layer.alpha))
-    home.settle(torch.arange(len(crowd), device=own.device), found.targets, 0)
-    return SplitStarted(
+    replicated = start(ranks.gather(own[shared_rows]), ranks.gather(weights[shared_rows]), layer, search)
+    local = ClosedForm(scale(own[local_rows], -found.exponent), float(layer.alpha))
+    local.settle(torch.arange(len(local_rows), device=own.device), found.targets, 0)
+    return SplitProcess(
         ranks=ranks,
-        court=court,
-        names=ranks.gather(at_court + before),
-        at_court=at_court,
-        crowd=crowd,
-        home=home,
+        replicated=replicated,
+        names=ranks.gather(shared_rows + before),
+        replicated_rows=shared_rows,
+        local_rows=local_rows,
+        local=local,
         leaders=found.leaders,
         exponent=found.exponent,
         size=found.size,
-        assumptions=replace(court.assumptions, distinct=_all_distinct(ranks, own)),
+        assumptions=replace(replicated.assumptions, distinct=_all_distinct(ranks, own)),
     )
 
 
 def _all_distinct(ranks: Processes, own: Tokens) -> bool:
-    """Whether no two tokens of all processes are the same; only those that might be are compared in full."""
-    mine = projection(own) + 0.0  # which makes -0.0 the same number as 0.0
-    # Equal numbers fall into the same bucket, and each process sorts one bucket.
+    """Whether no two tokens of all processes are equal; only tokens with equal projections are compared in full."""
+    mine = projection(own) + 0.0  # turns -0.0 into 0.0
+    # Equal numbers are in the same bucket, and each process sorts one bucket.
     bucket = ((mine.view(torch.int64) * _MIXER) >> 33) % ranks.count
     repeated = mine[:0]
     for rank in range(ranks.count):
@@ -330,3 +335,19 @@ def _all_distinct(ranks: Processes, own: Tokens) -> bool:
         return True
     suspects = ranks.gather(own[torch.isin(mine, repeated)])
     return distinct(suspects, suspects.new_ones(len(suspects))).point_of is None
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralProcesses:
+    """A run whose tokens are split over the processes of a group; see :mod:`hardmax.dynamics.execution`."""
+
+    ranks: Processes
+
+    def start(self, tokens: Tokens, weights: PerToken, layer: HardmaxLayer) -> PointProcess | SplitProcess:
+        return start_split(self.ranks, tokens, weights, layer)
+
+    def split(self, layer: AbstractLayer) -> AbstractLayer:
+        return SplitLayer(layer, self.ranks)
+
+    def keeper(self, rule: KeepRule) -> KeepRule:
+        return rule if self.ranks.first or isinstance(rule, InMemory) else LastState(rule)

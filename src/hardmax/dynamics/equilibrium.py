@@ -1,6 +1,6 @@
 r"""The limit of infinite depth, in closed form.
 
-Once a token listens to one leader alone it does so for ever (see :mod:`hardmax.dynamics.process`), so the limit of the
+A token that listens to one leader alone does so for ever (see :mod:`hardmax.dynamics.process`), so the limit of the
 whole system costs about one attention layer.
 """
 
@@ -27,10 +27,9 @@ from ..shapes import Array, ArrayLike, ArrayT_co
 from ..threads import one_thread
 from .assumptions import Assumptions
 from .closed_form import same_limits
-from .distributed import SplitStarted, start_split
+from .execution import TokenProcess, execution_on
 from .leadership import Leadership, Ties
 from .process import SMALLEST_ALPHA
-from .process_setup import Started, start
 
 if TYPE_CHECKING:
     import xarray
@@ -38,62 +37,66 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Equilibrium(Generic[ArrayT_co]):
-    """Where every token ends, and why."""
+    """Limit of every token under a hardmax layer, returned by :func:`hardmax.equilibrium`."""
 
     positions: ArrayT_co
-    """The limit of each token, shape (token, coordinate)."""
+    """Limit of each token, shape (tokens, d)."""
     leadership: Leadership[ArrayT_co]
+    """Leaders, followers and ties."""
     layers: int
-    """How many layers had to be run until everything was decided."""
+    """Number of layers that were run until every token was decided."""
     outcome: Outcome
+    """How the run ended."""
     assumptions: Assumptions
     """Which assumptions of Theorem 1.1 hold for these tokens and this layer."""
     layer: HardmaxLayer
+    """Layer of which this is the limit."""
     weights: ArrayT_co | None = None
+    """Weight per token, shape (tokens,), when weights were given; otherwise None."""
 
     @property
     def leaders(self) -> ArrayT_co:
-        """Indices of the leaders, ascending."""
+        """Indices of the leaders, ascending, shape (leaders,)."""
         return self.leadership.leaders
 
     @property
     def emerged_at(self) -> ArrayT_co:
-        """The layer at which each leader emerged."""
+        """Layer at which each leader first listened to itself alone, shape (leaders,)."""
         return self.leadership.emerged_at
 
     @property
     def follows(self) -> ArrayT_co:
-        """For each token its leader: the lowest where several tie, -1 where undecided."""
+        """Leader of each token, shape (tokens,): the lowest where several tie, -1 where undecided."""
         return self.leadership.follows
 
     @property
     def ties(self) -> Ties:
-        """For each token that follows several leaders for ever, all of them."""
+        """All leaders of each token that follows several for ever."""
         return self.leadership.ties
 
     @property
     def decided_at(self) -> ArrayT_co:
-        """For each token the layer from which its future is closed form, -1 where undecided."""
+        """Layer from which the future of each token is in closed form, shape (tokens,); -1 where undecided."""
         return self.leadership.decided_at
 
     @property
     def limit_points(self) -> np.ndarray:
-        """The finite set S of distinct limit points: the leaders' first, in their order, then the others."""
+        """Finite set S of distinct limit points, shape (points, d): those of the leaders first, in their order."""
         return self._limits[0]
 
     @property
     def limit_point_of(self) -> np.ndarray:
-        """For each token, the row of ``limit_points`` at which it ends."""
+        """Row of ``limit_points`` to which each token converges, shape (tokens,)."""
         return self._limits[1]
 
     @property
     def on_faces(self) -> np.ndarray:
-        """For each limit point, whether it is no vertex: a point of a face (or a token left undecided)."""
+        """Whether each limit point is not a vertex but a point of a face, or the position of an undecided token."""
         return np.arange(len(self.limit_points)) >= len(self.leaders)
 
     @cached_property
     def polytope(self) -> Polytope:
-        """The convex hull of the leaders' limits, K in Theorem 1.1."""
+        """Convex hull of the limits of the leaders, K in Theorem 1.1."""
         if len(self.leaders) == 0:
             raise InputError(
                 "polytope", "no leader", "needs at least one leader", "see the outcome of this equilibrium"
@@ -126,7 +129,14 @@ class Equilibrium(Generic[ArrayT_co]):
         return f"<{self}>"
 
     def to_xarray(self) -> xarray.Dataset:
-        """The limit as an :class:`xarray.Dataset` with labelled axes ``token``, ``coordinate`` and ``leader``."""
+        """Limit as an :class:`xarray.Dataset` with labelled axes ``token``, ``coordinate`` and ``leader``.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables ``positions``, ``follows``, ``decided_at``, ``emerged_at``, and ``weights`` where they were given;
+            the outcome is in the attributes.
+        """
         import xarray
 
         positions = plain(self.positions)
@@ -182,25 +192,35 @@ def equilibrium(
     processes: Processes | None = None,
     progress: Progress = None,
 ) -> Equilibrium:
-    """The limit of infinite depth under a hardmax layer, exactly.
+    """Limit of every token under infinitely many hardmax layers, in closed form.
 
     Parameters
     ----------
     tokens
-        Shape (token, coordinate).
+        Shape (tokens, d). The result has the same kind of array, dtype and device.
     layer
         A :class:`HardmaxLayer` whose value matrix is the identity; ``HardmaxLayer(alpha=0.5)`` when left out.
     weights
-        One positive weight per token: how much it counts among those that are listened to equally.
-    max_layers, seconds
-        Give up on tokens that are still undecided after this many layers or this long; the outcome says so.
+        Positive weight per token, shape (tokens,); all equal when left out. It weighs the token in means over several
+        tokens.
+    max_layers
+        Largest number of layers to run; tokens that are still undecided then are reported by the outcome.
+    seconds
+        Time limit; tokens that are still undecided then are reported by the outcome. No limit when left out.
     processes
-        The processes that share the work, see :func:`hardmax.processes`; ``tokens`` and ``weights`` are then those of
-        this process (``processes.share(tokens)``), and every process is given the whole result.
+        Group of processes that share the work, see :func:`hardmax.processes`; ``tokens`` and ``weights`` are then those
+        of this process (``processes.share(tokens)``), and every process returns the whole result.
     progress
-        Show a progress bar: True, False, or None for only when it takes long and there is a terminal; or a function
-        that is told ``(stage, done, total)`` instead.
+        Progress bar: True, False, or None (only when the run takes long and there is a terminal); or a function called
+        as ``progress(stage, done, total)``.
 
+    Returns
+    -------
+    Equilibrium
+        Limits of shape (tokens, d), leaders and followers, and the outcome.
+
+    Examples
+    --------
     >>> limit = equilibrium([[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], HardmaxLayer(alpha=0.5))
     >>> limit.leaders, limit.follows, limit.positions[1]
     (array([0, 2]), array([0, 0, 2]), array([2., 0.]))
@@ -210,7 +230,7 @@ def equilibrium(
         raise InputError(
             "layer",
             str(layer),
-            "must be a HardmaxLayer: only hardmax has a closed form",
+            "must be a HardmaxLayer: other layers have no closed form",
             "use simulate(depth=…)",
         )
     if not layer.has_plain_values:
@@ -224,7 +244,7 @@ def equilibrium(
     ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, max_layers=max_layers, seconds=limit)
     began = time.monotonic()
     with one_thread():
-        started = start_split(ranks, tensor.to(torch.float64), mass, layer)
+        started = execution_on(ranks).start(tensor.to(torch.float64), mass, layer)
         process = started.process
         with Ticker("layers until decided", progress=progress if ranks.first else False) as ticker:
             for _ in _layers_until_decided(started, ranks, max_layers, limit, began):
@@ -249,7 +269,8 @@ def equilibrium_and_layers(
     tensor, kind = as_tokens(tokens)
     wanted, began = set(layers), time.monotonic()
     with one_thread():
-        started = start(tensor.to(torch.float64), as_weights(None, tensor.shape[0], tensor.device), layer)
+        mass = as_weights(None, tensor.shape[0], tensor.device)
+        started = execution_on(ALONE).start(tensor.to(torch.float64), mass, layer)
         process = started.process
         states = {0: started.positions(0).clone()}
         with Ticker("layers until decided", progress=progress) as ticker:
@@ -268,7 +289,7 @@ def equilibrium_and_layers(
 
 
 def _layers_until_decided(
-    started: Started | SplitStarted, ranks: Processes, max_layers: int, seconds: float | None, began: float
+    started: TokenProcess, ranks: Processes, max_layers: int, seconds: float | None, began: float
 ) -> Iterator[int]:
     """Numbers of the layers, each after it was run, until every token is decided or nothing more can be done."""
     process = started.process
@@ -280,7 +301,7 @@ def _layers_until_decided(
 
 
 def _equilibrium_of(
-    started: Started | SplitStarted, kind: Kind, layer: HardmaxLayer, max_layers: int, weights: Array | None
+    started: TokenProcess, kind: Kind, layer: HardmaxLayer, max_layers: int, weights: Array | None
 ) -> Equilibrium:
     return Equilibrium(
         positions=kind.give_back(started.limit()),
@@ -293,7 +314,7 @@ def _equilibrium_of(
     )
 
 
-def _outcome(started: Started | SplitStarted, max_layers: int, alpha: float) -> Outcome:
+def _outcome(started: TokenProcess, max_layers: int, alpha: float) -> Outcome:
     process, undecided = started.process, started.undecided()
     if process.done:
         leaders = int((process.emerged_at >= 0).sum())

@@ -1,4 +1,4 @@
-"""The same process in exact rational arithmetic: no tolerance, no rounding, for small numbers of tokens.
+"""The hardmax process in exact rational arithmetic: no tolerance, no rounding, for small numbers of tokens.
 
 Plain loops over rationals, written apart from :mod:`hardmax.dynamics.process` so that each checks the other.
 """
@@ -18,7 +18,7 @@ from .exact_ties import ExactTie, Point, Scene, lasting, mean
 
 @dataclass(frozen=True)
 class _Path:
-    """A decided token's future; see :mod:`hardmax.dynamics.closed_form` for the formula."""
+    """Closed form of a decided token; see :mod:`hardmax.dynamics.closed_form` for the formula."""
 
     start: Point
     target: Point
@@ -74,11 +74,11 @@ class ExactProcess:
         return len(self.active) == 0
 
     def positions(self, layer: int | None = None) -> Tokens:
-        """All positions at this layer, or at any later one once everything is decided, rounded to float64."""
+        """Positions at this layer, or at any later one once every token is decided, rounded to float64."""
         return _rounded(self.exact_positions(self.layer if layer is None else layer))
 
     def limit(self) -> Tokens:
-        """Where every token ends, rounded to float64; an undecided one is given where it is."""
+        """Limit of every token, rounded to float64; for an undecided one its position."""
         return _rounded([self._goal(i) for i in range(len(self._place))])
 
     def exact_positions(self, layer: int) -> Rows:
@@ -88,13 +88,13 @@ class ExactProcess:
         ]
 
     def move(self) -> None:
-        """Take the active tokens one layer further, then decide whom that settles."""
+        """Move the active tokens by one layer, then decide those whose future is known."""
         points = self.exact_positions(self.layer)
         for i in self.active.tolist():
             heard = mean(self._chosen[i], points, self._weights)
             self._place[i] = [(z + self._alpha * h) * self._shrink for z, h in zip(points[i], heard, strict=True)]
         self.layer += 1
-        # An active token may rest for a layer while those that it listens to are still on their way.
+        # An active token may rest for one layer while the tokens that it listens to still move.
         self.settled = all(self._place[i] == points[i] for i in self.active.tolist()) and all(
             path.start == path.target for path in self._path.values()
         )
@@ -107,7 +107,7 @@ class ExactProcess:
         points = self.exact_positions(self.layer)
         active = self.active.tolist()
         self._chosen = dict(zip(active, favourites(self._A, points, active), strict=True))
-        # A single point at zero listens to itself alone; otherwise a zero token listens to everybody.
+        # A single point at zero listens to itself alone; otherwise a zero token listens to every token.
         silent = [i for i in active if len(points) > 1 and not any(self._query(points[i]))]
         heard = {i: c for i, c in self._chosen.items() if i not in set(silent)}
         for i, chosen in heard.items():
@@ -150,7 +150,7 @@ class ExactProcess:
         only_ties_left = all(scene.decided[i] or i in tied for i in self._chosen)
         for tie in lasting(ties, scene, only_ties_left):
             leaders = tie.chosen[:1] if tie.joint else self._leaders_behind(tie.chosen)
-            if tie.joint:  # they meet at their mean, and so do those who hear exactly them
+            if tie.joint:  # they meet at their mean, as do tokens that listen to exactly this set
                 self.emerged_at[leaders[0]] = self.layer
             for i in tie.who:
                 self._settle(i, points[i], tie.target, leaders[0], tie.rate, tie.slow, tie.resonant)
@@ -158,18 +158,18 @@ class ExactProcess:
                     self.ties[i] = leaders
 
     def _leaders_behind(self, members: list[int]) -> list[int]:
-        """The leaders that these tokens are or follow, ascending."""
+        """Leaders among these tokens and leaders that they follow, ascending."""
         leaders = {int(self.follows[j]) for j in members if self.follows[j] >= 0}
         return sorted(leaders.union(*(self.ties[j] for j in members if j in self.ties)))
 
     def _decide_silent(self, waiting: list[int], points: Rows) -> None:
-        """Zero tokens hear everybody; they stay put for ever if the mean of all is and remains zero."""
+        """Settle zero tokens, which listen to every token, if the mean of all is and remains zero."""
         everybody = list(range(len(points)))
         goals = [self._goal(i) for i in everybody]
         if any(mean(everybody, points, self._weights)) or any(mean(everybody, goals, self._weights)):
             return
         leaders = torch.nonzero(self.emerged_at >= 0)[:, 0].tolist()
-        if not leaders:  # nobody leads, so they lead jointly
+        if not leaders:  # there is no leader, so the zero tokens lead jointly
             leaders = waiting[:1]
             self.emerged_at[leaders] = self.layer
         for i in waiting:

@@ -1,4 +1,4 @@
-"""Ties in exact arithmetic: which last for ever, and where they lead.
+"""Ties in exact arithmetic: those that last for ever, and their limits.
 
 The conditions and formulas are those of :mod:`hardmax.dynamics.ties` and :mod:`hardmax.dynamics.ties`,
 with equality in place of a tolerance.
@@ -21,34 +21,34 @@ _MOST_LAYERS_AHEAD = 500
 
 
 def dot(left: Sequence[Rational], right: Sequence[Rational]) -> Rational:
-    """The scalar product."""
+    """Scalar product of two points."""
     return sum((a * b for a, b in zip(left, right, strict=True)), fmpq(0))
 
 
 def minus(left: Sequence[Rational], right: Sequence[Rational]) -> Point:
-    """The difference of two points."""
+    """Difference of two points."""
     return [a - b for a, b in zip(left, right, strict=True)]
 
 
 def mean(members: Sequence[int], points: Rows, weights: Sequence[Rational]) -> Point:
-    """The weighted mean of some of the points."""
+    """Weighted mean of some of the points."""
     total = sum((weights[j] for j in members), fmpq(0))
     return [sum((weights[j] * points[j][k] for j in members), fmpq(0)) / total for k in range(len(points[0]))]
 
 
 @dataclass(frozen=True)
 class Scene:
-    """All that a tie is judged by, at one layer."""
+    """State of one layer on which the conditions for a tie depend."""
 
     points: Rows
     goals: Rows
-    """Where each decided token goes; an active one is given where it is."""
+    """Target of each decided token; for an active one its position."""
     weights: list[Rational]
     decided: list[bool]
     straight: list[bool]
     leads: list[bool]
     chosen: dict[int, list[int]]
-    """For each active token whose query is not zero, the tokens it listens to."""
+    """Tokens that each active token with a non-zero query listens to."""
     query: Callable[[Point], Point]
     alpha: Rational
 
@@ -78,7 +78,7 @@ class ExactTie:
         self.stands = self.alike and bool(self.joint or self.leaders) and self._reaches(now, decided)
 
     def _reaches(self, now: Point, decided: list[int]) -> bool:
-        """Whether all members and their targets attain the best score for every mean on the way."""
+        """Whether all members and their targets attain the largest score for every intermediate mean."""
         scene = self._scene
         aims = [scene.goals[j] for j in decided]
         face = [scene.points[j] for j in self.chosen] + aims
@@ -92,7 +92,7 @@ class ExactTie:
         return all(dot(query, place) == best for place in places)
 
     def outlasts(self, goals: Rows, drifts: Rows) -> bool:
-        """Whether nobody ever leaves, joins or beats this tie, if every token goes the way given."""
+        """Whether no token ever leaves, joins or exceeds this tie, if every token moves as given."""
         scene = self._scene
         member = self.chosen[0]
         steps = [minus(z, t) for z, t in zip(scene.points, goals, strict=True)]
@@ -136,7 +136,7 @@ def _stays_negative(terms: list[Rational], s: Rational) -> bool:
 
 
 def lasting(ties: list[ExactTie], scene: Scene, only_ties_left: bool) -> list[ExactTie]:
-    """The ties that last for ever."""
+    """Ties that last for ever."""
     standing = [tie for tie in ties if tie.stands]
     if len(standing) == len(ties) or not only_ties_left:
         return standing

@@ -1,40 +1,64 @@
-r"""From velocities to steps: one step of length h along a flow.
+r"""Integrators: one step of length h along a flow, and the layer that repeats it.
 
 The stages of Heun, Runge-Kutta and the adaptive pair are evaluated at projected points, that is, on the field
-:math:`F(z) = f(z/|z|)` extended off the sphere; the sum is projected once at the end. This keeps the full order.
+:math:`F(z) = f(z/|z|)` extended off the sphere; the sum is projected once at the end. This preserves the full order.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 
+from ..attention.layer import AbstractLayer
 from ..errors import InputError
-from ..inputs import as_number
+from ..inputs import as_number, as_positive
+from ..outcomes import Ending, Outcome
 from ..shapes import PerToken, Tokens
+from .flows import AbstractFlow
 
-if TYPE_CHECKING:
-    from .flows import AbstractFlow
+_DEFAULT_STEP = 0.05  # twenty steps per unit of time
+_MOST_STEPS = 10_000_000  # longer runs are refused
 
 
 class AbstractIntegrator(ABC):
-    """A rule for one step; ``real_interval`` is how far it is stable along the negative real axis."""
+    """Interface of an integrator: the rule for one step."""
 
     name: ClassVar[str]
+    """Name in messages."""
     order: ClassVar[int]
+    """Order of convergence in the length of the step."""
     real_interval: ClassVar[float]
+    """Length of the interval of stability on the negative real axis."""
 
     @abstractmethod
     def advance(self, flow: AbstractFlow, tokens: Tokens, weights: PerToken, step: float) -> Tokens:
-        """The tokens after the time ``step``."""
+        """Tokens after the time ``step``, shape (tokens, d).
+
+        Parameters
+        ----------
+        flow
+            Flow to follow.
+        tokens
+            Float64 tensor of shape (tokens, d).
+        weights
+            Positive weight per token, shape (tokens,).
+        step
+            Length of the step, in units of time.
+
+        Returns
+        -------
+        Tensor
+            Shape (tokens, d), projected onto the space of the flow.
+        """
 
 
 @dataclass(frozen=True)
 class ProjectedEuler(AbstractIntegrator):
-    """x + h f(x), projected."""
+    """Projected Euler method, order one: x + h f(x), projected."""
 
     name = "projected Euler"
     order = 1
@@ -46,9 +70,9 @@ class ProjectedEuler(AbstractIntegrator):
 
 @dataclass(frozen=True)
 class ResidualNormalise(AbstractIntegrator):
-    """x + h drift(x), projected: residual connection and layer normalisation, as a transformer does it.
+    """Residual connection and layer normalisation, as in a transformer, order one: x + h drift(x), projected.
 
-    The drift is not made tangent first. The order is one as well, the error a few times that of projected Euler.
+    The drift is not projected to the tangent space first; the error is a few times that of projected Euler.
     """
 
     name = "residual + normalise"
@@ -61,7 +85,7 @@ class ResidualNormalise(AbstractIntegrator):
 
 @dataclass(frozen=True)
 class Heun(AbstractIntegrator):
-    """The mean of the velocity here and that at the end of an Euler step."""
+    """Heun's method, order two: the mean of the velocities at the start and at the end of an Euler step."""
 
     name = "Heun"
     order = 2
@@ -75,7 +99,7 @@ class Heun(AbstractIntegrator):
 
 @dataclass(frozen=True)
 class RungeKutta4(AbstractIntegrator):
-    """The classical method of order four."""
+    """Classical Runge-Kutta method, order four."""
 
     name = "Runge-Kutta 4"
     order = 4
@@ -102,14 +126,19 @@ _NODES = (
     (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
 )
 _ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
-_MOST_SUBSTEPS = 100_000
+_MOST_SUBSTEPS = 100_000  # per step; a tolerance that needs more is refused
 
 
 @dataclass(frozen=True)
 class Adaptive(AbstractIntegrator):
-    """Dormand-Prince 5(4) with as many substeps inside a step as keep the error estimate below ``tolerance``.
+    """Dormand-Prince 5(4) with substeps inside each step, chosen so that the error estimate stays below a tolerance.
 
-    States are still kept once a step, so runs with different tolerances can be compared state by state.
+    States are stored once per step, so runs with different tolerances can be compared state by state.
+
+    Parameters
+    ----------
+    tolerance
+        Largest estimated error of a coordinate per substep, in (0, 1).
     """
 
     tolerance: float = 1e-8
@@ -146,7 +175,7 @@ class Adaptive(AbstractIntegrator):
 def _dormand_prince(
     flow: AbstractFlow, tokens: Tokens, weights: PerToken, step: float, first: Tokens
 ) -> tuple[Tokens, Tokens, float]:
-    """The tokens after one substep, their velocity, and the largest estimated error of a coordinate."""
+    """Tokens after one substep, their velocity, and the largest estimated error of a coordinate."""
     stages = [first]
     target = tokens
     for row in _NODES:
@@ -167,14 +196,117 @@ _BY_NAME: dict[str, AbstractIntegrator] = {
 
 
 def name_of(integrator: AbstractIntegrator) -> str:
-    """The name by which :func:`integrator_named` finds an integrator of this kind."""
+    """Name by which :func:`integrator_named` returns an integrator of this type."""
     return next(name for name, known in _BY_NAME.items() if type(known) is type(integrator))
 
 
 def integrator_named(integrator: str | AbstractIntegrator) -> AbstractIntegrator:
-    """The integrator that a name stands for; an integrator stands for itself."""
+    """Integrator of this name; an integrator is returned unchanged."""
     if isinstance(integrator, AbstractIntegrator):
         return integrator
     if integrator not in _BY_NAME:
         raise InputError("integrator", repr(integrator), "is not known", f"pass one of {', '.join(_BY_NAME)}")
     return _BY_NAME[integrator]
+
+
+@dataclass(frozen=True, eq=False)
+class FlowStep(AbstractLayer):
+    """Layer that moves tokens along a flow for a fixed time.
+
+    Parameters
+    ----------
+    flow
+        Flow to follow.
+    length
+        Length of the step, in units of time.
+    integrator
+        Rule for the step.
+    """
+
+    flow: AbstractFlow
+    length: float
+    integrator: AbstractIntegrator
+
+    def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
+        return self.integrator.advance(self.flow, tokens, weights, self.length)
+
+    def longest(self, tokens: Tokens, weights: PerToken) -> float:
+        """Longest stable step: with it the discretisation does not amplify a displacement of one token.
+
+        Parameters
+        ----------
+        tokens
+            Float64 tensor of shape (tokens, d).
+        weights
+            Positive weight per token, shape (tokens,).
+
+        Returns
+        -------
+        float
+            Length in units of time; infinite where every step is stable.
+        """
+        decay = self.flow.fastest_decay(tokens, weights)
+        return self.integrator.real_interval / decay if decay > 0 else math.inf
+
+    def admit(self, tokens: Tokens, weights: PerToken, dtype: torch.dtype) -> Tokens:
+        """Validated tokens from which a run starts; an unstable step raises an error that names the limit.
+
+        Parameters
+        ----------
+        tokens
+            Float64 tensor of shape (tokens, d).
+        weights
+            Positive weight per token, shape (tokens,).
+        dtype
+            Precision of the tokens that the caller passed.
+
+        Returns
+        -------
+        Tensor
+            Tokens as the flow admits them, shape (tokens, d).
+        """
+        tokens = self.flow.admit(tokens, weights, dtype)
+        limit = self.longest(tokens, weights)
+        if self.length > limit:
+            raise InputError(
+                "step",
+                f"{self.length:.4g}",
+                f"must stay below the stability limit {limit:.4g} of {self.integrator.name} at these tokens",
+                f'pass step={0.5 * limit:.1g}, or integrator="adaptive"',
+            )
+        return tokens
+
+    def in_time(self, outcome: Outcome, steps: int) -> Outcome:
+        """Outcome of repeating this layer, with a sentence in units of time instead of layers.
+
+        Parameters
+        ----------
+        outcome
+            Outcome in layers.
+        steps
+            Number of steps that were run.
+
+        Returns
+        -------
+        Outcome
+            The same outcome, except where the requested depth was reached.
+        """
+        if outcome.ending is not Ending.DEPTH_REACHED:
+            return outcome
+        return Outcome(Ending.TIME_REACHED, f"time {steps * self.length:g} in {steps} steps of {self.integrator.name}")
+
+    def __str__(self) -> str:
+        return f"{self.flow}; {self.integrator.name} with step {self.length:g}"
+
+
+def discretised(
+    flow: AbstractFlow, time: object, step: object, integrator: str | AbstractIntegrator
+) -> tuple[FlowStep, int]:
+    """Layer to repeat and number of repetitions: equal steps of at most ``step`` that end exactly at ``time``."""
+    duration = as_positive("time", time)
+    longest = min(_DEFAULT_STEP, duration) if step is None else as_positive("step", step)
+    count = duration / longest
+    if count > _MOST_STEPS:
+        raise InputError("step", longest, f"would need {count:.3g} steps", f"at most {_MOST_STEPS} are run")
+    steps = max(1, math.ceil(count * (1 - 1e-12)))
+    return FlowStep(flow, duration / steps, integrator_named(integrator)), steps

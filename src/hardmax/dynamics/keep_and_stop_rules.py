@@ -17,38 +17,59 @@ from ..shapes import Tokens
 if TYPE_CHECKING:
     from .trajectory import Trajectory
 
-_LARGEST_KEPT_BYTES = 8 * 2**30
+_LARGEST_KEPT_BYTES = 8 * 2**30  # larger runs are refused and can be stored by ToDisk
 
 
 @runtime_checkable
 class KeepRule(Protocol):
-    """Decides which layers to keep, and takes them: in memory here, on disk in :mod:`hardmax.storage`."""
+    """Interface of a rule that selects layers and stores them: in memory, or on disk by :class:`hardmax.ToDisk`."""
 
     def wants(self, layer: int, last: bool) -> bool:
-        """Whether this layer is to be kept; ``last`` says that the run ends here."""
+        """Whether this layer is to be stored.
+
+        Parameters
+        ----------
+        layer
+            Number of the layer; 0 is the input.
+        last
+            Whether the run ends here.
+
+        Returns
+        -------
+        bool
+            True to store the layer.
+        """
         ...
 
     def store(self, layer: int, tokens: Tokens) -> None:
-        """Take one state."""
+        """Store one state.
+
+        Parameters
+        ----------
+        layer
+            Number of the layer.
+        tokens
+            Tokens at this layer, shape (tokens, d).
+        """
         ...
 
 
 @runtime_checkable
 class FinishingRule(KeepRule, Protocol):
-    """A keep rule that has something to complete when the run ends, or to clean up when it fails."""
+    """Interface of a keep rule that completes its storage when the run ends and cleans up when the run fails."""
 
     def finish(self, run: Trajectory) -> Trajectory:
-        """Complete what was kept with all that is known of the run (its tokens left out); give back the run."""
+        """Run to return, after its outcome and leadership (not its tokens) were added to what is stored."""
         ...
 
     def abandon(self) -> None:
-        """Remove what was kept so far: the run failed or was interrupted."""
+        """Remove what was stored so far, after the run failed or was interrupted."""
         ...
 
 
 @contextmanager
 def finishing(keeper: KeepRule) -> Iterator[Callable[[Trajectory], Trajectory]]:
-    """Give the function that a complete run goes through; a rule that cares is told when there is none."""
+    """Context with the function that a complete run passes through; a finishing rule cleans up after an error."""
     try:
         yield keeper.finish if isinstance(keeper, FinishingRule) else lambda run: run
     except BaseException:
@@ -59,7 +80,13 @@ def finishing(keeper: KeepRule) -> Iterator[Callable[[Trajectory], Trajectory]]:
 
 @dataclass(frozen=True)
 class Every:
-    """Keep every ``step``-th layer, and the last one."""
+    """Keep rule: every ``step``-th layer, and the last one.
+
+    Parameters
+    ----------
+    step
+        Layers between stored states, at least 1.
+    """
 
     step: int
 
@@ -72,7 +99,7 @@ Keep = Literal["all", "last"] | Every | Iterable[int] | KeepRule
 
 @dataclass
 class InMemory:
-    """Keeps the wanted layers as tensors: those listed, or every ``step``-th, or the last alone."""
+    """Keep rule that stores layers as tensors: those listed, or every ``step``-th, or the last alone."""
 
     listed: frozenset[int] | None = None
     step: int | None = None
@@ -90,7 +117,7 @@ class InMemory:
 
 
 def keeping(keep: Keep, depth: int, shape: tuple[int, ...]) -> KeepRule:
-    """The rule that ``keep`` stands for; refuse to keep more than memory holds."""
+    """Rule for the argument ``keep``; raises an InputError where the states do not fit in memory."""
     if isinstance(keep, KeepRule):
         return keep
     rule = _in_memory(keep, depth)
@@ -101,7 +128,7 @@ def keeping(keep: Keep, depth: int, shape: tuple[int, ...]) -> KeepRule:
             "keep",
             f"{states} states of {size / states / 2**20:.0f} MB",
             f"must fit in {_LARGEST_KEPT_BYTES / 2**30:.0f} GB of memory",
-            'keep="last", a list of layers, Every(k), or ToDisk(path)',
+            'pass keep="last", keep=[0, 1, 5], keep=Every(10), or keep=ToDisk(path)',
         )
     return rule
 
@@ -132,34 +159,65 @@ def _in_memory(keep: object, depth: int) -> InMemory:
 
 @dataclass(frozen=True)
 class Moment:
-    """What a stop rule sees."""
+    """State of a run that is passed to stop rules."""
 
     layer: int
+    """Number of the layer; 0 is the input."""
     tokens: Tokens
+    """Tokens at this layer, shape (tokens, d)."""
     undecided: int | None
-    """Tokens whose leader is not known yet; None for layers that do not decide."""
+    """Number of tokens whose leader is not known yet; None for layers without leaders."""
 
 
 @runtime_checkable
 class StopRule(Protocol):
-    """Decides when to end a run early."""
+    """Interface of a rule that ends a run early."""
 
     def reason(self, moment: Moment) -> str | None:
-        """A sentence when the run should stop here, None otherwise."""
+        """Reason to stop at this layer.
+
+        Parameters
+        ----------
+        moment
+            State of the run.
+
+        Returns
+        -------
+        str or None
+            End of a sentence "at layer 7 …" when the run should stop here, None otherwise.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Decided:
-    """Stop once every token's leader is known."""
+    """Stop rule: end the run once every token's leader is known."""
 
     def reason(self, moment: Moment) -> str | None:
+        """Reason to stop at this layer.
+
+        Parameters
+        ----------
+        moment
+            State of the run.
+
+        Returns
+        -------
+        str or None
+            Text once no token is undecided, None before.
+        """
         return "every token is decided" if moment.undecided == 0 else None
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Stop once a coordinate grows beyond ``limit`` in size."""
+    """Stop rule: end the run once the absolute value of a coordinate exceeds a limit.
+
+    Parameters
+    ----------
+    limit
+        Largest absolute value, positive.
+    """
 
     limit: float
 
@@ -167,5 +225,17 @@ class Bound:
         as_positive("limit", self.limit)
 
     def reason(self, moment: Moment) -> str | None:
+        """Reason to stop at this layer.
+
+        Parameters
+        ----------
+        moment
+            State of the run.
+
+        Returns
+        -------
+        str or None
+            Text once a coordinate exceeds the limit, None before.
+        """
         size = float(torch.max(moment.tokens.detach().abs()))
         return f"a coordinate of size {size:.3g} passed the bound {self.limit:.3g}" if size > self.limit else None

@@ -1,4 +1,4 @@
-"""Who leads, who follows whom, and since when."""
+"""Leaders, followers, and the layers from which they are known."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ import torch
 from ..inputs import Kind
 from ..shapes import ArrayT_co, Indices
 
-_SHOWN = 5
+_SHOWN = 5  # entries that fit on one line
 
 
 @dataclass(frozen=True, eq=False)
 class Ties(Mapping[int, np.ndarray]):
-    """For each token that follows several leaders for ever: those leaders, ascending.
+    """Mapping from each token that follows several leaders for ever to these leaders, ascending.
 
-    A mapping from token to leaders, kept in compressed rows: the leaders of ``tokens[t]`` are
-    ``members[offsets[t]:offsets[t + 1]]``.
+    Stored in compressed rows: the leaders of ``tokens[t]`` are ``members[offsets[t]:offsets[t + 1]]``.
     """
 
     tokens: np.ndarray
+    """Tied tokens, ascending, shape (ties,)."""
     offsets: np.ndarray
+    """Start of each token's leaders in ``members``, shape (ties + 1,)."""
     members: np.ndarray
+    """Leaders of all tied tokens, one token after the other."""
 
     def __getitem__(self, token: int) -> np.ndarray:
         t = int(np.searchsorted(self.tokens, token))
@@ -56,22 +58,22 @@ class Ties(Mapping[int, np.ndarray]):
 
 @dataclass(frozen=True, eq=False)
 class Leadership(Generic[ArrayT_co]):
-    """The outcome of following the tokens until each is decided.
+    """Leaders and followers of a run.
 
-    Repeated tokens are one point and are named by their lowest index, as are tokens closer together than the
-    tolerance of ties can tell apart.
+    Repeated tokens are one point with their lowest index, as are tokens that are closer together than the tolerance of
+    ties resolves.
     """
 
     leaders: ArrayT_co
-    """Indices of the leaders, ascending: tokens that at some layer listen to themselves alone."""
+    """Indices of the leaders, ascending, shape (leaders,): tokens that at some layer listen to themselves alone."""
     emerged_at: ArrayT_co
-    """The layer at which each leader first listened to itself alone."""
+    """Layer at which each leader first listened to itself alone, shape (leaders,)."""
     follows: ArrayT_co
-    """For each token, its leader (itself for a leader; the lowest where several tie; -1 while undecided)."""
+    """Leader of each token, shape (tokens,): itself for a leader, the lowest where several tie, -1 while undecided."""
     ties: Ties
     """All leaders of the tokens that follow several for ever."""
     decided_at: ArrayT_co
-    """For each token, the layer from which its future is known in closed form (-1 while undecided)."""
+    """Layer from which the future of each token is known in closed form, shape (tokens,); -1 while undecided."""
 
     @property
     def undecided(self) -> int:
@@ -87,7 +89,7 @@ def give_back_leadership(
     decided_at: Indices,
     ties: dict[int, list[int]],
 ) -> Leadership:
-    """Pack plain tensors into a :class:`Leadership` of the caller's kind of array."""
+    """Leadership with the caller's kind of array, from plain tensors."""
     tokens = np.array(sorted(ties), dtype=np.int64)
     sizes = [len(ties[int(t)]) for t in tokens]
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)

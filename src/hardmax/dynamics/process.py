@@ -1,7 +1,7 @@
-r"""The hardmax map run only as far as it must be: until every token's future is known in closed form.
+r"""The hardmax map, run until the future of every token is known in closed form.
 
 Facts used (proofs in ``docs/devdocs/``; none needs more of A than that it is square, but if A is not symmetric positive
-definite tokens may shrink to a point, and :mod:`hardmax.dynamics.certainty` says what can then be decided in floats):
+definite tokens may shrink to a point, and :mod:`hardmax.dynamics.certainty` tests what floats decide):
 
 - a token that listens to itself alone is a **leader**: it never moves again;
 - a token that listens to one leader alone is **loyal**: :math:`z^{k+m} = z_l + (1+\alpha)^{-m}(z^k - z_l)`;
@@ -9,8 +9,8 @@ definite tokens may shrink to a point, and :mod:`hardmax.dynamics.certainty` say
   :mod:`hardmax.dynamics.ties` hold; then it has a closed form too;
 - tokens that listen to exactly one another are **joint leaders** and meet at their mean.
 
-Everybody else is active and is moved layer by layer. Usually a handful of layers suffices, and only the first sees
-all tokens.
+All other tokens are active and are moved layer by layer. Usually a few layers suffice, and only the first involves all
+tokens.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ SMALLEST_ALPHA = 2.0**-40
 class HardmaxProcess:
     """Distinct points under the hardmax map, advanced one layer at a time until all are decided.
 
-    ``points`` and ``A`` are float64 and of size about one (see :mod:`hardmax.attention.scaling`). ``search`` finds whom
-    the active tokens listen to; several processes share that work (see :mod:`hardmax.dynamics.distributed`).
+    ``points`` and ``A`` are float64 and of size about one (see :mod:`hardmax.attention.scaling`). ``search`` finds the
+    tokens that active tokens listen to; several processes share that work (see :mod:`hardmax.dynamics.distributed`).
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class HardmaxProcess:
         self._search = search
         self._form = ClosedForm(points, alpha)
         self._certainty = Certainty(A, alpha, tolerance, self._form, search)
-        self._home = torch.full((count,), -1, device=device)  # the leader at whose point a token rests
+        self._home = torch.full((count,), -1, device=device)  # leader at whose position a token rests
         self._joint = torch.zeros(count, dtype=torch.bool, device=device)
         self._candidates = self.active  # points that an active token might still listen to
         self._heard: Tokens = points[:0]
@@ -72,33 +72,33 @@ class HardmaxProcess:
 
     @property
     def stuck(self) -> bool:
-        """Whether alpha is so small that positions in float64 do not tell where tokens go; more layers do not help."""
+        """Whether alpha is so small that steps are lost in rounding, so that more layers decide nothing."""
         return self._alpha < SMALLEST_ALPHA
 
     @property
     def certain(self) -> bool:
-        """Whether every choice so far was more than a rounding error; after one that was not nothing is decided."""
+        """Whether every choice so far was certain; after one that was not, nothing more is decided."""
         return self._certainty.holds(self.layer)
 
     @property
     def decided_at(self) -> Indices:
-        """The layer of each token's decision, -1 while it is active."""
+        """Layer of each token's decision, shape (tokens,); -1 while it is active."""
         return self._form.decided_at
 
     def positions(self, layer: int | None = None) -> Tokens:
-        """All positions at this layer, or at any later one once everything is decided."""
+        """Positions at this layer, or at any later one once every token is decided, shape (tokens, d)."""
         return self._form.positions(self.layer if layer is None else layer)
 
     def limit(self) -> Tokens:
-        """Where every token ends; an undecided one is given where it is."""
+        """Limit of every token, shape (tokens, d); for an undecided one its position."""
         return self._form.target
 
     def move(self) -> None:
-        """Take the active tokens one layer further, then decide whom that settles."""
+        """Move the active tokens by one layer, then decide those whose future is known."""
         step = self._form.move(self.active, self._heard)
         self.layer += 1
         self._decide()
-        # An active token may rest for a layer while those that it listens to are still on their way.
+        # An active token may rest for one layer while the tokens that it listens to still move.
         rounding = torch.finfo(torch.float64).eps * self._form.size
         if step <= self._alpha * rounding:
             self.settled = float((self.positions() - self._form.target).abs().max()) <= rounding
@@ -108,7 +108,7 @@ class HardmaxProcess:
         points = self._form.positions(self.layer, None if whole else self._candidates)
         choice = self._choose(points)
         first = choice.first if whole else self._candidates[choice.first]
-        # A single point at zero listens to itself alone; otherwise a zero token listens to everybody.
+        # A single point at zero listens to itself alone; otherwise a zero token listens to every token.
         everyone = choice.everyone & (len(self.follows) > 1)
         several = torch.zeros(len(self.active), dtype=torch.bool, device=points.device)
         several[choice.tied] = True
@@ -156,7 +156,7 @@ class HardmaxProcess:
         self.follows[tokens] = leaders
 
     def _decide_ties(self, choice: Choice, points: Tokens, only_ties_left: bool) -> torch.Tensor:
-        """Settle the tied queries that can be settled; which they are."""
+        """Mask of the tied queries that could be settled, after settling them."""
         tied, members = self.active[choice.tied], self._candidates[choice.members]
         arrived, leader = self._arrived(tied, members, choice)
         arrived &= self._certainty.of_near_leaders(self.layer)
@@ -197,7 +197,7 @@ class HardmaxProcess:
         return stays | arrived
 
     def _leaders_behind(self, members: Indices) -> list[int]:
-        """The leaders that these tokens are or follow, ascending."""
+        """Leaders among these tokens and leaders that they follow, ascending."""
         leaders = set(self.follows[members].tolist()) - {-1}
         for token in self.ties.keys() & members.tolist() if self.ties else ():
             leaders.update(self.ties[token])
@@ -225,7 +225,7 @@ class HardmaxProcess:
         )
 
     def _arrived(self, tied: Indices, members: Indices, choice: Choice) -> tuple[torch.Tensor, Indices]:
-        """Tied queries that have come as close to a leader they listen to as the tolerance can tell; that leader."""
+        """Mask of the tied queries within the tolerance of a leader that they listen to, and that leader."""
         row = torch.repeat_interleave(torch.arange(len(tied), device=tied.device), choice.sizes)
         distance = (self._form.anchor[tied[row]] - self._form.anchor[members]).abs().amax(dim=1)
         there = (self._home[members] >= 0) & (distance <= self._tolerance * self._form.size)
@@ -236,11 +236,11 @@ class HardmaxProcess:
     def _mean_of_all(self) -> torch.Tensor:
         mass = self._weights[:, None] / self._weights.sum()
         mean = (mass * self.positions()).sum(dim=0)
-        # A symmetric set has mean zero; what rounding leaves of it must not pick a direction.
+        # A symmetric set has mean zero; its rounding error must not select a direction.
         return torch.zeros_like(mean) if float(mean.abs().max()) <= self._tolerance * self._form.size else mean
 
     def _zero_stays(self, tokens: Indices, others_decided: bool) -> bool:
-        """Zero tokens hear the mean of all; settle them when that is zero, now and for ever."""
+        """Settle zero tokens, which move by the mean of all, when that mean is zero now and for ever."""
         mass = self._weights[:, None] / self._weights.sum()
         later = (mass * self._form.target).sum(dim=0)
         if (
@@ -253,7 +253,7 @@ class HardmaxProcess:
         if bool(now.any()):
             return False
         leaders = torch.nonzero(self.emerged_at >= 0)[:, 0]
-        if not len(leaders):  # nobody leads, so they lead jointly
+        if not len(leaders):  # there is no leader, so the zero tokens lead jointly
             leaders = tokens[:1]
             self.emerged_at[leaders] = self.layer
         self._settle(tokens, now.expand(len(tokens), -1), leaders[0].expand(len(tokens)))
@@ -279,7 +279,7 @@ class HardmaxProcess:
         joint = self._joint[candidates]
         met = candidates[near & joint]
         self._home[met] = self.follows[met]
-        # A loyal follower this close to its leader would pass for tied with it, and in truth never is.
+        # A loyal follower this close to its leader would count as tied with it, which it never is.
         at_leader = near & ~leads & ~joint & (self._home[self.follows[candidates].clamp_min(0)] >= 0)
         if self.ties:
             at_leader &= ~torch.isin(candidates, torch.tensor(list(self.ties), device=candidates.device))

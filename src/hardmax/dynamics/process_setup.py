@@ -1,4 +1,4 @@
-"""From tokens and a hardmax layer to a process that is ready to run, and from its result back to tokens."""
+"""Setup of a hardmax process from tokens and a layer, and its results in terms of tokens."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from .exact import ExactProcess
 from .leadership import Leadership, give_back_leadership
 from .process import HardmaxProcess
 
-# Beyond this many coordinates, fewer tokens than coordinates are taken for swapped axes unless A is given.
+# Beyond this many coordinates, fewer tokens than coordinates count as swapped axes unless A is given.
 _SUSPICIOUS_DIMENSION = 64
 
 
 def refuse_swapped_axes(tokens: Tokens, dimension_is_given: bool) -> None:
-    """Tokens are ``(token, coordinate)``: a wide, short array is more likely transposed than meant."""
+    """Raise an InputError for tokens that look transposed: many coordinates, and fewer tokens than coordinates."""
     n, d = tokens.shape
     if not dimension_is_given and d > _SUSPICIOUS_DIMENSION and d > n:
         raise InputError(
             "tokens",
             f"shape ({n}, {d})",
-            "look transposed: tokens are (token, coordinate)",
+            "look transposed: tokens have shape (tokens, d)",
             f"pass tokens.T, or A=numpy.eye({d}) if {n} tokens of {d} coordinates are meant",
         )
 
 
 @dataclass(frozen=True)
-class Started:
-    """A process on the distinct points of some tokens, scaled by a power of two."""
+class PointProcess:
+    """Process on the distinct points of some tokens, scaled by a power of two."""
 
     process: HardmaxProcess | ExactProcess
     found: Distinct
@@ -46,16 +46,16 @@ class Started:
     assumptions: Assumptions
 
     def positions(self, layer: int) -> Tokens:
-        """The tokens at this layer, at their true size."""
+        """Positions of the tokens at this layer, unscaled, shape (tokens, d)."""
         return self._at_size(self.process.positions(layer))
 
     def limit(self) -> Tokens:
-        """The limit of every token, at true size."""
+        """Limit of every token, unscaled, shape (tokens, d)."""
         return self._at_size(self.process.limit())
 
     @property
     def settled(self) -> bool:
-        """Whether nothing moves any more, decided or not."""
+        """Whether no token moves any more, decided or not."""
         return self.process.settled
 
     def undecided(self) -> int:
@@ -63,7 +63,7 @@ class Started:
         return int(self.found.expand(self.process.decided_at < 0).sum())
 
     def leadership(self, kind: Kind) -> Leadership:
-        """Who leads and who follows, in terms of tokens."""
+        """Leaders, followers and ties, by index of the token."""
         process, first = self.process, self.found.first
         leaders = torch.nonzero(process.emerged_at >= 0)[:, 0]
         follows = torch.where(process.follows >= 0, first[process.follows.clamp_min(0)], -1)
@@ -88,16 +88,18 @@ class Started:
         return self.found.expand(scale(points, self.exponent))
 
 
-def start(tokens: Tokens, weights: PerToken, layer: HardmaxLayer, search: Callable[..., Choice] = attended) -> Started:
-    """Set up the process that decides the future of ``tokens`` under ``layer`` (whose V is the identity)."""
+def start(
+    tokens: Tokens, weights: PerToken, layer: HardmaxLayer, search: Callable[..., Choice] = attended
+) -> PointProcess:
+    """Process that decides the future of ``tokens`` under ``layer`` (whose V is the identity)."""
     refuse_swapped_axes(tokens, layer.A is not None)
     A = layer.score_matrix(tokens)
     found = distinct(tokens.detach(), weights)
     assumptions = assumptions_of(A, layer.has_plain_values, tokens, distinct=found.point_of is None)
     if layer.tolerance == "exact":
-        return Started(ExactProcess(found.points, found.weights, A, layer.alpha), found, 0, assumptions)
+        return PointProcess(ExactProcess(found.points, found.weights, A, layer.alpha), found, 0, assumptions)
     points, exponent = scaled_down("tokens", found.points)
     matrix, _ = scaled_down("A", A)
     tolerance = default_tolerance(torch.float64) if layer.tolerance is None else layer.tolerance
     process = HardmaxProcess(points, found.weights, matrix, float(layer.alpha), tolerance, search)
-    return Started(process, found, exponent, assumptions)
+    return PointProcess(process, found, exponent, assumptions)

@@ -1,4 +1,4 @@
-"""The one verb: take tokens through layers."""
+"""Simulation: tokens taken through layers, or along a flow."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ..outcomes import Ending, Outcome
 from ..progress import Progress, Ticker
 from ..shapes import Array, ArrayLike, PerToken, Tokens
 from ..threads import one_thread
-from .distributed import Elsewhere, SplitLayer, SplitStarted, start_split
-from .flows import AbstractFlow, FlowStep, discretised
-from .integrators import AbstractIntegrator
+from .execution import TokenProcess, execution_on
+from .flows import AbstractFlow
+from .integrators import AbstractIntegrator, FlowStep, discretised
 from .keep_and_stop_rules import InMemory, Keep, KeepRule, Moment, StopRule, finishing, keeping
-from .process_setup import Started, refuse_swapped_axes
+from .process_setup import refuse_swapped_axes
 from .trajectory import Trajectory
 
 
@@ -78,41 +78,52 @@ def simulate(
     processes: Processes | None = None,
     progress: Progress = None,
 ) -> Trajectory:
-    """Run tokens through ``depth`` layers, or along a flow for a ``time``.
+    """States of tokens that pass through ``depth`` layers, or follow a flow for a ``time``.
 
-    A :class:`HardmaxLayer` is run only until every token is decided; all later layers are closed form, so asking for
-    layer 400 costs no more than asking for the limit.
+    A :class:`HardmaxLayer` is run only until every token is decided; all later layers are in closed form, so layer 400
+    costs no more than the limit.
 
     Parameters
     ----------
     tokens
-        Shape (token, coordinate). The result has the same kind, dtype and device; computation is in float64. Gradients
+        Shape (tokens, d). The result has the same kind of array, dtype and device; computation is in float64. Gradients
         of tensors flow through layers and flows that are run step by step, not through a :class:`HardmaxLayer`, whose
-        decided tokens are in closed form: call ``layer(tokens)`` as often as needed for those.
+        decided tokens are in closed form: call ``layer(tokens)`` repeatedly for gradients.
     layer
-        The layer to repeat, or the flow to follow.
+        Layer to repeat, or flow to follow.
     depth
-        Number of layers.
-    time, step, integrator
-        For flows instead of ``depth``: how long to follow it, the longest step (0.05 when left out), and
-        ``"euler"``, ``"residual"`` (residual + normalise, as in a transformer), ``"heun"``, ``"rk4"``, ``"adaptive"``
-        or an integrator such as ``Adaptive(tolerance=1e-10)``. Layers are counted in steps.
+        Number of layers; required for layers.
+    time
+        Duration, in units of time; required for flows.
+    step
+        Longest step of a flow; 0.05 when left out. Layers are counted in steps.
+    integrator
+        Integrator of a flow: ``"euler"``, ``"residual"`` (residual connection and normalisation, as in a transformer),
+        ``"heun"``, ``"rk4"``, ``"adaptive"``, or an object such as ``Adaptive(tolerance=1e-10)``.
     keep
-        Which layers to keep: ``"all"``, ``"last"``, ``Every(k)``, a list of layers, or a rule such as ``ToDisk``.
+        Layers to store: ``"all"``, ``"last"``, ``Every(k)``, a list of layers, or a rule such as ``ToDisk``.
     stop
-        Rules that end the run early: ``Decided()``, ``Bound(limit)``.
+        Rule or rules that end the run early: ``Decided()``, ``Bound(limit)``.
     weights
-        One positive weight per token: how much it counts among those that are listened to equally.
+        Positive weight per token, shape (tokens,); all equal when left out. It weighs the token in means over several
+        tokens.
     seconds
-        Stop after this long and give back what there is.
+        Time limit; a run that exceeds it ends with the outcome "out of time".
     processes
-        The processes that share the work, see :func:`hardmax.processes`; ``tokens`` and ``weights`` are then those of
-        this process (``processes.share(tokens)``), and every process is given the whole run. A rule that writes to
+        Group of processes that share the work, see :func:`hardmax.processes`; ``tokens`` and ``weights`` are then those
+        of this process (``processes.share(tokens)``), and every process returns the whole run. A rule that writes to
         disk does so in the first process.
     progress
-        Show a progress bar: True, False, or None for only when it takes long and there is a terminal; or a function
-        that is told ``(stage, done, total)`` instead.
+        Progress bar: True, False, or None (only when the run takes long and there is a terminal); or a function called
+        as ``progress(stage, done, total)``.
 
+    Returns
+    -------
+    Trajectory
+        Stored states of shape (states, tokens, d), their layers, the outcome, and leaders and followers under hardmax.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> run = simulate(np.array([[1.0, 0.0], [0.5, 0.1], [-1.0, 0.2]]), HardmaxLayer(alpha=1.0), depth=2)
     >>> run.tokens.shape, run.leadership.leaders
@@ -136,9 +147,8 @@ def simulate(
     kept = keep if isinstance(keep, str) else type(keep).__name__
     ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, depth=depth, keep=kept, seconds=limit)
     shape = (sum(ranks.counts(tensor.shape[0])), tensor.shape[1])
-    keeper = keeping(keep, depth, shape)
-    if not ranks.first and not isinstance(keeper, InMemory):
-        keeper = Elsewhere(keeper)
+    execution = execution_on(ranks)
+    keeper = execution.keeper(keeping(keep, depth, shape))
     tensor = tensor.to(torch.float64)
     # The closed form has no gradients, so a V that is being trained is repeated even where it is the identity.
     trains = isinstance(layer, HardmaxLayer) and layer.V is not None and layer.V.requires_grad
@@ -152,14 +162,14 @@ def simulate(
     started = None
     with one_thread(), finishing(keeper) as finish:
         if isinstance(layer, HardmaxLayer) and decides:
-            started = start_split(ranks, tensor, mass, layer)
+            started = execution.start(tensor, mass, layer)
             outcome = run.follow(started)
             mass = ranks.gather(mass)
         elif isinstance(layer, FlowStep):
-            outcome = layer.in_time(run.repeat(layer, tensor, mass), depth)
+            outcome = layer.in_time(run.repeat(execution.split(layer), tensor, mass), depth)
         else:
             refuse_swapped_axes(tensor, getattr(layer, "A", None) is not None)
-            outcome = run.repeat(layer, tensor, mass)
+            outcome = run.repeat(execution.split(layer), tensor, mass)
         layers = np.array(keeper.layers if isinstance(keeper, InMemory) else [], dtype=np.int64)
         return finish(
             Trajectory(
@@ -197,7 +207,7 @@ def _stacked(keeper: KeepRule, kind: Kind, nothing: torch.Tensor) -> Array:
 
 
 class _Run:
-    """One run: which layers to keep, when to stop, and how long it has taken."""
+    """Loop over the layers of one run: storing states, stop rules and the time limit."""
 
     def __init__(
         self,
@@ -213,8 +223,8 @@ class _Run:
         self._progress = progress
         self._ranks = ranks
 
-    def follow(self, started: Started | SplitStarted) -> Outcome:
-        """Run a process that decides; once it is done, later layers are closed form."""
+    def follow(self, started: TokenProcess) -> Outcome:
+        """Outcome of running a hardmax process; once every token is decided, later layers are in closed form."""
         process = started.process
         with Ticker("layers", self._depth, progress=self._progress) as ticker:
             for layer in range(self._depth + 1):
@@ -230,8 +240,7 @@ class _Run:
         return Outcome(Ending.DEPTH_REACHED, f"{self._depth} layers were run and {tail}")
 
     def repeat(self, layer: AbstractLayer, tokens: Tokens, weights: PerToken) -> Outcome:
-        """Repeat a layer that has no closed form."""
-        layer = layer if self._ranks.count == 1 else SplitLayer(layer, self._ranks)
+        """Outcome of repeating a layer that has no closed form."""
         with Ticker("layers", self._depth, progress=self._progress) as ticker:
             for k in range(self._depth + 1):
                 ending = self._at(k, partial(_itself, tokens), _unknown)
@@ -243,7 +252,7 @@ class _Run:
                         self._keep_last(k, tokens)
                         return Outcome(
                             Ending.DIVERGED,
-                            f"layer {k + 1} is no longer finite; layers up to {k} are kept",
+                            f"layer {k + 1} is no longer finite; layers up to {k} are returned",
                             "use a smaller V or step, or stop earlier with Bound(limit)",
                         )
                     tokens = following
@@ -251,7 +260,7 @@ class _Run:
         return Outcome(Ending.DEPTH_REACHED, f"{self._depth} layers were run")
 
     def _at(self, layer: int, state: Callable[[], Tokens], undecided: Callable[[], int | None]) -> Outcome | None:
-        """Keep this layer if wanted; say why the run ends here, if it does before its time."""
+        """Store this layer if the rule selects it; outcome of a run that ends early here, otherwise None."""
         ending = self._ending(layer, state, undecided) if layer < self._depth else None
         if self._keeper.wants(layer, ending is not None or layer == self._depth):
             self._keeper.store(layer, state())
@@ -279,13 +288,27 @@ class _Run:
 
 @one_thread()
 def choose(tokens: ArrayLike, layer: HardmaxLayer) -> Choice:
-    """Who listens to whom in one layer: the sets C_i, as a :class:`hardmax.Choice`.
+    """Tokens that each token listens to in one hardmax layer: the sets C_i.
 
+    Parameters
+    ----------
+    tokens
+        Shape (tokens, d).
+    layer
+        Hardmax layer, for its score matrix and tolerance.
+
+    Returns
+    -------
+    Choice
+        The set of each token; ``choice[i]`` lists the tokens that token i listens to.
+
+    Examples
+    --------
     >>> choose([[1.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], HardmaxLayer()).first.tolist()
     [0, 0, 2]
     """
     if not isinstance(layer, HardmaxLayer):
         remedy = "pass for example HardmaxLayer(alpha=0.5)"  # type: ignore[unreachable]
-        raise InputError("layer", str(layer), "must be a HardmaxLayer: others listen to everybody", remedy)
+        raise InputError("layer", str(layer), "must be a HardmaxLayer: other layers attend to every token", remedy)
     tensor, _ = as_tokens(tokens)
     return layer.choose(tensor.to(torch.float64))

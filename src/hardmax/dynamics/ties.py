@@ -9,8 +9,7 @@ share of U in the weight of C. The tie is **standing** when
 2. every member and every target attains :math:`\max_y \langle A d_k, y\rangle` and
    :math:`\max_y \langle A d_\infty, y\rangle`.
 
-These conditions are sufficient and local; once nothing but ties is left, :mod:`hardmax.dynamics.ties` has the last
-word on the others.
+These conditions are sufficient and local; once nothing but ties is undecided, :func:`all_ties_last` decides the others.
 
 A standing tie stays the same for ever, and the mean it offers solves a linear recursion (``docs/devdocs/ties.rst``):
 with :math:`e = d_k - d_\infty`,
@@ -22,8 +21,8 @@ Without active members (s = 0) this is :math:`z_{i,m} = d_\infty + r^m (z_i - d_
 ones (s = 1) the members are joint leaders, which meet at u.
 
 Suppose every token but the tied ones is decided. If all ties last, then with :math:`s = 1/(1+\alpha)` every token j is
-at :math:`t_j + s^m (d_j + m\,g_j)` after m more layers (g is zero but for tokens tied with tokens on their way). What j
-then scores above a member l of the set that i listens to is
+at :math:`t_j + s^m (d_j + m\,g_j)` after m more layers (g is zero except for tokens tied with tokens that still move).
+The score of j then exceeds that of a member l of the set that i listens to by
 
 .. math:: G_j(m) = a_0 + m s^m a_1 + s^m a_2 + m^2 s^{2m} a_3 + m s^{2m} a_4 + s^{2m} a_5,
 
@@ -44,7 +43,7 @@ from .closed_form import ClosedForm
 
 
 class StandingTies:
-    """The tied queries of one layer, and which of them are standing."""
+    """The tied queries of one layer, with a mask of the standing ones."""
 
     def __init__(
         self,
@@ -75,7 +74,7 @@ class StandingTies:
         _, self.targets = self._weighted(mass * decided, targets)
         heavy_active, self._active_mean = self._weighted(mass * ~decided, places)
         self._share = heavy_active / (heavy_active + heavy_decided)
-        lonely = (heavy_decided == 0)[:, None]  # joint leaders: nobody else to go by
+        lonely = (heavy_decided == 0)[:, None]  # joint leaders: the set has no decided member
         self._now = torch.where(lonely, self._active_mean, self._now)
         self.targets = torch.where(lonely, self._active_mean, self.targets)
 
@@ -87,7 +86,7 @@ class StandingTies:
         self._find_terms()
 
     def settle(self, which: torch.Tensor) -> None:
-        """Give these queries their closed form."""
+        """Set the closed form of these queries."""
         self._form.settle(self._queries[which], self.targets[which], self._layer)
         bent = which & ~self.straight
         if bool(bent.any()):
@@ -95,7 +94,7 @@ class StandingTies:
             self._form.bend(self._queries[bent], rate, self._slow[bent], self.resonant[bent])
 
     def _find_terms(self) -> None:
-        """The terms p and q of the closed form, and which queries need neither."""
+        """Terms p and q of the closed form, and a mask of the queries that need neither."""
         share, gap = self._share[:, None], self._now - self.targets
         odds = torch.where(share > 0, (1 - share) / share.clamp_min(1e-300), 0.0)
         self._slow = torch.where(share > 0, self._active_mean - self.targets + odds * gap, 0.0)
@@ -123,7 +122,7 @@ class StandingTies:
             self.stands &= self._all(reached)
 
     def _alike(self, row: Indices, decided: torch.Tensor) -> torch.Tensor:
-        """Rows whose active members all listen to the same set, and whose decided members go straight."""
+        """Mask of rows whose active members all listen to the same set, and whose decided members have p = q = 0."""
         generator = torch.Generator().manual_seed(0)
         keys = torch.randint(-(2**62), 2**62, (len(self._form.anchor),), generator=generator).to(row.device)
         # A number per set: equal sets get equal numbers, others differ but for odds of about 2^-60.
@@ -166,13 +165,13 @@ def all_ties_last(
     members: Indices,
     rows: Indices,
 ) -> bool:
-    """Whether no token ever leaves, joins or beats a tie.
+    """Whether no token ever leaves, joins or exceeds a tie.
 
     ``points``, ``goals`` and ``drifts`` are :math:`t + d`, t and g of every token, should all ties last. The tied
     tokens are ``askers``; the p-th pair says that ``askers[rows[p]]`` listens to ``members[p]``.
     """
     negligible = math.log(1 / torch.finfo(points.dtype).eps)
-    last = negligible / math.log1p(alpha)  # from then on, what the steps add is below rounding
+    last = negligible / math.log1p(alpha)  # from then on, the change per step is below rounding
     if len(askers) * len(points) > _LARGEST_TABLE or last > _MOST_LAYERS:
         return False
     steps = points - goals
@@ -196,7 +195,7 @@ def all_ties_last(
     largest = torch.stack([a.abs() for a in (a0, a1, a2, a3, a4, a5)]).amax(dim=0)
     if bool((largest > allowed)[rows, members].any()):
         return False
-    # At the last of these layers what is left of the sum is a0, so the limit is looked at too.
+    # At the last of these layers the sum has converged to a0, so the limit is checked too.
     for m in range(1, math.ceil(last) + 1):
         s = (1 + alpha) ** -m
         if bool((a0 + s * (m * a1 + a2) + s * s * (m * m * a3 + m * a4 + a5) > allowed).any()):

@@ -1,4 +1,4 @@
-"""What a simulation gives back: tokens at the layers that were kept, and what became of the run."""
+"""The result of a simulation: tokens at the stored layers, and how the run ended."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory(Generic[ArrayT_co]):
-    """Tokens through the layers.
+    """Tokens at the stored layers of a run, returned by :func:`hardmax.simulate`.
 
-    ``tokens[k]`` are the tokens, ``(token, coordinate)``, at layer ``layers[k]`` (or at time ``times[k]`` of a flow).
+    ``tokens[k]`` are the tokens, shape (tokens, d), at layer ``layers[k]`` (or at time ``times[k]`` of a flow).
     """
 
     tokens: ArrayT_co
-    """Shape (kept, token, coordinate)."""
+    """Stored states, shape (states, tokens, d)."""
     layers: np.ndarray
-    """The layer of each kept state; layer 0 is the input."""
+    """Layer of each stored state, shape (states,); layer 0 is the input."""
     outcome: Outcome
+    """How the run ended."""
     layer: AbstractLayer
-    """The layer that was repeated."""
+    """Layer that was repeated."""
     times: np.ndarray | None = None
-    """The time of each kept state, for flows in continuous time."""
+    """Time of each stored state, shape (states,), for flows in continuous time; otherwise None."""
     weights: ArrayT_co | None = None
-    """The weight of each token, when weights were given."""
+    """Weight per token, shape (tokens,), when weights were given; otherwise None."""
     leadership: Leadership[ArrayT_co] | None = None
-    """Who leads and who follows as far as the run went, for layers that decide (see :class:`HardmaxLayer`)."""
+    """Leaders and followers up to the last layer, for a :class:`HardmaxLayer` with V = I; otherwise None."""
     assumptions: Assumptions | None = None
-    """Which assumptions of Theorem 1.1 hold for these tokens and this layer."""
+    """Which assumptions of Theorem 1.1 hold for these tokens and this layer; None where there is no leadership."""
 
     @property
     def final(self) -> ArrayT_co:
-        """The tokens at the last kept layer."""
+        """Tokens at the last stored layer, shape (tokens, d)."""
         return cast(ArrayT_co, self.tokens[-1])
 
     def __len__(self) -> int:
@@ -58,7 +59,13 @@ class Trajectory(Generic[ArrayT_co]):
         return f"<{self}>"
 
     def to_xarray(self) -> xarray.Dataset:
-        """The run as an :class:`xarray.Dataset` with labelled axes ``layer``, ``token`` and ``coordinate``."""
+        """Run as an :class:`xarray.Dataset` with labelled axes ``layer``, ``token`` and ``coordinate``.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variable ``tokens``, and weights and leadership where the run has them; the outcome is in the attributes.
+        """
         import xarray
 
         values = plain(self.tokens)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure, SubFigure
 from ..drawing.style import INK, LINE, MARKERS, SOFT, colour_of, new_figure, style_axes, styled
 from ..interpolation.arithmetic.numbers import to_floats
 from ..interpolation.evaluation.running import Moment, five_moments, journey
-from ..interpolation.network import ExactTransformer
+from ..interpolation.transformer import ExactTransformer
 from ..progress import Ticker
 from ._movies import checked_target, eased, fix_layout, pixels, write_movie
 

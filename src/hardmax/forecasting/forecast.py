@@ -15,24 +15,34 @@ from .protocol import FloatArray
 
 
 def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table as HTML; every cell is escaped."""
+    """HTML of a table; every cell is escaped."""
     cells = "".join(f"<th>{escape(name)}</th>" for name in head)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><caption>{escape(caption)}</caption><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
 
 
 _ROWS, _COLUMNS = 4, 6
-"""How many of the first and of the last steps, and how many channels, a notebook shows."""
+"""First and last steps, and channels, that a notebook shows: a table that fits on a screen."""
 
 
 @dataclass(frozen=True, repr=False)
 class Forecast:
-    """``values`` are ``(steps, channels)``, or ``(starts, steps, channels)`` for several windows.
+    """A forecast from one window or from several; ``numpy.asarray(forecast)`` is its values.
 
-    ``spread`` has the same shape: the root mean square error so many steps ahead of the same model fitted without the
-    data that it forecast; NaN for a model from a file that does not hold such errors. ``times``
-    are those of the steps; ``left_range_at`` is the step (from 1) at which the forecast left the range of the training
-    data, 0 where it did not, one number for each start. ``numpy.asarray(forecast)`` is its values.
+    Attributes
+    ----------
+    values
+        Predicted samples, shape (steps, channels), or (starts, steps, channels) for several windows.
+    spread
+        Expected errors, of the same shape: the root mean square error that many steps ahead of the same model fitted
+        without the data that it forecast. NaN for a model from a file that does not hold such errors.
+    times
+        Times of the steps, shape (steps,).
+    outcome
+        Whether the forecast stayed within the range of the training data, in words.
+    left_range_at
+        Step, counted from 1, at which the forecast left the range of the training data; 0 where it did not. One
+        number per start.
     """
 
     values: FloatArray
@@ -78,7 +88,13 @@ class Forecast:
         return len(self.values)
 
     def data(self) -> dict[str, Any]:
-        """Everything as plain values."""
+        """Everything as plain values for JSON.
+
+        Returns
+        -------
+        dict
+            ``"values"``, ``"spread"`` (None where not known), ``"times"``, ``"outcome"`` and ``"left_range_at"``.
+        """
         left = self.left_range_at
         return {
             "values": self.values.tolist(),
@@ -91,13 +107,17 @@ class Forecast:
 
 
 def outcome_of(left: npt.NDArray[np.int64], steps: int, far: npt.NDArray[np.bool_], fades: bool) -> Outcome:
-    """What to say: within the range, out of it, or far out of it; ``fades`` where a nonlinear part does out there."""
+    """Outcome of a forecast: within the training range, outside it, or far outside it.
+
+    ``left`` is the step per start at which the range was left (0: never), ``far`` whether the start ended far outside,
+    ``fades`` whether the nonlinear part fades out there.
+    """
     if far.any():
         return Outcome(
             Ending.DIVERGED,
             f"{int(far.sum())} of {len(left)} forecasts left the training range for good, "
             f"the first at step {int(left[left > 0].min())}",
-            "trust the steps before; train on data that reach as far as you forecast",
+            "trust the steps before; train on data that cover the range of the forecast",
         )
     if (left > 0).any():
         return Outcome(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -13,13 +12,12 @@ import numpy as np
 from ..errors import HardmaxError, InputError
 from ..progress import Progress
 from ..threads import one_thread
-from .data.exogenous_inputs import Forcing, inputs_over, read_inputs, read_like_the_fit, read_window
-from .data.pod import Pod, fit_pod, read_fields
-from .data.series import Gaps, Irregular, Record, Units, as_array, as_list, check_choices, long_enough, read_series
-from .data.timestamps import own_times
+from .data.exogenous_inputs import Forcing, inputs_over, read_new_data, read_window
+from .data.pod import Pod
+from .data.series import Gaps, Irregular, Units, as_array, drop_short
 from .diagnostics.ablation import Ablation, ablate, ablate_published
 from .diagnostics.backtest import Backtest, backtest
-from .diagnostics.report import Report, report_on
+from .diagnostics.report import Report
 from .diagnostics.spectrum import (
     ComplexArray,
     LagAttention,
@@ -29,20 +27,21 @@ from .diagnostics.spectrum import (
     lyapunov_exponent,
     spectrum,
 )
+from .fitting import FittedForecaster, fit_forecaster, normalised_rows
 from .forecast import Forecast, outcome_of
-from .model_files import save_forecaster
+from .model_files import read_fitted, save_fitted
 from .protocol import FloatArray
 from .rollout import Predictor, normalised, roll_ahead
-from .search.model_search import Fitted, fit_family
-from .settings import Parameters, Settings, settings_of, whole
+from .search.model_search import SearchResult
+from .settings import Parameters, Settings, check_settings, whole
 
 
 class NotFittedError(HardmaxError, ValueError, AttributeError):
-    """The model has seen no data yet."""
+    """Error of methods that need a fitted model."""
 
 
 class TimeDelayedTransformer(Parameters):
-    r"""Forecast a dynamical system from delay windows, with an explicit linear path and nonlinear features.
+    r"""Forecaster of a dynamical system from delay windows, with an explicit linear path and nonlinear features.
 
     In normalised units, with features :math:`\phi` of the last samples,
 
@@ -50,35 +49,36 @@ class TimeDelayedTransformer(Parameters):
 
     The default recipe searches a family that contains time-delayed DMD (lags only), next-generation reservoirs
     (polynomials), the echo state network, and attention with a feed-forward layer whose inner weights are trained by
-    variable projection; every readout :math:`B` is solved exactly. The model with the lowest held-out rollout error
-    whose long rollouts stay bounded is kept and refitted on all data; TD-DMD is always among the candidates.
+    variable projection; every readout :math:`B` is solved exactly. The model with the lowest validation rollout error
+    whose long rollouts stay bounded is selected and refitted on all data; TD-DMD is always among the candidates.
 
     Parameters
     ----------
     delays
-        The longest window looks at this many samples before the latest; None chooses.
+        Number of samples before the latest that the longest window holds; None chooses it from the data.
     recipe
         ``"family"``, or ``"paper"`` for the published model trained by AdamW on increments.
     ablation
-        What stands in place of attention: None (attention), ``"uniform"`` or ``"mlp"``.
+        Replacement for attention: None (attention), ``"uniform"`` or ``"mlp"``.
     pod
-        Reduce fields to so many modes, or to modes that hold this share of the energy, before fitting.
+        Number of modes to which fields are reduced before fitting, or the share of the energy that the modes hold.
+        None for series.
     horizon
-        The number of steps over which models are compared; None takes twenty times the lag spacing.
+        Number of steps over which models are compared; None takes twenty times the lag spacing.
     restarts
-        How many sets of inner weights are trained.
+        Number of sets of inner weights that are trained.
     seconds
-        A budget of processor time for the search, for comparisons at equal cost; None for no such limit.
+        Budget of processor time for the search, for comparisons at equal cost; None for no such limit.
     budget
-        Wall seconds that a fit may take, and a backtest again; None for no limit. It is asked between pieces of work,
-        so small budgets are exceeded by a second or two. A search that ends by it says so in ``report_``; one that
-        does not gives the same model for the same ``random_state`` every time.
+        Wall seconds that a fit may take, and a backtest again; None for no limit. It is checked between units of
+        work, so small budgets are exceeded by a second or two. A search that was ended by it says so in ``report_``;
+        one that was not gives the same model for the same ``random_state`` every time.
     random_state
         A whole number, a generator or None.
     progress
-        The stages of a fit or a backtest with an estimate of the time left, as a bar on a terminal and else as a line
-        a stage on the error stream: True from the start, None once it has taken a second, False never. Or a function
-        that is told ``(stage, done, total)``, and whose errors end the work.
+        Whether the stages of a fit or a backtest are reported, with an estimate of the time left, as a bar on a
+        terminal and otherwise as one line per stage on the error stream: True from the start, None after one second,
+        False never. A function is called with ``(stage, done, total)``; its errors end the work.
     """
 
     name = "TD-TF"
@@ -121,72 +121,116 @@ class TimeDelayedTransformer(Parameters):
         gaps: Gaps = "refuse",
         irregular: Irregular = "refuse",
     ) -> Self:
-        """Learn from one record ``(samples, channels)`` or from a list of them, of any lengths.
+        """Fit the model to one record or to several.
 
-        ``dt`` is the time between samples, or ``times`` gives the time of each; dates and durations count in seconds.
-        Where neither is given and the data bring times (a pandas index of dates, an xarray coordinate, a series of
-        :mod:`hardmax.datasets`), those count; else samples are 1 apart. ``u`` are inputs, one row for each sample.
-        Missing values are refused unless ``gaps="interpolate"``, uneven times unless ``irregular="resample"``. Channels
-        are normalised, so units may differ by any factor; constant channels are forecast as constant.
+        Channels are normalised, so units may differ by any factor; constant channels are forecast as constant.
+
+        Parameters
+        ----------
+        series
+            One record (samples, channels), or a list of records of any lengths; fields (samples, ...) with ``pod``.
+        dt
+            Time between samples; durations count in seconds. Where neither ``dt`` nor ``times`` is given and the data
+            have times of their own (a pandas index of dates, an xarray coordinate, a series of
+            :mod:`hardmax.datasets`), these are used; otherwise samples are 1 apart.
+        times
+            Time of each sample, in place of ``dt``; dates and durations count in seconds.
+        u
+            Exogenous inputs, one row per sample.
+        gaps
+            ``"refuse"`` missing values, or ``"interpolate"`` them linearly.
+        irregular
+            ``"refuse"`` uneven times, or ``"resample"`` to the median step.
+
+        Returns
+        -------
+        TimeDelayedTransformer
+            The fitted estimator itself.
         """
-        settings = settings_of(self)
-        self.seed_ = settings.seed
-        check_choices(gaps, irregular)
-        self.pod_: Pod | None = None
-        filled: tuple[str, ...] = ()
-        if self.pod is not None:
-            if dt is None and times is None:
-                times = own_times(as_list(series))
-            fields, filled = read_fields(series, gaps)
-            self.pod_, coefficients = fit_pod(fields, self.pod)
-            series = coefficients
-        record = read_series(series, dt=dt, times=times, gaps=gaps, irregular=irregular)
-        inputs = None if u is None else read_inputs(u, record.trajectories)
-        record, inputs, notes = long_enough(record, inputs, self.delays)
-        self.dt_ = record.dt
-        self.last_time_ = record.last_time
-        self.units_ = Units.of(record.trajectories)
-        self.channels_ = len(self.units_.mean)
-        self.forcing_ = None if inputs is None else Forcing(Units.of(inputs))
-        self.predictor_: Predictor | None = None
-        self.fitted_: Fitted | None = None
-        self.explained_beyond_linear_ = 0.0
-        self.budget_ended_ = False
-        self._rows: list[FloatArray] = self._normalised(record, inputs)
-        outputs = len(self.units_.keep)
-        if outputs:
-            self._learn(self._rows, outputs, settings)
-        needed = self.window
-        self.last_window_ = record.trajectories[-1][-needed:]
-        self.last_inputs_ = None if inputs is None else inputs[-1][-needed:]
-        self.report_: Report = report_on(self, (*filled, *record.notes, *notes))
+        return self._store(
+            fit_forecaster(
+                series,
+                self._settings(),
+                recipe=self.recipe,
+                pod=self.pod,
+                dt=dt,
+                times=times,
+                u=u,
+                gaps=gaps,
+                irregular=irregular,
+            )
+        )
+
+    def _store(self, fitted: FittedForecaster) -> Self:
+        """The estimator with its learned attributes set."""
+        self.seed_ = fitted.seed
+        self.dt_ = fitted.dt
+        self.last_time_ = fitted.last_time
+        self.units_: Units = fitted.units
+        self.channels_ = len(fitted.units.mean)
+        self.forcing_: Forcing | None = fitted.forcing
+        self.pod_: Pod | None = fitted.pod
+        self.predictor_: Predictor | None = fitted.predictor
+        self.last_window_ = fitted.last_window
+        self.last_inputs_ = fitted.last_inputs
+        self.report_: Report = fitted.report
+        self.explained_beyond_linear_ = fitted.explained_beyond_linear
+        self.budget_ended_ = fitted.budget_ended
+        self.fitted_: SearchResult | None = fitted.search
+        self._rows = fitted.rows
         return self
 
-    def _learn(self, rows: Sequence[FloatArray], outputs: int, settings: Settings) -> None:
-        if self.recipe == "paper":
-            from .models.published import fit_paper  # needs torch
+    def _state(self) -> FittedForecaster:
+        """The learned attributes as one value."""
+        return FittedForecaster(
+            self.seed_,
+            self.dt_,
+            self.last_time_,
+            self.units_,
+            self.forcing_,
+            self.pod_,
+            self.predictor_,
+            self.last_window_,
+            self.last_inputs_,
+            self.report_,
+            self.explained_beyond_linear_,
+            self.budget_ended_,
+            self.fitted_,
+            self._rows,
+        )
 
-            self.predictor_, self.budget_ended_ = fit_paper(rows, outputs, settings)
-            return
-        self.fitted_ = fit_family(rows, outputs, settings)
-        self.predictor_, self.budget_ended_ = self.fitted_.predictor, self.fitted_.cut
-        self.explained_beyond_linear_ = self.fitted_.beyond_linear
+    def _settings(self) -> Settings:
+        parameters = self.get_params()
+        del parameters["pod"]
+        return check_settings(**parameters)
 
     # forecasting
 
     @property
     def window(self) -> int:
-        """How many samples a forecast starts from."""
+        """Number of samples that a forecast starts from."""
         self._require_fit()
         return 1 if self.predictor_ is None else self.predictor_.window
 
     @one_thread()
     def forecast(self, steps: int, *, window: object = None, u: object = None) -> Forecast:
-        """Go on for ``steps`` samples from the end of the record, or from ``window``.
+        """Forecast from the end of the record, or from given windows.
 
-        ``window`` is ``(samples, channels)``, or ``(starts, samples, channels)`` for many starts at once, oldest
-        first, at least :attr:`window` samples of it. A model fitted with inputs needs ``u``: the inputs of the
-        ``steps`` ahead, or with ``window`` those of the window and the steps together.
+        Parameters
+        ----------
+        steps
+            Number of samples ahead.
+        window
+            Samples to start from, oldest first and at least :attr:`window` of them: (samples, channels), or
+            (starts, samples, channels) for many starts at once. None starts from the end of the record.
+        u
+            Inputs, for a model fitted with inputs: those of the steps ahead, or with ``window`` those of the window
+            and the steps together.
+
+        Returns
+        -------
+        Forecast
+            Values (steps, channels), or (starts, steps, channels) for many starts, with spread, times and outcome.
         """
         self._require_fit()
         steps = whole("steps", steps, 1)
@@ -201,42 +245,99 @@ class TimeDelayedTransformer(Parameters):
         return Forecast(values, spread, times, outcome, left)
 
     def predict(self, window: object, *, u: object = None) -> FloatArray:
-        """The next sample after ``window``: ``(channels,)``, or ``(starts, channels)`` for many windows.
+        """Next sample after each window.
 
-        ``u`` holds the inputs of the window and of the next sample.
+        Parameters
+        ----------
+        window
+            Samples, oldest first: (samples, channels), or (starts, samples, channels).
+        u
+            Inputs of the window and of the next sample, for a model fitted with inputs.
+
+        Returns
+        -------
+        ndarray
+            The next sample, shape (channels,), or (starts, channels) for many windows.
         """
         return np.asarray(self.forecast(1, window=window, u=u).values[..., 0, :])
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
-        """Forecasts ``(starts, steps, channels)`` as a plain array."""
+        """Forecasts as a plain array, the interface shared by all forecasters.
+
+        Parameters
+        ----------
+        windows
+            Samples to start from, shape (starts, samples, channels), oldest first.
+        steps
+            Number of samples ahead.
+
+        Returns
+        -------
+        ndarray
+            Forecasts, shape (starts, steps, channels).
+        """
         values = self.forecast(steps, window=np.asarray(windows)).values
         return values if values.ndim == 3 else values[None]
 
     def reconstruct(self, values: object) -> FloatArray:
-        """Fields ``(..., *shape)`` of POD coefficients ``(..., rank)``, for a model fitted with ``pod``."""
+        """Fields of POD coefficients, for a model fitted with ``pod``.
+
+        Parameters
+        ----------
+        values
+            Coefficients, shape (..., rank), or a forecast.
+
+        Returns
+        -------
+        ndarray
+            Fields, shape (..., \\*shape of a field).
+        """
         return self._require_pod().reconstruct(self._coefficients("values", np.asarray(values)))
 
     def reconstruct_spread(self, spread: object) -> FloatArray:
-        """Spread at every point of a field, ``(..., *shape)``, of a forecast or of the spread of one, ``(..., rank)``.
+        """Spread at every point of a field, for a model fitted with ``pod``.
 
-        For a model fitted with ``pod``. The errors of different coefficients, and of what the modes leave out, are
-        taken as uncorrelated.
+        The errors of different coefficients, and of what the modes leave out, are taken as uncorrelated.
+
+        Parameters
+        ----------
+        spread
+            A forecast, or the spread of one, shape (..., rank).
+
+        Returns
+        -------
+        ndarray
+            Spread, shape (..., \\*shape of a field).
         """
         given = spread.spread if isinstance(spread, Forecast) else spread
         return self._require_pod().reconstruct_spread(self._coefficients("spread", given))
 
-    # looking back
+    # evaluation
 
     @one_thread()
     def backtest(
         self, horizon: int | None = None, starts: int = 20, *, series: object = None, u: object = None
     ) -> Backtest:
-        """Forecast the last quarter of the data by a model that has not seen it, from ``starts`` places.
+        """Forecasts of the last quarter of the data by a model fitted to the first three quarters.
 
-        Everything is learned and chosen anew on the first three quarters (or trajectories); persistence, TD-DMD and
-        NG-RC, tuned there too, stand beside it. Takes about as long as a fit, and has a ``budget`` as large. The data
-        are those of the fit, or ``series`` with its inputs ``u``, sampled every ``dt_``: a model from a file needs
-        them.
+        Everything is learned and selected again on the first three quarters (or trajectories), and so are the
+        baselines persistence, TD-DMD and NG-RC. It takes about as long as a fit and has a ``budget`` as large.
+
+        Parameters
+        ----------
+        horizon
+            Number of steps of each forecast; None chooses it.
+        starts
+            Number of starts.
+        series
+            Data sampled every ``dt_``; None takes those of the fit. A model from a file needs them.
+        u
+            Inputs of ``series``, for a model fitted with inputs.
+
+        Returns
+        -------
+        Backtest
+            Errors of the model and of the baselines.
         """
         rows, settings = self._data_for("backtest", series, u), self._settings_again()
         if horizon is not None:
@@ -246,29 +347,63 @@ class TimeDelayedTransformer(Parameters):
 
     @one_thread()
     def ablate(self, *, series: object = None, u: object = None) -> Ablation:
-        """What each part of the attention features is worth: held-out errors with it changed or removed.
+        """Validation errors with each part of the attention features changed or removed.
 
-        The data are those of the fit, or ``series`` with its inputs ``u``: a model from a file needs them.
+        Parameters
+        ----------
+        series
+            Data sampled every ``dt_``; None takes those of the fit. A model from a file needs them.
+        u
+            Inputs of ``series``, for a model fitted with inputs.
+
+        Returns
+        -------
+        Ablation
+            One row per variant.
         """
         rows, settings = self._data_for("ablate", series, u), self._settings_again()
         return (ablate_published if self.recipe == "paper" else ablate)(rows, len(self.units_.keep), settings)
 
-    # reading the model
+    # spectra and attention
 
     def eigenvalues(self) -> ComplexArray:
-        """Eigenvalues of the linear path (TD-DMD) per time step, largest modulus first."""
+        """Eigenvalues of the linear path (TD-DMD) per time step.
+
+        Returns
+        -------
+        ndarray
+            Complex eigenvalues, shape (window * channels,), largest modulus first.
+        """
         return self._spectrum().eigenvalues
 
     def frequencies(self) -> FloatArray:
-        """Frequencies of the eigenvalues, in cycles per unit of time."""
+        """Frequencies of the eigenvalues, in cycles per unit of time.
+
+        Returns
+        -------
+        ndarray
+            Frequencies, shape (eigenvalues,), in the order of :meth:`eigenvalues`.
+        """
         return np.asarray(np.angle(self.eigenvalues()) / (2 * np.pi * self.dt_))
 
     def growth_rates(self) -> FloatArray:
-        """Growth rates of the eigenvalues, per unit of time; negative ones decay."""
+        """Growth rates of the eigenvalues, per unit of time; negative ones decay.
+
+        Returns
+        -------
+        ndarray
+            Rates, shape (eigenvalues,), in the order of :meth:`eigenvalues`.
+        """
         return np.asarray(np.log(np.maximum(np.abs(self.eigenvalues()), 1e-300)) / self.dt_)
 
     def modes(self) -> ComplexArray:
-        """Unit-length DMD modes as columns ``(channels, eigenvalues)``; fields where the model has a POD."""
+        """DMD modes of unit length as columns; as fields where the model has a POD.
+
+        Returns
+        -------
+        ndarray
+            Modes, shape (channels, eigenvalues), or (points, eigenvalues) with a POD.
+        """
         modes = self._spectrum().modes
         if self.pod_ is None:
             return modes
@@ -276,7 +411,21 @@ class TimeDelayedTransformer(Parameters):
 
     @one_thread()
     def local_eigenvalues(self, window: object = None, *, u: object = None) -> ComplexArray:
-        """Eigenvalues of the learned map's derivative at the end of the record, or at ``window``."""
+        """Eigenvalues of the derivative of the learned map at one window.
+
+        Parameters
+        ----------
+        window
+            Samples (samples, channels), oldest first; None takes the end of the record.
+        u
+            Inputs of the window and of the next sample, for a model fitted with inputs; without ``window`` those of
+            the next sample.
+
+        Returns
+        -------
+        ndarray
+            Complex eigenvalues, largest modulus first.
+        """
         predictor = self._require_predictor()
         _, states, inputs = self._start(window, u, 1)
         rows, future = normalised(self.units_, self.forcing_, states, inputs)
@@ -284,7 +433,18 @@ class TimeDelayedTransformer(Parameters):
 
     @one_thread()
     def lyapunov_exponent(self, steps: int = 4000) -> float:
-        """The largest Lyapunov exponent of the learned map, per unit of time, from training windows onwards."""
+        """Largest Lyapunov exponent of the learned map, per unit of time, from the end of the record onwards.
+
+        Parameters
+        ----------
+        steps
+            Number of steps over which growth is averaged.
+
+        Returns
+        -------
+        float
+            The exponent.
+        """
         predictor = self._require_predictor()
         if self.forcing_ is not None:
             raise InputError("u", "a model with inputs", "has no exponent of its own", "fit without inputs")
@@ -293,8 +453,17 @@ class TimeDelayedTransformer(Parameters):
 
     @one_thread()
     def attention(self, window: object = None) -> LagAttention:
-        """How much the latest sample listens to each lag; see
-        :class:`~hardmax.forecasting.diagnostics.spectrum.LagAttention`.
+        """Attention weights of the latest sample over the lags.
+
+        Parameters
+        ----------
+        window
+            Samples (samples, channels), or (starts, samples, channels); None takes the end of the record.
+
+        Returns
+        -------
+        LagAttention
+            Weights, shape (starts, lags), averaged over the networks.
         """
         predictor = self._require_predictor()
         _, states = self._states(window)
@@ -311,9 +480,20 @@ class TimeDelayedTransformer(Parameters):
     # files
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the model into a folder, see :func:`hardmax.load_forecaster`."""
+        """Write the model into a folder, from which :func:`hardmax.load_forecaster` reads it.
+
+        Parameters
+        ----------
+        folder
+            Folder, created where it does not exist.
+
+        Returns
+        -------
+        Path
+            The folder.
+        """
         self._require_fit()
-        return save_forecaster(self, folder)
+        return save_fitted(self._state(), self.get_params(), folder)
 
     @one_thread()
     def _spectrum(self) -> Spectrum:
@@ -336,16 +516,16 @@ class TimeDelayedTransformer(Parameters):
     def _require_predictor(self) -> Predictor:
         self._require_fit()
         if self.predictor_ is None:
-            raise InputError("series", "constant channels only", "has no dynamics to read", "fit data that vary")
+            raise InputError("series", "constant channels only", "has no dynamics to analyse", "fit data that vary")
         return self.predictor_
 
     def _data_for(self, purpose: str, series: object, u: object) -> list[FloatArray]:
-        """Normalised rows to look back on: those of the fit, or of data given."""
+        """Normalised rows of the given data, or of the fit where ``series`` is None."""
         self._require_predictor()
         if series is None:
             if u is not None:
                 raise InputError("u", f"a {type(u).__name__}", "needs the series it belongs to", "pass series= too")
-            if not hasattr(self, "_rows"):
+            if self._rows is None:
                 raise InputError(
                     "series",
                     None,
@@ -353,17 +533,12 @@ class TimeDelayedTransformer(Parameters):
                     f"pass the data it was fitted to: {purpose}(series=…)",
                 )
             return self._rows
-        record, inputs = read_like_the_fit(series, u, self.dt_, self.channels_, self.pod_, self.forcing_)
-        return self._normalised(*long_enough(record, inputs, self.delays)[:2])
-
-    def _normalised(self, record: Record, inputs: list[FloatArray] | None) -> list[FloatArray]:
-        rows = [self.units_.normalise(z) for z in record.trajectories]
-        if self.forcing_ is None or inputs is None:
-            return rows
-        return [self.forcing_.attach(z, v) for z, v in zip(rows, inputs, strict=True)]
+        record, inputs = read_new_data(series, u, self.dt_, self.channels_, self.pod_, self.forcing_)
+        return normalised_rows(*drop_short(record, inputs, self.delays)[:2], self.units_, self.forcing_)
 
     def _settings_again(self) -> Settings:
-        return replace(settings_of(self), seed=self.seed_)
+        """Settings with the seed of the fit, which differs from that of ``random_state`` where that is not a number."""
+        return replace(self._settings(), seed=self.seed_)
 
     def _states(self, window: object) -> tuple[bool, FloatArray]:
         if window is None:
@@ -371,7 +546,7 @@ class TimeDelayedTransformer(Parameters):
         return read_window(window, self.channels_, self.window, self.pod_)
 
     def _start(self, window: object, u: object, steps: int) -> tuple[bool, FloatArray, FloatArray | None]:
-        """Whether there is a single start, all of them, and the inputs over them and the steps ahead."""
+        """Whether there is a single start, the windows, and the inputs over them and the steps ahead."""
         single, states = self._states(window)
         before = self.last_inputs_ if window is None else None
         return single, states, inputs_over(u, self.forcing_, states, steps, before)
@@ -382,3 +557,24 @@ class TimeDelayedTransformer(Parameters):
     def _require_fit(self) -> None:
         if not hasattr(self, "units_"):
             raise NotFittedError("this TimeDelayedTransformer has no data yet: call fit(series, dt=…) first")
+
+    @classmethod
+    def _from_file(cls, folder: str | os.PathLike[str]) -> Self:
+        parameters, fitted = read_fitted(folder)
+        return cls(**parameters)._store(fitted)
+
+
+def load_forecaster(folder: str | os.PathLike[str]) -> TimeDelayedTransformer:
+    """Forecaster from a folder; it needs NumPy only and forecasts exactly as before it was saved.
+
+    Parameters
+    ----------
+    folder
+        Folder into which :meth:`TimeDelayedTransformer.save <hardmax.TimeDelayedTransformer.save>` wrote the model.
+
+    Returns
+    -------
+    TimeDelayedTransformer
+        The fitted model, without its training data.
+    """
+    return TimeDelayedTransformer._from_file(folder)

@@ -1,4 +1,4 @@
-"""A fitted forecaster as a folder, and back: safetensors with its recipe as JSON, no code.
+"""Files of fitted forecasters: a folder with safetensors and a JSON recipe, no code.
 
 ``model.safetensors`` holds everything; ``report.json`` beside it is for people and is not read back.
 """
@@ -9,7 +9,7 @@ import json
 import os
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,56 +20,56 @@ from .data.delay_windows import Embedding
 from .data.exogenous_inputs import Forcing
 from .data.pod import Pod
 from .data.series import Units
-from .diagnostics.error_growth import ErrorGrowth
 from .diagnostics.report import Report
+from .error_growth import ErrorGrowth
 from .features.feature_map import FeatureMap, monomial_count
 from .features.lag_network import NAMES, LagNetwork
 from .features.reservoir import Reservoir
+from .fitting import FittedForecaster
 from .rollout import Fade, Member, Predictor
-
-if TYPE_CHECKING:
-    from .forecaster import TimeDelayedTransformer
 
 KIND = "time-delayed transformer"
 FILE = "model.safetensors"
 _DAMAGED = "the file is damaged; save the model again"
 _Arrays = dict[str, np.ndarray]
 _SETTINGS = ("delays", "recipe", "ablation", "pod", "horizon", "restarts", "seconds", "budget")
+"""Parameters of the estimator that a file holds; random state and progress belong to a session."""
 
 
-def save_forecaster(model: TimeDelayedTransformer, folder: str | os.PathLike[str]) -> Path:
-    """Write the model into ``folder``, which is made where it does not exist."""
+def save_fitted(fitted: FittedForecaster, parameters: dict[str, Any], folder: str | os.PathLike[str]) -> Path:
+    """Path of ``folder`` after the model was written there; the folder is created where it does not exist.
+
+    ``parameters`` are those of the estimator, by name.
+    """
     place = make_folder(folder)
     arrays: _Arrays = {}
     recipe: dict[str, Any] = {
-        "settings": {name: getattr(model, name) for name in _SETTINGS},
-        "dt": model.dt_,
-        "last_time": model.last_time_,
-        "seed": model.seed_,
-        "report": {"sentences": list(model.report_.sentences), "numbers": model.report_.numbers},
-        "explained": model.explained_beyond_linear_,
+        "settings": {name: parameters[name] for name in _SETTINGS},
+        "dt": fitted.dt,
+        "last_time": fitted.last_time,
+        "seed": fitted.seed,
+        "report": {"sentences": list(fitted.report.sentences), "numbers": fitted.report.numbers},
+        "explained": fitted.explained_beyond_linear,
     }
-    _put_units("units", model.units_, arrays)
-    arrays["last_window"] = model.last_window_
-    if model.forcing_ is not None and model.last_inputs_ is not None:
-        _put_units("forcing", model.forcing_.units, arrays)
-        arrays["last_inputs"] = model.last_inputs_
-    if model.pod_ is not None:
-        arrays |= {"pod.mean": model.pod_.mean, "pod.modes": model.pod_.modes}
-        if model.pod_.left_over is not None:
-            arrays["pod.left_over"] = model.pod_.left_over
-        recipe["pod"] = {"shape": list(model.pod_.shape), "energy": model.pod_.energy}
-    if model.predictor_ is not None:
-        recipe["predictor"] = _put_predictor(model.predictor_, arrays)
+    _put_units("units", fitted.units, arrays)
+    arrays["last_window"] = fitted.last_window
+    if fitted.forcing is not None and fitted.last_inputs is not None:
+        _put_units("forcing", fitted.forcing.units, arrays)
+        arrays["last_inputs"] = fitted.last_inputs
+    if fitted.pod is not None:
+        arrays |= {"pod.mean": fitted.pod.mean, "pod.modes": fitted.pod.modes}
+        if fitted.pod.left_over is not None:
+            arrays["pod.left_over"] = fitted.pod.left_over
+        recipe["pod"] = {"shape": list(fitted.pod.shape), "energy": fitted.pod.energy}
+    if fitted.predictor is not None:
+        recipe["predictor"] = _put_predictor(fitted.predictor, arrays)
     write(place / FILE, KIND, recipe, arrays)
-    write_text(place / "report.json", json.dumps(model.report_.data(), indent=2) + "\n")
+    write_text(place / "report.json", json.dumps(fitted.report.data(), indent=2) + "\n")
     return place
 
 
-def load_forecaster(folder: str | os.PathLike[str]) -> TimeDelayedTransformer:
-    """The forecaster that was saved into ``folder``; needs NumPy only, and forecasts as before."""
-    from .forecaster import TimeDelayedTransformer
-
+def read_fitted(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], FittedForecaster]:
+    """Parameters of the estimator and its fitted state, as saved into ``folder``."""
     path = Path(folder).expanduser()
     if not path.exists():
         raise FileError(folder, "there is no such folder", "check the name, or save a model there first")
@@ -77,53 +77,62 @@ def load_forecaster(folder: str | os.PathLike[str]) -> TimeDelayedTransformer:
         path = path / FILE
     recipe, arrays = read(path, KIND)
     try:
-        model = TimeDelayedTransformer(**field(path, recipe, "settings", dict))
-        _restore(model, path, recipe, arrays)
+        parameters = field(path, recipe, "settings", dict)
+        if unknown := set(parameters) - set(_SETTINGS):
+            raise FileError(path, f"cannot be used (unknown settings {sorted(unknown)})", _DAMAGED)
+        return parameters, _get_fitted(path, recipe, arrays)
     except FileError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, InputError) as error:
         raise FileError(path, f"cannot be used ({type(error).__name__}: {error})", _DAMAGED) from error
-    return model
 
 
-def _restore(model: TimeDelayedTransformer, path: Path, recipe: dict[str, Any], arrays: _Arrays) -> None:
-    model.dt_ = float(field(path, recipe, "dt", float))
-    model.last_time_ = float(field(path, recipe, "last_time", float))
-    model.seed_ = field(path, recipe, "seed", int)
-    report = field(path, recipe, "report", dict)
-    model.report_ = Report(tuple(field(path, report, "sentences", list)), field(path, report, "numbers", dict))
-    model.explained_beyond_linear_ = float(field(path, recipe, "explained", float))
-    model.fitted_ = None
-    model.budget_ended_ = bool(model.report_.numbers.get("budget_ended", False))
-    model.units_ = _get_units(path, "units", arrays)
-    model.channels_ = len(model.units_.mean)
-    model.last_window_ = require(path, arrays, "last_window", (None, model.channels_))
-    model.forcing_ = model.last_inputs_ = None
+def _get_fitted(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> FittedForecaster:
+    words = field(path, recipe, "report", dict)
+    report = Report(tuple(field(path, words, "sentences", list)), field(path, words, "numbers", dict))
+    units = _get_units(path, "units", arrays)
+    channels = len(units.mean)
+    last_window = require(path, arrays, "last_window", (None, channels))
+    forcing = last_inputs = None
     if "last_inputs" in arrays:
-        model.forcing_ = Forcing(_get_units(path, "forcing", arrays))
-        shape = (len(model.last_window_), model.forcing_.width)
-        model.last_inputs_ = require(path, arrays, "last_inputs", shape)
-    model.pod_ = None
-    if "pod" in recipe:
-        modes = require(path, arrays, "pod.modes", (model.channels_, None))
-        mean = require(path, arrays, "pod.mean", (modes.shape[1],))
-        field_shape = tuple(int(size) for size in recipe["pod"]["shape"])
-        if int(np.prod(field_shape)) != modes.shape[1]:
-            raise FileError(path, f"fields of shape {field_shape} do not have {modes.shape[1]} points", _DAMAGED)
-        left_over = require(path, arrays, "pod.left_over", mean.shape) if "pod.left_over" in arrays else None
-        model.pod_ = Pod(mean, modes, field_shape, float(recipe["pod"]["energy"]), left_over)
-    model.predictor_ = None
+        forcing = Forcing(_get_units(path, "forcing", arrays))
+        last_inputs = require(path, arrays, "last_inputs", (len(last_window), forcing.width))
+    pod = _get_pod(path, recipe["pod"], channels, arrays) if "pod" in recipe else None
+    predictor = None
     if "predictor" in recipe:
-        model.predictor_ = _get_predictor(path, field(path, recipe, "predictor", dict), arrays)
-        if model.predictor_.outputs != len(model.units_.keep):
-            raise FileError(
-                path, f"forecasts {model.predictor_.outputs} of {len(model.units_.keep)} channels", _DAMAGED
-            )
-        inputs = 0 if model.forcing_ is None else len(model.forcing_.units.keep)
-        if any(m.features.channels != model.predictor_.outputs + inputs for m in model.predictor_.everyone):
+        predictor = _get_predictor(path, field(path, recipe, "predictor", dict), arrays)
+        if predictor.outputs != len(units.keep):
+            raise FileError(path, f"forecasts {predictor.outputs} of {len(units.keep)} channels", _DAMAGED)
+        inputs = 0 if forcing is None else len(forcing.units.keep)
+        if any(m.features.channels != predictor.outputs + inputs for m in predictor.all_members):
             raise FileError(path, "its parts disagree on the number of channels", _DAMAGED)
-    if len(model.last_window_) < model.window:
-        raise FileError(path, f"keeps {len(model.last_window_)} samples, {model.window} are needed", _DAMAGED)
+    needed = 1 if predictor is None else predictor.window
+    if len(last_window) < needed:
+        raise FileError(path, f"holds {len(last_window)} samples, {needed} are needed", _DAMAGED)
+    return FittedForecaster(
+        seed=field(path, recipe, "seed", int),
+        dt=float(field(path, recipe, "dt", float)),
+        last_time=float(field(path, recipe, "last_time", float)),
+        units=units,
+        forcing=forcing,
+        pod=pod,
+        predictor=predictor,
+        last_window=last_window,
+        last_inputs=last_inputs,
+        report=report,
+        explained_beyond_linear=float(field(path, recipe, "explained", float)),
+        budget_ended=bool(report.numbers.get("budget_ended", False)),
+    )
+
+
+def _get_pod(path: Path, words: dict[str, Any], channels: int, arrays: _Arrays) -> Pod:
+    modes = require(path, arrays, "pod.modes", (channels, None))
+    mean = require(path, arrays, "pod.mean", (modes.shape[1],))
+    shape = tuple(int(size) for size in words["shape"])
+    if int(np.prod(shape)) != modes.shape[1]:
+        raise FileError(path, f"fields of shape {shape} do not have {modes.shape[1]} points", _DAMAGED)
+    left_over = require(path, arrays, "pod.left_over", mean.shape) if "pod.left_over" in arrays else None
+    return Pod(mean, modes, shape, float(words["energy"]), left_over)
 
 
 def _put_units(name: str, units: Units, arrays: _Arrays) -> None:
@@ -181,13 +190,13 @@ def _get_predictor(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> Predi
 
 
 def _get_errors(path: Path, outputs: int, arrays: _Arrays) -> ErrorGrowth | None:
-    """The growth of errors; None in files of earlier versions, which have other models to compare with instead."""
+    """Error growth; None in files of earlier versions, which do not hold it."""
     if "errors.per_step" not in arrays:
         return None
     per_step = require(path, arrays, "errors.per_step", (None, outputs))
     limit = require(path, arrays, "errors.limit", (outputs,))
     if not (len(per_step) and (per_step > 0).all() and (np.diff(per_step, axis=0) >= 0).all() and (limit > 0).all()):
-        raise FileError(path, "the errors of its forecasts must be positive and never shrink", _DAMAGED)
+        raise FileError(path, "the errors of its forecasts must be positive and never decrease", _DAMAGED)
     return ErrorGrowth(per_step, limit)
 
 
@@ -231,10 +240,10 @@ def _get_features(path: Path, name: str, words: dict[str, Any], arrays: _Arrays)
             raise FileError(path, f"the network kind {about['kind']!r} is not known", _DAMAGED)
         weights = {part: arrays[f"{prefix}.{part}"] for part in NAMES[about["kind"]]}
         network = LagNetwork(about["kind"], int(about["lags"]), channels, weights, bool(about["feed_forward"]))
-        told = len(weights["hidden"]) if network.kind == "mlp" else len(weights["positions"])
-        if told != network.lags * (channels if network.kind == "mlp" else 1):
+        rows = len(weights["hidden"]) if network.kind == "mlp" else len(weights["positions"])
+        if rows != network.lags * (channels if network.kind == "mlp" else 1):
             raise FileError(path, f"network {prefix!r} says {network.lags} lags and has weights for others", _DAMAGED)
-        network(np.zeros((1, network.lags * channels)))  # shapes that do not fit are refused here, not in a forecast
+        network(np.zeros((1, network.lags * channels)))  # wrong shapes are refused here, not in a forecast
         networks.append(network)
         scales.append(require(path, arrays, f"{prefix}.scale", (network.size,)))
     reservoir = None
@@ -259,7 +268,7 @@ def _get_features(path: Path, name: str, words: dict[str, Any], arrays: _Arrays)
 
 
 def _check_monomials(path: Path, name: str, features: FeatureMap, arrays: _Arrays) -> None:
-    """Their number grows fast with the degree, so it is held against the readout before any is made."""
+    """Refuse a degree that does not match the readout, before the monomials are enumerated: there may be very many."""
     coordinates = 0 if features.polynomial is None else features.polynomial.size
     rows = len(arrays.get(f"{name}.readout", ()))
     if features.degree < 1 or (

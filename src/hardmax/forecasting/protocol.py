@@ -1,6 +1,6 @@
-"""What every forecaster can do, ours and its rivals: be fitted to trajectories and rolled out from windows.
+"""The interface of every forecaster: fit to trajectories, roll out from windows.
 
-One order of axes everywhere. A trajectory is ``(samples, channels)``; data are a list of trajectories. Windows are
+Axes have one order everywhere. A trajectory is ``(samples, channels)``; data are a list of trajectories. Windows are
 ``(starts, length, channels)``, oldest sample first. Forecasts are ``(starts, steps, channels)``.
 """
 
@@ -16,22 +16,48 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
 class AbstractForecaster(Protocol):
-    """A model of the next sample, given the last few."""
+    """A model that predicts the next sample from the last few, and its rollouts."""
 
     @property
     def name(self) -> str:
-        """What to call it in tables."""
+        """Name in tables."""
         ...
 
     @property
     def window(self) -> int:
-        """How many samples a forecast starts from; known after :meth:`fit`."""
+        """Number of samples that a forecast starts from; known after :meth:`fit`."""
         ...
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float, /) -> Self:
-        """Learn from trajectories sampled every ``dt``."""
+        """Fit the model.
+
+        Parameters
+        ----------
+        trajectories
+            Arrays (samples, channels) of any lengths.
+        dt
+            Time between samples.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
+        """
         ...
 
     def roll(self, windows: FloatArray, steps: int, /) -> FloatArray:
-        """Go on from each window, feeding predictions back; NaN after a divergence is allowed here only."""
+        """Roll out from each window, with predictions fed back.
+
+        Parameters
+        ----------
+        windows
+            Samples to start from, shape (starts, length, channels), oldest first.
+        steps
+            Number of samples ahead.
+
+        Returns
+        -------
+        ndarray
+            Forecasts, shape (starts, steps, channels); NaN after a divergence is allowed.
+        """
         ...

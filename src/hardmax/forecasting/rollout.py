@@ -1,4 +1,4 @@
-"""Rollouts: predictions fed back, for many readouts and many starts at once."""
+"""Rollouts: predictions fed back into the model, for many readouts and many starts at once."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 from .data.exogenous_inputs import Forcing
 from .data.series import Units
-from .diagnostics.error_growth import ErrorGrowth
+from .error_growth import ErrorGrowth
 from .features.feature_map import FeatureMap
 from .protocol import FloatArray
 
 CEILING = 1e2
-"""Values are held within so many normalised units while candidates are compared."""
+"""Rollouts of candidates are clipped at so many standard deviations: beyond, all count as failed alike."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """Features and their readouts ``(readouts, features, outputs)``: the increment is ``features @ readout``."""
+    """Features with their readouts, shape (readouts, features, outputs): the increment is ``features @ readout``."""
 
     features: FeatureMap
     readouts: FloatArray
@@ -28,12 +28,25 @@ class Member:
 
 @dataclass(frozen=True)
 class Fade:
-    """Where the training data lay, and what happens outside.
+    """Range of the training data, and the transition to a linear model outside it.
 
-    The excess of a sample is how far it lies from the middle of the range, in half-ranges, at its worst channel. The
-    weight of the nonlinear part is one up to ``begin`` and zero from ``end`` on, where ``fallback``, a linear model
-    that leads back, has taken over; no forecast is fed back from beyond ``end``. Without a fallback (a linear model, or
-    the published recipe) nothing fades: the excess is only reported.
+    The excess of a sample is its distance from the middle of the range, in half-ranges, in the worst channel. The
+    weight of the nonlinear part is one up to an excess of ``begin`` and zero from ``end`` on, where ``fallback``, a
+    linear model that returns to the range, has taken over. Predictions are clipped at an excess of ``end``. Without a
+    fallback (a linear model, or the published recipe) nothing fades, and the excess is only reported.
+
+    Attributes
+    ----------
+    middle
+        Middle of the range per output, shape (outputs,).
+    half_range
+        Half of the range per output, shape (outputs,).
+    fallback
+        Linear model outside the range, or None.
+    begin
+        Excess up to which the nonlinear part has its full weight.
+    end
+        Excess from which on the nonlinear part has no weight.
     """
 
     middle: FloatArray
@@ -43,21 +56,43 @@ class Fade:
     end: float = 1.6
 
     def excess(self, samples: FloatArray) -> FloatArray:
-        """How far out each sample lies; at most one within the training range."""
+        """Excess of each sample.
+
+        Parameters
+        ----------
+        samples
+            Normalised samples, shape (..., outputs).
+
+        Returns
+        -------
+        ndarray
+            Excess, shape (...); at most one within the training range.
+        """
         return np.asarray((np.abs(samples - self.middle) / self.half_range).max(axis=-1))
 
     def weight(self, samples: FloatArray) -> FloatArray:
-        """The share of the nonlinear part for each sample."""
+        """Weight of the nonlinear part at each sample.
+
+        Parameters
+        ----------
+        samples
+            Normalised samples, shape (..., outputs).
+
+        Returns
+        -------
+        ndarray
+            Weights between 0 and 1, shape (...).
+        """
         return np.fmax(np.fmin((self.end - self.excess(samples)) / (self.end - self.begin), 1.0), 0.0)
 
     @property
     def reach(self) -> tuple[FloatArray, FloatArray]:
-        """The lowest and highest values that are fed back."""
+        """Lowest and highest values that predictions are clipped to, each of shape (outputs,)."""
         return self.middle - self.end * self.half_range, self.middle + self.end * self.half_range
 
 
 def window_of(members: Sequence[Member]) -> int:
-    """How many samples the members look at."""
+    """Number of samples in the longest window of the members."""
     return max(member.features.window for member in members)
 
 
@@ -70,9 +105,9 @@ def roll(
     fade: Fade | None = None,
     ceiling: float = CEILING,
 ) -> FloatArray:
-    """Forecasts ``(readouts, starts, steps, outputs)``, the mean of the members' increments at every step.
+    """Forecasts, shape (readouts, starts, steps, outputs), by the mean of the members' increments at every step.
 
-    A channel beyond the outputs is an input; ``future[:, i]`` holds the inputs that belong to predicted sample ``i``.
+    Channels after the outputs are inputs; ``future[:, i]`` holds the inputs that belong to predicted sample ``i``.
     """
     fading = fade if fade is not None and fade.fallback is not None else None
     parts = list(members) + ([fading.fallback] if fading is not None and fading.fallback is not None else [])
@@ -101,12 +136,12 @@ def roll(
             if fading is not None and (share := fading.weight(latest)).min() < 1.0:
                 inside = np.where(share[:, None] > 0, share[:, None] * mean, 0.0)
                 mean = inside + (1.0 - share[:, None]) * increment(len(members), end)
-            # fmin and fmax drop NaN in favour of the other argument.
+            # fmin and fmax return the other argument where one is NaN.
             flat[:, end : end + outputs] = np.fmax(np.fmin(latest + mean, high), low)
             for index, part in enumerate(parts):
                 state = states[index]
                 if part.features.reservoir is not None and state is not None:
-                    states[index] = part.features.reservoir.listen(state, flat[:, end : end + channels])
+                    states[index] = part.features.reservoir.step(state, flat[:, end : end + channels])
     shaped = flat.reshape(copies, starts, needed + steps, channels)
     return shaped[:, :, needed:, :outputs]
 
@@ -114,21 +149,21 @@ def roll(
 def _warm(features: FeatureMap, windows: FloatArray, copies: int) -> FloatArray | None:
     if features.reservoir is None:
         return None
-    state = features.reservoir.rest(len(windows))
+    state = features.reservoir.initial_state(len(windows))
     for k in range(windows.shape[1] - features.reservoir.window, windows.shape[1]):
-        state = features.reservoir.listen(state, windows[:, k])
+        state = features.reservoir.step(state, windows[:, k])
     return np.tile(state, (copies, 1))
 
 
-FARTHEST = 1e3
-"""Forecasts are held within so many normalised units; whoever gets there has left the training range long before."""
+FORECAST_CEILING = 1e3
+"""Forecasts are clipped at so many standard deviations, far outside any training range."""
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """The chosen members, the best linear model, what happens outside the training range, and how errors grow.
+    """The selected members, the best linear model, the fade outside the training range, and the error growth.
 
-    ``errors`` is None for a model from a file that was written before held-out errors were saved with it.
+    ``errors`` is None for a model from a file of an earlier version, without validation errors.
     """
 
     outputs: int
@@ -137,33 +172,35 @@ class Predictor:
     fade: Fade
     errors: ErrorGrowth | None = None
     attentive: Member | None = None
-    """The best model with attention, kept for reading even where another forecasts better."""
+    """The best model with attention, stored for its attention weights even where another model is selected."""
 
     @property
-    def everyone(self) -> list[Member]:
-        """All models kept."""
+    def all_members(self) -> list[Member]:
+        """All models that are stored."""
         attentive = [] if self.attentive is None else [self.attentive]
         fallback = [] if self.fade.fallback is None else [self.fade.fallback]
         return [*self.members, self.linear, *fallback, *attentive]
 
     @property
     def window(self) -> int:
-        """How many samples a forecast starts from."""
-        return window_of(self.everyone)
+        """Number of samples that a forecast starts from."""
+        return window_of(self.all_members)
 
     def roll(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
-        """Forecasts ``(starts, steps, outputs)`` in normalised units."""
-        paths = roll(self.members, windows, steps, future=future, fade=self.fade, ceiling=FARTHEST)
+        """Forecasts in normalised units, shape (starts, steps, outputs)."""
+        paths = roll(self.members, windows, steps, future=future, fade=self.fade, ceiling=FORECAST_CEILING)
         return np.asarray(paths[0])
 
     def spread(self, starts: int, steps: int) -> FloatArray:
-        """Expected errors ``(starts, steps, outputs)`` in normalised units; NaN where they were not measured."""
+        """Expected errors in normalised units, shape (starts, steps, outputs); NaN where they were not measured."""
         shape = (starts, steps, self.outputs)
         return np.full(shape, np.nan) if self.errors is None else np.tile(self.errors.ahead(steps), (starts, 1, 1))
 
 
 _FAR = 3.0
-_HELD = 0.95
+"""Excess at the last step from which on a forecast that does not fade counts as diverged."""
+_CLIPPED = 0.95
+"""Share of the clipping excess from which on a fading forecast counts as diverged: it did not return."""
 
 
 def roll_ahead(
@@ -174,9 +211,10 @@ def roll_ahead(
     steps: int,
     inputs: FloatArray | None,
 ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Values and spread ``(starts, steps, channels)``; the step at which each start left the range, and who is far out.
+    """Values and spread, each of shape (starts, steps, channels), and two arrays of shape (starts,).
 
-    Without a predictor nothing varied in the training data, and nothing varies ahead.
+    These are the step at which each start left the training range (0: never), and whether it ended far outside.
+    Without a predictor, as fitted to constant channels, the forecast is constant.
     """
     starts = len(states)
     if predictor is None:
@@ -186,18 +224,17 @@ def roll_ahead(
     ahead = predictor.roll(rows, steps, future)
     spread = predictor.spread(starts, steps)
     excess = predictor.fade.excess(ahead)
-    # A hair beyond the largest training value is still the training range.
+    # A margin of 5 %: values slightly beyond the largest training value still count as inside.
     outside = excess > 1.05
     left = np.where(outside.any(axis=1), outside.argmax(axis=1) + 1, 0).astype(np.int64)
-    # A fading model is held at the end of its reach; whoever ends there has not been led back.
     fade = predictor.fade
-    far = excess[:, -1] > (_FAR if fade.fallback is None else _HELD * fade.end)
-    return units.restore(ahead), units.stretch(spread), left, far
+    far = excess[:, -1] > (_FAR if fade.fallback is None else _CLIPPED * fade.end)
+    return units.restore(ahead), units.restore_spread(spread), left, far
 
 
 def normalised(
     units: Units, forcing: Forcing | None, states: FloatArray, inputs: FloatArray | None
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Windows as a predictor reads them, with their inputs attached, and the inputs of the steps ahead."""
+    """Normalised windows with their inputs attached, and the normalised inputs of the steps ahead (or None)."""
     rows = units.normalise(states)
     return (rows, None) if forcing is None or inputs is None else forcing.split(rows, inputs)

@@ -1,14 +1,14 @@
-"""Arguments of a fit, checked before any computation, and scikit-learn's get_params without scikit-learn.
+"""Arguments of a fit, checked before any computation, and scikit-learn's ``get_params`` without scikit-learn.
 
-Forecasting from a saved model needs NumPy only, so the estimator cannot inherit from ``sklearn.base.BaseEstimator``;
-``sklearn.clone`` and whatever else goes by ``get_params`` works with this class as well.
+Forecasting from a saved model needs NumPy only, so the estimator does not inherit from ``sklearn.base.BaseEstimator``.
+``sklearn.clone`` and other functions that use ``get_params`` work with :class:`Parameters` as well.
 """
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,12 +16,9 @@ from ..errors import InputError
 from ..progress import Progress
 from ..randomness import seeded
 
-if TYPE_CHECKING:
-    from .forecaster import TimeDelayedTransformer
-
 
 def whole(argument: str, value: object, least: int) -> int:
-    """A whole number that is at least ``least``."""
+    """The value as an ``int``; refused unless it is a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(
             argument, repr(value), f"must be a whole number, at least {least}", f"pass for example {argument}=50"
@@ -30,14 +27,34 @@ def whole(argument: str, value: object, least: int) -> int:
 
 
 def one_of(argument: str, value: object, allowed: tuple[object, ...]) -> None:
-    """One of a few values."""
+    """Refuse a value that is not among those allowed."""
     if value not in allowed:
         raise InputError(argument, repr(value), f"must be one of {allowed}", f"pass {argument}={allowed[0]!r}")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the caller chose."""
+    """Checked settings of a fit.
+
+    Attributes
+    ----------
+    delays
+        Samples before the latest that the longest window holds; None chooses from the data.
+    horizon
+        Steps over which models are compared; None chooses from the data.
+    restarts
+        Sets of inner weights that are trained.
+    ablation
+        Replacement for attention: None (attention), ``"uniform"`` or ``"mlp"``.
+    seconds
+        Budget of processor seconds for the search, or None.
+    seed
+        Seed of all random numbers.
+    progress
+        How stages are reported, as in :class:`~hardmax.TimeDelayedTransformer`.
+    budget
+        Budget of wall seconds, or None.
+    """
 
     delays: int | None
     horizon: int | None
@@ -49,24 +66,35 @@ class Settings:
     budget: float | None = None
 
 
-def settings_of(model: TimeDelayedTransformer) -> Settings:
-    """The model's parameters, if a fit can use them; a seed is drawn where none was given."""
-    one_of("recipe", model.recipe, ("family", "paper"))
-    one_of("ablation", model.ablation, (None, "uniform", "mlp"))
-    if model.delays is not None:
-        whole("delays", model.delays, 0)
-    if model.horizon is not None:
-        whole("horizon", model.horizon, 2)
-    seed = seeded(model.random_state)
+def check_settings(
+    *,
+    delays: int | None,
+    recipe: str,
+    ablation: str | None,
+    horizon: int | None,
+    restarts: int,
+    seconds: float | None,
+    budget: float | None,
+    random_state: int | np.random.Generator | None,
+    progress: Progress,
+) -> Settings:
+    """Settings of a fit from the parameters of the estimator; a seed is drawn where ``random_state`` holds none."""
+    one_of("recipe", recipe, ("family", "paper"))
+    one_of("ablation", ablation, (None, "uniform", "mlp"))
+    if delays is not None:
+        whole("delays", delays, 0)
+    if horizon is not None:
+        whole("horizon", horizon, 2)
+    seed = seeded(random_state)
     return Settings(
-        model.delays,
-        model.horizon,
-        whole("restarts", model.restarts, 1),
-        model.ablation,
-        _time("seconds", model.seconds),
+        delays,
+        horizon,
+        whole("restarts", restarts, 1),
+        ablation,
+        _time("seconds", seconds),
         seed.seed if seed.seed is not None else int(seed.generator.integers(2**31)),
-        model.progress,
-        _time("budget", model.budget),
+        progress,
+        _time("budget", budget),
     )
 
 
@@ -83,11 +111,11 @@ class Parameters:
     """Base of estimators whose ``__init__`` stores each of its arguments under its own name and does nothing else."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments that the estimator was made with, by name; ``deep`` makes no difference here."""
+        """Arguments of the constructor by name; ``deep`` has no effect, because no argument is an estimator."""
         return {name: getattr(self, name) for name in self._defaults()}
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments by name; they count from the next call on."""
+        """The estimator itself, with the arguments changed by name; the change applies from the next call on."""
         known = self._defaults()
         for name, value in params.items():
             if name not in known:

@@ -1,1 +1,1 @@
-"""READING A RUN: who leads, who follows, which clusters, which polytope, and whether the theory holds."""
+"""Leaders, clusters, polytopes and checks of the theory, read from a run or a limit; exported by :mod:`hardmax`."""

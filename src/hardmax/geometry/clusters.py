@@ -1,9 +1,9 @@
-r"""Which clusters form, where, and how fast.
+r"""Clusters of the tokens of a run: their points, members and rates of convergence.
 
 Theorem 1.1: every token converges to a point of a finite set S, the leaders' positions (vertices of the
-polytope K) and some points of faces of K. A token approaches its leader, or the mean of the leaders between
-which it is tied, by the factor :math:`1/(1+\alpha)` a layer, so that is the rate of the clusters. Only a token
-tied with followers that are themselves on their way can lag behind, by a factor linear in the layer.
+polytope K) and some points of faces of K. The distance of a token to its leader, or to the mean of the leaders between
+which it is tied, decreases by the factor :math:`1/(1+\alpha)` per layer, which is the rate of the clusters. Only for a
+token tied with followers that still move is there a further factor, linear in the layer.
 """
 
 from __future__ import annotations
@@ -35,39 +35,45 @@ _MEASURABLE_UNITS = 1024
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """The tokens that end at one point."""
+    """Tokens that converge to one point."""
 
     centre: np.ndarray
+    """Limit point, shape (d,)."""
     kind: Kind
     """``"vertex"`` at a leader, ``"face"`` between leaders that tie for ever (for a token at rest at zero the
     whole polytope), ``"undecided"`` where the limit is not known yet."""
     leaders: np.ndarray
-    """The leader, or the leaders in whose face the point lies."""
+    """Index of the leader, or of the leaders in whose face the point lies."""
     members: np.ndarray
-    """All tokens of the cluster, its leader among them, ascending."""
+    """Indices of all tokens of the cluster, its leader included, ascending."""
     weight: float
-    """Summed weight of the members."""
+    """Sum of the weights of the members."""
     rate: float
-    r"""Measured factor a layer by which the cluster shrinks, to hold against :math:`1/(1+\alpha)`; NaN where
-    there is nothing to measure: a limit, no member that moves, or too few kept layers."""
+    r"""Measured factor per layer by which the cluster shrinks, to compare with :math:`1/(1+\alpha)`; NaN where it
+    cannot be measured: a limit, no member that moves, or too few stored layers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """All clusters of a run or a limit: those at leaders first, then on faces, then undecided tokens."""
+    """All clusters of a run or a limit: those at leaders first, then on faces, then undecided tokens.
+
+    A sequence: ``len(found)`` clusters, ``found[k]`` is a :class:`Cluster`.
+    """
 
     centres: np.ndarray
-    """Shape (cluster, coordinate)."""
+    """Limit points, shape (clusters, d)."""
     kinds: tuple[Kind, ...]
+    """Kind of each cluster; see :class:`Cluster`."""
     cluster_of: np.ndarray
-    """The cluster of each token."""
+    """Index of the cluster of each token, shape (tokens,)."""
     leaders: tuple[np.ndarray, ...]
+    """Indices of the leaders of each cluster."""
     weights: np.ndarray
-    """Summed weight of each cluster."""
+    """Sum of the weights of each cluster, shape (clusters,)."""
     rates: np.ndarray
-    """Measured factor of convergence a layer of each cluster; see :class:`Cluster`."""
+    """Measured factor of convergence per layer of each cluster, shape (clusters,); see :class:`Cluster`."""
     theory: float
-    r"""The factor that the theory gives, :math:`1/(1+\alpha)`."""
+    r"""Factor per layer according to the theory, :math:`1/(1+\alpha)`."""
 
     def __len__(self) -> int:
         return len(self.centres)
@@ -91,7 +97,7 @@ class Clusters:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Number of tokens in each cluster."""
+        """Number of tokens in each cluster, shape (clusters,)."""
         return np.diff(self._starts)
 
     def __str__(self) -> str:
@@ -104,7 +110,14 @@ class Clusters:
         return str(self.to_pandas().to_html(index=False, max_rows=20))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a cluster."""
+        """Table with one row per cluster.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``kind``, ``leaders``, ``size``, ``weight``, ``rate``, ``theory`` and the coordinates ``x0``,
+            ``x1``, …
+        """
         import pandas
 
         names = [" ".join(str(leader) for leader in found) for found in self.leaders]
@@ -132,8 +145,20 @@ class Clusters:
 
 @one_thread()
 def clusters(run: Result) -> Clusters:
-    """The clusters that the tokens of a run or a limit form.
+    """Clusters that the tokens of a run or a limit form.
 
+    Parameters
+    ----------
+    run
+        Trajectory or Equilibrium of a :class:`HardmaxLayer` with V = I.
+
+    Returns
+    -------
+    Clusters
+        Points, members and, for a trajectory, measured rates of convergence.
+
+    Examples
+    --------
     >>> import hardmax as hm
     >>> tokens = [[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]]
     >>> found = clusters(hm.simulate(tokens, hm.HardmaxLayer(alpha=0.5), depth=20))
@@ -173,10 +198,10 @@ def clusters(run: Result) -> Clusters:
 
 
 def _limits(run: Trajectory, found: Kept, who: Roles) -> tuple[np.ndarray, bool]:
-    """Where each token of a run ends, and whether that is exact or only as far as the run went.
+    """Limit of each token of a run, shape (tokens, d), and whether it is exact or the last stored state.
 
-    Loyal tokens end at their leader, which stands still. Tied ones end on a face, exactly known from layer 0;
-    without it, and for undecided tokens, the last kept state is the best that is known.
+    Loyal tokens converge to their leader, which does not move. Tied ones converge to a point of a face, computed
+    exactly from layer 0; without layer 0, and for undecided tokens, the last stored state is used.
     """
     from_start = int(run.layers[0]) == 0
     limits: np.ndarray = found.states[-1].copy()
@@ -194,7 +219,7 @@ def _limits(run: Trajectory, found: Kept, who: Roles) -> tuple[np.ndarray, bool]
 
 
 def _group(limits: np.ndarray, exact: bool, unit: float, who: Roles) -> tuple[np.ndarray, np.ndarray]:
-    """The cluster of each token, and a token of each cluster: leaders, then faces, then undecided."""
+    """Cluster of each token, and one token of each cluster: leaders, then faces, then undecided."""
     count = len(limits)
     row = np.full(count, -1)
     row[who.leaders] = np.arange(len(who.leaders))
@@ -208,7 +233,7 @@ def _group(limits: np.ndarray, exact: bool, unit: float, who: Roles) -> tuple[np
             continue
         if exact or not tied[others[0]]:
             first, which = same_limits(limits[others], float(np.abs(limits).max()), unit)
-        else:  # tied tokens still on their way: those between the same leaders are taken to end together
+        else:  # tied tokens that still move: those between the same leaders are assumed to share their limit
             sets: dict[bytes, int] = {}
             which = np.array([sets.setdefault(who.ties[i].tobytes(), len(sets)) for i in others.tolist()])
             first = np.unique(which, return_index=True)[1]
@@ -218,7 +243,7 @@ def _group(limits: np.ndarray, exact: bool, unit: float, who: Roles) -> tuple[np
 
 
 def _rates(found: Kept, who: Roles, centres: np.ndarray, cluster_of: np.ndarray) -> np.ndarray:
-    """For each cluster, how its largest distance shrinks a layer, from when all members are decided."""
+    """Factor per layer by which the radius of each cluster shrinks, once all members are decided."""
     measurable = max(_MEASURABLE, _MEASURABLE_UNITS * found.unit)
     size = max(float(np.abs(found.states).max()), float(np.finfo(np.float64).tiny))
     decided = np.zeros(len(centres), dtype=np.int64)

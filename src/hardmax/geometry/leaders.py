@@ -1,4 +1,4 @@
-"""Who leads: the leaders of a run or a limit."""
+"""The leaders of a run or a limit, and their followers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Leaders:
-    """The leaders of a run, one entry each, in the order of their index."""
+    """The leaders of a run, in the order of their indices."""
 
     index: np.ndarray
-    """Which token it is (the lowest index where tokens are repeated)."""
+    """Index of the token (the lowest where tokens are repeated), shape (leaders,)."""
     emerged_at: np.ndarray
-    """The first layer at which it listens to itself alone."""
+    """First layer at which the leader listens to itself alone, shape (leaders,)."""
     positions: np.ndarray
-    """Where it is in the limit, or at the last kept layer of a run; shape (leader, coordinate)."""
+    """Position in the limit, or at the last stored layer of a run, shape (leaders, d)."""
     followers: np.ndarray
-    """How many other tokens follow it; one that follows several leaders for ever counts for each."""
+    """Number of other tokens that follow the leader, shape (leaders,); tokens with several leaders count for each."""
     a_norms: np.ndarray | None
-    r"""The length :math:`\sqrt{\langle A z, z\rangle}`; None when A is not positive definite."""
+    r"""Length :math:`\sqrt{\langle A z, z\rangle}`, shape (leaders,); None when A is not positive definite."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -47,7 +47,14 @@ class Leaders:
         return str(self.to_pandas().to_html(index=False, max_rows=20))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a leader."""
+        """Table with one row per leader.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``leader``, ``emerged_at``, ``followers``, ``a_norm`` where it is defined, and the coordinates
+            ``x0``, …
+        """
         import pandas
 
         table = {"leader": self.index, "emerged_at": self.emerged_at, "followers": self.followers}
@@ -59,8 +66,20 @@ class Leaders:
 
 
 def leaders(run: Result) -> Leaders:
-    """The leaders of a run or of a limit.
+    """Leaders of a run or of a limit.
 
+    Parameters
+    ----------
+    run
+        Trajectory or Equilibrium of a :class:`HardmaxLayer` with V = I.
+
+    Returns
+    -------
+    Leaders
+        Index, layer of emergence, position and number of followers of each leader.
+
+    Examples
+    --------
     >>> import hardmax as hm
     >>> found = leaders(hm.equilibrium([[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], hm.HardmaxLayer(alpha=0.5)))
     >>> found.index.tolist(), found.emerged_at.tolist(), found.followers.tolist()
@@ -81,7 +100,7 @@ def leaders(run: Result) -> Leaders:
 
 
 def a_norms(A: np.ndarray, points: np.ndarray) -> np.ndarray:
-    r""":math:`\sqrt{\langle A z, z\rangle}` for positive definite A, without overflow on the way."""
+    r"""A-norms :math:`\sqrt{\langle A z, z\rangle}` of points, shape (points,), without intermediate overflow."""
     matrix, power = near_one(A)
     scaled, exponent = near_one(points)
     squared = np.maximum(((scaled @ matrix.T) * scaled).sum(axis=1), 0.0)

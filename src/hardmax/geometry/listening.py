@@ -1,4 +1,4 @@
-"""Whom every token listens to at one layer of a run."""
+"""The tokens that each token listens to at one layer of a run."""
 
 from __future__ import annotations
 
@@ -22,28 +22,43 @@ from .result_arrays import Roles, hardmax_layer, kept, states
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """Whom every token listens to at one layer."""
+    """The tokens that each token listens to at one layer."""
 
     layer: int
+    """Number of the layer."""
     follows: np.ndarray
-    """The token listened to; the lowest index where there are several."""
+    """Token that each token listens to, shape (tokens,); the lowest index where there are several."""
     ties: Ties
     """All of them, for the tokens that listen to several."""
     leads: np.ndarray
-    """True for tokens that listen to themselves alone: the leaders that have emerged by this layer (of repeated
-    tokens the lowest)."""
+    """True for tokens that listen to themselves alone, shape (tokens,): the leaders that have emerged by this layer (of
+    repeated tokens the lowest)."""
     hears_everyone: np.ndarray
-    """True for tokens at zero that are not at rest there: they listen to all tokens alike."""
+    """True for tokens at zero that are not at rest there, shape (tokens,): they listen to all tokens."""
 
 
 @one_thread()
 def attention_at(run: Trajectory, k: int) -> Attention:
-    """Whom every token listens to in the ``k``-th kept state of a run of a hardmax layer.
+    """Tokens that each token listens to in the ``k``-th stored state of a run of a hardmax layer.
 
-    Tokens that are decided by then listen to their leaders, which is known without looking; only the others
-    are asked. At deep layers a follower is so close to its leader that looking could not tell them apart. (A token
-    tied for ever with followers on their way to several leaders is said to listen to those leaders.)
+    Decided tokens listen to their leaders, which is known from the run; scores are computed for the other tokens only.
+    At deep layers a follower is so close to its leader that scores could not separate the two. A token tied for ever
+    with followers that approach several leaders is reported to listen to those leaders.
 
+    Parameters
+    ----------
+    run
+        Trajectory of a :class:`HardmaxLayer`.
+    k
+        Index of the stored state; negative indices count from the last.
+
+    Returns
+    -------
+    Attention
+        Arrays of shape (tokens,), and all members of ties.
+
+    Examples
+    --------
     >>> import hardmax as hm
     >>> run = hm.simulate([[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], hm.HardmaxLayer(alpha=0.5), depth=1)
     >>> attention_at(run, 0).follows.tolist(), attention_at(run, 0).leads.tolist()
@@ -52,7 +67,7 @@ def attention_at(run: Trajectory, k: int) -> Attention:
     count = len(states(_trajectory(run)))
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not -count <= k < count:
         remedy = f"pass k from 0 to {count - 1}, or -1 for the last"
-        raise InputError("k", repr(k), "must be the number of a kept state", remedy)
+        raise InputError("k", repr(k), "must be the index of a stored state", remedy)
     found = kept(run)
     state, number = found.states[k], int(run.layers[k])
     layer = found.rule(hardmax_layer(run), int(k))
@@ -80,7 +95,7 @@ def attention_at(run: Trajectory, k: int) -> Attention:
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """What the asked tokens answer; the others are said to listen to themselves."""
+    """Result of the search for some of the tokens; the others listen to themselves."""
 
     follows: np.ndarray
     ties: dict[int, np.ndarray]
@@ -114,7 +129,7 @@ def _ask(layer: HardmaxLayer, state: np.ndarray, asked: np.ndarray) -> _Answers:
 
 
 def _choose(layer: HardmaxLayer, points: Tokens, queries: Indices) -> Choice:
-    """The choice of some of the points; like ``layer.choose`` but without asking everybody."""
+    """Sets C_i of some of the points; like ``layer.choose`` without the search for the other points."""
     if layer.tolerance == "exact":
         return layer.choose(points).among(queries)
     scaled, _ = scaled_down("tokens", points)
@@ -124,7 +139,7 @@ def _choose(layer: HardmaxLayer, points: Tokens, queries: Indices) -> Choice:
 
 
 def _leader_if_arrived(state: np.ndarray, known: Roles, decided: np.ndarray, tolerance: float) -> np.ndarray:
-    """For each token itself, or its leader where it is loyal and too close to it to be told apart."""
+    """Index of each token, or of its leader where a loyal token is within the tolerance of its leader."""
     itself = np.arange(len(state))
     leader = np.where(decided, known.follows, itself)
     distance = np.abs(state - state[leader]).max(axis=1)
@@ -137,7 +152,7 @@ def _trajectory(run: object) -> Trajectory:
             "run",
             type(run).__name__,
             "must be a Trajectory",
-            "a limit has no layers: pass what hm.simulate gives",
+            "a limit has no layers: pass the result of hm.simulate",
         )
     return run
 

@@ -1,4 +1,4 @@
-"""Runs and limits as plain arrays: the one place where results are unpacked."""
+"""Runs and limits as plain NumPy arrays."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def result(argument: str, value: object) -> Result:
             argument,
             type(value).__name__,
             "must be a Trajectory or an Equilibrium",
-            "pass what hm.simulate or hm.equilibrium gives back",
+            "pass the result of hm.simulate or hm.equilibrium",
         )
     return value
 
@@ -68,7 +68,7 @@ def hardmax_layer(run: Result) -> HardmaxLayer:
 
 
 def roles(run: Result) -> Roles:
-    """Who leads and who follows, or an error that says why a run does not know."""
+    """Leaders and followers of a run; raises an InputError where it has none."""
     if run.leadership is None:
         layer = hardmax_layer(run)
         raise InputError(
@@ -81,15 +81,15 @@ def roles(run: Result) -> Roles:
 
 
 def states(run: Trajectory) -> np.ndarray:
-    """The kept states in float64, at least one."""
+    """Stored states in float64, shape (states, tokens, d), at least one."""
     if not isinstance(run, Trajectory):
-        remedy = "a limit has no layers: pass what simulate gave back"  # type: ignore[unreachable]
+        remedy = "a limit has no layers: pass the result of simulate"  # type: ignore[unreachable]
         raise InputError("run", f"a {type(run).__name__}", "must be a Trajectory", remedy)
     if len(run) == 0:
         raise InputError(
             "run",
             "a run without states in memory",
-            "must have kept a state",
+            "must have stored a state",
             "load the run from disk, or keep='last'",
         )
     return plain(run.tokens).astype(np.float64, copy=False)
@@ -97,15 +97,15 @@ def states(run: Trajectory) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """The kept states of a run of a hardmax layer in float64, and how coarsely they are rounded."""
+    """Stored states of a run of a hardmax layer in float64, and their rounding unit."""
 
     states: np.ndarray
     layers: np.ndarray
     unit: float
-    """The rounding unit of the states, relative to the largest coordinate."""
+    """Rounding unit of the states, relative to the largest coordinate."""
 
     def rule(self, layer: HardmaxLayer, k: int) -> HardmaxLayer:
-        """The layer to ask about the k-th state: past layer 0, ties must survive the rounding of the states."""
+        """Layer with the tolerance for the k-th state: past layer 0, ties must survive the rounding of the states."""
         if self.layers[k] == 0:
             return layer
         tolerance = TIE_UNITS * self.unit
@@ -115,10 +115,10 @@ class Kept:
 
 
 def kept(run: Trajectory) -> Kept:
-    """The kept states before they were rounded to the dtype of the run, or as they are if that cannot be known.
+    """Stored states before they were rounded to the dtype of the run, where they can be recomputed.
 
-    A run of float32 tokens is computed in float64 and rounded when it is given back. From layer 0, which is exact,
-    the same states are computed again; they stand for the kept ones if they agree with them to float32.
+    A run of float32 tokens is computed in float64 and rounded when it is returned. The states are computed again from
+    layer 0, which is exact, and replace the stored ones if they agree with them to float32.
     """
     found, stored = states(run), plain(run.tokens).dtype
     if stored == np.float64:
@@ -140,7 +140,7 @@ def kept(run: Trajectory) -> Kept:
 
 
 def score_matrix(layer: HardmaxLayer, dimension: int) -> np.ndarray:
-    """A in NumPy; the identity when the layer has none."""
+    """Score matrix A as a NumPy array of shape (d, d); the identity when the layer has none."""
     return plain(layer.score_matrix(torch.zeros((1, dimension), dtype=torch.float64)))
 
 
@@ -152,7 +152,7 @@ def near_one(array: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def require_hardmax(layer: object) -> HardmaxLayer:
-    """The layer that was given, if it is one that the theorem is about."""
+    """The layer, if it is a HardmaxLayer; otherwise an InputError is raised."""
     if not isinstance(layer, HardmaxLayer):
         raise InputError(
             "layer", repr(layer)[:60], "must be a HardmaxLayer", "Theorem 1.1 is about HardmaxLayer(alpha, A)"

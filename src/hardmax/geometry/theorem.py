@@ -21,19 +21,32 @@ from ..polytopes import Polytope
 from ..shapes import ArrayLike
 from ..threads import one_thread
 from .clusters import clusters
-from .facts import Passage
-from .findings import Finding, TheoremReport, measured, unknown
+from .findings import Finding, Passage, TheoremReport, measured, unknown
 from .result_arrays import Result, Roles, hardmax_layer, kept, near_one, require_hardmax, result, roles, score_matrix
 
 # Rounding of a run is some tens of units in the last place; a violation of the theory is not.
 _ROUNDING_UNITS = 1024
-_DEPTH = 60
-_EXTRA_LAYERS = 3
+_DEPTH = 60  # most layers that tokens are run for until every one is decided
+_EXTRA_LAYERS = 3  # layers past the last decision, on which decided tokens are checked
 
 
 def check_assumptions(tokens: ArrayLike, layer: HardmaxLayer) -> Assumptions:
-    """Which assumptions of Theorem 1.1 hold for these tokens and this layer.
+    """Assumptions of Theorem 1.1 that hold for these tokens and this layer.
 
+    Parameters
+    ----------
+    tokens
+        Shape (tokens, d).
+    layer
+        Hardmax layer.
+
+    Returns
+    -------
+    Assumptions
+        Each assumption, true or false.
+
+    Examples
+    --------
     >>> import hardmax as hm
     >>> print(check_assumptions([[1.0, 0.0], [0.0, 0.0]], hm.HardmaxLayer(A=[[1.0, 0.0], [0.0, -1.0]])))
     Theorem 1.1 does not apply: A is not positive definite; some token is zero
@@ -53,20 +66,29 @@ def check_theorem(
     require_assumptions: bool = False,
     tolerance: float | None = None,
 ) -> TheoremReport:
-    """Hold Theorem 1.1 and facts 1 to 6 against a run, a limit, or tokens and a layer.
+    """Report on Theorem 1.1 and facts 1 to 6, checked on a run, a limit, or tokens and a layer.
 
     Parameters
     ----------
     subject
-        A :class:`Trajectory`, an :class:`Equilibrium`, or tokens, which are run until every one is decided.
+        A :class:`Trajectory`, an :class:`Equilibrium`, or tokens of shape (tokens, d), which are run until every token
+        is decided.
     layer
-        The layer, when tokens are given (or pass the pair ``(tokens, layer)``).
+        Hardmax layer, when tokens are given (or pass the pair ``(tokens, layer)``).
     require_assumptions
-        Refuse input to which the theorem does not apply. Otherwise the report says which assumptions fail and
-        what was measured all the same.
+        Raise an error where the theorem does not apply. Otherwise the report names the assumptions that fail, and the
+        statements are checked nevertheless.
     tolerance
-        The largest relative violation that counts as rounding.
+        Largest relative violation that counts as rounding; by default 1024 rounding errors of the dtype, or 16 times
+        the tolerance of the layer where that is larger.
 
+    Returns
+    -------
+    TheoremReport
+        Assumptions and findings; ``report.holds`` is true where nothing is violated.
+
+    Examples
+    --------
     >>> import hardmax as hm
     >>> report = check_theorem([[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], hm.HardmaxLayer(alpha=0.5))
     >>> report.holds, report["leaders exist"].sentence
@@ -76,7 +98,7 @@ def check_theorem(
     who, rule = roles(run), hardmax_layer(run)
     assumptions = run.assumptions
     if assumptions is None:
-        raise InputError("run", str(rule), "must know its assumptions", "pass what hm.simulate gives back")
+        raise InputError("run", str(rule), "must know its assumptions", "pass the result of hm.simulate")
     if require_assumptions:
         _require(assumptions)
     if tolerance is None:
@@ -89,7 +111,7 @@ def check_theorem(
 
 
 def _remedy(rule: HardmaxLayer) -> str:
-    """What to do about undecided tokens."""
+    """Remedy for undecided tokens."""
     if _moves(rule):
         return "run more layers"
     return f'alpha = {float(rule.alpha):g} is lost in rounding: pass alpha >= {SMALLEST_ALPHA:.1g} or tolerance="exact"'
@@ -156,17 +178,17 @@ SUPPORT = "Every limit s satisfies <A s, s> = max over y in K of <A s, y>: it li
 
 @dataclass(frozen=True, eq=False)
 class Ending:
-    """Where the tokens of a run end."""
+    """The limits of the tokens of a run."""
 
     A: np.ndarray
     who: Roles
     centres: np.ndarray
-    """The set S, leaders first; undecided tokens left out."""
+    """The set S, shape (points, d), leaders first; undecided tokens left out."""
     remedy: str
-    """What to do about undecided tokens."""
+    """Remedy for undecided tokens."""
 
     def conclusions(self, tolerance: float) -> tuple[Finding, ...]:
-        """All conclusions of the theorem that concern the limit."""
+        """Findings on the conclusions of the theorem that concern the limit."""
         count = len(self.who.leaders)
         exist = measured("leaders exist", EXIST, float(count == 0), 0.0, f"{_of(count, 'leader')} found")
         if count == 0:

@@ -27,19 +27,24 @@ from .arithmetic.numbers import ONE, ZERO, Vector, scaled, to_float, unit
 
 @dataclass(frozen=True, slots=True)
 class Neuron:
-    """``writing * relu(<reading, x> + bias)``."""
+    """One neuron: ``writing * relu(<reading, x> + bias)``."""
 
     reading: Vector
+    """Input weights, d rationals."""
     bias: fmpq
+    """Bias."""
     writing: Vector
+    """Output weights, d rationals."""
 
 
 @dataclass(frozen=True, slots=True)
 class OuterProduct:
-    """The rank-one matrix ``left right^T``."""
+    """Rank-one matrix ``left right^T``."""
 
     left: Vector
+    """Column vector, d rationals."""
     right: Vector
+    """Row vector, d rationals."""
 
 
 LowRank: TypeAlias = tuple[OuterProduct, ...]
@@ -47,22 +52,34 @@ LowRank: TypeAlias = tuple[OuterProduct, ...]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Feed-forward followed by attention, with rational weights."""
+    """Feed-forward layer followed by attention, with rational weights."""
 
     eta: fmpq
+    """Factor of the residual connection of the feed-forward layer."""
     neurons: tuple[Neuron, ...]
+    """Neurons of the feed-forward layer."""
     rho: fmpq = ONE
+    """Factor of the residual connection of the attention."""
     B: LowRank = ()
+    """Score matrix as a sum of outer products."""
     V: LowRank = ()
+    """Value matrix as a sum of outer products."""
     stage: str = ""
+    """Stage of the construction to which the block belongs."""
 
     @property
     def attends(self) -> bool:
-        """Whether the attention can move a token at all."""
+        """Whether the value matrix is not zero, so that attention can move tokens."""
         return bool(self.V)
 
     def numbers(self) -> Iterator[fmpq]:
-        """Every weight, one after the other."""
+        """All weights of the block, zeros included.
+
+        Yields
+        ------
+        fmpq
+            One weight after the other.
+        """
         yield self.eta
         yield self.rho
         for neuron in self.neurons:
@@ -75,17 +92,23 @@ class Block:
                 yield from term.right
 
     def parameters(self) -> int:
-        """How many weights there are, counting zeros."""
+        """Number of weights, zeros included.
+
+        Returns
+        -------
+        int
+            Number of weights.
+        """
         return sum(1 for _ in self.numbers())
 
 
 def identity(dimension: int) -> LowRank:
-    """The identity matrix as a sum of outer products."""
+    """Identity matrix as a sum of outer products."""
     return tuple(OuterProduct(unit(dimension, k), unit(dimension, k)) for k in range(dimension))
 
 
 def dense(matrix: LowRank, dimension: int) -> list[list[fmpq]]:
-    """The matrix written out, ``dimension`` rows of ``dimension``."""
+    """Matrix as a list of ``dimension`` rows of ``dimension`` rationals."""
     rows = [[ZERO] * dimension for _ in range(dimension)]
     for term in matrix:
         for i, a in enumerate(term.left):
@@ -97,7 +120,7 @@ def dense(matrix: LowRank, dimension: int) -> list[list[fmpq]]:
 
 
 def in_layers(neurons: list[Neuron], width: int) -> list[tuple[Neuron, ...]]:
-    """Cut a list of neurons into layers of at most ``width``; one empty layer when there are none."""
+    """Layers of at most ``width`` neurons each; one empty layer when there are no neurons."""
     return [tuple(neurons[k : k + width]) for k in range(0, max(len(neurons), 1), width)]
 
 
@@ -105,10 +128,11 @@ NAMES = ("eta", "U", "b", "W", "rho", "B_left", "B_right", "V_left", "V_right")
 
 
 def stacked(blocks: Sequence[Block], dimension: int, temperature: fmpq | None = None) -> dict[str, np.ndarray]:
-    """``eta, rho`` (block); ``U, b, W`` (block, h, d), (block, h), (block, d, h); factors (block, rank, d).
+    """Float64 weights by name: ``eta, rho`` (blocks,), ``U, b, W`` (blocks, h, d), (blocks, h), (blocks, d, h), and the
+    factors of B and V (blocks, rank, d).
 
-    With a temperature the scores are divided by it: ``B_left`` is the rounded quotient, which a float holds also where
-    it holds neither B nor the temperature.
+    With a temperature the scores are divided by it: ``B_left`` is the rounded quotient, which may be in the range of
+    float64 where B or the temperature is not.
     """
     cold = ONE if temperature is None else 1 / temperature
     count, d = len(blocks), dimension

@@ -1,4 +1,4 @@
-"""The data set to compile: read exactly, checked before any work starts, and named by a hash."""
+"""Data sets to compile: exact rationals, validated before any work starts, with a hash."""
 
 from __future__ import annotations
 
@@ -12,28 +12,30 @@ import torch
 from ..errors import InputError
 from .arithmetic.numbers import Vector, rational
 
-_MOST_NUMBERS = 50_000_000
+_MOST_NUMBERS = 50_000_000  # a bound on memory, checked while reading
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """N pairs of an input set and an output set, in exact rationals, without repetitions.
-
-    ``token_level`` prescribes the image of every token: ``outputs[j][i]`` belongs to ``inputs[j][i]``.
-    """
+    """N pairs of an input set and an output set, in exact rationals, without repetitions."""
 
     inputs: tuple[tuple[Vector, ...], ...]
+    """Distinct tokens of each sequence, d rationals per token."""
     outputs: tuple[tuple[Vector, ...], ...]
+    """Output points of each sequence, d rationals per point."""
     token_level: bool = False
+    """Whether ``outputs[j][i]`` is the image of ``inputs[j][i]``; otherwise outputs are sets."""
     notes: tuple[str, ...] = field(default=(), compare=False)
+    """Remarks on what was removed from the input."""
     repeats_tokens: bool = field(default=False, compare=False)
+    """Whether a sequence of the input repeated a token."""
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     @property
     def dimension(self) -> int:
-        """Coordinates of a token."""
+        """Coordinates per token, d."""
         return len(self.inputs[0][0])
 
     @property
@@ -52,7 +54,13 @@ class DataSet:
         return sum(len(x) for x in self.inputs)
 
     def digest(self) -> str:
-        """SHA-256 of the data written as exact rationals, one token a line."""
+        """SHA-256 of the data as exact rationals, one token per line.
+
+        Returns
+        -------
+        str
+            Hexadecimal digest.
+        """
         sha = hashlib.sha256(b"tokens\n" if self.token_level else b"sets\n")
         for x, y in zip(self.inputs, self.outputs, strict=True):
             for name, points in (("input", x), ("output", y)):
@@ -62,7 +70,7 @@ class DataSet:
 
 
 def read_data(inputs: object, outputs: object, *, token_level: bool = False) -> DataSet:
-    """Read and check a data set; every impossibility is found here, before any work starts."""
+    """Data set of exact rationals; raises an InputError for data that no network can interpolate."""
     xs = _sequences("inputs", inputs)
     ys = _sequences("outputs", outputs)
     if len(xs) != len(ys):

@@ -8,39 +8,58 @@ sequence.
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import FileError, MissingExtraError
-from ..tables.encodings import file_text, is_comment, separator_of
+from ..errors import FileError
+from ..tables.delimited import read_cells
+from ..tables.dialect import with_points
+from ..tables.files import file_text, read_parquet, require_readable
 
 if TYPE_CHECKING:
     import pandas as pd
 
+READABLE = (".json", ".csv", ".parquet")
+"""The suffixes of files that hold a data set."""
+_KEYS = ("sequence", "token", "label")
+"""Columns that are no coordinates."""
 _REMEDY = "see `hardmax interpolate --help` for the format"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a file asks for: outputs or labels, never both."""
+    """Data set of a file: inputs with either outputs or labels."""
 
     inputs: list[list[list[object]]]
+    """Tokens of each sequence, numbers or texts of rationals."""
     outputs: list[list[list[object]]] | None
+    """Output points of each sequence; None where there are labels."""
     labels: list[object] | None
+    """One label per sequence; None where there are outputs."""
 
 
 def read_problem(path: Path, outputs: Path | None = None) -> Problem:
-    """Read a data set by the suffix of its file."""
-    suffix = path.suffix.lower()
+    """Data set read from a file, by its suffix.
+
+    Parameters
+    ----------
+    path
+        File in JSON, or in CSV or Parquet in long form.
+    outputs
+        File of the output points in long form, where ``path`` is in long form without labels.
+
+    Returns
+    -------
+    Problem
+        Inputs with either outputs or labels.
+    """
+    path, suffix = require_readable(path, READABLE, "data sets")
     if suffix == ".json":
         if outputs is not None:
             raise FileError(path, "holds inputs and outputs together", "leave out the file of outputs")
         return _from_json(path)
-    if suffix not in (".csv", ".parquet"):
-        raise FileError(path, f"the suffix {path.suffix!r} names no format we read", "pass .json, .csv or .parquet")
     names, inputs, labels = _long_form(path)
     if outputs is None and labels is None:
         raise FileError(path, "has no column label", "add one, or pass the output points with --outputs FILE")
@@ -48,6 +67,7 @@ def read_problem(path: Path, outputs: Path | None = None) -> Problem:
         return Problem(inputs, None, labels)
     if labels is not None:
         raise FileError(path, "has a column label and a file of outputs", "give one of the two")
+    outputs, _ = require_readable(outputs, READABLE[1:], "output points")
     targets, points, _ = _long_form(outputs)
     unknown = [name for name in targets if name not in set(names)] or [n for n in names if n not in set(targets)]
     if unknown:
@@ -61,12 +81,6 @@ def read_problem(path: Path, outputs: Path | None = None) -> Problem:
 def _from_json(path: Path) -> Problem:
     try:
         record = json.loads(file_text(path), parse_float=str, parse_constant=str)
-    except FileNotFoundError:
-        raise FileError(path, "does not exist", "check the name") from None
-    except FileError:
-        raise
-    except OSError as error:
-        raise FileError(path, f"cannot be read ({error.strerror})", "check the path and its permissions") from None
     except (ValueError, RecursionError) as error:
         raise FileError(path, f"is not JSON ({error})", _REMEDY) from None
     if not isinstance(record, dict) or "inputs" not in record or ("outputs" in record) == ("labels" in record):
@@ -79,22 +93,11 @@ def _from_json(path: Path) -> Problem:
 
 def _long_form(path: Path) -> tuple[list[str], list[list[list[object]]], list[object] | None]:
     """Names of the sequences in order of appearance, their tokens in the order of ``token``, and their labels."""
-    import pandas as pd
-
-    try:
-        table = _text_table(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
-    except FileNotFoundError:
-        raise FileError(path, "does not exist", "check the name") from None
-    except ImportError:
-        raise MissingExtraError("pyarrow", "store", "reading Parquet files") from None
-    except FileError:
-        raise
-    except (OSError, ValueError) as error:
-        raise FileError(path, f"cannot be read ({' '.join(str(error).split())})", _REMEDY) from None
+    table = _table(path)
     for column in ("sequence", "token"):
         if column not in table.columns:
             raise FileError(path, f"has no column {column}", _REMEDY)
-    coordinates = [c for c in table.columns if c not in ("sequence", "token", "label")]
+    coordinates = [c for c in table.columns if c not in _KEYS]
     if not coordinates or not len(table):
         raise FileError(path, "holds no coordinates", _REMEDY)
     names: dict[str, list[tuple[object, list[object]]]] = {}
@@ -110,19 +113,14 @@ def _long_form(path: Path) -> tuple[list[str], list[list[list[object]]], list[ob
     return list(names), tokens, None if marks is None else list(labels.values())
 
 
-def _text_table(path: Path) -> pd.DataFrame:
-    """All cells as text, so that decimals stay exact; decimal commas, where the separator is no comma, as points."""
-    import pandas as pd
-
-    text = file_text(path)
-    first = next((line for line in text.splitlines() if line.strip() and not is_comment(line)), "")
-    mark = separator_of(first) or ","
-    table = pd.read_csv(io.StringIO(text), sep=mark, dtype=str, keep_default_na=False, comment="#")
-    table.columns = [str(name).strip() for name in table.columns]
-    if mark != ",":
-        for name in [name for name in table.columns if name not in ("sequence", "token", "label")]:
-            table[name] = table[name].str.replace(",", ".", regex=False)
-    return table
+def _table(path: Path) -> pd.DataFrame:
+    """The rows of a long form; cells of text stay text, so that decimals stay exact."""
+    if path.suffix.lower() == ".parquet":
+        return read_parquet(path, row_labels=False)
+    table = read_cells(file_text(path), path, comments=True)
+    for name in [name for name in table.cells.columns if name not in _KEYS]:
+        table.cells[name] = with_points(table.cells[name], certain=table.dialect.has_decimal_commas)
+    return table.cells
 
 
 def _order(token: object) -> tuple[int, float, str]:

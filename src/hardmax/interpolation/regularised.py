@@ -1,10 +1,9 @@
-r"""The regularised-training experiment: exact interpolation bounds what weight decay can cost.
+r"""Training with weight decay: exact interpolation bounds the regularised loss.
 
 If parameters :math:`\theta^*` interpolate the data exactly, every minimiser of
 :math:`\mathrm{loss}(\theta) + \varepsilon\|\theta\|^2` has loss at most :math:`\varepsilon\|\theta^*\|^2` and norm at
 most :math:`\|\theta^*\|`. The paper trains on data made by one hidden block, whose parameters are known. A compiled
-network is such a :math:`\theta^*` for any data set: it states the threshold for the user's own data, and is a
-warm start.
+network is such a :math:`\theta^*` for any data set: it gives the threshold for that data set, and a warm start.
 
 The model: blocks :math:`x_i \leftarrow \rho x_i + \sum_l \mathrm{softmax}_l(\langle Qx_i, Kx_l\rangle)\,Vx_l`, then
 :math:`x \leftarrow \eta x + W\,\mathrm{relu}(Ux+b)`; heads of width one, hidden width four, :math:`\rho` and
@@ -29,22 +28,37 @@ from ..inputs import as_count, as_positive
 from ..progress import Ticker
 from .arithmetic.numbers import ONE, to_float, to_floats
 from .blocks import Block, dense
-from .network import ExactTransformer
+from .network import CompiledNetwork
 
-_RECORDED = 400
+_RECORDED = 400  # epochs, spaced geometrically: enough for a smooth curve
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Sequences (sequence, token, d), one target token each (sequence, d), and parameters that fit them exactly."""
+    """Sequences with one target each, and parameters that interpolate them exactly."""
 
     tokens: torch.Tensor
+    """Input tokens, float64, shape (sequences, tokens, d)."""
     targets: torch.Tensor
+    """Target of each sequence, float64, shape (sequences, d)."""
     exact: TrainableTransformer
+    """Model whose parameters interpolate the data."""
 
 
 class TrainableTransformer(nn.Module):
-    """The model of the experiment: softmax attention at temperature one, then feed-forward, ``blocks`` times."""
+    """Model of the experiment: softmax attention at temperature one, then feed-forward, ``blocks`` times.
+
+    Parameters
+    ----------
+    dimension
+        Coordinates per token, d.
+    blocks
+        Number of blocks.
+    width
+        Neurons per feed-forward layer.
+    generator
+        Generator of the initial parameters; that of torch when left out.
+    """
 
     def __init__(
         self, dimension: int, *, blocks: int = 1, width: int = 4, generator: torch.Generator | None = None
@@ -62,7 +76,18 @@ class TrainableTransformer(nn.Module):
         self.eta = nn.Parameter(torch.zeros(blocks, dtype=torch.float64))
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Send (sequence, token, d) through all blocks."""
+        """Output of all tokens, shape (sequences, tokens, d).
+
+        Parameters
+        ----------
+        tokens
+            Shape (sequences, tokens, d), float64.
+
+        Returns
+        -------
+        Tensor
+            Shape (sequences, tokens, d).
+        """
         x = tokens
         for k in range(self.U.shape[0]):
             score = (x @ self.Q[k].T) @ (x @ self.K[k].T).transpose(1, 2)
@@ -71,7 +96,13 @@ class TrainableTransformer(nn.Module):
         return x
 
     def squared_norm(self) -> torch.Tensor:
-        r""":math:`\|\theta\|^2` over all parameters."""
+        r"""Squared norm :math:`\|\theta\|^2` over all parameters.
+
+        Returns
+        -------
+        Tensor
+            Scalar with gradient.
+        """
         return torch.stack([(p**2).sum() for p in self.parameters()]).sum()
 
 
@@ -82,7 +113,24 @@ def loss(model: TrainableTransformer, tokens: torch.Tensor, targets: torch.Tenso
 
 
 def paper_data(seed: int = 0, *, sequences: int = 10, tokens: int = 100, dimension: int = 16) -> TrainingData:
-    """Uniform tokens in the unit cube; targets from one hidden block with Q = K = 0, V = I, rho = 0, eta = 1."""
+    """Data of the paper: uniform tokens in the unit cube, targets from one block with Q = K = 0, V = I.
+
+    Parameters
+    ----------
+    seed
+        Seed of tokens and parameters.
+    sequences
+        Number of sequences.
+    tokens
+        Tokens per sequence.
+    dimension
+        Coordinates per token, d.
+
+    Returns
+    -------
+    TrainingData
+        Tokens, targets, and the block that computed them (rho = 0, eta = 1).
+    """
     generator = torch.Generator().manual_seed(seed)
     exact = TrainableTransformer(dimension)
     with torch.no_grad():
@@ -96,10 +144,20 @@ def paper_data(seed: int = 0, *, sequences: int = 10, tokens: int = 100, dimensi
         return TrainingData(x, exact(x)[:, 0], exact)
 
 
-def as_trainable(network: ExactTransformer) -> TrainableTransformer:
-    r"""A compiled network as parameters of the model: a warm start, and a :math:`\theta^*` with a threshold.
+def as_trainable(network: CompiledNetwork) -> TrainableTransformer:
+    r"""Model with the parameters of a compiled network: a warm start, and a :math:`\theta^*` with a threshold.
 
-    Attention comes first in the model, so L blocks become L+1: the first attends to nothing, the last only attends.
+    Attention comes first in the model, so L blocks become L+1: the first has no attention, the last only attention.
+
+    Parameters
+    ----------
+    network
+        Network compiled with ``attention="softmax"``.
+
+    Returns
+    -------
+    TrainableTransformer
+        Model with L+1 blocks.
     """
     if network.attention != "softmax":
         raise InputError(
@@ -121,10 +179,19 @@ def as_trainable(network: ExactTransformer) -> TrainableTransformer:
     return model
 
 
-def training_data(network: ExactTransformer) -> TrainingData:
-    """The data of a network compiled with softmax attention, to train on; its own parameters are the exact ones.
+def training_data(network: CompiledNetwork) -> TrainingData:
+    """Data of a compiled network to train on, with its own parameters as the exact ones.
 
-    Every sequence needs the same number of distinct tokens and one target.
+    Parameters
+    ----------
+    network
+        Network compiled with ``attention="softmax"`` for sequences with the same number of distinct tokens and one
+        target each.
+
+    Returns
+    -------
+    TrainingData
+        Tokens, targets and exact parameters.
     """
     exact, data = as_trainable(network), network.data
     lengths = sorted({len(x) for x in data.inputs})
@@ -161,41 +228,60 @@ def _copy(model: TrainableTransformer, k: int, block: Block, d: int, heat: fmpq)
 
 
 def threshold(model: TrainableTransformer, eps: float) -> float:
-    r""":math:`\varepsilon\|\theta^*\|^2`: what no minimiser of the regularised loss can exceed."""
+    r"""Upper bound :math:`\varepsilon\|\theta^*\|^2` on the loss of every minimiser of the regularised loss.
+
+    Parameters
+    ----------
+    model
+        Model that interpolates the data exactly.
+    eps
+        Factor of the squared norm, positive.
+
+    Returns
+    -------
+    float
+        The bound.
+    """
     return as_positive("eps", eps) * float(model.squared_norm().detach())
 
 
 @dataclass(frozen=True)
 class RegularisedRun:
-    """One training run from a fresh start."""
+    """Result of one training run."""
 
     eps: float
+    """Factor of the squared norm."""
     seed: int
+    """Seed of the initial parameters."""
     epochs: np.ndarray
+    """Recorded epochs."""
     losses: np.ndarray
+    """Loss at the recorded epochs, without the squared norm."""
     norms: np.ndarray
+    """Squared norm of the parameters at the recorded epochs."""
     threshold: float
+    """Upper bound on the loss of every minimiser."""
     model: TrainableTransformer
-    """The trained model, called with tokens (sequence, token, d)."""
+    """Trained model, called with tokens of shape (sequences, tokens, d)."""
 
     @property
     def least_loss(self) -> float:
-        """The smallest loss seen."""
+        """Smallest recorded loss."""
         return float(self.losses.min())
 
     @property
     def final_loss(self) -> float:
-        """The loss where the training settled."""
+        """Loss at the last epoch."""
         return float(self.losses[-1])
 
     @property
     def final_objective(self) -> float:
-        r"""Loss plus :math:`\varepsilon\|\theta\|^2` where training settled; a minimiser is below the threshold."""
+        r"""Loss plus :math:`\varepsilon\|\theta\|^2` at the last epoch; a minimiser is below the threshold."""
         return float(self.losses[-1] + self.eps * self.norms[-1])
 
     @property
     def reached_at(self) -> int | None:
-        """The first recorded epoch whose loss is below the threshold."""
+        """First recorded epoch whose loss is below the threshold; None if there is none."""
         below = np.flatnonzero(self.losses <= self.threshold)
         return int(self.epochs[below[0]]) if len(below) else None
 
@@ -210,9 +296,29 @@ def train(
     start: TrainableTransformer | None = None,
     progress: bool | None = None,
 ) -> RegularisedRun:
-    r"""Minimise :math:`\mathrm{loss}+\varepsilon\|\theta\|^2` with Adam and a cosine schedule.
+    r"""Run of Adam with a cosine schedule that minimises :math:`\mathrm{loss}+\varepsilon\|\theta\|^2`.
 
-    From a fresh start drawn with ``seed``, or from a copy of ``start``, for example ``as_trainable(network)``.
+    Parameters
+    ----------
+    data
+        Tokens, targets and exact parameters.
+    eps
+        Factor of the squared norm, positive.
+    epochs
+        Number of optimiser steps, each on all data.
+    seed
+        Seed of the initial parameters.
+    rate
+        Initial learning rate.
+    start
+        Model from a copy of which training starts, for example ``as_trainable(network)``; random when left out.
+    progress
+        Progress bar: True, False, or None (only when the run takes long and there is a terminal).
+
+    Returns
+    -------
+    RegularisedRun
+        Losses and norms at the recorded epochs, and the trained model.
     """
     eps, epochs = as_positive("eps", eps), as_count("epochs", epochs, 1)
     least = threshold(data.exact, eps)
@@ -237,9 +343,19 @@ def train(
 
 
 def decay_exponents(runs: Sequence[RegularisedRun]) -> tuple[float, float]:
-    r"""The exponents in :math:`\varepsilon` of the final loss and of the final objective, fitted over several runs.
+    r"""Exponents in :math:`\varepsilon` of the final loss and of the final objective, fitted over several runs.
 
-    The theorem bounds both by a line, :math:`\varepsilon\|\theta^*\|^2`.
+    The theorem bounds both by :math:`\varepsilon\|\theta^*\|^2`, which has exponent one.
+
+    Parameters
+    ----------
+    runs
+        At least two runs with different ``eps``.
+
+    Returns
+    -------
+    tuple of float
+        Exponent of the loss and exponent of the objective.
     """
     if len(runs) < 2:
         raise InputError("runs", f"{len(runs)} runs", "must be at least two", "train with several values of eps")

@@ -1,1 +1,29 @@
-"""Tokens as samples of a measure on the sphere: flows, their low-temperature limit, and how they get there."""
+"""Tokens as samples of a measure on the sphere: attention flows, their low-temperature limit, and phases of a run.
+
+The functions are exported by :mod:`hardmax`; this package exports the types of fields of their results. Each name is
+imported when it is first used.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .phases import Fit as Fit
+    from .phases import Terminal as Terminal
+    from .spectrum import Leading as Leading
+
+_MODULE_OF = {
+    "Fit": "phases",
+    "Leading": "spectrum",
+    "Terminal": "phases",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_import_module(f".{_MODULE_OF[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(_MODULE_OF)

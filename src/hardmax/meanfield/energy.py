@@ -1,4 +1,4 @@
-r"""Quantities that only grow: whether a run does what its structure says it must.
+r"""Lyapunov functions: quantities that do not decrease along a run.
 
 For V a positive multiple of a symmetric B every token moves uphill in the interaction energy
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..dynamics.flows import FlowStep
+from ..dynamics.integrators import FlowStep
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..inputs import plain
@@ -25,26 +25,27 @@ from ..shapes import PerToken, Square, Tokens
 from ..threads import one_thread
 from .flow import SphereFlow
 
-_ENTRIES = 1 << 22
+_ENTRIES = 1 << 22  # logits per block: 32 MiB of float64
 
 
 @dataclass(frozen=True, eq=False)
 class Lyapunov:
-    """One value for each kept state of a run."""
+    """Lyapunov functions of a run, one value per stored state."""
 
     times: np.ndarray
+    """Times of the stored states, shape (states,)."""
     interaction: np.ndarray | None
-    """The interaction energy; None at zero temperature and at beta = 0."""
+    """Interaction energy, shape (states,); None at zero temperature and at beta = 0."""
     rayleigh: np.ndarray
-    """Mean over tokens of the Rayleigh quotient of V B in the metric of B."""
+    """Mean over tokens of the Rayleigh quotient of V B in the metric of B, shape (states,)."""
     value: np.ndarray
-    """Mean over tokens of <x, V x>."""
+    """Mean over tokens of <x, V x>, shape (states,)."""
     order: np.ndarray
-    """Length of the mean token: 0 for a balanced law, 1 for one cluster."""
+    """Length of the mean token, shape (states,): 0 for a balanced law, 1 for one cluster."""
 
 
 def flow_of(run: Trajectory) -> SphereFlow:
-    """The flow on the sphere that a run followed."""
+    """Flow on the sphere that a run followed."""
     layer = run.layer if isinstance(run, Trajectory) else run
     if not isinstance(layer, FlowStep) or not isinstance(layer.flow, SphereFlow) or run.times is None:
         raise InputError("run", str(layer), "must follow a SphereFlow", "pass simulate(tokens, SphereFlow(…), time=…)")
@@ -52,12 +53,12 @@ def flow_of(run: Trajectory) -> SphereFlow:
 
 
 def states_of(run: Trajectory) -> torch.Tensor:
-    """Kept states as a float64 tensor on the CPU."""
+    """Stored states as a float64 tensor on the CPU, shape (states, tokens, d)."""
     return torch.as_tensor(plain(run.tokens), dtype=torch.float64)
 
 
 def weights_of(run: Trajectory) -> PerToken:
-    """Weights of a run's tokens, summing to one."""
+    """Weights of the tokens of a run, shape (tokens,), summing to one."""
     if run.weights is None:
         n = run.tokens.shape[1]
         return torch.full((n,), 1 / n, dtype=torch.float64)
@@ -66,7 +67,7 @@ def weights_of(run: Trajectory) -> PerToken:
 
 
 def interaction_energy(tokens: Tokens, weights: PerToken, B: Square, beta: float) -> float:
-    """The interaction energy of checked tokens, in the log domain."""
+    """Interaction energy of validated tokens, computed in the log domain."""
     mass = weights.log()
     rows = max(1, _ENTRIES // len(tokens))
     parts = [
@@ -80,7 +81,18 @@ def interaction_energy(tokens: Tokens, weights: PerToken, B: Square, beta: float
 
 @one_thread()
 def lyapunov(run: Trajectory) -> Lyapunov:
-    """The quantities that grow along a run of a :class:`SphereFlow`."""
+    """Lyapunov functions along a run of a :class:`SphereFlow`.
+
+    Parameters
+    ----------
+    run
+        Trajectory of a :class:`SphereFlow`.
+
+    Returns
+    -------
+    Lyapunov
+        One value per stored state.
+    """
     flow = flow_of(run)
     states, mass = states_of(run), weights_of(run)
     d = states.shape[2]

@@ -1,4 +1,4 @@
-"""One attention evaluation on the sphere: the method is chosen by shape and temperature, the answer is the same."""
+"""Evaluation of attention on the sphere; the method depends on shape and temperature, the result does not."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ METHODS: tuple[Method, ...] = ("auto", "rows", "symmetric", "sdpa", "circle", "t
 # Nanoseconds on one core of an x86-64 server in float64; their ratios decide which method runs.
 _PAIR, _SYMMETRIC_PAIR, _TRUNCATED_PAIR, _MODE = 1.3, 0.75, 3.5, 10.5
 _CALL, _TRUNCATED_QUERY = 15_000.0, 400.0
+# A larger share of pairs is evaluated faster by rows; with fewer coordinates fused attention is slower than rows.
 _LARGEST_SHARE = 0.35
 _SDPA_COORDINATES = 12
-_DEVICE_ENTRIES = 1 << 26
+_DEVICE_ENTRIES = 1 << 26  # scores per block: 512 MiB of float64
 
 # The circle's modes grow with the square root of beta |B|: this many take about a minute for a hundred tokens.
 _MOST_MODES = 10_000_000
@@ -32,18 +33,18 @@ _MOST_MODES = 10_000_000
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How to evaluate: the method, and the precision of scores and exponentials."""
+    """Method of evaluation, and precision of scores and exponentials."""
 
     method: Method = "auto"
     dtype: torch.dtype = torch.float64
 
     @property
     def tolerance(self) -> float:
-        """What leaving out a key may change, relative to the whole."""
+        """Largest relative change by a key that is left out."""
         return 1e-15 if self.dtype == torch.float64 else 1e-8
 
     def mean(self, tokens: Tokens, scores: Square, weights: PerToken, queries: Queries | None = None) -> Queries:
-        """For each query x (the tokens themselves when None) the mean of tokens y of mass w exp(<scores x, y>)."""
+        """Mean of tokens y with weights w exp(<scores x, y>) per query x (the tokens themselves when None)."""
         asking = tokens if queries is None else queries
         limit = torch.finfo(self.dtype).max
         size = float(torch.linalg.matrix_norm(scores.detach(), ord=2))
@@ -116,7 +117,7 @@ class Evaluation:
 
     def _dense(self, logits: np.ndarray, keys: np.ndarray, mass: np.ndarray, kind: type[np.floating]) -> np.ndarray:
         asking, points, heavy = logits.astype(kind), keys.astype(kind), mass.astype(kind)
-        if len(asking) * len(points) < 1 << 14:  # the tiles' book-keeping costs more than a pass for the maximum
+        if len(asking) * len(points) < 1 << 14:  # tiles cost more than a pass for the maximum
             return rows_mean_in_log_domain(asking, points, heavy)
         return rows_mean(asking, points, heavy)
 
@@ -142,7 +143,7 @@ class Evaluation:
 
 
 def _needed_share(n: int, d: int, kappa: float, depth: float) -> float:
-    """The share of tokens that truncated rows look at, were they spread evenly: a cap and the groups that touch it."""
+    """Share of evenly spread tokens that truncated rows evaluate: a cap and the groups that touch it."""
     if d < 2 or n <= 4 * GROUP or kappa <= depth:
         return 1.0
     group = math.asin(math.sqrt(betaincinv(0.5 * (d - 1), 0.5, 2 * GROUP / n)))
@@ -171,7 +172,7 @@ def _scaled_dot_product(logits: Queries, keys: Tokens, mass: PerToken, dtype: to
 
 
 def _in_torch(logits: Queries, keys: Tokens, mass: PerToken, dtype: torch.dtype) -> Queries:
-    """On a device, or where gradients are wanted: blocks of rows whose scores fit in memory."""
+    """Means by blocks of rows whose scores fit in memory, on a GPU or with gradients."""
     if dtype == torch.float32 and not keys.requires_grad:
         if kernels.usable(keys.device) and softmax_rows.takes(keys.shape[1]):
             alike = bool((mass == mass[0]).all())

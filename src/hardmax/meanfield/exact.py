@@ -4,7 +4,7 @@ With :math:`M = VB` the field :math:`\dot x = P_x V B x/|B x|` is solved by [der
 
 .. math:: x(t) = \frac{e^{sM}x_0}{|e^{sM}x_0|}, \qquad t = \int_0^s \frac{|B e^{uM}x_0|}{|e^{uM}x_0|}\,du :
 
-the linear flow of M, run at a speed of its own for each token. The integral is taken in panels of s so short that its
+the linear flow of M, with a change of time per token. The integral is taken in panels of s so short that its
 integrand is resolved to rounding by a polynomial; inside its last panel each token's s is found by Newton's method.
 """
 
@@ -24,11 +24,11 @@ from ..shapes import Array, ArrayLike
 from .flow import SphereFlow
 from .spectrum import refuse_singular
 
-_NODES = 24
+_NODES = 24  # Gauss nodes per panel
 # |e^{sM}x| has no complex zero within pi/4 of the real line in units of 1/|M|; half a unit leaves the polynomial of
 # degree 23 an error far below rounding.
 _PANEL = 0.5
-_MOST_PANELS = 200_000
+_MOST_PANELS = 200_000  # longer times are refused
 
 
 def zero_temperature_solution(
@@ -39,11 +39,28 @@ def zero_temperature_solution(
     time: float | Sequence[float] | np.ndarray,
     normalise: bool = False,
 ) -> Array:
-    """Where the zero-temperature flow takes tokens: exact to rounding at any time.
+    """Positions of tokens under the zero-temperature flow, exact to rounding at any time.
 
-    ``time`` is one time, for positions of shape (token, coordinate), or an ascending sequence of times, for positions
-    of shape (time, token, coordinate).
+    Parameters
+    ----------
+    tokens
+        Tokens on the unit sphere, shape (tokens, d).
+    B
+        Score matrix of shape (d, d), regular; the identity when left out.
+    V
+        Value matrix of shape (d, d); the identity when left out.
+    time
+        One time, or an ascending sequence of times, not negative.
+    normalise
+        Scale tokens to length one first; otherwise tokens off the sphere are an error.
 
+    Returns
+    -------
+    array or tensor
+        Shape (tokens, d) for one time, (times, tokens, d) for a sequence, of the kind of ``tokens``.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> x = zero_temperature_solution([[0.6, 0.8]], V=np.diag([2.0, 1.0]), time=1.0)
     >>> bool(abs(x[0, 1] / x[0, 0] - np.exp(-1.0) * 0.8 / 0.6) < 1e-14)
@@ -76,7 +93,7 @@ def _solution(points: np.ndarray, B: np.ndarray, V: np.ndarray, times: list[floa
     analysis = legendre.legvander(nodes, _NODES - 1).T * quadrature * (np.arange(_NODES) + 0.5)[:, None]
     found = np.empty((len(times), *points.shape))
     here, clock = points.copy(), np.zeros(len(points))
-    pending = np.zeros(len(points), dtype=np.int64)  # the next time that each token has to report
+    pending = np.zeros(len(points), dtype=np.int64)  # index of the next time to record, per token
     schedule = np.array([*times, math.inf])
     for _ in range(_MOST_PANELS):
         busy = np.flatnonzero(pending < len(times))
@@ -104,7 +121,7 @@ def _solution(points: np.ndarray, B: np.ndarray, V: np.ndarray, times: list[floa
 
 
 def _crossing(passed: np.ndarray, rate: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where in [-1, 1] the increasing polynomial ``passed`` (with derivative ``rate``) reaches ``wanted``."""
+    """Points of [-1, 1] at which the increasing polynomial ``passed`` (with derivative ``rate``) equals ``wanted``."""
     at: np.ndarray = np.clip(2 * wanted / legendre.legval(1.0, passed) - 1, -1.0, 1.0)
     for _ in range(50):
         change = (legendre.legval(at, passed, tensor=False) - wanted) / legendre.legval(at, rate, tensor=False)

@@ -33,7 +33,7 @@ _EXTRA_RATIOS = 24  # the recurrence forgets its start value within a few terms
 
 
 def modes(kappa: float, tolerance: float) -> int:
-    """How many modes are needed: beyond them I_m / I_0 is below ``tolerance``.
+    """Number of modes beyond which I_m / I_0 is below ``tolerance``.
 
     ``I_m(k)/I_0(k) <= exp(-m^2/(2 k + 2 m))``, a bound that holds for small and for large k.
     """
@@ -44,7 +44,7 @@ def modes(kappa: float, tolerance: float) -> int:
 def circle_mean(
     queries: np.ndarray, keys: np.ndarray, weights: np.ndarray, tolerance: float = 1e-12
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean attended by each query in float64, and the queries for which it may be off by ``tolerance``."""
+    """Mean that each query attends to in float64, and the queries for which the error may exceed ``tolerance``."""
     kappa = np.hypot(queries[:, 0], queries[:, 1])
     count = modes(float(kappa.max()), 1e-17)
     moments = _moments(keys, weights, count + 1)
@@ -99,7 +99,7 @@ def _evaluate(
     plain = coefficients[0, 0].real
     denominator = 2 * sums[0].real - plain
     numerator = sums[1] + np.conj(sums[2])
-    # Each of the sums is rounded in every mode, relative to what it holds then.
+    # Each of the sums is rounded in every mode, relative to its value there.
     error = 4 * np.finfo(float).eps * math.sqrt(count + 1) * size
     trusted = denominator * tolerance > error
     ratio_of_sums = numerator / np.where(trusted, denominator, 1.0)
@@ -107,7 +107,7 @@ def _evaluate(
 
 
 GROUP = 128
-"""Keys, or queries, that are treated together."""
+"""Number of keys, or queries, per group."""
 _SAMPLED = 8  # caps near a group of queries whose middle keys give a first good score
 _SLACK = 16  # units of rounding in a cosine
 
@@ -151,7 +151,7 @@ def truncated_mean(
     tolerance: float,
     largest_share: float = 1.0,
 ) -> np.ndarray | None:
-    """The mean attended by each query, off by at most ``2 tolerance``; None if more than a share of pairs matters.
+    """Mean that each query attends to, with an error of at most ``2 tolerance``; None if too many pairs contribute.
 
     Keys are unit vectors and the largest weight is one.
     """
@@ -198,7 +198,7 @@ def _needed(
     caps: _Caps,
     depth: float,
 ) -> np.ndarray:
-    """Which caps each group of queries needs, shape (group of queries, cap); a group is a cap of directions."""
+    """Mask of the caps that each group of queries needs, shape (groups, caps); a group is a cap of directions."""
     centres, cosines, samples = _centres(keys, caps)
     middles, spreads, _ = _centres(directions, groups)
     towards = np.clip(middles @ centres.T, -1.0, 1.0)

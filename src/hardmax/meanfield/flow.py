@@ -1,11 +1,4 @@
-r"""Attention flows on the unit sphere, and the largest stable step.
-
-With all other tokens held still, the field :math:`x \mapsto P_x V m(x)` has, on the tangent space, the derivative
-:math:`P_x V\,Dm\,P_x - \langle x, V m\rangle`, and for softmax attention :math:`Dm = \beta\,\mathrm{Cov}_x B`, where
-:math:`\mathrm{Cov}_x` is the covariance of the tokens under the attention of x. Where attention restores (two modes a
-distance D apart that x is pushed between) the covariance reaches :math:`D^2/4` and the rate
-:math:`\beta |V||B| D^2/4`: Euler then needs :math:`h < 2/(\beta|V||B|D^2/4)`. Where attention attracts, displacements
-grow instead of decaying and no step is too long for stability, whatever :math:`\beta`.
+r"""Attention flows on the unit sphere, by softmax at any temperature and by hardmax.
 
 With logits :math:`\langle Q x_i, K x_j\rangle = \langle B x_i, x_j\rangle`, :math:`B = K^\top Q`, and
 :math:`P_x = I - x x^\top`,
@@ -13,8 +6,8 @@ With logits :math:`\langle Q x_i, K x_j\rangle = \langle B x_i, x_j\rangle`, :ma
 .. math:: \dot x_i = P_{x_i} V \sum_j \frac{w_j e^{\beta\langle B x_i, x_j\rangle}}{\sum_l w_l e^{\beta\langle B x_i,
           x_l\rangle}} x_j, \qquad\qquad \dot x = P_x V \frac{B x}{|B x|} \quad (\beta = \infty).
 
-The second is the limit of the first when the tokens' law charges every direction: attention finds a token in the very
-direction it asks for. Finitely many tokens have another limit, the hardmax rule :class:`SphereHardmaxFlow`.
+The second is the limit of the first when the law of the tokens has mass in every direction, so that there are tokens in
+the direction Bx. Finitely many tokens have another limit, the hardmax rule :class:`SphereHardmaxFlow`.
 """
 
 from __future__ import annotations
@@ -30,7 +23,6 @@ import torch
 from ..attention.choice import apply, default_tolerance
 from ..attention.distinct import distinct
 from ..attention.layer import heard_mean
-from ..attention.scaling import exponent_of, scale
 from ..attention.search import attended
 from ..dynamics.flows import AbstractFlow
 from ..errors import InputError
@@ -38,82 +30,13 @@ from ..inputs import as_number, as_score_matrix, as_square, as_tokens, as_weight
 from ..shapes import Array, ArrayLike, PerToken, Queries, Square, Tokens
 from .evaluation import METHODS, Evaluation, Method
 from .measures import ENOUGH, FewTokensWarning, occupancy_of
-
-_MOST_QUERIES = 256
-
-
-def _some(tokens: Tokens) -> Tokens:
-    """All tokens when they are few, otherwise evenly spaced ones."""
-    if len(tokens) <= _MOST_QUERIES:
-        return tokens
-    return tokens[torch.linspace(0, len(tokens) - 1, _MOST_QUERIES, device=tokens.device).long()]
-
-
-def _fastest(at: Tokens, pulled: Tokens, derivative: torch.Tensor) -> float:
-    """The most negative real part of an eigenvalue of the derivative on tangent spaces, with its sign turned."""
-    onto = torch.eye(at.shape[1], dtype=at.dtype, device=at.device) - at[:, :, None] * at[:, None, :]
-    growth = torch.linalg.eigvals(onto @ derivative @ onto).real.amin(dim=1)
-    # Along x itself the projected derivative is zero, so the least eigenvalue is never above zero.
-    return max(0.0, float(((at * pulled).sum(dim=1) - growth).detach().max()))
-
-
-def decay_of_attention(tokens: Tokens, weights: PerToken, scores: Square, V: Square) -> float:
-    """The rate for softmax attention with logits ``<scores x, y>``."""
-    at = _some(tokens.detach())
-    logits = at @ scores.T @ tokens.detach().T + weights.log()
-    shares = torch.softmax(logits, dim=1)
-    mean = shares @ tokens.detach()
-    covariance = torch.einsum("qn,ni,nj->qij", shares, tokens.detach(), tokens.detach())
-    covariance = covariance - mean[:, :, None] * mean[:, None, :]
-    return _fastest(at, mean @ V.T, V @ covariance @ scores)
-
-
-def direction_of(B: Square) -> Square:
-    """B brought near one by a power of two: at zero temperature its size has no effect, and no square overflows."""
-    return scale(B, -exponent_of(B))
-
-
-def decay_at_zero_temperature(tokens: Tokens, B: Square, V: Square) -> float:
-    """The rate for the field ``P_x V B x / |B x|``."""
-    at, B = _some(tokens.detach()), direction_of(B)
-    lengths = (at @ B.T).norm(dim=1)
-    mean = (at @ B.T) / lengths[:, None]
-    across = torch.eye(at.shape[1], dtype=at.dtype, device=at.device) - mean[:, :, None] * mean[:, None, :]
-    return _fastest(at, mean @ V.T, V @ across @ B / lengths[:, None, None])
-
+from .sphere import decay_at_zero_temperature, decay_of_attention, direction_of, normalised, sized, tangent
 
 _PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 
-def sized(name: str, matrix: Square | None, dimension: int) -> Square:
-    """The matrix for tokens of this dimension; the identity when none was given."""
-    if matrix is None:
-        return torch.eye(dimension, dtype=torch.float64)
-    return as_square(name, matrix, dimension)
-
-
-def tangent(tokens: Tokens, vectors: Tokens) -> Tokens:
-    """The part of each vector that does not change its token's length."""
-    return vectors - (vectors * tokens).sum(dim=1, keepdim=True) * tokens
-
-
-def normalised(tokens: Tokens, argument: str = "tokens") -> Tokens:
-    """Tokens scaled to length one; a token of length zero has no direction and is refused."""
-    largest = tokens.abs().amax(dim=1, keepdim=True)
-    zero = torch.nonzero(largest[:, 0] == 0)
-    if len(zero):
-        raise InputError(
-            argument,
-            f"a zero token at index {int(zero[0])}",
-            "must not be zero: it has no direction on the sphere",
-            "leave it out",
-        )
-    scaled = tokens / largest  # squares of what is left neither overflow nor vanish
-    return torch.nn.functional.normalize(scaled, dim=1)
-
-
 class _OnSphere(AbstractFlow):
-    """What flows on the sphere share: their matrices, and the sphere."""
+    """Common parts of flows on the sphere: matrices, tangent projection, validation."""
 
     B: Square | None
     V: Square | None
@@ -121,14 +44,14 @@ class _OnSphere(AbstractFlow):
 
     @abstractmethod
     def heard(self, tokens: Tokens, weights: PerToken, queries: Queries | None = None) -> Queries:
-        """The mean that each query (the tokens themselves when None) attends to, before V."""
+        """Mean that each query (the tokens themselves when None) attends to, shape (queries, d), before V."""
 
     def score_matrix(self, dimension: int) -> Square:
-        """B for tokens of this dimension."""
+        """B for tokens of this dimension, shape (d, d)."""
         return sized("B", self.B, dimension)
 
     def value_matrix(self, dimension: int) -> Square:
-        """V for tokens of this dimension."""
+        """V for tokens of this dimension, shape (d, d)."""
         return sized("V", self.V, dimension)
 
     def drift(self, tokens: Tokens, weights: PerToken) -> Tokens:
@@ -151,7 +74,7 @@ class _OnSphere(AbstractFlow):
         return self.on_sphere(tokens, dtype)
 
     def on_sphere(self, tokens: Tokens, dtype: torch.dtype) -> Tokens:
-        """Tokens that came in with precision ``dtype``, checked and with their length exactly one."""
+        """Tokens of length one, shape (tokens, d), validated to the precision ``dtype`` that the caller passed."""
         self.score_matrix(tokens.shape[1])
         self.value_matrix(tokens.shape[1])
         on_sphere = normalised(tokens)
@@ -169,7 +92,22 @@ class _OnSphere(AbstractFlow):
     def attention(
         self, tokens: ArrayLike, weights: ArrayLike | None = None, *, queries: ArrayLike | None = None
     ) -> Array:
-        """The mean that each query (the tokens themselves when left out) attends to, before V."""
+        """Mean that each query attends to, before V, shape (queries, d).
+
+        Parameters
+        ----------
+        tokens
+            Tokens on the unit sphere, shape (tokens, d).
+        weights
+            Positive weight per token, shape (tokens,); all equal when left out.
+        queries
+            Points whose attention is evaluated, shape (queries, d); the tokens themselves when left out.
+
+        Returns
+        -------
+        array or tensor
+            Shape (queries, d), of the kind of ``tokens``.
+        """
         tensor, kind = as_tokens(tokens)
         mass = as_weights(weights, tensor.shape[0], tensor.device)
         points = self.on_sphere(tensor.to(torch.float64), kind.dtype)
@@ -193,22 +131,25 @@ class SphereFlow(_OnSphere):
     Parameters
     ----------
     B, V
-        Score and value matrix, d x d; the identity when left out.
+        Score and value matrix of shape (d, d); the identity when left out.
     beta
-        Inverse temperature, not negative. ``math.inf`` is the zero-temperature field of a law that charges every
+        Inverse temperature, not negative. ``math.inf`` is the zero-temperature field of a law with mass in every
         direction, :math:`\dot x = P_x V B x/|B x|`.
     Q, K
         Query and key matrix instead of B: logits are :math:`\langle Q x_i, K x_j\rangle`, so :math:`B = K^\top Q`.
     normalise
         Scale tokens to length one before a run; otherwise tokens off the sphere are an error.
     few_tokens
-        ``"warn"`` when fewer than ten tokens share an attention kernel, so that they do not stand for a measure;
-        ``"ignore"`` when the tokens themselves are meant.
-    evaluation, precision
-        How attention is evaluated: ``"auto"``, ``"rows"``, ``"symmetric"``, ``"sdpa"``, ``"circle"`` (d = 2) or
-        ``"truncated"``, in ``"float64"`` or ``"float32"``. The method is a matter of speed only. In float32 logits
-        are rounded by about ``6e-8 beta |B|``.
+        ``"warn"`` when fewer than ten tokens share an attention kernel, too few to represent a measure; ``"ignore"``
+        when the finite set of tokens itself is of interest.
+    evaluation
+        Method of evaluation, which affects speed only: ``"auto"``, ``"rows"``, ``"symmetric"``, ``"sdpa"``,
+        ``"circle"`` (d = 2) or ``"truncated"``.
+    precision
+        ``"float64"`` or ``"float32"``. In float32 logits are rounded by about ``6e-8 beta |B|``.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> flow = SphereFlow(B=np.diag([2.0, 1.0]), beta=5.0)
     >>> flow.attention([[1.0, 0.0], [0.0, 1.0]]).round(3)
@@ -294,13 +235,24 @@ class SphereFlow(_OnSphere):
 
 @dataclass(frozen=True, eq=False, init=False)
 class SphereHardmaxFlow(_OnSphere):
-    r"""The hardmax rule on the sphere, for finitely many tokens:
+    r"""Hardmax rule on the sphere, for finitely many tokens, in continuous time:
 
     .. math:: \dot x_i = P_{x_i} V \frac{1}{w(C_i)}\sum_{j\in C_i} w_j x_j,
               \qquad C_i = \arg\max_j \langle B x_i, x_j\rangle.
 
     This is the limit of :class:`SphereFlow` for fixed tokens and :math:`\beta\to\infty`; its zero-temperature field
     ``SphereFlow(beta=math.inf)`` is the limit when the number of tokens grows first.
+
+    Parameters
+    ----------
+    B, V
+        Score and value matrix of shape (d, d); the identity when left out.
+    Q, K
+        Query and key matrix instead of B: scores are :math:`\langle Q x_i, K x_j\rangle`, so :math:`B = K^\top Q`.
+    normalise
+        Scale tokens to length one before a run; otherwise tokens off the sphere are an error.
+    tolerance
+        Scores within this relative distance of the largest tie; 64 rounding errors of float64 when left out.
     """
 
     B: Square | None

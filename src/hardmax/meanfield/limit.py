@@ -1,8 +1,8 @@
-r"""The law that tokens concentrate on at low temperature: the push-forward of the initial law under the limit map.
+r"""The law on which tokens concentrate at low temperature: the push-forward of the initial law under the limit map.
 
 Let :math:`\lambda_1` be the largest real part in the spectrum of :math:`M = VB`, real and semisimple, E its eigenspace
 and :math:`\Pi` the spectral projector onto E along the other generalised eigenspaces, in general oblique. Then the
-zero-temperature flow takes :math:`x_0` to :math:`\Pi x_0/|\Pi x_0|`. For V symmetric and B symmetric positive definite
+zero-temperature flow maps :math:`x_0` to :math:`\Pi x_0/|\Pi x_0|`. For V symmetric and B symmetric positive definite
 :math:`\Pi = E(E^\top B E)^{-1}E^\top B`; it is the orthogonal projector only when M is symmetric.
 """
 
@@ -16,33 +16,37 @@ import torch
 from ..inputs import Kind, as_score_matrix, as_tokens, as_weights
 from ..shapes import Array, ArrayLike
 from ..threads import one_thread
-from .flow import normalised, sized
 from .spectrum import Leading, NoLimit, NoLimitError, leading_part
+from .sphere import normalised, sized
 
-_IN_KERNEL = 1e-12
+_IN_KERNEL = 1e-12  # relative length of the projection below which rounding decides its direction
 
 
 @dataclass(frozen=True, eq=False)
 class LowTemperatureLimit:
-    """Where tokens gather before the terminal phase."""
+    """Limit of each token at low temperature, before the terminal phase."""
 
     positions: Array
-    """Shape (token, coordinate): the limit of each token."""
+    """Limit of each token, shape (tokens, d)."""
     projector: Array
-    """The spectral projector, d x d."""
+    """Spectral projector onto the leading eigenspace of V B, shape (d, d)."""
     weights: Array | None
+    """Weight per token, shape (tokens,), when weights were given; otherwise None."""
     leading: Leading
+    """Leading eigenvalue and eigenspace of V B."""
     B: np.ndarray
+    """Score matrix, shape (d, d)."""
     V: np.ndarray
+    """Value matrix, shape (d, d)."""
 
     @property
     def eigenvalue(self) -> float:
-        """The leading eigenvalue of V B."""
+        """Leading eigenvalue of V B."""
         return self.leading.eigenvalue
 
     @property
     def dimension(self) -> int:
-        """Dimension of the leading eigenspace; for 1, the limit is two atoms at most."""
+        """Dimension of the leading eigenspace; for 1, the limit has at most two atoms."""
         return self.leading.dimension
 
     def __repr__(self) -> str:
@@ -61,11 +65,29 @@ def low_temperature_limit(
     *,
     weights: ArrayLike | None = None,
 ) -> LowTemperatureLimit:
-    """Predict where tokens gather at low temperature, before the terminal phase.
+    """Limit of each token at low temperature, before the terminal phase, predicted from the spectrum of V B.
 
-    Tokens need not be normalised: their directions alone matter. Raises :class:`NoLimitError`, whose ``reason`` tells
-    a leading complex pair, a Jordan block, a singular B and tokens in the projector's kernel apart.
+    Raises :class:`NoLimitError` for a leading complex pair, a Jordan block, a singular B or tokens in the kernel of the
+    projector; its ``reason`` says which.
 
+    Parameters
+    ----------
+    tokens
+        Shape (tokens, d); only their directions matter.
+    B
+        Score matrix of shape (d, d); the identity when left out.
+    V
+        Value matrix of shape (d, d); the identity when left out.
+    weights
+        Positive weight per token, shape (tokens,); all equal when left out.
+
+    Returns
+    -------
+    LowTemperatureLimit
+        Limits of shape (tokens, d), the projector and the spectrum.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> law = low_temperature_limit([[0.6, 0.8], [-0.6, 0.8]], B=np.diag([4.0, 1.0]), V=np.diag([1.0, 2.0]))
     >>> law.positions

@@ -1,17 +1,17 @@
-r"""Tokens that represent a law on the sphere, and whether they are enough at a given temperature.
+r"""Tokens that represent a law on the sphere, and the number of tokens per attention kernel.
 
-Around the direction it asks for, a query sees the Gaussian :math:`e^{-\kappa|y|^2/2}`, :math:`\kappa = \beta|Bx|`, on
+Around the direction of a query, attention has the weights :math:`e^{-\kappa|y|^2/2}`, :math:`\kappa = \beta|Bx|`, on
 a (d-1)-dimensional tangent space. Of n tokens spread evenly over the sphere of area
-:math:`2\pi^{d/2}/\Gamma(d/2)` it therefore hears about
+:math:`2\pi^{d/2}/\Gamma(d/2)` the number that have weight is therefore about
 
 .. math:: N_k = n\,(2\pi/\kappa)^{(d-1)/2}\,\frac{\Gamma(d/2)}{2\pi^{d/2}}
               = n\,\frac{\Gamma(d/2)\,2^{d/2-1}}{\sqrt{2\pi}}\,\kappa^{-(d-1)/2}.
 
-The limits of many tokens and of low temperature do not commute. Below about ten tokens a kernel the run shows the
-hardmax rule among few tokens, not the mean field; some tokens hear only themselves and never leave.
+The limits of many tokens and of low temperature do not commute. Below about ten tokens per kernel the run shows the
+hardmax rule among few tokens, not the mean field; some tokens attend only to themselves and never move.
 
-Deterministic quantiles on the circle and Fibonacci points on the sphere carry none of the noise of a sample, so a few
-hundred show what thousands of random tokens hide.
+Deterministic quantiles on the circle and Fibonacci points on the sphere have no sampling noise, so a few hundred of
+them resolve what thousands of random tokens do not.
 """
 
 from __future__ import annotations
@@ -29,46 +29,57 @@ from ..inputs import as_count, as_number, as_score_matrix, as_tokens
 from ..outcomes import counted
 from ..randomness import seeded
 from ..shapes import ArrayLike, Square, Tokens
+from .sphere import normalised, sized
 
-ENOUGH = 10.0
+ENOUGH = 10.0  # tokens per kernel; with fewer, runs show the hardmax rule among few tokens
 
 
 class FewTokensWarning(UserWarning):
-    """So few tokens share an attention kernel that they do not stand for a measure."""
+    """Warning that fewer than ten tokens share an attention kernel, too few to represent a measure."""
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Tokens per attention kernel, were they spread evenly."""
+    """Number of tokens per attention kernel, for tokens spread evenly over the sphere."""
 
     tokens: int
+    """Number of tokens, n."""
     dimension: int
+    """Coordinates per token, d."""
     beta: float
+    """Inverse temperature."""
     smallest: float
     """N_k at the token whose kernel is narrowest."""
     median: float
+    """Median of N_k over the tokens."""
 
     @property
     def enough(self) -> int:
-        """The number of tokens with which the narrowest kernel holds ten."""
+        """Number of tokens with which the narrowest kernel contains ten."""
         return math.ceil(self.tokens * ENOUGH / self.smallest * (1 - 1e-12))
 
     def warning(self) -> str:
-        """What to say when there are too few."""
+        """Text of the warning for too few tokens.
+
+        Returns
+        -------
+        str
+            One sentence with the numbers and what to change.
+        """
         return (
             f"only {self.smallest:.3g} tokens share an attention kernel (n = {self.tokens}, d = {self.dimension}, "
             f"beta = {self.beta:g}): the run shows few tokens, not the mean field; use n >= {self.enough}, "
-            'lower beta, or pass few_tokens="ignore" if these tokens are meant'
+            'lower beta, or pass few_tokens="ignore" to study these tokens themselves'
         )
 
 
 def occupancy_of(tokens: Tokens, B: Square, beta: float) -> Occupancy:
-    """N_k of checked tokens."""
+    """Occupancy of validated tokens."""
     n, d = tokens.shape
     kappa = (beta * (tokens @ B.T).norm(dim=1)).clamp_min(1e-300)
     log_count = math.log(n) + math.lgamma(d / 2) + (d / 2 - 1) * math.log(2) - 0.5 * math.log(2 * math.pi)
     counts = torch.exp(log_count - 0.5 * (d - 1) * kappa.log())
-    # At high temperature the Gaussian is wider than the sphere; nobody hears more than all.
+    # At high temperature the Gaussian is wider than the sphere; no kernel contains more than all tokens.
     counts = counts.clamp_max(n)
     counts = counts.detach()
     smallest = max(float(counts.min()), 1e-300)
@@ -76,15 +87,29 @@ def occupancy_of(tokens: Tokens, B: Square, beta: float) -> Occupancy:
 
 
 def kernel_occupancy(tokens: ArrayLike, B: ArrayLike | None = None, *, beta: float) -> Occupancy:
-    """How many tokens share an attention kernel at inverse temperature ``beta``.
+    """Number of tokens per attention kernel at inverse temperature ``beta``.
 
+    Parameters
+    ----------
+    tokens
+        Shape (tokens, d); normalised to length one.
+    B
+        Score matrix of shape (d, d); the identity when left out.
+    beta
+        Inverse temperature, positive and finite.
+
+    Returns
+    -------
+    Occupancy
+        Smallest and median number over the tokens, and how many tokens would suffice.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> found = kernel_occupancy(np.eye(2), beta=100.0)
     >>> round(found.smallest, 4), found.enough
     (0.0798, 251)
     """
-    from .flow import normalised, sized
-
     tensor, _ = as_tokens(tokens)
     points = normalised(tensor.to(torch.float64))
     number = as_number("beta", beta, lambda x: x > 0, "must be positive and finite", "pass for example beta=100.0")
@@ -94,8 +119,8 @@ def kernel_occupancy(tokens: ArrayLike, B: ArrayLike | None = None, *, beta: flo
 
 Density = Callable[[np.ndarray], np.ndarray]
 
-_PANELS, _NODES = 512, 8
-_MOST_PROPOSALS = 200_000_000
+_PANELS, _NODES = 512, 8  # Gauss panels of the circle and nodes per panel
+_MOST_PROPOSALS = 200_000_000  # of rejection sampling; a density that needs more is refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +128,11 @@ class Measure:
     """Points on the sphere with weights that sum to one."""
 
     points: np.ndarray
-    """Shape (token, coordinate)."""
+    """Shape (points, d)."""
     weights: np.ndarray
-    """Shape (token,)."""
+    """Shape (points,), summing to one."""
     seed: int | None = None
-    """The seed of a random sample."""
+    """Seed of a random sample; None for deterministic points."""
 
     def __len__(self) -> int:
         return len(self.points)
@@ -118,7 +143,18 @@ class Measure:
         return f"<Measure of {counted(n, 'point')} of {even} weights in {counted(d, 'dimension')}>"
 
     def reweighted(self, density: Density) -> Measure:
-        """The same points with weights multiplied by a density of the points; points of density zero are left out."""
+        """Measure with weights multiplied by a density and normalised; points of density zero are left out.
+
+        Parameters
+        ----------
+        density
+            Function from points of shape (n, d) to non-negative values of shape (n,).
+
+        Returns
+        -------
+        Measure
+            Points of positive density.
+        """
         values = _checked(density, self.points)
         kept = values > 0
         if not kept.any():
@@ -150,8 +186,23 @@ def on_circle(angles: np.ndarray) -> np.ndarray:
 
 
 def circle_quantiles(n: int, density: Density | None = None) -> Measure:
-    """n points of equal mass on the circle: the quantiles (i + 1/2)/n of a density of the angle.
+    """Points of equal weight on the circle, shape (n, 2): the quantiles (i + 1/2)/n of a density of the angle.
 
+    Parameters
+    ----------
+    n
+        Number of points.
+    density
+        Function from angles of shape (k,), in radians from 0 to 2 pi, to non-negative values of shape (k,); constant
+        when left out. It need not be normalised.
+
+    Returns
+    -------
+    Measure
+        n points with weights 1/n.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> circle_quantiles(4).points.round(3).tolist()[0]
     [0.707, 0.707]
@@ -185,11 +236,25 @@ def circle_quantiles(n: int, density: Density | None = None) -> Measure:
 
 
 def fibonacci_sphere(n: int, *, axis: ArrayLike = (0.0, 0.0, 1.0)) -> Measure:
-    """n points spread evenly over the sphere in space, along a spiral with the golden angle around ``axis``.
+    """Points spread evenly over the sphere in three dimensions, shape (n, 3), along a spiral with the golden angle.
 
-    A spiral around an axis of symmetry of the matrices is more regular than any sample; tilt it a little where the
-    flow should show how symmetry breaks.
+    A spiral around an axis of symmetry of the matrices is more regular than a sample; tilt it a little where the flow
+    should break the symmetry.
 
+    Parameters
+    ----------
+    n
+        Number of points.
+    axis
+        Axis of the spiral, three numbers, not all zero.
+
+    Returns
+    -------
+    Measure
+        n points with weights 1/n.
+
+    Examples
+    --------
     >>> points = fibonacci_sphere(1000).points
     >>> bool(abs(points.mean(axis=0)).max() < 1e-3)
     True
@@ -212,8 +277,24 @@ def fibonacci_sphere(n: int, *, axis: ArrayLike = (0.0, 0.0, 1.0)) -> Measure:
 
 
 def sphere_quadrature(rings: int, around: int) -> Measure:
-    """Gauss points in height times equal angles: integrates polynomials on the sphere in space exactly.
+    """Quadrature on the sphere in three dimensions: Gauss points in height times equal angles.
 
+    Polynomials of degree up to ``min(2 * rings, around) - 1`` are integrated exactly.
+
+    Parameters
+    ----------
+    rings
+        Number of Gauss points in height.
+    around
+        Number of equal angles per ring.
+
+    Returns
+    -------
+    Measure
+        ``rings * around`` points with the weights of the quadrature.
+
+    Examples
+    --------
     >>> rule = sphere_quadrature(8, 16)
     >>> bool(abs((rule.weights * rule.points[:, 2] ** 4).sum() - 1 / 5) < 1e-15)
     True
@@ -233,13 +314,31 @@ def sphere_sample(
     *,
     random_state: int | np.random.Generator | None = None,
 ) -> Measure:
-    """n random points on the unit sphere in d dimensions: even, or by a density of the points (by rejection)."""
+    """Random points on the unit sphere in d dimensions, shape (n, d): uniform, or by a density.
+
+    Parameters
+    ----------
+    n
+        Number of points.
+    d
+        Dimension.
+    density
+        Function from points of shape (k, d) to non-negative values of shape (k,), sampled by rejection; constant when
+        left out. It need not be normalised.
+    random_state
+        Seed or generator; a seed is drawn and recorded when left out.
+
+    Returns
+    -------
+    Measure
+        n points with weights 1/n, and the seed.
+    """
     count, dimension = as_count("n", n, least=1), as_count("d", d, least=1)
     source = seeded(random_state)
     rng = source.generator
     if density is None:
         return _even(_random_directions(rng, count, dimension), source.seed)
-    # The largest value is looked for, and raised if a later proposal exceeds it; what was accepted is then redone.
+    # The largest value is estimated, and raised if a later proposal exceeds it; accepted points are then discarded.
     highest = 1.2 * float(_checked(density, _random_directions(rng, 4096, dimension)).max())
     found: list[np.ndarray] = []
     have = proposed = 0

@@ -1,10 +1,10 @@
-r"""The three phases of a run, found in the run and held against the theory.
+r"""The three phases of a run, measured and compared with the theory.
 
 1. Tokens concentrate on the push-forward of their law under the limit map: :math:`W_2` to it falls.
 2. They stay there for a time of order :math:`\log\beta`: :math:`W_2` is near its least value.
 3. Clusters that attend to themselves obey :math:`\dot x = P_x V x` and leave for the leading eigenspace of V.
 
-Nothing is assumed: times and rates are read off :math:`W_2(t)`, with the quality of each fit beside it.
+Times and rates are measured from :math:`W_2(t)`, with the quality of each fit.
 """
 
 from __future__ import annotations
@@ -26,21 +26,23 @@ from .rates import Rates, rates
 from .transport import Transport, wasserstein
 
 _NEAR = 2.0  # the metastable window: W_2 below twice its least value
-_FEWEST_TO_FIT = 4
-_ROUNDING = 1e-12  # distances on the unit sphere below this say nothing
-_MOST_PROGRAMMED = 40
+_FEWEST_TO_FIT = 4  # states; two parameters are fitted
+_ROUNDING = 1e-12  # distances on the unit sphere below this are rounding
+_MOST_PROGRAMMED = 40  # states compared by linear programming, which is slow
 
 
 @dataclass(frozen=True)
 class Fit:
-    """An exponential rate fitted to log W_2 by least squares."""
+    """Exponential rate fitted to log W_2 by least squares."""
 
     rate: float
+    """Rate per unit of time."""
     error: float
     """Standard error of the rate."""
     r_squared: float
+    """Coefficient of determination of the fit."""
     interval: tuple[float, float]
-    """From when to when."""
+    """First and last time of the fitted states."""
 
     def __str__(self) -> str:
         return f"{self.rate:.3g} ± {self.error:.1g} (R² = {self.r_squared:.3f})"
@@ -48,56 +50,71 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class Terminal:
-    """Where the tokens are in the end."""
+    """The last state of a run, compared with the leading eigenvector of V."""
 
     direction: np.ndarray
-    """The axis along which the tokens lie, a unit vector."""
+    """Principal axis of the tokens, a unit vector of shape (d,)."""
     spread: float
     """Root mean square distance of tokens to the nearer end of that axis."""
     expected: np.ndarray | None
-    """The leading eigenvector of V, where it is real and simple."""
+    """Leading eigenvector of V, shape (d,), where it is real and simple; otherwise None."""
     distance: float | None
     """Root mean square distance of tokens to the nearer end of the expected axis."""
 
 
 @dataclass(frozen=True, eq=False)
 class Phases:
-    """What :func:`phases` found in a run, and what the theory expects where it applies."""
+    """Phases that :func:`phases` measured in a run, and the prediction of the theory where it applies."""
 
     times: np.ndarray
+    """Times of the compared states, shape (states,)."""
     distances: np.ndarray
-    """W_2 to the limit law at each of ``times``."""
+    """W_2 to the limit law at each of ``times``, shape (states,)."""
     trimmed: np.ndarray
-    """The same without the share of mass that is farthest off."""
+    """W_2 without the share of mass that travels farthest, shape (states,)."""
     method: str
+    """Method of the distances, see :func:`wasserstein`."""
     approach_time: float
+    """Time of the closest approach to the limit law."""
     approach_distance: float
+    """W_2 at the closest approach."""
     window: tuple[float, float]
-    """The time around the closest approach during which W_2 is below twice its least value."""
+    """Metastable window: the interval around the closest approach in which W_2 is below twice its least value."""
     escape_time: float | None
-    """When W_2 has risen to half its later maximum; None if it does not rise."""
+    """Time at which W_2 has risen to half its later maximum; None if it does not rise."""
     concentration: Fit | None
-    """The rate at which W_2 fell; None where it fell for too few states."""
+    """Rate at which W_2 fell; None where it fell for too few states."""
     escape: Fit | None
-    """The rate at which W_2 rose; None where it did not."""
+    """Rate at which W_2 rose; None where it did not."""
     terminal: Terminal
+    """The last state compared with the leading eigenvector of V."""
     occupancy: Occupancy
+    """Number of tokens per attention kernel at the start."""
     limit: LowTemperatureLimit
+    """Limit law that the states were compared with."""
     theory: Rates
+    """Rates that the theory predicts."""
     beta: float
+    """Inverse temperature of the run."""
 
     @property
     def expected_approach_time(self) -> float | None:
-        """The theory's time of closest approach, to leading order in log beta."""
+        """Predicted time of the closest approach, to leading order in log beta; None where there is no prediction."""
         return self.theory.approach_time(self.beta) if 1 < self.beta < math.inf else None
 
     @property
     def expected_escape_time(self) -> float | None:
-        """The theory's time of escape, to leading order in log beta."""
+        """Predicted time of escape, to leading order in log beta; None where there is no prediction."""
         return self.theory.escape_time(self.beta) if 1 < self.beta < math.inf else None
 
     def rows(self) -> list[tuple[str, float | None, float | None, float | None]]:
-        """Name, found, its error, expected: a table of the phases."""
+        """Table of the phases.
+
+        Returns
+        -------
+        list of tuple
+            Name, measured value, its standard error and predicted value per row; None where there is no value.
+        """
         fell, rose = _fitted(self.concentration), _fitted(self.escape)
         return [
             ("closest approach at t", self.approach_time, None, self.expected_approach_time),
@@ -134,25 +151,30 @@ def phases(
     trim: float = 0.01,
     method: str = "auto",
 ) -> Phases:
-    """Find the phases of a run of a :class:`SphereFlow`.
+    """Phases of a run of a :class:`SphereFlow`, measured from W_2 to the low-temperature limit.
 
     Parameters
     ----------
     run
-        A run that kept its start, such as ``simulate(tokens, SphereFlow(…), time=14.0)``.
+        Trajectory that stored its start, such as ``simulate(tokens, SphereFlow(…), time=14.0)``.
     limit
-        The law to compare with; the low-temperature limit of the start when left out.
+        Law to compare with; the low-temperature limit of the start when left out.
     trim
-        The share of mass left out of the trimmed distance.
+        Share of mass left out of the trimmed distance, in [0, 1).
     method
-        How distances are computed, see :func:`wasserstein`. By linear programming at most forty states are compared.
+        Method of the distances, see :func:`wasserstein`. By linear programming at most forty states are compared.
+
+    Returns
+    -------
+    Phases
+        Times, distances and fitted rates, with the predictions of the theory.
     """
     flow = flow_of(run)
     share = as_number("trim", trim, lambda x: 0 <= x < 1, "must lie in [0, 1)", "pass for example trim=0.01")
     if len(run.layers) == 0 or int(run.layers[0]) != 0:
-        kept = "no state" if len(run.layers) == 0 else f"the first at t = {run.times[0]:g}"  # type: ignore[index]
+        stored = "no state" if len(run.layers) == 0 else f"the first at t = {run.times[0]:g}"  # type: ignore[index]
         remedy = 'the limit is that of the start: keep it, for example with keep="all" or keep=Every(10)'
-        raise InputError("run", f"a run that kept {kept}", "must have kept its start", remedy)
+        raise InputError("run", f"a run that stored {stored}", "must have stored its start", remedy)
     states, mass = states_of(run).numpy(), weights_of(run).numpy()
     d = states.shape[2]
     B, V = flow.score_matrix(d).detach().cpu(), flow.value_matrix(d).detach().cpu()
@@ -217,7 +239,7 @@ def _distances(
 
 
 def _vertex(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float, float]:
-    """The least value between states: the vertex of the parabola through three of them."""
+    """Time and value of the minimum between states: the vertex of the parabola through three of them."""
     if least in (0, len(times) - 1):
         return float(times[least]), float(distances[least])
     t, w = times[least - 1 : least + 2], distances[least - 1 : least + 2]
@@ -226,7 +248,7 @@ def _vertex(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float
 
 
 def _crossing(times: np.ndarray, values: np.ndarray, level: float, before: int, after: int) -> float:
-    """When ``values`` pass ``level`` between two neighbouring states."""
+    """Time at which ``values`` pass ``level`` between two neighbouring states."""
     share = (level - values[before]) / (values[after] - values[before])
     return float(times[before] + share * (times[after] - times[before]))
 
@@ -241,7 +263,7 @@ def _window(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float
 
 
 def _falling(distances: np.ndarray, least: int) -> tuple[int, int]:
-    """States from when W_2 is well below its start until it nears its least value."""
+    """First and last state of the decay: from half the initial W_2 to three times its least value."""
     # Half the start value: before that, the law is still far from its limit and W_2 bounded by the sphere.
     low = 3 * distances[least]
     start = int(np.argmax(distances[: least + 1] < 0.5 * distances[0]))
@@ -256,7 +278,7 @@ def _escape(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float
     if half <= max(float(later[0]), _ROUNDING):  # the latter for tokens that start at their limit and stay
         return None, None
     after = least + int(np.argmax(later > half))
-    # The cluster's own displacement shows in W_2 once it is well above what remained at the closest approach.
+    # The displacement of the cluster dominates W_2 once it is well above the distance at the closest approach.
     start = least + int(np.argmax(later > min(3 * later[0], 0.5 * half)))
     return _crossing(times, distances, half, after - 1, after), _fit(times, distances, start, after, sign=1.0)
 

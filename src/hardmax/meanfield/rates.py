@@ -1,4 +1,4 @@
-r"""How fast tokens gather, and how long they stay: what the theory says for given matrices.
+r"""Rates of concentration and of escape, predicted by the theory for given matrices.
 
 With :math:`\Delta = \lambda_1 - \lambda_2` the gap of :math:`M = VB`, a token approaches its limit :math:`x_\infty`
 like :math:`e^{-ct}`, :math:`c = \Delta/|Bx_\infty|`. In :math:`W_2` mass near :math:`\ker\Pi` is slower: it first has
@@ -24,7 +24,7 @@ from ..inputs import plain
 from ..threads import one_thread
 from .limit import LowTemperatureLimit
 
-_ALIGNED = 1e-8
+_ALIGNED = 1e-8  # relative residual below which a direction counts as an eigenvector
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,20 +32,43 @@ class Rates:
     """Rates of the zero-temperature flow, and of a cluster that attends to itself."""
 
     pointwise: np.ndarray
-    """Shape (token,): c of each token."""
+    """Rate c of each token, shape (tokens,)."""
     slowest: float
-    """The least c of any direction in the leading eigenspace."""
+    """Smallest c of any direction in the leading eigenspace."""
     wasserstein: float
-    """The rate at which W_2 to the limit decays, for a smooth law."""
+    """Rate at which W_2 to the limit decays, for a smooth law."""
     escape: float | None
-    """v_top - v_1, at which a cluster leaves the limit; zero where it never does, None where e is no eigenvector."""
+    """Rate v_top - v_1 at which a cluster leaves the limit; zero where it never does, None where e is no
+    eigenvector."""
 
     def approach_time(self, beta: float) -> float | None:
-        """When tokens are closest to the limit, to leading order in log beta; None where that is not known."""
+        """Time of the closest approach to the limit, to leading order in log beta.
+
+        Parameters
+        ----------
+        beta
+            Inverse temperature.
+
+        Returns
+        -------
+        float or None
+            None where the theory does not apply.
+        """
         return None if self.escape is None else math.log(beta) / (2 * self.slowest)
 
     def escape_time(self, beta: float) -> float | None:
-        """When a cluster has left its limit, to leading order in log beta; None where it stays or is not known."""
+        """Time at which a cluster has left its limit, to leading order in log beta.
+
+        Parameters
+        ----------
+        beta
+            Inverse temperature.
+
+        Returns
+        -------
+        float or None
+            None where the cluster stays, or where the theory does not apply.
+        """
         if not self.escape:
             return None
         return 0.5 * (1 / self.slowest + 1 / self.escape) * math.log(beta)
@@ -53,8 +76,20 @@ class Rates:
 
 @one_thread()
 def rates(limit: LowTemperatureLimit) -> Rates:
-    """The rates that belong to a limit.
+    """Rates of concentration and escape for a low-temperature limit.
 
+    Parameters
+    ----------
+    limit
+        Result of :func:`hardmax.low_temperature_limit`.
+
+    Returns
+    -------
+    Rates
+        Rate per token, rate of W_2, and rate of escape.
+
+    Examples
+    --------
     >>> from hardmax import low_temperature_limit
     >>> law = low_temperature_limit([[0.6, 0.8]], B=[[4.0, 0.0], [0.0, 1.0]], V=[[1.0, 0.0], [0.0, 2.0]])
     >>> found = rates(law)

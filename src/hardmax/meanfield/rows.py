@@ -29,7 +29,7 @@ def _augmented(keys: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def exponential(exponents: np.ndarray, deep: bool) -> None:
-    """exp in place. ``deep`` says that some may be far below zero.
+    """Exponential in place; ``deep`` where some entries may be far below zero.
 
     Results that underflow take the processor many times longer, so in float64 they are lifted to 1e-282; no sum that
     is trusted notices (see ``_smallest_sum``).
@@ -45,7 +45,7 @@ def _smallest_sum(dtype: np.dtype) -> float:
 
 
 def rows_mean(queries: np.ndarray, keys: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The mean attended by each query, for unit keys; ``weights`` have largest value one."""
+    """Mean that each query attends to, shape (queries, d), for unit keys; ``weights`` have largest value one."""
     bound = np.sqrt(np.einsum("ij,ij->i", queries, queries))
     shifted = np.concatenate([queries, -bound[:, None]], axis=1)
     columns = np.ascontiguousarray(np.concatenate([keys, np.ones_like(keys[:, :1])], axis=1).T)
@@ -76,7 +76,7 @@ def rows_mean(queries: np.ndarray, keys: np.ndarray, weights: np.ndarray) -> np.
 
 
 def rows_mean_in_log_domain(queries: np.ndarray, keys: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The same with each row's true maximum, for any keys: slower, and never underflows."""
+    """Mean that each query attends to, with the maximum of each row, for any keys: slower, and never underflows."""
     with np.errstate(divide="ignore"):
         mass = np.log(weights)
     values = np.concatenate([keys, np.ones_like(keys[:, :1])], axis=1)
@@ -93,13 +93,13 @@ def rows_mean_in_log_domain(queries: np.ndarray, keys: np.ndarray, weights: np.n
 
 
 def symmetric_range(tokens: np.ndarray, scores: np.ndarray) -> float:
-    """How much half the scores of tokens with themselves vary: the symmetric kernel spans this many e-folds."""
+    """Range of half the scores of tokens with themselves: the symmetric kernel spans this many e-folds."""
     own = 0.5 * np.einsum("ij,ij->i", tokens @ scores.T, tokens)
     return float(own.max() - own.min())
 
 
 def symmetric_mean(tokens: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The mean attended by each token, for symmetric positive semi-definite ``scores``."""
+    """Mean that each token attends to, shape (tokens, d), for symmetric positive semi-definite ``scores``."""
     own = 0.5 * np.einsum("ij,ij->i", tokens @ scores.T, tokens)
     one = np.ones_like(tokens[:, :1])
     queries = np.concatenate([tokens @ scores.T, -own[:, None], one], axis=1)

@@ -19,12 +19,12 @@ from ..errors import HardmaxError, InputError
 from ..geometry.result_arrays import near_one
 
 _EPS = float(np.finfo(np.float64).eps)
-_EQUAL = 1e-9  # eigenvalues this close, relative to |M|, are one
-_TOUCHY = 3e5
+_EQUAL = 1e-9  # eigenvalues this close, relative to |M|, are taken to be equal
+_TOUCHY = 3e5  # condition number from which an eigenvalue counts as part of a Jordan block
 
 
 class NoLimit(Enum):
-    """Why the zero-temperature flow has no limit of the kind the theory speaks of."""
+    """Reasons why the zero-temperature flow has no limit as in the theory."""
 
     ROTATES = "a leading complex pair"
     JORDAN_BLOCK = "a leading Jordan block"
@@ -33,7 +33,17 @@ class NoLimit(Enum):
 
 
 class NoLimitError(HardmaxError, ValueError):
-    """The low-temperature limit does not exist for these matrices or tokens; ``reason`` says why."""
+    """Error: the low-temperature limit does not exist for these matrices or tokens.
+
+    Parameters
+    ----------
+    reason
+        Which condition of the theory fails.
+    sentence
+        What was found, in words.
+    remedy
+        What to change.
+    """
 
     def __init__(self, reason: NoLimit, sentence: str, remedy: str) -> None:
         self.reason = reason
@@ -44,16 +54,18 @@ class NoLimitError(HardmaxError, ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Leading:
-    """The leading eigenvalue of M, its eigenspace, and the projector onto it along all others."""
+    """Leading eigenvalue of M = V B, its eigenspace E, and the projector onto E along all other eigenspaces."""
 
     eigenvalue: float
+    """Leading eigenvalue, real."""
     second: float | None
-    """The largest real part among the other eigenvalues; None when there are none."""
+    """Largest real part among the other eigenvalues; None when there are none."""
     basis: np.ndarray
-    """Orthonormal columns that span the leading eigenspace E."""
+    """Orthonormal columns that span E, shape (d, m)."""
     second_basis: np.ndarray
     """Orthonormal columns that span the invariant subspace of the eigenvalues with the second real part."""
     projector: np.ndarray
+    """Spectral projector, shape (d, d)."""
 
     @property
     def dimension(self) -> int:
@@ -62,24 +74,24 @@ class Leading:
 
     @property
     def gap(self) -> float:
-        """Delta, from the leading eigenvalue to the next real part; infinite when there is no other."""
+        """Gap Delta from the leading eigenvalue to the next real part; infinite when there is no other."""
         return np.inf if self.second is None else self.eigenvalue - self.second
 
 
 def refuse_singular(B: np.ndarray) -> None:
-    """Raise the error of a singular B."""
+    """Raise a NoLimitError if B is singular to rounding."""
     sizes = np.linalg.svd(B, compute_uv=False)
     if sizes[-1] <= len(B) * _EPS * sizes[0]:
         raise NoLimitError(
             NoLimit.SINGULAR_B,
             f"the least singular value of B is {sizes[-1]:.2g} against a largest of {sizes[0]:.2g}, so some "
-            "directions ask for nothing",
+            "queries are zero",
             "pass a regular B, or study finite beta with simulate",
         )
 
 
 def leading_part(B: np.ndarray, V: np.ndarray) -> Leading:
-    """The leading part of M = V B; raises :class:`NoLimitError` where the theory does not apply."""
+    """Leading part of M = V B; raises :class:`NoLimitError` where the theory does not apply."""
     B, power_of_b = near_one(B)
     V, power_of_v = near_one(V)
     refuse_singular(B)
@@ -120,23 +132,23 @@ def _leading_part(M: np.ndarray) -> Leading:
         return Leading(top, None, basis, np.zeros((len(M), 0)), projector)
     second = float(others.max())
     both, _ = _projector(M, values.real[values.real >= second - _EQUAL * size], others[others < second - _EQUAL * size])
-    # Without its part in E, what is left of the larger subspace is the invariant subspace of the second part.
+    # Without its part in E, the larger subspace is the invariant subspace of the second part.
     apart = both[:, basis.shape[1] :] - projector @ both[:, basis.shape[1] :]
     return Leading(top, second, basis, np.linalg.qr(apart)[0], projector)
 
 
 def _ordered(M: np.ndarray, first: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """The Schur form with eigenvalues of real parts ``first`` leading, and their number."""
+    """Real Schur form ordered so that eigenvalues of real parts ``first`` lead, and their number."""
     if len(rest) == 0:
         return (*schur(M, output="real"), len(M))
-    # Reordering moves eigenvalues of a cluster a little; half-way to the others none can cross.
+    # Reordering moves eigenvalues of a cluster a little; a cut half-way to the others separates them.
     cut = 0.5 * (first.min() + rest.max())
     T, Z, count = schur(M, output="real", sort=lambda real, imaginary: real >= cut)
     return T, Z, count
 
 
 def _projector(M: np.ndarray, first: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An orthonormal basis of the invariant subspace of eigenvalues of real parts ``first``, and its projector."""
+    """Orthonormal basis of the invariant subspace of eigenvalues of real parts ``first``, and its projector."""
     T, Z, count = _ordered(M, first, rest)
     onto = np.zeros_like(M)
     onto[:count, :count] = np.eye(count)
@@ -146,10 +158,11 @@ def _projector(M: np.ndarray, first: np.ndarray, rest: np.ndarray) -> tuple[np.n
 
 
 def _refuse_jordan(M: np.ndarray, values: np.ndarray, size: float) -> None:
-    """Rounding scatters a Jordan block of size k over a disc of radius eps^(1/k): look for such a cluster at the top.
+    """Raise a NoLimitError for a leading Jordan block.
 
-    A cluster is a block when its spread is far smaller than what makes it non-normal and its eigenvalues answer to a
-    perturbation a million times its size.
+    Rounding scatters a Jordan block of size k over a disc of radius eps^(1/k). A cluster of leading eigenvalues is a
+    block when its spread is far smaller than its non-normal part and its eigenvalues are very sensitive to
+    perturbations.
     """
     reference, left, right = eig(M, left=True)
     sensitivity = 1 / np.maximum(np.abs((left.conj() * right).sum(axis=0)), _EPS)
@@ -184,7 +197,7 @@ def _refuse_jordan(M: np.ndarray, values: np.ndarray, size: float) -> None:
 
 
 def _eigenvalues(M: np.ndarray) -> np.ndarray:
-    """Eigenvalues as the Schur form has them, so that they can be told apart in it again.
+    """Eigenvalues of the Schur form, so that they can be separated in it again.
 
     Another algorithm scatters those of a defective matrix differently.
     """

@@ -1,4 +1,4 @@
-r"""How far two laws are apart: the Wasserstein distance :math:`W_2`, exactly wherever that is affordable.
+r"""Wasserstein distance :math:`W_2` between two laws, exact where the size allows it.
 
 .. math:: W_2(\mu, \nu)^2 = \min_\pi \int c(x, y)\,d\pi(x, y)
 
@@ -11,11 +11,11 @@ line       d = 1, by sorting                                    yes
 circle     d = 2, geodesic, by sorting and the best rotation    yes
 atoms      at most two points on one side, by sorting           yes
 exact      anything of moderate size, by linear programming     yes
-sliced     large sizes: mean over one-dimensional shadows       another distance, comparable with itself only
+sliced     large sizes: mean over one-dimensional projections   another distance, comparable with itself only
 ========== ==================================================== ==========
 
-A few isolated tokens that attend to themselves alone put a floor under :math:`W_2`; the trimmed distance leaves out
-that share of the mass that travels farthest.
+A few isolated tokens that attend to themselves alone bound :math:`W_2` from below; the trimmed distance leaves out the
+share of the mass that travels farthest.
 """
 
 from __future__ import annotations
@@ -35,20 +35,23 @@ from ..shapes import ArrayLike
 from ..threads import one_thread
 
 Metric = Literal["chordal", "geodesic"]
-_AFFORDABLE = 2_500 * 2_500
-_PLAIN_SIZES = (1e-100, 1e100)
+_AFFORDABLE = 2_500 * 2_500  # pairs for which linear programming is the default
+_PLAIN_SIZES = (1e-100, 1e100)  # squares of larger and smaller points may leave float64
 _SAME_ATOM = 1e-9  # points of one law this close, relative to the extent of both laws, are one
 
 
 @dataclass(frozen=True, eq=False)
 class Transport:
-    """A plan between two laws: what each piece costs and how much mass it carries."""
+    """Optimal plan between two laws, in pieces; ``float(transport)`` is the distance."""
 
     method: str
+    """Method that was used, see :func:`wasserstein`."""
     costs: np.ndarray
+    """Squared distance per piece of the plan, shape (pieces,), in units of ``unit ** 2``."""
     masses: np.ndarray
+    """Mass per piece, shape (pieces,)."""
     unit: float = 1.0
-    """The length in whose square costs are given: one, unless squares of the points' size leave float64."""
+    """Unit of length: one, unless squares of the coordinates leave float64."""
 
     @property
     def exact(self) -> bool:
@@ -61,7 +64,18 @@ class Transport:
         return self.unit * math.sqrt(max(0.0, float(self.costs @ self.masses / self.masses.sum())))
 
     def trimmed(self, share: float = 0.01) -> float:
-        """The distance without the ``share`` of the mass that travels farthest in this plan."""
+        """Distance without the share of the mass that travels farthest in this plan.
+
+        Parameters
+        ----------
+        share
+            Share of the mass to leave out, in [0, 1).
+
+        Returns
+        -------
+        float
+            Trimmed distance.
+        """
         remedy = "pass for example share=0.01"
         share = as_number("share", share, lambda x: 0 <= x < 1, "must lie in [0, 1)", remedy)
         order = np.argsort(self.costs, kind="stable")
@@ -92,8 +106,32 @@ def wasserstein(
     projections: int = 200,
     random_state: int | np.random.Generator | None = 0,
 ) -> Transport:
-    """The transport between two weighted point sets; ``float()`` of it is the distance.
+    """Optimal transport between two weighted point sets; ``float()`` of it is the distance W_2.
 
+    Parameters
+    ----------
+    first, second
+        Points, shapes (n, d) and (m, d).
+    first_weights, second_weights
+        Positive weights, shapes (n,) and (m,), normalised to sum one; all equal when left out.
+    metric
+        ``"chordal"`` (Euclidean distance) or ``"geodesic"`` (angle between points of the unit sphere).
+    method
+        ``"line"`` (d = 1), ``"atoms"`` (at most two points on one side), ``"circle"`` (d = 2, geodesic), ``"exact"``
+        (linear programming), ``"sliced"`` (mean over one-dimensional projections, another distance), or ``"auto"``: the
+        first of these that applies and is affordable.
+    projections
+        Number of directions of the sliced distance.
+    random_state
+        Seed or generator of these directions.
+
+    Returns
+    -------
+    Transport
+        Costs and masses of the plan, the distance and the method.
+
+    Examples
+    --------
     >>> float(wasserstein([[0.0], [1.0]], [[2.0], [1.0]]))
     1.0
     """

@@ -17,7 +17,8 @@ from ..datasets.chaotic import chaotic_series, chaotic_systems, lorenz63
 from ..datasets.series import Series
 from ..errors import InputError
 from ..forecasting.forecaster import TimeDelayedTransformer
-from ..forecasting.models import EchoState, HigherOrderDMD, Perceptron, Persistence, Sindy
+from ..forecasting.models.baselines import HigherOrderDMD, Perceptron, Persistence, Sindy
+from ..forecasting.models.echo_state import EchoState
 from ..forecasting.models.ng_rc import NextGenerationReservoir
 from ..forecasting.models.td_dmd import TimeDelayedDMD
 from ..forecasting.protocol import AbstractForecaster

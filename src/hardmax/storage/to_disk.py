@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..dynamics.flows import FlowStep
+from ..dynamics.integrators import FlowStep
 from ..dynamics.trajectory import Trajectory
 from ..errors import FileError
 from ..files import PathLike, replacing

@@ -16,8 +16,8 @@ import torch
 
 from ..attention.layer import AbstractLayer, Block, FeedForwardLayer, HardmaxLayer, SoftmaxLayer
 from ..dynamics.equilibrium import Equilibrium
-from ..dynamics.flows import AbstractFlow, FlowStep
-from ..dynamics.integrators import Adaptive, integrator_named, name_of
+from ..dynamics.flows import AbstractFlow
+from ..dynamics.integrators import Adaptive, FlowStep, integrator_named, name_of
 from ..dynamics.trajectory import Trajectory
 from ..errors import FileError, InputError
 from ..files import PathLike

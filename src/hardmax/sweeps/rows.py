@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import FileError, InputError, MissingExtraError
 from ..files import replacing, write_text
 from ..outcomes import Outcome
-from ..storage.token_tables import import_pyarrow
+from ..tables.files import import_pyarrow
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,1 +1,1 @@
-"""One reader of tables: encodings, dialects, dates and numbers."""
+"""The reader of tables: encodings, separators, comments, decimal signs, dates, and files of numbers."""

@@ -1,58 +1,76 @@
-"""Text of files in any common encoding, and the separator and comments of tables."""
+"""Bytes to text: UTF-8, UTF-16 with or without its mark, and Windows-1252.
+
+Charset detectors are not used: on a table of a few lines they name Big5 or a Cyrillic code page for Windows-1252, and
+take a single zero byte for UTF-16.
+"""
 
 from __future__ import annotations
 
 import codecs
-from pathlib import Path
 
 from ..errors import FileError
 from ..files import PathLike
 
-SEPARATORS = (";", "\t", ",", "|")
-"""What may stand between two cells of a line, by precedence: a comma beside a semicolon is a decimal sign."""
-
-UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SPREADSHEET = "cp1252"
 """The Windows code page of western Europe, in which spreadsheets save CSV."""
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_SAMPLE = 2**16
+"""Bytes in which zero bytes are counted: enough for any header, and the cost does not grow with the file."""
+_ZEROS = 1 / 8
+"""Share of zero bytes above which text is UTF-16: ASCII has one half, a Cyrillic header with digits a fifth."""
 
 
-def file_text(path: PathLike) -> str:
-    """A file's text, in whatever encoding of these; see :func:`decoded`."""
-    return decoded(Path(path).read_bytes(), path)
+def encoding_of(raw: bytes) -> str:
+    """Name of the encoding of ``raw``; Windows-1252 where it is neither UTF-16 nor UTF-8.
+
+    >>> encoding_of("x;y".encode("utf-16-le")), encoding_of("café".encode("cp1252"))
+    ('utf-16-le', 'cp1252')
+    """
+    if raw.startswith(_UTF16_MARKS):
+        return "utf-16"
+    unmarked = _unmarked_utf16(raw)
+    if unmarked is not None:
+        return unmarked
+    try:
+        raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return SPREADSHEET if b"\0" not in raw else "utf-8-sig"
+    return "utf-8-sig"
 
 
-def decoded(raw: bytes, path: PathLike) -> str:
-    """UTF-8, UTF-16, or the code page of spreadsheets; ``path`` is named where it is none of them.
+def decoded(raw: bytes, path: PathLike, encoding: str | None = None, remedy: str = "save it as text in UTF-8") -> str:
+    """Text of ``raw`` in ``encoding``, or in the one that :func:`encoding_of` finds; ``path`` is named in errors.
 
     >>> decoded("café".encode("cp1252"), "menu.csv")
     'café'
     """
+    found = encoding or encoding_of(raw)
     try:
-        return raw.decode(_encoding(raw))
-    except UnicodeDecodeError as error:
-        if b"\0" not in raw:
-            try:
-                return raw.decode(SPREADSHEET)
-            except UnicodeDecodeError:
-                pass
-        problem = f"is not text in UTF-8 (byte {error.start} is 0x{raw[error.start]:02x})"
-        raise FileError(path, problem, "save it as text in UTF-8") from error
+        return raw.decode(found).removeprefix("\ufeff")
+    except LookupError as error:
+        raise FileError(path, f"cannot be read ({error})", 'pass an encoding such as encoding="latin-1"') from error
+    except UnicodeError as error:
+        name = "UTF-8" if encoding is None else encoding
+        raise FileError(path, f"is not text in {name}{_first_bad_byte(raw, error)}", remedy) from error
 
 
-def separator_of(line: str) -> str | None:
-    """The separator that the first line of a table shows; None stands for blanks."""
-    return next((mark for mark in SEPARATORS if mark in line), None)
+def _unmarked_utf16(raw: bytes) -> str | None:
+    """UTF-16 without a mark shows by zero bytes in every other place only."""
+    if len(raw) % 2:
+        return None
+    sample = raw[:_SAMPLE]
+    high, low = sample[::2].count(0), sample[1::2].count(0)
+    if not high and low > _ZEROS * len(sample):
+        return "utf-16-le"
+    if not low and high > _ZEROS * len(sample):
+        return "utf-16-be"
+    return None
 
 
-def is_comment(line: str) -> bool:
-    """Whether a line of a table is a remark, as NumPy and instruments write them above the numbers."""
-    return line.lstrip().startswith("#")
-
-
-def _encoding(raw: bytes) -> str:
-    if raw.startswith(UTF16_MARKS):
-        return "utf-16"
-    # Without its mark, UTF-16 still shows: every other byte of digits and separators is zero.
-    if len(raw) % 2 == 0 and raw[:2].count(0) == 1:
-        return "utf-16-be" if raw[0] == 0 else "utf-16-le"
-    return "utf-8-sig"
+def _first_bad_byte(raw: bytes, error: UnicodeError) -> str:
+    """The place where UTF-8 ends, which is what a user can look up in an editor."""
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as first:
+        return f" (byte {first.start} is 0x{raw[first.start]:02x})"
+    return f" ({error})"

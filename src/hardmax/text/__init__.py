@@ -1,6 +1,6 @@
-"""Text classification whose reasons are the leader words of a document.
+"""Text classification that is explained by the leader words of a document.
 
-Each name is imported when it is first used, so that a part that needs little is had for little.
+Names are imported on first use, because the classifier loads torch and scikit-learn.
 """
 
 from importlib import import_module as _import_module
@@ -8,15 +8,35 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .classifier import LeaderClassifier as LeaderClassifier
+    from .evaluation import Faithfulness as Faithfulness
+    from .evaluation import Quality as Quality
+    from .evaluation import faithfulness as faithfulness
+    from .evaluation import quality as quality
+    from .explaining.corpus_statistics import Survey as Survey
+    from .explaining.corpus_statistics import survey as survey
     from .explaining.explanation import Explanation as Explanation
+    from .explaining.explanation import Leader as Leader
+    from .pretrained import shipped_model as shipped_model
+    from .recipes import Recipe as Recipe
+    from .words.documents import NoKnownWordWarning as NoKnownWordWarning
     from .words.tokenisation import Tokeniser as Tokeniser
     from .words.vocabulary import Vocabulary as Vocabulary
 
 _MODULE_OF = {
     "Explanation": "explaining.explanation",
+    "Faithfulness": "evaluation",
+    "Leader": "explaining.explanation",
     "LeaderClassifier": "classifier",
+    "NoKnownWordWarning": "words.documents",
+    "Quality": "evaluation",
+    "Recipe": "recipes",
+    "Survey": "explaining.corpus_statistics",
     "Tokeniser": "words.tokenisation",
     "Vocabulary": "words.vocabulary",
+    "faithfulness": "evaluation",
+    "quality": "evaluation",
+    "shipped_model": "pretrained",
+    "survey": "explaining.corpus_statistics",
 }
 
 

@@ -1,4 +1,4 @@
-"""The classifier: a scikit-learn estimator on raw texts and on document-term matrices."""
+"""The classifier: a scikit-learn estimator for texts and for document-term matrices."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import torch
 from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from ..distributed import Processes
 from ..errors import InputError
 from ..progress import Progress
 from ..threads import one_thread
 from .explaining.explanation import Explanation
-from .model.files import load_model, save_model
+from .model.fitted_model import FittedModel
 from .model.network import Network
-from .recipes import Recipe
-from .training.backends import answers
+from .model.prediction import predict_logits
+from .recipes import RECIPES, Recipe, recipe_with, words_with
 from .training.fitting import fit_model
-from .words.counts import weighed_table
+from .words.counts import document_table
 from .words.document_endings import EndingVocabulary
-from .words.documents import as_rows, warn_of_unknown
+from .words.documents import as_rows, as_texts, labels_for, warn_of_unknown
 from .words.tokenisation import Tokeniser
 from .words.vocabulary import Vocabulary
 
@@ -33,62 +32,92 @@ PADDING = "‹padding›"
 
 
 class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    r"""Classify documents by their leader words.
+    r"""Classifier of documents by their leader words.
 
-    Each word starts at a learned point. Hardmax layers let every word follow the one that its score
-    :math:`\langle z_i, z_j\rangle` prefers, until all have gathered at a few leaders; the decoder reads the mean
-    of the final positions. So the reasons of a decision are the leaders of the document and what they gathered,
-    and they add up to the logit (see :meth:`explain`).
+    Each word has a learned initial position. In every hardmax layer a word moves towards the word of the largest score
+    :math:`\langle z_i, z_j\rangle`, until all words have collapsed onto a few *leaders*, the words that attend to
+    themselves; the decoder reads the mean of the final positions. The leaders of a document and the mass that each has
+    gathered therefore explain its logit exactly (see :meth:`explain`).
 
-    Settings left at None are those of the recipe.
+    A parameter that is None has the value of the recipe.
 
     Parameters
     ----------
     dim
-        Coordinates of a word; two for two classes, else one for each class.
+        Number of coordinates of a word; by default two for two classes, else the number of classes.
     recipe
-        ``"default"``; ``"accurate"`` for more accuracy from texts by triples of words, punctuation and more passes,
-        with words, pairs, triples and what stands at the end on axes of their own, and by the mean of three trainings;
-        ``"short"`` for texts of a sentence or so, whose last five words count once more and whose bias is zero;
-        ``"paper"`` for the published model and its training; or a :class:`~hardmax.text.recipes.Recipe` of your own.
-    ngrams, min_df, max_words
-        Words and n-grams of up to so many words that occur in at least ``min_df`` texts (3 for large sets, 1 for
-        small); of those the ``max_words`` that tell the classes apart best (chi2).
-    token_pattern, lowercase, stop_words, lemmas, removed
-        How texts are cut into words, see :class:`~hardmax.text.words.tokenisation.Tokeniser`.
-    depth, alpha, learn_alpha, collapse
-        Number of layers, the step towards the followed word, whether it is learned, and how much of the way words
-        must have gone in the end: :math:`1-(1+\alpha)^{-K}`.
+        ``"default"``; ``"accurate"``, which is slower and more accurate: it also uses triples of words and punctuation,
+        trains for more epochs, has separate coordinates for words, pairs, triples and the end of a text, and takes the
+        mean of three trainings; ``"short"`` for texts of about a sentence: the last five words also count as words of
+        their own, and the bias is zero; ``"paper"`` for the published model and its training; or a
+        :class:`~hardmax.text.Recipe`.
+    ngrams
+        Largest number of words in an n-gram.
+    min_df
+        Least number of texts in which a word or n-gram occurs; by default 3 for large sets and 1 for small ones.
+    max_words
+        Number of words and n-grams that are selected by the chi2 statistic; all by default.
+    token_pattern
+        Regular expression for one word, see :class:`~hardmax.text.Tokeniser`.
+    lowercase
+        Whether texts are converted to lower case.
+    stop_words
+        Words that are left out, see :class:`~hardmax.text.Tokeniser`.
+    lemmas
+        Language whose dictionary forms replace the words, see :class:`~hardmax.text.Tokeniser`.
+    removed
+        Regular expressions whose matches are deleted from the text.
+    depth
+        Number of layers.
+    alpha
+        Step size towards the attended word.
+    learn_alpha
+        Whether ``alpha`` is learned.
     learn_matrix
         Whether the matrix A of the score :math:`\langle A z_i, z_j\rangle` is learned; it stays positive definite.
+    collapse
+        Least fraction of the distance to the leader that words move in all layers, :math:`1-(1+\alpha)^{-K}`.
     masses
-        ``"norm"``: a word weighs its length times 1 + log count; ``"count"``: its count.
-    cone, tether
-        For two classes, where words may lie: at most ``cone`` times as far across the decoder's axis as along it, and
-        at most ``tether`` from where their frequencies put them. So leaders are words that speak for a class, and
-        nobody follows a word of the other side; ``math.inf`` lifts either.
-    epochs, batch_size, learning_rate, dropout, smoothing, temperature
-        Training: by Adam with word dropout, from log odds smoothed by so many documents; ``temperature`` > 0
-        trains as softmax.
+        ``"norm"``: the mass of a word is its length times 1 + log count; ``"count"``: its count.
+    cone
+        For two classes: largest ratio of the components of a word across and along the decoder's axis. Below 1 no word
+        attends to a word of the other class. ``math.inf`` for no bound.
+    tether
+        For two classes: largest distance of a word from its initial position, so that words lead only if the classes
+        differ in how often they occur. ``math.inf`` for no bound.
+    epochs
+        Number of epochs.
+    batch_size
+        Number of documents per optimiser step.
+    learning_rate
+        Learning rate of Adam.
+    dropout
+        Largest probability that a word is dropped in a training step.
+    smoothing
+        Number of documents that are added to each class for the initial log odds.
+    temperature
+        Temperature of softmax attention in training; 0 for hardmax.
     class_weight
         None, ``"balanced"`` or a dictionary from class to weight.
-    validation_fraction, patience
-        The share of the rows kept aside for choosing the epoch and the calibration, and how many epochs without
-        gain to wait.
+    validation_fraction
+        Fraction of the documents that are validation rows, on which the epoch is selected and the probabilities are
+        calibrated.
+    patience
+        Number of epochs without improvement on the validation rows after which training stops.
     random_state
         A whole number, a generator or None.
     checkpoint
-        A file that holds the training after every epoch; a fit that was interrupted goes on from there. Where a recipe
-        takes the mean of several trainings, the second has a file beside it, whose name ends in ``-2``, and so on.
+        File with the state of training after every epoch; an interrupted fit resumes from it. If a recipe averages
+        several trainings, the second has a file beside it whose name ends in ``-2``, and so on.
     device
-        Where to train and to answer, for example ``"cuda"``; the CPU when left out. Batches and dropped words are the
-        same everywhere, so models differ by rounding. Texts are read and explained on the CPU.
+        Device for training and prediction, for example ``"cuda"``; the CPU by default. Batches and dropped words are
+        the same on every device, so that models differ by rounding only. Texts are read and explained on the CPU.
     processes
-        The processes that share the training, see :func:`hardmax.processes`. All must be given the same documents;
-        each does its part of every batch, and all end with the same model.
+        Processes that share the training, see :func:`hardmax.processes`. All must be given the same documents; each
+        computes its part of every batch, and all have the same model in the end.
     progress
-        True, False, or None to show progress on a terminal when it takes long; or a function that is told
-        ``(stage, done, total)``, and whose errors end the fit.
+        True, False, or None to show progress on a terminal if training takes long; or a function that is called with
+        ``(stage, done, total)``, whose errors end the fit.
 
     Examples
     --------
@@ -98,13 +127,17 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([0, 1])
     """
 
-    # What fitting finds; a model of tables has no vocabulary and no tokeniser.
+    # Attributes of a fitted model; without vocabulary_ and tokeniser_ if it was fitted on a table.
     classes_: np.ndarray
     class_prior_: np.ndarray
     columns_: np.ndarray
     n_features_in_: int
     vocabulary_: Vocabulary | EndingVocabulary
     tokeniser_: Tokeniser
+    recipe_: Recipe
+    network_: Network
+    alpha_: float
+    collapse_: float
     seed_: int
     history_: list[dict[str, float]]
     n_iter_: int
@@ -187,63 +220,212 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @one_thread()
     def fit(self, X: Any, y: Any, sample_weight: Any = None, validation: Any = None) -> LeaderClassifier:
-        """Learn from texts, or from a table of non-negative counts (dense, sparse or a DataFrame), and labels.
+        """Fit the model to documents with labels.
 
-        ``validation`` may give other documents and their labels, ``(X, y)``, to judge every epoch on; else a share of
-        the rows is kept aside for that.
+        Parameters
+        ----------
+        X
+            Sequence of texts, or a table of non-negative counts (dense, sparse or a DataFrame).
+        y
+            Label of each document.
+        sample_weight
+            Weight of each document; one by default.
+        validation
+            Other documents and their labels, ``(X, y)``, on which every epoch is evaluated, instead of a fraction of
+            the given ones.
+
+        Returns
+        -------
+        LeaderClassifier
+            The estimator itself.
         """
-        fit_model(self, X, y, sample_weight, validation)
+        recipe = recipe_with(self.recipe, self.get_params())
+        texts = as_texts(X)
+        labels = labels_for(y, texts)
+        self._forget()
+        documents: Any
+        if texts is None:
+            documents, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+            check_non_negative(documents, type(self).__name__)
+        else:
+            documents = texts
+        fitted = fit_model(
+            documents,
+            labels,
+            recipe,
+            tokeniser=None if texts is None else self._new_tokeniser(recipe),
+            sample_weight=sample_weight,
+            class_weight=self.class_weight,
+            validation=None if validation is None else self._validation(validation, texts=texts is not None),
+            validation_fraction=self.validation_fraction,
+            patience=self.patience,
+            random_state=self.random_state,
+            checkpoint=self.checkpoint,
+            device=self.device,
+            processes=self.processes,
+            progress=self.progress,
+        )
+        self._store(fitted)
         return self
 
-    def _adopt(self, network: Network, recipe: Recipe) -> None:
-        """Predict with this network, in double precision."""
-        self.recipe_ = recipe
-        self.network_ = network.to(torch.float64)
-        self.alpha_ = float(self.network_.alpha)
-        self.collapse_ = self.network_.collapse
+    def _forget(self) -> None:
+        """Remove the attributes that depend on the kind of documents."""
+        for name in ("vocabulary_", "tokeniser_", "feature_names_in_", "n_features_in_", "columns_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _new_tokeniser(self, recipe: Recipe) -> Tokeniser:
+        wanted = {
+            "pattern": self.token_pattern,
+            "lowercase": self.lowercase,
+            "stop_words": self.stop_words,
+            "lemmas": self.lemmas,
+            "cut": recipe.cut,
+            "removed": self.removed,
+        }
+        return Tokeniser(**words_with(self.recipe, wanted))
+
+    def _store(self, fitted: FittedModel) -> None:
+        """Set all attributes of a fitted model."""
+        self.recipe_ = fitted.recipe
+        self.network_ = fitted.network
+        self.alpha_ = float(fitted.network.alpha)
+        self.collapse_ = fitted.network.collapse
+        self.classes_ = fitted.classes
+        self.class_prior_ = fitted.class_prior
+        self.columns_ = fitted.columns
+        self.n_features_in_ = fitted.features
+        self.seed_ = fitted.seed
+        self.temperature_ = fitted.temperature
+        self.history_ = fitted.history
+        self.n_iter_ = len(fitted.history)
+        if fitted.vocabulary is not None and fitted.tokeniser is not None:
+            self.vocabulary_ = fitted.vocabulary
+            self.tokeniser_ = fitted.tokeniser
+        if fitted.feature_names:
+            self.feature_names_in_ = np.array(fitted.feature_names, dtype=object)
+
+    def _documents(self, X: Any, *, texts: bool) -> Any:
+        """Validated documents: a list of texts, or a table of counts with the columns of the fitted one."""
+        found = as_texts(X)
+        if (found is not None) != texts:
+            expected, got = ("texts", "a table") if texts else ("a table of counts", "texts")
+            raise InputError("X", got, f"must be {expected}, like what the model was fitted on", f"pass {expected}")
+        if found is not None:
+            return found
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        check_non_negative(X, type(self).__name__)
+        return X
+
+    def _validation(self, validation: Any, *, texts: bool) -> tuple[Any, Any]:
+        """Validated documents and labels of the validation rows."""
+        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+            got = type(validation).__name__
+            raise InputError("validation", got, "must be documents and their labels", "pass validation=(texts, labels)")
+        return self._documents(validation[0], texts=texts), validation[1]
 
     def _table(self, X: Any, *, warn: bool = True) -> sparse.csr_matrix:
+        """Weighted counts of documents, shape (documents, words)."""
         check_is_fitted(self, "network_")
-        table = weighed_table(self, X, self.recipe_)
-        if warn and hasattr(self, "vocabulary_"):
+        texts = hasattr(self, "vocabulary_")
+        words = (self.vocabulary_, self.tokeniser_) if texts else (None, None)
+        table = document_table(self._documents(X, texts=texts), self.recipe_, self.columns_, *words)
+        if warn and texts:
             warn_of_unknown(table)
         return table
 
     @one_thread()
     def _logits(self, table: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
-        logits, leaders = answers(self.network_, table, self.device)
+        """Logits, shape (documents, outputs), and number of leaders, shape (documents,)."""
+        logits, leaders = predict_logits(self.network_, table, self.device)
         logits[np.diff(table.indptr) == 0] = self._prior_logits()
         return logits, leaders
 
     def _prior_logits(self) -> np.ndarray:
+        """Logits of the class prior, shape (outputs,), for documents without a known word."""
         logs = np.log(np.maximum(self.class_prior_, np.finfo(float).tiny))
         return np.asarray(logs[1:] - logs[:1] if len(logs) == 2 else logs)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The logits: shape (documents,) for two classes, else (documents, classes)."""
+        """Logits of each document.
+
+        Parameters
+        ----------
+        X
+            Documents of the kind that the model was fitted on.
+
+        Returns
+        -------
+        np.ndarray
+            Shape (documents,) for two classes, else (documents, classes).
+        """
         logits, _ = self._logits(self._table(X))
         return np.asarray(logits[:, 0]) if len(self.classes_) == 2 else logits
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each document."""
+        """Predicted class of each document.
+
+        Parameters
+        ----------
+        X
+            Documents of the kind that the model was fitted on.
+
+        Returns
+        -------
+        np.ndarray
+            Shape (documents,).
+        """
         logits, _ = self._logits(self._table(X))
         numbers = (logits[:, 0] > 0).astype(int) if logits.shape[1] == 1 else logits.argmax(axis=1)
         return np.asarray(self.classes_[numbers])
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class, shape (documents, classes); calibrated on the rows kept aside."""
+        """Probability of each class, calibrated on the validation rows.
+
+        Parameters
+        ----------
+        X
+            Documents of the kind that the model was fitted on.
+
+        Returns
+        -------
+        np.ndarray
+            Shape (documents, classes).
+        """
         logits, _ = self._logits(self._table(X))
         if len(self.classes_) == 2:
             return np.column_stack([expit(-logits[:, 0]), expit(logits[:, 0])])
         return np.asarray(softmax(logits, axis=1))
 
     def count_leaders(self, X: Any) -> np.ndarray:
-        """How many leaders each document has."""
+        """Number of leaders of each document.
+
+        Parameters
+        ----------
+        X
+            Documents of the kind that the model was fitted on.
+
+        Returns
+        -------
+        np.ndarray
+            Shape (documents,).
+        """
         leaders: np.ndarray = self._logits(self._table(X))[1]
         return leaders
 
     def words(self, names: Any = None) -> list[str]:
-        """The name of every word the model has, in the order of its embedding."""
+        """Names of all words of the model.
+
+        Parameters
+        ----------
+        names
+            Names of the columns of the table that the model was fitted on.
+
+        Returns
+        -------
+        list of str
+            One name per row of the embedding, in the same order.
+        """
         check_is_fitted(self, "network_")
         if hasattr(self, "vocabulary_"):
             own = self.vocabulary_.names()
@@ -258,9 +440,19 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @one_thread()
     def explain(self, document: Any, names: Any = None) -> Explanation:
-        """Why one document is classified as it is: its leaders, their followers and what each contributes.
+        """Leaders of one document, their followers, and the contribution of each to the logits.
 
-        ``document`` is a text, or one row of a table; ``names`` may name the table's columns.
+        Parameters
+        ----------
+        document
+            A text, or one row of a table.
+        names
+            Names of the columns of the table.
+
+        Returns
+        -------
+        Explanation
+            Exact: the contributions and the bias add up to the logits.
         """
         check_is_fitted(self, "network_")
         table = self._table(as_rows(document), warn=False)
@@ -278,13 +470,58 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file of data, whole or not at all."""
+        """Write the model to a file, completely or not at all.
+
+        Parameters
+        ----------
+        path
+            File to write, in the safetensors format.
+        """
         check_is_fitted(self, "network_")
-        save_model(self, path)
+        FittedModel(
+            network=self.network_,
+            recipe=self.recipe_,
+            classes=self.classes_,
+            class_prior=self.class_prior_,
+            columns=self.columns_,
+            features=int(self.n_features_in_),
+            seed=self.seed_,
+            temperature=self.temperature_,
+            history=self.history_,
+            vocabulary=getattr(self, "vocabulary_", None),
+            tokeniser=getattr(self, "tokeniser_", None),
+            feature_names=tuple(str(name) for name in getattr(self, "feature_names_in_", ())),
+        ).save(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LeaderClassifier:
-        """Read a model that :meth:`save` has written."""
-        model = cls()
-        load_model(model, path)
+        """Read a model from a file.
+
+        Parameters
+        ----------
+        path
+            File written by :meth:`save`.
+
+        Returns
+        -------
+        LeaderClassifier
+            The fitted model, with the recipe and the tokenisation of the file as parameters.
+        """
+        fitted = FittedModel.load(path)
+        recipe = next((name for name, known in RECIPES.items() if known == fitted.recipe), fitted.recipe)
+        model = cls(recipe=recipe, **_tokeniser_settings(recipe, fitted.tokeniser))
+        model._store(fitted)
         return model
+
+
+def _tokeniser_settings(recipe: str | Recipe, tokeniser: Tokeniser | None) -> dict[str, Any]:
+    """Parameters of the classifier with which the tokeniser differs from that of the recipe."""
+    if tokeniser is None:
+        return {}
+    usual = Tokeniser(**words_with(recipe, {}))
+    changed = [
+        part
+        for part in ("pattern", "lowercase", "stop_words", "lemmas", "removed")
+        if getattr(tokeniser, part) != getattr(usual, part)
+    ]
+    return {"token_pattern" if part == "pattern" else part: getattr(tokeniser, part) for part in changed}

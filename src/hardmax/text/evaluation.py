@@ -17,96 +17,144 @@ from .words.counts import batch
 
 @dataclass(frozen=True)
 class Quality:
-    """Figures on documents with known labels."""
+    """Metrics of a model on documents with known labels."""
 
     documents: int
+    """Number of documents."""
     accuracy: float
+    """Fraction of the documents that are classified correctly."""
     log_loss: float
+    """Mean negative log probability of the true class."""
     calibration_error: float
-    """The mean gap between how sure the model is and how often it is right (expected calibration error)."""
+    """Expected calibration error: mean gap between confidence and accuracy."""
     leaders: float
-    """Leaders per document."""
+    """Mean number of leaders per document."""
     collapse: float
+    """Fraction of the distance to their leaders that words have moved after all layers."""
 
     def data(self) -> dict[str, Any]:
-        """The figures by name."""
+        """The metrics by name.
+
+        Returns
+        -------
+        dict
+            From the name of each field to its value.
+        """
         return asdict(self)
 
     def __str__(self) -> str:
         return (
             f"{self.documents:,} documents: accuracy {self.accuracy:.4f}, log loss {self.log_loss:.4f}, "
-            f"calibration error {self.calibration_error:.4f}, {self.leaders:.2f} leaders a document, "
+            f"calibration error {self.calibration_error:.4f}, {self.leaders:.2f} leaders per document, "
             f"collapse {self.collapse:.4f}"
         )
 
 
-def calibration_error(sure: np.ndarray, right: np.ndarray, bins: int = 15) -> float:
-    """The expected calibration error over bins of equal width.
+def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> float:
+    """Expected calibration error over bins of equal width.
+
+    ``confidence`` is the probability of the predicted class and ``right`` whether it is the true one, both of shape
+    (documents,).
 
     >>> round(calibration_error(np.array([0.9, 0.9, 0.6]), np.array([True, False, True])), 3)
     0.4
     """
-    which = np.minimum((sure * bins).astype(int), bins - 1)
+    which = np.minimum((confidence * bins).astype(int), bins - 1)
     total = np.bincount(which, minlength=bins)
-    gap = np.bincount(which, weights=right, minlength=bins) - np.bincount(which, weights=sure, minlength=bins)
-    return float(np.abs(gap)[total > 0].sum() / len(sure))
+    gap = np.bincount(which, weights=right, minlength=bins) - np.bincount(which, weights=confidence, minlength=bins)
+    return float(np.abs(gap)[total > 0].sum() / len(confidence))
 
 
 def quality(model: LeaderClassifier, documents: Any, labels: Any) -> Quality:
-    """Judge ``model`` on documents with known labels."""
+    """Accuracy, log loss and calibration of a model on documents with known labels.
+
+    Parameters
+    ----------
+    model
+        Fitted model.
+    documents
+        Texts or a table, of the kind that the model was fitted on.
+    labels
+        True class of each document.
+
+    Returns
+    -------
+    Quality
+        The metrics.
+    """
     labels = np.asarray(labels)
-    chances = model.predict_proba(documents)
-    if len(labels) != len(chances):
+    probabilities = model.predict_proba(documents)
+    if len(labels) != len(probabilities):
         raise InputError(
-            "labels", f"{len(labels)} labels", f"must match the {len(chances)} documents", "pass one for each"
+            "labels", f"{len(labels)} labels", f"must match the {len(probabilities)} documents", "pass one for each"
         )
-    strange = sorted(set(labels.tolist()) - set(model.classes_.tolist()), key=str)
-    if strange:
+    unknown = sorted(set(labels.tolist()) - set(model.classes_.tolist()), key=str)
+    if unknown:
         raise InputError(
             "labels",
-            repr(strange[:5]),
+            repr(unknown[:5]),
             "must be classes that the model knows",
             f"it knows {', '.join(map(repr, model.classes_.tolist()))}",
         )
     numbers = np.searchsorted(model.classes_, labels)
-    right = chances.argmax(axis=1) == numbers
-    truth = np.maximum(chances[np.arange(len(labels)), numbers], np.finfo(float).tiny)
+    right = probabilities.argmax(axis=1) == numbers
+    truth = np.maximum(probabilities[np.arange(len(labels)), numbers], np.finfo(float).tiny)
     return Quality(
         documents=len(labels),
         accuracy=float(right.mean()),
         log_loss=float(-np.log(truth).mean()),
-        calibration_error=calibration_error(chances.max(axis=1), right),
+        calibration_error=calibration_error(probabilities.max(axis=1), right),
         leaders=float(model.count_leaders(documents).mean()),
         collapse=model.collapse_,
     )
 
 
 Chooser = Callable[[int], np.ndarray]
-"""From the number of a document to the words named as its reasons, as places in its row."""
+"""From the index of a document to the indices of the words that explain it, within its row."""
 
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """How far the logit moves when the named words are deleted, and when as many random ones are."""
+    """Change of the logits when the explaining words are deleted, and when as many random words are."""
 
     named: float
+    """Mean absolute change of the logits without the words of the explanation."""
     random: float
+    """Mean absolute change of the logits without as many random words."""
     deleted: float
-    """Words deleted per document."""
+    """Mean number of deleted words per document."""
     documents: int
+    """Number of documents in which some words, but not all, were deleted."""
 
     @property
     def ratio(self) -> float:
-        """How many times farther the named words move the logit."""
+        """Ratio of ``named`` to ``random``; infinite if ``random`` is zero."""
         return self.named / self.random if self.random > 0 else float("inf")
 
 
 def faithfulness(
     model: LeaderClassifier, documents: Any, *, reasons: Chooser | None = None, draws: int = 5, random_state: Any = 0
 ) -> Faithfulness:
-    """Mean movement of the logits over the documents.
+    """Change of the logits when the leaders of each document are deleted, against random deletions.
 
-    ``reasons`` names other words than the leaders, to hold another way of explaining against this one.
+    Parameters
+    ----------
+    model
+        Fitted model.
+    documents
+        Texts or a table, of the kind that the model was fitted on.
+    reasons
+        Function from the index of a document to the indices of the words to delete, within its row, to evaluate another
+        method of explanation; the leaders by default.
+    draws
+        Number of random deletions per document.
+    random_state
+        Seed or generator of the random deletions.
+
+    Returns
+    -------
+    Faithfulness
+        Means over the documents.
     """
     table = model._table(documents)
     logits, _ = model._logits(table)
@@ -129,16 +177,17 @@ def faithfulness(
 
 
 def _leaders(model: LeaderClassifier, table: sparse.csr_matrix) -> list[np.ndarray]:
+    """Indices of the leaders of each document, within its row."""
     found: list[np.ndarray] = []
     for k in range(table.shape[0]):
         documents = batch(table[k])
-        path = model.network_.course(model.network_.embedding.numpy()[documents.columns], documents.starts)
+        path = model.network_.attention_path(model.network_.embedding.numpy()[documents.columns], documents.starts)
         found.append(np.flatnonzero(path.leaders))
     return found
 
 
 def _without(table: sparse.csr_matrix, places: list[np.ndarray]) -> sparse.csr_matrix:
-    """The documents without some of their words."""
+    """The documents without the words at these indices of each row."""
     keep = np.ones(table.nnz, dtype=bool)
     for start, some in zip(table.indptr, places, strict=False):
         keep[start + some] = False

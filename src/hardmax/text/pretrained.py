@@ -1,4 +1,4 @@
-"""The small model that comes with the package, so that an explanation is one command away."""
+"""The small pretrained model of film reviews that is part of the package."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from .classifier import LeaderClassifier
 
 FILE = "movie_reviews.safetensors"
 NAMES = ("negative", "positive")
-"""What the labels 0 and 1 of film reviews mean; this is also their order."""
+"""Names of the labels 0 and 1 of film reviews."""
 
 
 def shipped_model() -> LeaderClassifier:
-    """A model of film reviews in two dimensions that answers "negative" or "positive".
+    """Pretrained model of film reviews in two dimensions with the classes "negative" and "positive".
 
-    ``text/models/movie_reviews.md`` says how it was made.
+    ``text/models/movie_reviews.md`` describes its training.
+
+    Returns
+    -------
+    LeaderClassifier
+        The fitted model.
     """
     with as_file(files(__package__).joinpath("models", FILE)) as path:
         model = LeaderClassifier.load(path)
@@ -26,7 +31,7 @@ def shipped_model() -> LeaderClassifier:
 
 
 def named(labels: Any) -> np.ndarray:
-    """The labels of film reviews in words; labels that are not 0 and 1 are left as they are.
+    """Names of the labels of film reviews, shape (labels,); labels other than 0 and 1 are unchanged.
 
     >>> named([1, 0]).tolist()
     ['positive', 'negative']

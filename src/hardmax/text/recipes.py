@@ -1,4 +1,4 @@
-"""All settings of a model and of its training, in one value; the published ones and ours."""
+"""Recipes: all settings of a model and of its training in one value, and the named ones."""
 
 from __future__ import annotations
 
@@ -12,59 +12,73 @@ from .words.tokenisation import EVERY_MARK
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a model is made of and how it is trained."""
+    """All settings of a model and of its training."""
 
     dim: int | None = None
-    """Coordinates of a word; two for two classes and one for each class beyond, when left out. With ``by_length`` so
-    many for each length, and one for two classes when left out."""
+    """Number of coordinates of a word; by default two for two classes, else the number of classes. With ``by_length``
+    the number for each length of n-gram, by default one for two classes."""
     by_length: bool = False
-    """Whether n-grams of different lengths have coordinates of their own, so that each length has its own leaders:
-    scores between them are zero. Where the words are columns of a table, all have one length."""
+    """Whether n-grams of different lengths have separate coordinates, so that scores between them are zero and each
+    length has its own leaders. Columns of a table all have the same length."""
     endings: int | None = None
-    """The words and pairs among so many words at the end of a text are words of their own too; with ``by_length`` they
-    have coordinates of their own."""
+    """Number of words at the end of a text whose words and pairs also count as words of their own; with ``by_length``
+    on separate coordinates. None for none."""
     averaged: int = 1
-    """Train so many times from the same start and take the mean of the parameters."""
+    """Number of trainings from the same start, whose parameters are averaged."""
     depth: int = 8
+    """Number of layers."""
     alpha: float = 1.0
+    """Step size towards the attended word, or its initial value if it is learned."""
     learn_alpha: bool = False
+    """Whether ``alpha`` is learned."""
     learn_bias: bool = True
-    """Whether the decoder's bias is learned; else it is zero, and a text that says nothing is given even odds."""
+    """Whether the decoder's bias is learned; else it is zero, so that a text without evidence has even odds."""
     learn_matrix: bool = False
-    """Whether the matrix A of the score is learned; the identity otherwise."""
+    """Whether the matrix A of the score is learned; else it is the identity."""
     collapse: float = 0.99
-    """How far words must have moved onto their leaders at the end, whatever training does to alpha."""
+    """Least fraction of the distance to the leader that words move in all layers, also if ``alpha`` is learned."""
     masses: str = "norm"
-    """What a word weighs in the mean: ``"norm"`` its length times 1 + log count, ``"count"`` its count."""
+    """Mass of a word in the mean: ``"norm"`` for its length times 1 + log count, ``"count"`` for its count."""
     resting_share: float = 0.2
-    """Mass that stays at the origin, so that a document that says little is near the bias, as a share of what the
-    training documents weigh on average at the start: large and small data alike rest a part of what they say."""
+    """Mass that rests at the origin, so that the logits of a document with little evidence are near the bias; as a
+    fraction of the initial mean mass of the training documents."""
     start: str = "evidence"
-    """Where words start: along smoothed log odds, or at ``"random"``."""
+    """Initial positions: along smoothed log odds (``"evidence"``), or ``"random"``."""
     smoothing: float | None = None
-    """Documents added to each count; ten for two classes and two for more, when left out."""
+    """Number of documents added to each class for the log odds; by default 10 for two classes and 2 for more."""
     noise: float = 0.01
+    """Standard deviation of the noise in the initial positions."""
     decoder_scale: float = 6.0
+    """Initial length of the decoder, with ``start="evidence"``."""
     ngrams: int = 2
+    """Largest number of words in an n-gram."""
     min_df: int | None = None
+    """Least number of texts in which a word or n-gram occurs; by default 1 below 200 texts, 2 below 2,000, else 3."""
     max_words: int | None = None
+    """Number of words and n-grams that are selected by the chi2 statistic; all by default."""
     cut: int | None = None
-    """Only so many words of a text count, and shorter texts are filled up with a padding word."""
+    """Number of words after which a text is cut; shorter texts are filled with a padding word. None for no limit."""
     temperature: float = 0.0
-    """Train as softmax at this temperature; 0 is hardmax itself."""
+    """Temperature of softmax attention in training; 0 for hardmax."""
     epochs: int | None = None
-    """The usual ones, or as many as small data needs for 300 steps (1,000 for more than two classes), when left out."""
+    """Number of epochs; by default ``usual_epochs``, or more on small data for 300 optimiser steps (1,000 for more than
+    two classes)."""
     usual_epochs: int = 3
+    """Number of epochs on large data if ``epochs`` is None."""
     batch_size: int = 128
+    """Number of documents per optimiser step."""
     learning_rate: float = 1e-2
+    """Learning rate of Adam at the first step."""
     decay: bool = True
+    """Whether the learning rate decays linearly to nearly zero."""
     cone: float = 0.5
-    """How far words may lie across the decoder's axis, as a multiple of how far along it; for two classes."""
+    """For two classes: largest ratio of the components of a word across and along the decoder's axis."""
     tether: float = 0.4
-    """How far words may go from where the evidence has put them; for two classes."""
+    """For two classes: largest distance of a word from its initial position."""
     momentum: bool = False
-    """Adam as published. Without it only the words of a step move, which saves going through all the others."""
+    """Whether Adam has momentum, as published. Without it only the words of a step are updated, which is faster."""
     dropout: float = 0.5
+    """Largest probability that a word is dropped in a training step."""
 
     def __post_init__(self) -> None:
         for name, (holds, problem, remedy) in _RULES.items():
@@ -72,7 +86,7 @@ class Recipe:
             if not holds(value):
                 raise InputError(name, repr(value), problem, remedy)
         if self.cut is not None and self.endings is not None:
-            problem = f"cannot be told from the padding up to cut={self.cut} words"
+            problem = f"cannot be distinguished from the padding up to cut={self.cut} words"
             raise InputError("endings", repr(self.endings), problem, "leave one of the two out")
         if self.collapse > 0 and 1 - (1 + self.alpha) ** -self.depth < self.collapse:
             raise InputError(
@@ -85,13 +99,13 @@ class Recipe:
 
     @property
     def fixed(self) -> frozenset[str]:
-        """The names of the network's parameters that are not learned."""
+        """Names of the parameters of the network that are not learned."""
         learned = {"raw_alpha": self.learn_alpha, "bias": self.learn_bias}
         return frozenset(name for name, is_learned in learned.items() if not is_learned)
 
     @property
     def least_alpha(self) -> float:
-        """The alpha at which the collapse is just reached."""
+        """Smallest alpha that reaches ``collapse`` in ``depth`` layers."""
         return float((1 - self.collapse) ** (-1 / self.depth) - 1)
 
 
@@ -145,12 +159,12 @@ _RULES: dict[str, tuple[Any, str, str]] = {
 
 RECIPES = {
     "default": Recipe(),
-    # On an axis of its own a word cannot lie across it, so there is no cone; eight passes need a longer tether.
+    # On a single axis there is no component across it, so the cone is not needed; eight epochs need a longer tether.
     "accurate": Recipe(by_length=True, endings=15, averaged=3, ngrams=3, usual_epochs=8, cone=math.inf, tether=0.8),
-    # For texts of a sentence or so: the verdict is what is said last ("slow, but wonderful"), and faint words do not
-    # lean to a side. The word list is a matter of the data, so it is left to whoever trains.
+    # For texts of about a sentence: the verdict is at the end ("slow, but wonderful"), and without a bias texts with
+    # little evidence have even odds. Stop words depend on the data, so none are set.
     "short": Recipe(endings=5, learn_bias=False),
-    # The published model: random start, every word of the first 128 one vote, alpha learned and free.
+    # The published model: random start, equal mass for each of the first 128 words, alpha learned without a bound.
     "paper": Recipe(
         dim=2,
         learn_alpha=True,
@@ -177,10 +191,10 @@ RECIPES = {
 _WORDS_OF: dict[str, dict[str, Any]] = {
     "default": {},
     "short": {},
-    # Where a sentence ends, and how, tells phrases apart: ". great" opens one, "great ," goes on.
+    # Punctuation distinguishes phrases: ". great" begins a sentence, "great ," continues one.
     "accurate": {"pattern": EVERY_MARK},
-    # As published, see docs/papers/sentiment.rst. Function words go before the first 128 words are taken, which
-    # therefore reach to the end of most reviews.
+    # As published, see docs/papers/sentiment.rst. Function words are removed before the first 128 words are taken,
+    # which therefore include the end of most reviews.
     "paper": {
         "removed": (
             r"https?://\S+|www\.\S+",  # links
@@ -189,29 +203,29 @@ _WORDS_OF: dict[str, dict[str, Any]] = {
             r"[^\x00-\x7f]+",
             r"(.)(?<=\1\1\1)",  # a letter after two equal ones: "sooo" is read as "soo"
         ),
-        # Their tokeniser parts these informal words in two.
+        # The published tokeniser splits these informal words in two.
         "pattern": r"(?i:\b(?:can(?=not\b)|gon(?=na\b)|got(?=ta\b)|wan(?=na\s)|gim(?=me\b)|lem(?=me\b)))|[A-Za-z]+",
         "lowercase": False,
         "stop_words": "english-published",
         "lemmas": "en-plurals",
     },
 }
-# Models saved before the recipe followed the published steps to the letter.
+# Pattern of models that were saved before the recipe followed all published steps.
 _EARLIER_PATTERN = "[A-Za-z]+"
 OWN_PATTERNS = frozenset(words["pattern"] for words in _WORDS_OF.values() if "pattern" in words) | {_EARLIER_PATTERN}
-"""The patterns for words that the recipes use, each as fast as the default."""
+"""Patterns for words in the recipes, each known to be as fast as the default."""
 OWN_REMOVED = frozenset(pattern for words in _WORDS_OF.values() for pattern in words.get("removed", ()))
-"""The patterns for what the recipes delete, each as fast."""
+"""Patterns for removed parts in the recipes, each known to be as fast as the default for words."""
 
 
 def words_with(base: str | Recipe, changes: dict[str, Any]) -> dict[str, Any]:
-    """How a recipe cuts texts into words, with every change that is not None; one of your own does it as ours."""
+    """Parameters of the tokeniser of a recipe, with every change that is not None; a custom recipe has the default."""
     own = {} if isinstance(base, Recipe) else _WORDS_OF[base]
     return {**own, **{key: value for key, value in changes.items() if value is not None}}
 
 
 def recipe_with(base: str | Recipe, changes: dict[str, Any]) -> Recipe:
-    """A recipe, or the one of this name, with every change that is not None."""
+    """A recipe, given by value or by name, with every change that is not None."""
     if not isinstance(base, Recipe):
         if base not in RECIPES:
             raise InputError("recipe", repr(base), "is no recipe", f"pass one of {', '.join(map(repr, RECIPES))}")

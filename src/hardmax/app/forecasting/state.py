@@ -20,8 +20,8 @@ from ...forecasting.data.series import Record
 from ...forecasting.data.series import read_series as regular_record
 from ...forecasting.diagnostics.backtest import Backtest
 from ...forecasting.forecast import Forecast
-from ...forecasting.forecaster import TimeDelayedTransformer
-from ...forecasting.model_files import FILE, load_forecaster
+from ...forecasting.forecaster import TimeDelayedTransformer, load_forecaster
+from ...forecasting.model_files import FILE
 from ...progress import Tell
 from ..archives import pack, unpack
 from ..page import choice, number
@@ -33,15 +33,13 @@ _CHAOTIC = ("Rossler", "Chua", "Halvorsen", "Thomas", "DoublePendulum")
 _TITLES = {"DoublePendulum": "Double pendulum", "Rossler": "Rössler"}
 _NOISE = 0.02
 _ON_THE_PAGE = {
-    'pass gaps="interpolate" to fill them linearly, or split the series at its gaps into a list': (
-        "tick Fill gaps by interpolation"
-    ),
-    'pass irregular="resample" to interpolate onto even times': "tick Resample uneven times",
-    ", or lower delays": "",
-    "choose the columns to use": "remove that column from the table",
-    "say time column 'none' if this column is no time": "remove the column if it is no time",
+    "gaps": "tick Fill gaps by interpolation",
+    "irregular": "tick Resample uneven times",
+    "delays": "",
+    "columns": "remove that column from the table",
+    "time": "remove the column if it is no time",
 }
-"""Remedies of the library, and the corresponding action on the page."""
+"""Action on the page for each argument that a remedy of the library names."""
 
 _MADE: dict[str, tuple[str, Callable[[int], Series], str]] = {
     "lorenz": ("Lorenz '63", lambda n: lorenz63(n, random_state=0), "lorenz63({n}, random_state=0)"),

@@ -20,8 +20,8 @@ from ...interpolation.evaluation.certificate import Certificate
 from ...interpolation.evaluation.running import Journey
 from ...interpolation.evaluation.verification import verify
 from ...interpolation.export.files import JSON_NAME, TENSORS_NAME
-from ...interpolation.network import ExactTransformer
 from ...interpolation.problems import Problem, read_problem
+from ...interpolation.transformer import ExactTransformer
 from ...progress import Tell
 from ..archives import pack, unpack
 from ..uploads import LONGEST, Upload, as_file, kept_text, rows_of, text_of

@@ -14,7 +14,7 @@ from ...figures.interpolation import targets_of, window_around
 from ...interpolation.evaluation.certificate import Certificate
 from ...interpolation.evaluation.counts import Counts
 from ...interpolation.evaluation.running import Journey, Moment, every_moment
-from ...interpolation.network import ExactTransformer
+from ...interpolation.transformer import ExactTransformer
 from ..layout import Steps, beside, beside_bars, card, empty, note, noted, plot_pane, wide_html
 from ..look import PALETTE, rank_colours
 from .board import SHAPES

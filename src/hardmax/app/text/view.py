@@ -10,7 +10,6 @@ import numpy as np
 from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d, Span
 
 from ...text.explaining.explanation import Explanation
-from ...text.explaining.rendering import marked_words
 from ..layout import beside_bars
 from ..look import PALETTE, leader_colours
 
@@ -177,7 +176,7 @@ def marked_text(explanation: Explanation) -> str:
         kind = "leader" if leads else "follower"
         return f"<mark class='{kind}' style='{style}' title='{weight:+.3f}'>{word}</mark>"
 
-    words = marked_words(explanation, marked)
+    words = explanation.marked_text(marked)
     return f"<div class='marked' style='line-height:2;white-space:pre-wrap;font-size:15px'>{words}</div>"
 
 

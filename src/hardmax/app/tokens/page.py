@@ -221,7 +221,7 @@ class TokensPage(Page):
             self._plane.fit(self._state.tokens)
 
     def _uploaded(self, upload: Upload) -> None:
-        values, _ = numbers_of(upload, self._session.folder)
+        values, _ = numbers_of(upload)
         self._go(self._state.uploaded(values))
         self._plane.fit(values)
         self._session.say(f"{upload.name}: {len(values):,} tokens.", "good")

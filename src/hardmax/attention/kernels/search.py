@@ -1,15 +1,15 @@
-r"""Triton kernels for hardmax: who has the largest score, without ever holding the matrix of scores.
+r"""Triton kernels for hardmax: points of the largest score, without storing the matrix of scores.
 
-1. *prepare* rounds queries and points to half precision (one piece, or two pieces side by side) and measures what
-   the rounding lost;
-2. *screen* multiplies on the tensor cores and keeps, for each block of points and each row, the largest score only,
-   of which *summarise* finds each row's best;
+1. *prepare* rounds queries and points to half precision (one piece, or two pieces side by side) and measures the
+   loss by rounding;
+2. *screen* multiplies on the tensor cores and stores, per block of points and row, only the largest score, from which
+   *summarise* finds the largest of each row;
 3. *decide* looks again at the blocks that come within the proven error of a row's best, and scores the points that
-   matter in float64 and in the order of operations of :func:`hardmax.attention.choice.score`, so that the answer has
-   the same bits as everywhere else.
+   matter in float64 and in the order of operations of :func:`hardmax.attention.choice.score`, so that the result has
+   the same bits as on a CPU.
 
 With pieces :math:`p = p_1 + p_2 + r` and :math:`y = y_1 + y_2 + t` a score errs by at most
-:math:`|r||y| + |p||t| + |p_2||y_2|` for what is left out, and by the rounding of a sum of K products.
+:math:`|r||y| + |p||t| + |p_2||y_2|` for the omitted products, and by the rounding of a sum of K products.
 """
 
 # Triton reads the source of these functions: it knows tensors, not types.

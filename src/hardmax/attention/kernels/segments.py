@@ -1,4 +1,4 @@
-"""A Triton kernel for many small systems at once: whom each token follows among those of its own system."""
+"""Triton kernel for many small systems at once: the token of its own system that each token attends to."""
 
 # Triton reads the source of these functions: it knows tensors, not types.
 # mypy: ignore-errors

@@ -1,4 +1,4 @@
-"""How large queries and points are, in one pass over both."""
+"""Sizes of queries and points, in one pass over both."""
 
 # Triton reads the source of these functions: it knows tensors, not types.
 # mypy: ignore-errors
@@ -14,7 +14,7 @@ def spread(
     Q, Z, OUT, queries, points,
     D: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """What a program saw of every so many rows: a row of OUT.
+    """Partial sizes of one program, over every so many rows, as a row of OUT.
 
     The largest squared length of a query and of a point, the largest coordinate of a point, the sum of the lengths of
     points, and the sums of their coordinates.

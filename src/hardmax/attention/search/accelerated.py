@@ -17,14 +17,14 @@ from .outliers import Cloud, cloud_of, decide_between, outliers_of
 
 # Largest scores of blocks held at a time, in numbers; less where the memory is short.
 _MAXIMA_AT_ONCE = 1 << 30
-# Blocks looked at again for a row before a finer screen is asked.
+# Blocks evaluated again per row before a finer screen is used.
 _MOST_VISITS, _ANY = 32, 2**31 - 1
 # For fewer pairs, making the cloud round and sorting it takes longer than looking at all of them.
 _PRUNING_PAYS_FROM = 1 << 36
 
 
 def takes(dimension: int) -> bool:
-    """Whether the kernels take points of so many coordinates."""
+    """Whether the kernels support points of this many coordinates."""
     return dimension <= WIDEST
 
 
@@ -63,7 +63,7 @@ def best_points(
     most_visits: int = _MOST_VISITS,
     maxima_at_once: int = _MAXIMA_AT_ONCE,
 ) -> Found:
-    """The points within the tolerance of the best score; a query that is zero is given any point.
+    """Points within the tolerance of the largest score; for a zero query any point.
 
     ``prune`` visits points by decreasing length, after making the cloud round, and stops where none can win;
     ``square`` is the squared length that the tolerance refers to, that of the longest point when left out.
@@ -88,7 +88,7 @@ def _portions(screen: Screen, rows: Indices | None, parts: list[Found], maxima_a
     count, start = screen.asked if rows is None else len(rows), 0
     while start < count:
         if start and rows is None:
-            # The rows so far tell how many of the blocks are worth keeping largest scores for.
+            # The rows so far determine for how many of the blocks largest scores are stored.
             screen.hold_what_was_needed()
         part = slice(start, min(start + screen.rows_that_fit(maxima_at_once), count))
         some: Indices | slice = part if rows is None else rows[part]

@@ -1,4 +1,4 @@
-"""How queries and points are laid out for the search on a GPU, so that what one query likes lies in few blocks."""
+"""Layout of queries and points for the search on a GPU, so that large scores of a query are in few blocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAME_LENGTH = 1.02
 
 @dataclass(frozen=True)
 class Arranged:
-    r"""Queries and points as the screen sees them, and how its scores relate to the deciding ones:
+    r"""Queries and points in the coordinates of the screen, and the relation of its scores to the deciding ones:
 
     :math:`\langle p, y\rangle = (\langle q, z\rangle - \text{offset}) / \text{size}`.
     """
@@ -57,7 +57,7 @@ def arrange(
         z = points if order is None else points[order]
         return Arranged(queries, z, queries, z, order, margin, None, None, None, tolerance, square, None, own_square)
     zero = ~queries.any(dim=1)
-    if bool(zero.any()):  # a direction of their own does no harm, and their answer is not used
+    if bool(zero.any()):  # any direction will do, since their result is not used
         queries = torch.where(zero[:, None], torch.ones_like(queries), queries)
     # The frame measures the margin by its own longest point.
     stretched = margin if square is own_square else margin * float((square / own_square).sqrt()) * (1 + UNIT32)
@@ -82,7 +82,7 @@ def arrange(
 
 
 def _longest_first_then_by_direction(lengths: torch.Tensor, points: Tokens) -> Indices:
-    """Points of about the same length together, ordered by an angle: what one query likes lies in few blocks."""
+    """Points of similar length together, ordered by an angle, so that large scores of a query are in few blocks."""
     ring = torch.log(lengths.clamp_min(1e-300)) * (1 / torch.tensor(_SAME_LENGTH).log().item())
     angle = torch.atan2(points[:, 1], points[:, 0]) if points.shape[1] > 1 else torch.sign(points[:, 0])
     return (angle - 8.0 * ring.floor()).argsort()

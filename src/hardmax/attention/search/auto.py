@@ -1,4 +1,4 @@
-"""The one door to the search: which method runs is a matter of speed, never of the answer."""
+"""The entry point of the exact search: methods differ in speed, not in the result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ METHODS = ("auto", "cells", "tree", "pruned", "dense")
 
 # Numbers outside this range might overflow or lose digits when squared.
 _SMALLEST, _LARGEST = 2.0**-400, 2.0**400
-# For so few pairs, queries or points nothing is worth preparing; float32 copies pay from so many pairs.
+# For fewer pairs, queries or points preparation does not pay; float32 copies pay from this many pairs.
 _FEW_PAIRS, _FEW_QUERIES, _FEW_POINTS = 1 << 20, 128, 512
 _FLOAT32_PAYS_FROM = 1 << 22
 # With more coordinates a tree visits nearly all points.
@@ -31,23 +31,31 @@ _TREE_PAYS_UP_TO = 6
 def attended(
     queries: Queries, points: Tokens, *, tolerance: float, method: str = "auto", hint: Indices | None = None
 ) -> Choice:
-    r"""The sets :math:`C_i`: for each query, the points whose score is within the tolerance of the best.
+    r"""The sets :math:`C_i`: for each query, the points whose score is within the tolerance of the largest.
 
     Parameters
     ----------
     queries, points
-        Finite float64 tensors on one device, ``(query, coordinate)`` and ``(point, coordinate)``, of any size;
-        the coordinates of points must not range over more than 288 orders of magnitude.
+        Finite float64 tensors on one device, shapes (queries, d) and (points, d), with numbers of any size; the
+        coordinates of points must not range over more than 288 orders of magnitude.
     tolerance
-        Relative, see :func:`~hardmax.attention.choice.slack`.
+        Relative tolerance: a score ties when it is within ``tolerance`` times the length of the query times that of
+        the longest point of the largest score.
     method
         ``"cells"`` (few coordinates), ``"tree"`` (points on a sphere), ``"pruned"`` (lengths that differ) or
-        ``"dense"``; ``"auto"`` takes the one that should be fastest. The answer is the same, to the last bit, and
-        a method that does not suit the points passes them on to one that does. On a GPU with Triton ``"auto"`` runs
-        kernels of its own.
+        ``"dense"``; ``"auto"`` selects the one that should be fastest. The result is the same, to the last bit, and a
+        method that does not suit the points is replaced by one that does. On a GPU with Triton ``"auto"`` runs Triton
+        kernels.
     hint
-        A point that is known to be good for each query, if there is one; makes ``"pruned"`` stop earlier.
+        Index of a point with a large score for each query, shape (queries,), if known; makes ``"pruned"`` stop earlier.
 
+    Returns
+    -------
+    Choice
+        The set of each query; ``choice[i]`` lists the members for query i.
+
+    Examples
+    --------
     >>> square = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], dtype=torch.float64)
     >>> attended(torch.tensor([[3.0, 0.0]], dtype=torch.float64), square, tolerance=1e-14)[0]
     tensor([0, 1])
@@ -111,5 +119,5 @@ def _decide(
 
 
 def _float32_is_kept(device: torch.device) -> bool:
-    """Whether products of float32 numbers are computed as such; torch can be told to use less."""
+    """Whether products of float32 numbers have full precision; torch can be set to use less."""
     return device.type == "cpu" and torch.get_float32_matmul_precision() == "highest"

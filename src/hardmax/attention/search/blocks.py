@@ -1,7 +1,7 @@
-r"""Any number of coordinates: matrix products that never leave the cache, with one number kept for each block.
+r"""Search in any number of coordinates: matrix products in the cache, with one number stored per block.
 
-Of each row and each block of 128 points only the largest score of a coarse screen is kept. Blocks that come within
-the proven error of the row's best are scored again, and the few pairs left are put to the ballot. Where lengths
+Of each row and each block of 128 points only the largest score of a coarse screen is stored. Blocks that come within
+the proven error of the row's best are scored again, and the few pairs left are decided in float64. Where lengths
 differ, points are visited by decreasing length and rows stop as soon as
 
 .. math:: |q|\,|z_j| \;<\; \text{best so far} - \text{margin}
@@ -22,10 +22,10 @@ from .screens import BLOCK, TILE, AbstractScreen, IntegerScreen, ProductScreen, 
 # Pairs of a row and a block scored again at a time: at most 2**17 * 128 scores are held.
 _REVISITS_AT_ONCE = 1 << 17
 _ROWS_PER_REVISIT = 1 << 13
-# With fewer coordinates the product is not what takes the time; with fewer pairs, rounding to integers is.
+# With fewer coordinates the product takes little of the time; with fewer pairs, rounding to integers most of it.
 _INTEGERS_PAY_FROM = 12
 _PAIRS_FOR_INTEGERS = 1 << 26
-# Of two coordinates, on one thread, measured with (10,000, 64): only the size matters, to tell when threads pay.
+# Of two coordinates, on one thread, measured with (10,000, 64): used only to decide when threads pay.
 _SECONDS_A_PRODUCT = 3e-11
 
 
@@ -65,7 +65,7 @@ def decide_by_longest(
         known = torch.maximum(known, _score_of_hint(frame, hint) - fine.error)
     screen = _screen(frame, fine)
     pending = _Pending(ballot, frame)
-    # Rows that know a good score stop early; rows that stop together are kept together.
+    # Rows with a known large score stop early; rows that stop together are processed together.
     parts = torch.split(torch.argsort(known, descending=True), rows_at_once(points.device))
     every = in_order(
         lambda rows: _maxima_of_longest(frame, screen, rows, start[rows], known[rows]),
@@ -80,7 +80,7 @@ def decide_by_longest(
 
 
 def _seconds(frame: Frame) -> float:
-    """About how long one thread of a CPU takes to score every pair; pruning is not foreseen."""
+    """Estimated time of one thread to score every pair, in seconds, without pruning."""
     return _SECONDS_A_PRODUCT * len(frame.rows) * frame.points.numel() if frame.points.device.type == "cpu" else 0.0
 
 
@@ -101,15 +101,15 @@ def _score_of_hint(frame: Frame, hint: Indices) -> Values:
 def _maxima_of_longest(
     frame: Frame, screen: AbstractScreen, rows: Indices, start: torch.Tensor, known: Values
 ) -> tuple[torch.Tensor, Values, Values]:
-    """For each row its largest score in each block, up to where no row can do better than what it knows.
+    """Largest score of each row in each block, up to where no row can exceed its known score.
 
-    Also what it knows in the end: a score that some point certainly has; and how much the scores may err.
+    Also the known score of each row, which some point certainly has, and a bound on the error of the scores.
     """
     parts = [start]
     reach, error = frame.reach[rows], screen.error[rows]
     count, done = frame.points.shape[0], TILE
     while done < count and float(frame.lengths[done]) * (1 + 1e-6) >= float((known - reach).min()):
-        # Asking whether to go on takes time too: go on for longer the longer it has taken.
+        # The test for stopping takes time too, so it is made less often the longer the loop runs.
         stop = min(count, done + TILE * (1 + done // (8 * TILE)))
         parts.append(screen.maxima(rows, done, stop))
         known = torch.maximum(known, parts[-1].amax(dim=1) - error)
@@ -148,7 +148,7 @@ class _Pending:
         return len(row)
 
     def revisit(self) -> None:
-        """Score the noted blocks again and put what comes close to the ballot."""
+        """Score the noted blocks again and pass candidates to the ballot."""
         if self._count == 0:
             return
         blocks, order = torch.sort(torch.cat(self._blocks))

@@ -1,4 +1,4 @@
-r"""Few coordinates: cut the directions into small cells and list, for each, the few points that can win there.
+r"""Search in few coordinates: directions are divided into small cells, each with the points that can win there.
 
 Only the direction of a query matters, so queries are placed on the surface of the cube :math:`|u|_\infty = 1`. Over a
 cell with centre c and half widths w, the lead of one point over another is linear, so point j never beats point b
@@ -43,7 +43,7 @@ _QUERIES_PER_CHILD = 2
 
 
 def decide_by_cells(ballot: Ballot, queries: Floats, points: Floats, margin: float) -> bool:
-    """Decide all queries; give up, and say so by False, where too many points can win."""
+    """True after all queries were decided; False where too many points can win."""
     d = points.shape[1]
     # A direction on the cube is at most sqrt(d) long; centre scores are rounded too.
     reach = (margin + 8 * (d + 2) * UNIT64) * np.sqrt(d) * ballot.longest
@@ -120,7 +120,7 @@ def _place(queries: Floats, pool: int) -> _Places:
 def _project(queries: Floats, face: NDArray[np.int32], tangential: Floats) -> None:
     """Central projection onto the cube: face 2k has u_k = 1, face 2k + 1 has u_k = -1."""
     columns = list(queries.T)
-    # Zero queries, which need no answer, are placed anywhere.
+    # Zero queries, whose result is not used, are placed anywhere.
     largest, signed = np.maximum(np.abs(columns[0]), 2.0**-1000), columns[0]
     axis = np.zeros(len(queries), dtype=np.int32)
     for k in range(1, len(columns)):
@@ -214,7 +214,7 @@ def _filter(
     sizes: Integers,
     reach: float,
 ) -> tuple[Integers, Integers]:
-    """Of each cell's points, those that the best at the centre does not beat all over the cell."""
+    """Points of each cell that the best point at its centre does not exceed in the whole cell."""
     columns = [np.ascontiguousarray(column) for column in pool.T]
     ends = np.cumsum(sizes)
     kept_members, kept_sizes = [], []
@@ -235,7 +235,7 @@ def _filter(
 def _may_win(
     columns: list[Floats], centres: Floats, half: Floats, members: Integers, cell: Integers, sizes: Integers
 ) -> Floats:
-    """How much each point can lead, somewhere in its cell, over the best at the centre."""
+    """Largest lead of each point, over its cell, above the best point at the centre."""
     coordinates = [column[members] for column in columns]
     lead: Floats = centres[cell, 0] * coordinates[0]
     for k in range(1, len(columns)):

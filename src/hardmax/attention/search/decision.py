@@ -1,7 +1,7 @@
-r"""Who has the largest score, decided in float64 among the blocks that the screen leaves.
+r"""Points of the largest score, decided in float64 among the blocks that the screen selects.
 
-The screen errs by a known amount only. What rounding to half precision loses is measured; the tensor cores add K
-products in an order of their own, keeping at least 23 bits, so they add at most :math:`(K + 8)\,2^{-23}\,|p||y|`.
+The error of the screen is bounded. The loss by rounding to half precision is measured; the tensor cores add K products
+in an unspecified order with at least 23 bits, so they add at most :math:`(K + 8)\,2^{-23}\,|p||y|`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNROLLED_UP_TO = 128
 
 @dataclass(frozen=True)
 class Found:
-    """For each query that was asked, its best point and the score; all members for those that have several."""
+    """Best point and score of each query, and all members for queries that have several."""
 
     rows: Indices
     first: Indices
@@ -48,7 +48,7 @@ class Screen:
         self.count, self.asked = n, len(arranged.q)
         self.blocks = -(-n // self._tiles.block)
         self.held = self.blocks
-        """For how many blocks, the longest points first, largest scores are kept."""
+        """Number of blocks, the longest points first, for which largest scores are stored."""
         self._unit = torch.empty(1, dtype=torch.float64, device=arranged.y.device)
         self._points = self._rounded(arranged.y, self.blocks * self._tiles.block, query=False)
         self._reached: torch.Tensor | None = None
@@ -61,7 +61,7 @@ class Screen:
         return self._tiles.rows * self.held
 
     def rows_that_fit(self, maxima: int) -> int:
-        """How many rows can be decided at a time with so many largest scores."""
+        """Number of rows that can be decided at a time with this many largest scores."""
         return max(1, maxima // self.smallest) * self._tiles.rows
 
     def hold_what_was_needed(self) -> None:
@@ -70,7 +70,7 @@ class Screen:
             self.held = min(self.blocks, 2 * int(self._reached.max()))
 
     def decide(self, some: Indices | slice) -> tuple[Found, Indices]:
-        """The best points of some rows, and the rows that had too many blocks to be looked at."""
+        """Best points of some rows, and the rows with too many blocks to evaluate."""
         from ..kernels import search as kernels
 
         given, tiles, device = self._in, self._tiles, self._z.device
@@ -88,7 +88,7 @@ class Screen:
         maxima, top, second = screened.maxima, screened.top, screened.second
         sizes = pair_scores(q, q).sqrt()
         slack = given.tolerance * sizes * given.square_z.sqrt()
-        zero = sizes == 0  # these like everybody alike, and what is found for them is not used
+        zero = sizes == 0  # all points have the same score, and the result is not used
         second[:count].masked_fill_(zero, -torch.inf)
         factor = asked.scale * self._unit if given.size is None else asked.scale * self._unit / given.size[some]
         offset = torch.zeros_like(asked.scale) if given.offset is None else given.offset[some].contiguous()
@@ -119,12 +119,12 @@ class Screen:
         return Found(rows[done], named[done], best[done], rows[tied], members), rows[~done]
 
     def _margins(self, asked: Rounded, some: Indices | slice, padded: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """For each row how much its scores may err, and how far below the largest a point may lie and still win."""
+        """Bound on the error of the scores per row, and distance below the largest at which a point may still win."""
         given, missing, accumulated = self._in, asked.missing, (self._width + 8) * _KEPT_BITS
         count, points = len(missing), self._points
         reach = given.margin * given.square_z.sqrt() if given.reach is None else given.reach[some]
         error = torch.zeros(padded, device=missing.device)
-        # In units of the screen no point is longer than one and queries have length one, up to what is missing.
+        # In units of the screen no point is longer than one and queries have length one, up to the rounding loss.
         error[:count] = missing + (1 + missing) * (points.missing.max() + accumulated) + asked.low * points.low.max()
         needed = torch.full_like(error, -torch.inf)
         needed[:count] = error[:count] + (reach * self._unit * (1 + 1e-5)).float()

@@ -28,11 +28,11 @@ class Frame:
     lengths: PerToken
     """Lengths of the points, decreasing where the frame is round."""
     reach: PerQuery
-    """How far below the best of its row a score in this frame may lie and the point still win."""
+    """Distance below the largest score of its row, in this frame, at which a point may still win."""
     error: float
-    """How much a product of a query and a point may err, in the precision of this frame."""
+    """Bound on the error of a product of a query and a point, in the precision of this frame."""
     sizes: PerQuery
-    """What the scores of each row were divided by to make its query of length one."""
+    """Length of each query, by which the scores of its row were divided."""
     centre: Values
     """The place of the points' origin: scores here lack those of the centre."""
 

@@ -1,4 +1,4 @@
-r"""How generous a screen must be so that the points it drops provably cannot win.
+r"""Margins of a screen for which the points that it drops provably cannot win.
 
 All bounds are relative to :math:`|q| R`, with q the query and R the largest length of a point. With unit roundoff u,
 a sum of d products in any order, fused or not, errs by at most :math:`\gamma_d = d u / (1 - d u)` of that.
@@ -14,7 +14,7 @@ _SPARE = 1 + 2.0**-20
 
 
 def tie_margin(tolerance: float, dimension: int) -> float:
-    """How far below the true best the true score of a chosen point may lie.
+    """Largest distance of the true score of a chosen point below the true largest score.
 
     The deciding scores of the point and of the best each err by gamma_d; the slack is rounded a few times, and so
     is the difference of best and slack.
@@ -23,7 +23,7 @@ def tie_margin(tolerance: float, dimension: int) -> float:
 
 
 def product_error(dimension: int, unit: float) -> float:
-    """How much a score may err when the operands are rounded to ``unit`` and multiplied in that precision."""
+    """Bound on the error of a score whose operands are rounded to ``unit`` and multiplied in that precision."""
     # Two roundings of the operands, gamma_d for the sum, and four to spare: for the subtractions that make a
     # threshold of it, and for numbers that underflow.
     return _SPARE * (dimension + 6) * unit

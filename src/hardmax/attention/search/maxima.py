@@ -44,11 +44,11 @@ def _power_of_two(n: int) -> int:
 
 @dataclass(frozen=True)
 class Rounded:
-    """Vectors in half precision, and what that lost."""
+    """Vectors in half precision, and the loss by rounding."""
 
     halves: torch.Tensor
     missing: torch.Tensor
-    """The length of what the pieces lack."""
+    """Length of the difference between a vector and its pieces."""
     low: torch.Tensor
     """The length of the second piece."""
     scale: torch.Tensor

@@ -1,7 +1,8 @@
 """Clouds whose shape would spoil a screen in half precision: few points much longer than the rest, or an offset.
 
 The screen rounds relative to the longest point. One point 1e5 times as long as the others leaves them a bit or two, and
-every block would have to be searched again in float64. Such points are searched apart and the two answers compared.
+every block would have to be searched again in float64. Such points are searched separately and the two results
+compared.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _FAR_FROM_ZERO = 64.0
 
 @dataclass(frozen=True)
 class Cloud:
-    """What of the shape of a cloud matters to a screen."""
+    """Properties of a cloud of points that affect a screen."""
 
     may_have_outliers: bool
     is_far_from_zero: bool
@@ -57,9 +58,9 @@ def outliers_of(points: Tokens) -> torch.Tensor | None:
 
 
 def decide_between(ballot: Ballot, ours: Found, theirs: Found, slack: PerQuery) -> None:
-    """Record the better of two answers for each query; where both are within the slack, decide among all members.
+    """Record the better of two results per query; where both are within the slack, decide among all members.
 
-    Both answers are for all queries, about two parts of the points.
+    Both results are for all queries, on two parts of the points.
     """
     gap = _by_query(ours, ours.best) - _by_query(theirs, theirs.best)
     for found, wins in ((ours, gap > slack), (theirs, gap < -slack)):

@@ -1,4 +1,4 @@
-r"""Which points can win at all: the outer ones, found without building a convex hull.
+r"""Points that can have the largest score for some query, found without building a convex hull.
 
 A point deep inside the convex hull never has the largest score. Whiten the cloud with the covariance of a sample,
 :math:`y = W (z - c)`, and let r be the radius of a ball inside the hull of the whitened sample: a point with
@@ -20,7 +20,20 @@ _GRID = (1, 256, 24, 8)
 
 
 def outer_points(points: Floats, depth: float) -> NDArray[np.int64]:
-    """Indices of all points whose score can come within ``depth |q|`` of the best for some query q."""
+    """Indices of all points whose score can come within ``depth |q|`` of the largest for some query q.
+
+    Parameters
+    ----------
+    points
+        Float64 array of shape (points, d), d at most 4.
+    depth
+        Distance below the largest score, in units of the length of the query.
+
+    Returns
+    -------
+    array
+        Indices, ascending. Further points may be among them: the test is conservative.
+    """
     n, d = points.shape
     if n <= _SAMPLE:
         return np.arange(n)

@@ -1,4 +1,4 @@
-r"""Products of a tile of points with some rows, of which only the largest score in each block is kept.
+r"""Products of a tile of points with some rows, of which only the largest score in each block is stored.
 
 A screen may be coarse as long as it knows by how much it errs. In floating point the error is that of the sum of
 products. Where the processor multiplies 8-bit integers fast, coordinates are rounded to
@@ -25,12 +25,12 @@ ROWS = 1024
 
 
 def _larger(device: torch.device) -> int:
-    """How many times larger pieces should be than what suits a processor's cache."""
+    """Factor by which pieces are larger than those that suit the cache of a processor."""
     return 1 if device.type == "cpu" else 16
 
 
 def rows_at_once(device: torch.device) -> int:
-    """How many rows to ask a screen for."""
+    """Number of rows per call of a screen."""
     return ROWS * _larger(device)
 
 
@@ -38,7 +38,7 @@ class AbstractScreen(ABC):
     """Largest scores, block by block, each within ``error`` of the truth."""
 
     error: PerQuery
-    """How much the scores of a row may err."""
+    """Bound on the error of the scores of a row."""
 
     @abstractmethod
     def maxima(self, rows: Indices, start: int, stop: int) -> torch.Tensor:
@@ -95,7 +95,7 @@ class IntegerScreen(AbstractScreen):
         per_tile = TILE // BLOCK
         tiles = self._tiles[start // TILE : -(-stop // TILE)]
         largest = torch.empty(len(tiles), ROWS, per_tile, dtype=torch.int32)
-        scores = torch.empty(ROWS, TILE, dtype=torch.int32)  # not kept: several threads may ask at a time
+        scores = torch.empty(ROWS, TILE, dtype=torch.int32)  # not shared: several threads may call this at a time
         by_block = scores.view(ROWS, per_tile, BLOCK)
         for points, some in zip(tiles, largest, strict=True):
             torch._int_mm(queries, points, out=scores)
@@ -146,6 +146,6 @@ def _rounded(vectors: Points, largest: torch.Tensor, d: int) -> tuple[torch.Tens
 
 
 def _residual(vectors: Points, integers: torch.Tensor, unit: torch.Tensor) -> torch.Tensor:
-    """How far each vector is from its integers; a little more, against rounding."""
+    """Bound on the distance of each vector from its integers, rounding included."""
     lost = vectors - integers[:, : vectors.shape[1]] * unit[:, None]
     return length(lost) * (1 + 1e-4)

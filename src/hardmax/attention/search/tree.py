@@ -2,7 +2,7 @@ r"""Points of one length: the largest score is the nearest neighbour, found by a
 
 On a sphere of radius R, :math:`|R\hat q - z|^2 = R^2 + |z|^2 - 2 R \langle \hat q, z\rangle` for the direction
 :math:`\hat q` of a query, so a larger score is a smaller distance, and scores within :math:`\mu R` of the best are
-squared distances within :math:`2 \mu R^2` of the least, plus what the squared lengths differ.
+squared distances within :math:`2 \mu R^2` of the least, plus the difference of the squared lengths.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PAIRS_AT_ONCE = 1 << 21
 
 
 def decide_by_tree(ballot: Ballot, queries: Floats, points: Floats, margin: float) -> bool:
-    """Decide all queries; give up, and say so by False, where lengths differ."""
+    """True after all queries were decided; False where lengths differ."""
     d = points.shape[1]
     for some in (points[:: 1 + len(points) // _GLANCE], points):  # most clouds are refused at a glance
         squared = np.einsum("ij,ij->i", some, some)

@@ -1,1 +1,1 @@
-"""Input of forecasters: series, timestamps, delay windows, exogenous inputs, POD."""
+"""Data of forecasters: series, timestamps, delay windows, exogenous inputs, POD."""

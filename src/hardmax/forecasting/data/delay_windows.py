@@ -12,7 +12,7 @@ from ..protocol import FloatArray
 
 
 def flat_windows(trajectory: FloatArray, length: int) -> FloatArray:
-    """Every window of ``length`` samples that has a successor, as rows, oldest first; a view, not a copy.
+    """Windows that have a successor, shape (samples - length, length * channels), oldest sample first; a view.
 
     Row ``k`` holds samples ``k … k+length-1``; the sample that follows it is ``trajectory[length + k]``.
     """
@@ -27,7 +27,7 @@ def flat_windows(trajectory: FloatArray, length: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Embedding:
-    """A few linear coordinates of a window: chosen lags, or a projection of its last samples.
+    """Linear coordinates of a window: chosen lags, or a projection of its last samples.
 
     ``columns`` are positions in the flattened window counted from its end (negative), so that one embedding serves
     windows of any sufficient length; ``matrix`` projects them, or is None.
@@ -39,27 +39,27 @@ class Embedding:
 
     @property
     def size(self) -> int:
-        """The number of coordinates."""
+        """Number of coordinates."""
         return len(self.columns) if self.matrix is None else self.matrix.shape[1]
 
     def __call__(self, flat: FloatArray) -> FloatArray:
-        """The coordinates of each row."""
+        """Coordinates of each row, shape (rows, size)."""
         if self.matrix is None:
             return np.asarray(flat[:, self.columns])
         return np.asarray(flat[:, self.columns[0] :] @ self.matrix)
 
 
 def lags(channels: int, count: int, spacing: int = 1) -> Embedding:
-    """``count`` samples, ``spacing`` apart, the latest last."""
+    """Embedding by ``count`` lags, ``spacing`` samples apart, the latest last."""
     starts = -channels * (1 + spacing * np.arange(count)[::-1])
     columns = (starts[:, None] + np.arange(channels)).reshape(-1)
     return Embedding((count - 1) * spacing + 1, columns.astype(np.int64))
 
 
 def principal(trajectories: Sequence[FloatArray], length: int, rank: int) -> Embedding:
-    """The leading ``rank`` right singular vectors of the windows of ``length`` samples, latest coordinates scaled.
+    """Embedding by the leading ``rank`` right singular vectors of the windows of ``length`` samples, scaled alike.
 
-    These are the coordinates of singular spectrum analysis: with noise in the data they average over the window.
+    These are the coordinates of singular spectrum analysis, which average noise over the window.
     """
     channels = trajectories[0].shape[1]
     rows = [flat_windows(z, length) for z in trajectories]
@@ -73,7 +73,7 @@ def principal(trajectories: Sequence[FloatArray], length: int, rank: int) -> Emb
 
 
 def autocorrelation_time(signal: FloatArray) -> int:
-    """The first lag at which the autocorrelation falls below 1/e."""
+    """First lag, in samples, at which the autocorrelation falls below 1/e."""
     centred = signal - signal.mean()
     count = len(centred)
     power = np.abs(np.fft.rfft(centred, 2 * count)) ** 2
@@ -85,7 +85,7 @@ def autocorrelation_time(signal: FloatArray) -> int:
 
 
 def information_time(signal: FloatArray, longest: int = 80, bins: int = 16) -> int:
-    """The first minimum of the average mutual information between the signal and its delayed self."""
+    """First minimum, in samples, of the average mutual information between the signal and the delayed signal."""
     longest = min(longest, len(signal) // 4)
     if longest < 6:
         return max(1, longest)
@@ -95,16 +95,30 @@ def information_time(signal: FloatArray, longest: int = 80, bins: int = 16) -> i
     for lag in range(1, longest):
         joint = np.bincount(cells[:-lag] * bins + cells[lag:], minlength=bins * bins).reshape(bins, bins)
         share = joint / joint.sum()
-        apart = np.outer(share.sum(1), share.sum(0))
+        independent = np.outer(share.sum(1), share.sum(0))
         seen = share > 0
-        information.append(float((share[seen] * np.log(share[seen] / apart[seen])).sum()))
+        information.append(float((share[seen] * np.log(share[seen] / independent[seen])).sum()))
     smooth = np.convolve(information, np.ones(5) / 5, "valid")
     rises = np.flatnonzero(np.diff(smooth) > 0)
     return int(rises[0]) + 3 if len(rises) else longest
 
 
 def lag_spacing(trajectories: Sequence[FloatArray]) -> int:
-    """Lags by time, not by samples: the smaller of the two times above, median over channels, of the longest record."""
+    """Spacing of lags from the time scale of the data.
+
+    The smaller of the 1/e autocorrelation time and the first minimum of the average mutual information, as the median
+    over the channels of the longest trajectory, between 1 and 30 samples.
+
+    Parameters
+    ----------
+    trajectories
+        Arrays (samples, channels).
+
+    Returns
+    -------
+    int
+        Spacing in samples.
+    """
     record = max(trajectories, key=len)
     times = [min(autocorrelation_time(record[:, j]), information_time(record[:, j])) for j in range(record.shape[1])]
     return int(np.clip(round(float(np.median(times))), 1, 30))

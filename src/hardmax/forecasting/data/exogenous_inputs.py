@@ -1,7 +1,7 @@
-"""Exogenous inputs, past and future, and new data with the channels and the time step of a fit.
+"""Exogenous inputs, past and future, and checks of new data against those of the fit.
 
-The row of sample ``k`` carries the inputs of sample ``k+1``, so that the next sample may depend on the inputs of its
-own time (lift on the angle of attack), and on those before.
+The row of sample ``k`` holds the inputs of sample ``k+1``, so that the next sample may depend on the inputs of its own
+time (such as lift on the angle of attack) and on earlier ones.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from .series import Record, Units, as_array, read_series
 
 @dataclass(frozen=True)
 class Forcing:
-    """The inputs' units; ``width`` is how many a caller passes."""
+    """Units of the inputs."""
 
     units: Units
 
     @property
     def width(self) -> int:
-        """How many inputs there are."""
+        """Number of inputs, constant ones included."""
         return len(self.units.mean)
 
     def attach(self, states: FloatArray, inputs: FloatArray) -> FloatArray:
-        """Rows ``[z_k, u_{k+1}]``; the last row repeats its own inputs, for want of later ones."""
+        """Rows ``[z_k, u_{k+1}]``; the last row repeats its own inputs, because later ones are not known."""
         ahead = np.concatenate([inputs[..., 1:, :], inputs[..., -1:, :]], axis=-2)
         return np.concatenate([states, self.units.normalise(ahead)], axis=-1)
 
     def split(self, states: FloatArray, inputs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Windows with inputs attached, and the inputs of the steps ahead, from inputs over both."""
+        """Windows with inputs attached, and the inputs of the steps ahead; ``inputs`` cover both."""
         length = states.shape[-2]
         ahead = self.units.normalise(inputs)[..., 1:, :]
         windows = np.concatenate([states, ahead[..., :length, :]], axis=-1)
@@ -43,7 +43,7 @@ class Forcing:
 
 
 def read_inputs(u: object, trajectories: Sequence[FloatArray]) -> list[FloatArray]:
-    """One table of inputs for each trajectory, of the same length."""
+    """Inputs per trajectory, each of shape (samples, inputs) with as many samples as the trajectory."""
     tables = read_series(u, dt=1.0, argument="u").trajectories
     if len(tables) != len(trajectories) or any(len(a) != len(b) for a, b in zip(tables, trajectories, strict=False)):
         raise InputError(
@@ -56,7 +56,7 @@ def read_inputs(u: object, trajectories: Sequence[FloatArray]) -> list[FloatArra
 
 
 def read_future(u: object, forcing: Forcing, rows: int, starts: int, meaning: str) -> FloatArray:
-    """Inputs ``(starts, rows, width)`` for a forecast."""
+    """Inputs for a forecast, shape (starts, rows, inputs); ``meaning`` says what the rows are, for errors."""
     array = as_array("u", u)
     given = array.shape
     if array.ndim == 1 and forcing.width == 1:
@@ -73,9 +73,9 @@ def read_future(u: object, forcing: Forcing, rows: int, starts: int, meaning: st
 def inputs_over(
     u: object, forcing: Forcing | None, states: FloatArray, steps: int, before: FloatArray | None
 ) -> FloatArray | None:
-    """Inputs over the windows ``states`` and the steps ahead; None for a model without inputs.
+    """Inputs over the windows ``states`` and the steps ahead, shape (starts, samples + steps, inputs), or None.
 
-    ``before`` are those of the record's last window; where it is None, ``u`` holds the windows' own inputs too.
+    ``before`` are the inputs of the last window of the record; where it is None, ``u`` includes those of the windows.
     """
     if forcing is None:
         if u is not None:
@@ -89,10 +89,13 @@ def inputs_over(
     return np.concatenate([before[None], ahead], axis=1)
 
 
-def read_like_the_fit(
+def read_new_data(
     series: object, u: object, dt: float, channels: int, pod: Pod | None, forcing: Forcing | None
 ) -> tuple[Record, list[FloatArray] | None]:
-    """Trajectories and inputs, fields reduced by the model's own modes; refused where they do not fit the model."""
+    """Trajectories and inputs of new data, with fields reduced to the modes of the model.
+
+    Data are refused where channels or inputs differ from those of the fit.
+    """
     if pod is not None:
         series = [pod.reduce(part) for part in pod.fields("series", series)]
     record = read_series(series, dt=dt)
@@ -119,7 +122,10 @@ def read_like_the_fit(
 
 
 def read_window(window: object, channels: int, needed: int, pod: Pod | None) -> tuple[bool, FloatArray]:
-    """Whether a single start was given, and all of them as ``(starts, samples, channels)``, ``needed`` at least."""
+    """Whether a single window was given, and the windows, shape (starts, samples, channels).
+
+    Windows with fewer than ``needed`` samples are refused.
+    """
     array = as_array("window", window)
     if pod is not None and array.shape[-len(pod.shape) :] == pod.shape:
         array = pod.reduce(array)

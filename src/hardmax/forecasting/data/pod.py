@@ -1,4 +1,4 @@
-"""Proper orthogonal decomposition: fields as a few coefficients, and back."""
+"""Proper orthogonal decomposition (POD) of fields into a few coefficients."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .series import Gaps, as_array, as_list, fill_gaps
 
 @dataclass(frozen=True)
 class Pod:
-    """The mean field, orthonormal modes ``(rank, points)``, the shape of a field and the share of energy in the modes.
+    """Mean field (points,), orthonormal modes (rank, points), shape of a field, and share of energy in the modes.
 
-    ``left_over`` is the root mean square at each point of what the modes leave out; None in files that do not have it.
+    ``left_over`` is the root mean square residual per point, shape (points,); None in files of earlier versions.
     """
 
     mean: FloatArray
@@ -26,11 +26,11 @@ class Pod:
 
     @property
     def rank(self) -> int:
-        """The number of modes."""
+        """Number of modes."""
         return len(self.modes)
 
     def fields(self, argument: str, series: object) -> list[FloatArray]:
-        """One record of fields or several, each checked against the shape of a field."""
+        """Records of fields, each of shape (samples, *shape); other shapes are refused."""
         found = [as_array(argument, part) for part in as_list(series)]
         for part in found:
             if part.shape[1:] != self.shape:
@@ -40,20 +40,20 @@ class Pod:
         return found
 
     def reduce(self, fields: FloatArray) -> FloatArray:
-        """Coefficients ``(..., rank)`` of fields ``(..., *shape)``."""
+        """Coefficients, shape (..., rank), of fields (..., *shape)."""
         leading = fields.shape[: fields.ndim - len(self.shape)]
         flat = fields.reshape(*leading, -1)
         return np.asarray((flat - self.mean) @ self.modes.T)
 
     def reconstruct(self, coefficients: FloatArray) -> FloatArray:
-        """Fields ``(..., *shape)`` of coefficients ``(..., rank)``."""
+        """Fields, shape (..., *shape), of coefficients (..., rank)."""
         flat = coefficients @ self.modes + self.mean
         return np.asarray(flat.reshape(*coefficients.shape[:-1], *self.shape))
 
     def reconstruct_spread(self, spread: FloatArray) -> FloatArray:
-        """Spreads ``(..., *shape)`` at every point of those ``(..., rank)`` of the coefficients.
+        """Spread per point, shape (..., *shape), from that of the coefficients (..., rank).
 
-        Errors of different coefficients, and of what the modes leave out, are taken as uncorrelated: their squares add.
+        The errors of different coefficients, and the residual of the modes, are taken as uncorrelated: squares add.
         """
         squares = spread**2 @ self.modes**2
         if self.left_over is not None:
@@ -62,7 +62,7 @@ class Pod:
 
 
 def read_fields(series: object, gaps: Gaps) -> tuple[list[FloatArray], tuple[str, ...]]:
-    """Fields ``(samples, *shape)`` of one record or several, with their gaps filled point by point, and notes on it."""
+    """Records of fields, each of shape (samples, *shape), with gaps filled per point, and notes on the filling."""
     fields = [as_array("series", part) for part in as_list(series)]
     shapes = {part.shape[1:] for part in fields}
     if len(shapes) != 1 or fields[0].ndim < 2:
@@ -75,7 +75,7 @@ def read_fields(series: object, gaps: Gaps) -> tuple[list[FloatArray], tuple[str
 
 
 def fit_pod(series: object, pod: int | float) -> tuple[Pod, list[FloatArray]]:
-    """Modes of the fields, as many as asked for or as hold this share of the energy, and all coefficients."""
+    """POD of fields, with ``pod`` modes or with this share of the energy, and the coefficients per record."""
     fields, _ = read_fields(series, "refuse")
     shape = fields[0].shape[1:]
     data = np.concatenate([part.reshape(len(part), -1) for part in fields])
@@ -96,8 +96,8 @@ def fit_pod(series: object, pod: int | float) -> tuple[Pod, list[FloatArray]]:
     rank = _rank(pod, squares, total)
     modes = np.ascontiguousarray(modes[:rank])
     left_over = np.sqrt(((centred - (centred @ modes.T) @ modes) ** 2).mean(axis=0))
-    kept = Pod(mean, modes, shape, float(squares[:rank].sum() / total), left_over)
-    return kept, [kept.reduce(part) for part in fields]
+    decomposition = Pod(mean, modes, shape, float(squares[:rank].sum() / total), left_over)
+    return decomposition, [decomposition.reduce(part) for part in fields]
 
 
 def _rank(pod: int | float, squares: FloatArray, total: float) -> int:

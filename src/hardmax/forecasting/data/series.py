@@ -1,4 +1,4 @@
-"""From what a caller passes to trajectories: gaps, irregular time, constant channels, units and minimum length."""
+"""Trajectories from the caller's data: gaps, uneven times, constant channels, units and minimum length."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ import numpy.typing as npt
 
 from ...errors import InputError
 from ..protocol import FloatArray
-from .timestamps import aligned, clock_times, column_that_is_no_number, in_seconds, own_times, without_times
+from .timestamps import in_seconds, non_numeric_column, times_in_seconds, times_of, values_of, with_same_columns
 
 Gaps = Literal["refuse", "interpolate"]
 Irregular = Literal["refuse", "resample"]
 _LARGEST = 1e150
+"""Largest value whose square is still a float64."""
 _IRREGULAR = 1e-3
+"""Share of a time step by which steps may differ: rounding in files."""
 _FEWEST = 8
+"""Samples that tuning needs at least."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """Trajectories ``(samples, channels)`` at one time step, with what had to be done to the data."""
+    """Trajectories (samples, channels) with one time step, and notes on the preparation of the data."""
 
     trajectories: list[FloatArray]
     dt: float
@@ -31,14 +34,14 @@ class Record:
 
 
 def as_array(argument: str, value: object) -> FloatArray:
-    """Numbers of any kind as float64, with a clear refusal of anything else."""
-    wrong = column_that_is_no_number(value)
+    """Value as an array of float64; refused unless it holds real numbers."""
+    wrong = non_numeric_column(value)
     if wrong is not None:
         name, dates = wrong
         remedy = f"pass times=table[{name!r}] and the other columns" if dates else "leave it out, or convert it first"
         raise InputError(argument, f"column {name!r}", "must hold real numbers in every column", remedy)
     try:
-        given = np.asarray(without_times(value))
+        given = np.asarray(values_of(value))
         if given.dtype.kind == "c":
             raise TypeError("complex numbers: pass real and imaginary parts as channels")
         array = np.asarray(given, dtype=np.float64)
@@ -50,9 +53,9 @@ def as_array(argument: str, value: object) -> FloatArray:
 
 
 def as_list(value: object) -> list[object]:
-    """One series or several: a list or tuple of arrays is several, everything else one."""
-    if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(without_times(value[0])) >= 1:
-        # A nested list of numbers is one table; only arrays (or tables of their own) make several.
+    """List of series: the parts of a list or tuple of arrays, or one series."""
+    if isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(values_of(value[0])) >= 1:
+        # A nested list of numbers is one table; a list of arrays or tables is several series.
         if all(isinstance(part, (list, tuple)) and np.ndim(part) == 1 for part in value):
             return [value]
         return list(value)
@@ -74,7 +77,7 @@ def _table(argument: str, value: object) -> FloatArray:
 
 
 def fill_gaps(argument: str, z: FloatArray, gaps: Gaps, notes: list[str]) -> FloatArray:
-    """The table ``(samples, channels)`` with its gaps filled linearly, where that is asked for; refused else."""
+    """Table (samples, channels) with gaps filled linearly, where ``gaps`` allows it; refused otherwise."""
     bad = ~np.isfinite(z)
     if not bad.any():
         return z
@@ -84,7 +87,7 @@ def fill_gaps(argument: str, z: FloatArray, gaps: Gaps, notes: list[str]) -> Flo
             argument,
             f"{z[row, column]} at sample {row}, channel {column} ({int(bad.sum())} in all)",
             "has gaps",
-            'pass gaps="interpolate" to fill them linearly, or split the series at its gaps into a list',
+            'pass gaps="interpolate" to fill them linearly, or split the series at its gaps',
         )
     filled = z.copy()
     index, late = np.arange(len(z)), 0
@@ -97,8 +100,8 @@ def fill_gaps(argument: str, z: FloatArray, gaps: Gaps, notes: list[str]) -> Flo
     notes.append(f"{int(bad.sum())} missing values were interpolated linearly.")
     if late:
         notes.append(
-            f"{late} of them are at the end, where the last known value was repeated: a forecast from there starts "
-            "from what was not measured, so cut these samples off if you can."
+            f"{late} of them are at the end, where the last known value was repeated: a forecast then starts from "
+            "values that were not measured, so remove these samples if you can."
         )
     return filled
 
@@ -106,7 +109,7 @@ def fill_gaps(argument: str, z: FloatArray, gaps: Gaps, notes: list[str]) -> Flo
 def _times(
     times: object, dt: object, tables: Sequence[FloatArray], notes: list[str]
 ) -> tuple[list[FloatArray] | None, float]:
-    """The time columns where given, and the time step."""
+    """Times per table, or None without ``times``; and the time step."""
     if dt is not None:
         try:
             step = float(in_seconds(dt))  # type: ignore[arg-type]
@@ -121,7 +124,7 @@ def _times(
         return None, 1.0
     columns = []
     for part in as_list(times):
-        column, note = clock_times(part)
+        column, note = times_in_seconds(part)
         columns.append(as_array("times", column).reshape(-1))
         if note and note not in notes:
             notes.append(note)
@@ -139,7 +142,7 @@ def _times(
 
 
 def check_choices(gaps: Gaps, irregular: Irregular) -> None:
-    """What to do with gaps and with uneven times must be one of what there is."""
+    """Refuse unknown choices for gaps and for uneven times."""
     for name, value, allowed in (
         ("gaps", gaps, ("refuse", "interpolate")),
         ("irregular", irregular, ("refuse", "resample")),
@@ -157,13 +160,16 @@ def read_series(
     irregular: Irregular = "refuse",
     argument: str = "series",
 ) -> Record:
-    """Checked trajectories of equal width at one time step; without ``dt`` and ``times`` those of the data count."""
+    """Checked trajectories with the same channels and one time step.
+
+    Without ``dt`` and ``times``, the times that the data have of their own are used.
+    """
     check_choices(gaps, irregular)
-    parts = aligned(as_list(series))
+    parts = with_same_columns(as_list(series))
     if parts is None:
         raise InputError(argument, "tables", "must all have the columns of the first", "give them the same names")
     if times is None and dt is None:
-        times = own_times(parts)
+        times = times_of(parts)
     tables = [_table(argument, part) for part in parts]
     widths = {table.shape[1] for table in tables}
     if len(widths) != 1:
@@ -195,19 +201,19 @@ def read_series(
     return Record([np.ascontiguousarray(table) for table in tables], step, last, tuple(notes))
 
 
-def to_tune_on(trajectories: object, dt: object) -> tuple[list[FloatArray], Units]:
-    """Trajectories long enough to hold some of each out, in which something varies; and their units."""
+def read_for_tuning(trajectories: object, dt: object) -> tuple[list[FloatArray], Units]:
+    """Trajectories long enough for a validation part, with at least one channel that varies; and their units."""
     checked = read_series(trajectories, dt=dt, argument="trajectories").trajectories
     shortest, units = min(len(z) for z in checked), Units.of(checked)
     if shortest < _FEWEST:
         raise InputError("trajectories", f"{shortest} samples", f"must have {_FEWEST} or more", "pass longer ones")
     if len(units.keep) == 0:
-        raise InputError("trajectories", "constant channels only", "must vary", "forecast something that moves")
+        raise InputError("trajectories", "constant channels only", "must vary", "pass data that vary")
     return checked, units
 
 
 def as_windows(windows: object, units: Units) -> FloatArray:
-    """Windows ``(starts, samples, channels)`` to go on from, in standard deviations."""
+    """Normalised windows, shape (starts, samples, channels)."""
     array, channels = as_array("windows", windows), len(units.mean)
     if array.ndim != 3 or array.shape[2] != channels:
         problem = f"must be (starts, samples, {channels})"
@@ -237,7 +243,7 @@ def _regular(
 
 @dataclass(frozen=True)
 class Units:
-    """What one standard deviation and the mean are in each channel; constant channels are left out and put back."""
+    """Mean and standard deviation per channel; normalised data leave out constant channels."""
 
     mean: FloatArray
     scale: FloatArray
@@ -245,7 +251,7 @@ class Units:
 
     @classmethod
     def of(cls, trajectories: Sequence[FloatArray]) -> Units:
-        """The units of the data; a channel that varies by no more than rounding is constant."""
+        """Units of the data; a channel that varies by no more than rounding counts as constant."""
         data = np.concatenate(list(trajectories))
         size = np.abs(data).max(axis=0)
         size = np.where(size > 0, size, 1.0)
@@ -256,35 +262,36 @@ class Units:
 
     @property
     def keep(self) -> npt.NDArray[np.int64]:
-        """The positions of the channels that vary."""
+        """Indices of the channels that vary."""
         return np.flatnonzero(self.varying > 0).astype(np.int64)
 
     def normalise(self, values: FloatArray) -> FloatArray:
-        """The channels that vary, in standard deviations."""
+        """Channels that vary, in standard deviations, shape (..., varying channels)."""
         keep = self.keep
         return np.asarray((values[..., keep] - self.mean[keep]) / self.scale[keep])
 
     def restore(self, values: FloatArray) -> FloatArray:
-        """All channels in the caller's units."""
+        """All channels in the units of the data, shape (..., channels)."""
         keep = self.keep
         whole = np.broadcast_to(self.mean, (*values.shape[:-1], len(self.mean))).copy()
         whole[..., keep] = values * self.scale[keep] + self.mean[keep]
         return whole
 
-    def stretch(self, values: FloatArray) -> FloatArray:
-        """Differences (a spread) in the caller's units; constant channels have none."""
+    def restore_spread(self, values: FloatArray) -> FloatArray:
+        """Spread in the units of the data, shape (..., channels); zero in constant channels."""
         whole = np.zeros((*values.shape[:-1], len(self.mean)))
         whole[..., self.keep] = values * self.scale[self.keep]
         return whole
 
 
 _FEWEST_SAMPLES = 12
+"""Samples beyond the delays that a fit needs at least: a training and a validation part."""
 
 
-def long_enough(
+def drop_short(
     record: Record, inputs: list[FloatArray] | None, delays: int | None
 ) -> tuple[Record, list[FloatArray] | None, list[str]]:
-    """Trajectories and inputs without those that are too short for so many delays, and a note on what was left out."""
+    """Trajectories and inputs without those too short for ``delays``, and notes on what was left out."""
     needed = _FEWEST_SAMPLES if delays is None else delays + _FEWEST_SAMPLES
     lengths = [len(z) for z in record.trajectories]
     keep = [i for i, length in enumerate(lengths) if length >= needed]
@@ -293,7 +300,7 @@ def long_enough(
             "series",
             f"{max(lengths, default=0)} samples",
             f"has too few samples: at least {needed} are needed" + ("" if delays is None else f" for delays={delays}"),
-            "record more, or lower delays",
+            "record more, or lower `delays`",
         )
     notes = []
     if len(keep) < len(lengths):
@@ -301,5 +308,5 @@ def long_enough(
             f"{len(lengths) - len(keep)} of {len(lengths)} trajectories have fewer than {needed} samples and "
             "were left out."
         )
-    kept = Record([record.trajectories[i] for i in keep], record.dt, record.last_time, record.notes)
-    return kept, None if inputs is None else [inputs[i] for i in keep], notes
+    remaining = Record([record.trajectories[i] for i in keep], record.dt, record.last_time, record.notes)
+    return remaining, None if inputs is None else [inputs[i] for i in keep], notes

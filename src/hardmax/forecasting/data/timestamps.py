@@ -1,6 +1,6 @@
-"""Times that come with the data: dates and durations in seconds, and the index of a table.
+"""Times of the data: dates and durations in seconds, the index of a table.
 
-Nothing here imports pandas or xarray: who passes their objects has them, and who does not needs neither.
+Objects of pandas and xarray are recognised by their attributes, so that neither package is imported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SECOND = np.timedelta64(1, "s")
 
 
 def in_seconds(duration: object) -> object:
-    """A duration in seconds; anything else as it is.
+    """Seconds of a duration; any other value unchanged.
 
     >>> in_seconds(datetime.timedelta(hours=1))
     3600.0
@@ -26,16 +26,16 @@ def in_seconds(duration: object) -> object:
     return float(duration / _SECOND) if isinstance(duration, np.timedelta64) else duration
 
 
-def clock_times(times: object) -> tuple[object, str]:
-    """Dates as seconds since the first and durations in seconds, with a word on it; numbers as they are.
+def times_in_seconds(times: object) -> tuple[object, str]:
+    """Seconds since the first date, or seconds of durations, with a note; numbers unchanged.
 
-    Dates of an index that keeps to a calendar (months, business days) count as evenly spaced.
+    Dates of an index with a calendar rule (months, business days) count as evenly spaced.
 
-    >>> clock_times(np.array(["2024-02-28T23:59", "2024-02-29T00:00"], dtype="datetime64[m]"))
+    >>> times_in_seconds(np.array(["2024-02-28T23:59", "2024-02-29T00:00"], dtype="datetime64[m]"))
     (array([ 0., 60.]), 'Times are seconds since 2024-02-28T23:59.')
     """
     index: Any = times.to_timestamp() if hasattr(times, "to_timestamp") and hasattr(times, "freq") else times
-    column = _naive(np.asarray(index))
+    column = _as_datetime64(np.asarray(index))
     if column.dtype.kind == "m":
         return np.asarray(column / _SECOND, dtype=np.float64), "Times are in seconds."
     if column.dtype.kind != "M" or column.ndim != 1 or len(column) == 0:
@@ -50,26 +50,26 @@ def clock_times(times: object) -> tuple[object, str]:
 
 
 def _calendar_rule(index: object) -> str | None:
-    """The name of the rule of the calendar that an index of pandas keeps to, where there is one."""
+    """Name of the calendar rule of a pandas index, or None."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # newer releases announce that they will name it in another way
+        warnings.simplefilter("ignore")  # newer releases announce another name for it
         rule = getattr(index, "inferred_freq", None)
     return None if rule is None else str(getattr(rule, "freqstr", rule))
 
 
-def own_times(parts: Sequence[object]) -> list[object] | None:
-    """The times that all of these bring with them, or None where one does not."""
+def times_of(parts: Sequence[object]) -> list[object] | None:
+    """Times that the parts have of their own, or None where one of them has none."""
     found = [_times_of(part) for part in parts]
     return found if parts and all(times is not None for times in found) else None
 
 
-def without_times(value: Any) -> Any:
-    """A series with its own times (see :class:`hardmax.datasets.series.Series`) as its values; others as they are."""
+def values_of(value: Any) -> Any:
+    """Values of a :class:`hardmax.datasets.Series`; any other value unchanged."""
     return value.values if hasattr(value, "times") and hasattr(value, "began") else value
 
 
 def _times_of(part: Any) -> object | None:
-    if without_times(part) is not part:
+    if values_of(part) is not part:
         return part.times if part.time_name else None
     index = getattr(part, "index", None)  # pandas
     if not callable(index) and type(index).__name__ in ("DatetimeIndex", "TimedeltaIndex", "PeriodIndex"):
@@ -79,8 +79,8 @@ def _times_of(part: Any) -> object | None:
     return None
 
 
-def _naive(column: np.ndarray) -> np.ndarray:
-    """Dates that are objects of Python as dates of NumPy, in UTC where they name a time zone."""
+def _as_datetime64(column: np.ndarray) -> np.ndarray:
+    """Python datetimes as ``datetime64``, in UTC where they have a time zone; other columns unchanged."""
     if column.dtype.kind != "O" or column.size == 0 or not isinstance(column.flat[0], datetime.datetime):
         return column
     return np.array([_moment(day) for day in column.ravel().tolist()], dtype="datetime64[us]")
@@ -92,8 +92,8 @@ def _moment(day: Any) -> np.datetime64:
     return np.datetime64(day if day.tzinfo is None else day.astimezone(datetime.UTC).replace(tzinfo=None), "us")
 
 
-def aligned(parts: Sequence[Any]) -> list[Any] | None:
-    """Tables with the columns of the first in its order; None where one has other columns."""
+def with_same_columns(parts: Sequence[Any]) -> list[Any] | None:
+    """Tables with their columns in the order of the first; None where one has other columns."""
     if len(parts) < 2 or not all(hasattr(part, "columns") for part in parts):
         return list(parts)
     names = list(parts[0].columns)
@@ -102,8 +102,8 @@ def aligned(parts: Sequence[Any]) -> list[Any] | None:
     return [part if list(part.columns) == names else part[names] for part in parts]
 
 
-def column_that_is_no_number(table: Any) -> tuple[str, bool] | None:
-    """The name of the first column of a table that holds no numbers, and whether it holds dates."""
+def non_numeric_column(table: Any) -> tuple[str, bool] | None:
+    """Name of the first column of a table that does not hold numbers, and whether it holds dates; or None."""
     if not hasattr(table, "columns"):
         return None
     for name in table.columns:

@@ -1,4 +1,4 @@
-"""What the parts of the attention features are worth: the same base and budget, one part changed at a time."""
+"""Ablation of the attention features: the same base and settings, one part changed at a time."""
 
 from __future__ import annotations
 
@@ -14,14 +14,26 @@ from ..rollout import Member, roll
 from ..search.attention_training import train_networks
 from ..search.model_search import exact_stage, plan_for
 from ..search.readout_search import Candidate, Search
-from ..search.time_budget import Clock
-from ..search.validation import Fold, make_folds, middle_of
+from ..search.time_budget import TimeBudget
+from ..search.validation import Fold, make_folds, outside_validation
 from ..settings import Settings
 
 
 @dataclass(frozen=True)
 class AblationRow:
-    """One variant: its typical held-out rollout error (standard deviations) and its number of parameters."""
+    """One variant of the model.
+
+    Attributes
+    ----------
+    variant
+        What was changed.
+    error
+        Geometric mean of its validation rollout errors, in standard deviations.
+    score
+        Validation score by which models are selected; lower is better.
+    parameters
+        Number of trained weights.
+    """
 
     variant: str
     error: float
@@ -31,28 +43,50 @@ class AblationRow:
 
 @dataclass(frozen=True)
 class Ablation:
-    """The variants, the full one first; ``base`` says what the features stand beside."""
+    """Validation errors of the variants of a model.
+
+    Attributes
+    ----------
+    rows
+        One row per variant, the full model first.
+    base
+        Name of the features to which the networks are added.
+    horizon
+        Number of steps of the validation rollouts.
+    """
 
     rows: tuple[AblationRow, ...]
     base: str
     horizon: int
 
     def text(self) -> str:
-        """The table, in plain characters."""
-        about = f"Held-out rollouts over {self.horizon} steps, beside {self.base}."
+        """Table in plain characters.
+
+        Returns
+        -------
+        str
+            One line per variant, below two lines of heading.
+        """
+        about = f"Validation rollouts over {self.horizon} steps, beside {self.base}."
         head = f"{'variant':<28}{'error':>12}{'parameters':>12}"
         return "\n".join([about, head, *(f"{r.variant:<28}{r.error:>12.3g}{r.parameters:>12d}" for r in self.rows)])
 
     def data(self) -> dict[str, Any]:
-        """Everything as plain values."""
+        """Everything as plain values for JSON.
+
+        Returns
+        -------
+        dict
+            ``"rows"``, ``"base"`` and ``"horizon"``.
+        """
         return {"rows": [vars(row) for row in self.rows], "base": self.base, "horizon": self.horizon}
 
 
 def ablate(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Ablation:
-    """Train each variant on the same windows with the same restarts, and compare held-out rollouts."""
+    """Ablation of the default recipe: each variant is trained on the same windows with the same restarts."""
     plan = plan_for(trajectories, settings)
     fold = make_folds(trajectories, outputs, plan.longest, plan.horizon)[0]
-    search = Search(fold, outputs, settings.seed, Clock())
+    search = Search(fold, outputs, settings.seed, TimeBudget())
     exact_stage(search, plan)
     base = search.best("polynomial") or search.candidates[0]
     bare = replace(base, features=FeatureMap(base.features.channels), label="nothing")
@@ -67,19 +101,19 @@ def ablate(trajectories: Sequence[FloatArray], outputs: int, settings: Settings)
     for name, beside, kind, feed_forward in variants:
         found = train_networks(
             beside,
-            middle_of(trajectories),
+            outside_validation(trajectories),
             outputs,
             kind=kind,
             restarts=settings.restarts,
             spacing=plan.spacing,
             longest=plan.longest,
             seed=settings.seed,
-            go_on=lambda: True,
+            may_continue=lambda: True,
             feed_forward=feed_forward,
         )
-        trial = Search(fold, outputs, settings.seed, Clock())
+        trial = Search(fold, outputs, settings.seed, TimeBudget())
         trial.screen(found.groups, (base.noise,))
-        trial.settle(20)
+        trial.evaluate_best(20)
         if trial.candidates:
             rows.append(_row(name, trial.candidates[0], fold))
     rows.append(_row("no network", base, fold))
@@ -87,23 +121,23 @@ def ablate(trajectories: Sequence[FloatArray], outputs: int, settings: Settings)
 
 
 def ablate_published(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Ablation:
-    """The same question of the published recipe: every variant trained by AdamW on the same data.
+    """Ablation of the published recipe: each variant is trained by AdamW on the same data.
 
-    The layer has no linear path to take away, so TD-DMD on the same window stands in place of the network.
+    The layer has no linear path to remove, so the row without a network is TD-DMD on the same window.
     """
-    from ..models.published import published_window, train_published  # needs torch
+    from ..models.published import published_window, train_published  # imports torch, which takes seconds
 
     plan = plan_for(trajectories, settings)
     context = max(plan.longest, published_window(trajectories, settings))
     fold = make_folds(trajectories, outputs, context, plan.horizon)[0]
-    learned = fold.training
-    plain = train_published(learned, outputs, settings, attentive=False)
+    training = fold.training
+    plain = train_published(training, outputs, settings, attentive=False)
     variants = {
-        "attention": train_published(learned, outputs, settings),
+        "attention": train_published(training, outputs, settings),
         "uniform attention": plain,
-        "an MLP in its place": train_published(learned, outputs, settings, kind="mlp"),
-        "no feed-forward": train_published(learned, outputs, settings, feed_forward=False),
-        "no network": least_squares_with_inputs(learned, plain.features.window, outputs),
+        "an MLP in its place": train_published(training, outputs, settings, kind="mlp"),
+        "no feed-forward": train_published(training, outputs, settings, feed_forward=False),
+        "no network": least_squares_with_inputs(training, plain.features.window, outputs),
     }
     frozen = sum(plain.features.networks[0].weights[name].size for name in ("queries", "keys"))
     rows = [_member_row(name, member, fold, frozen if member is plain else 0) for name, member in variants.items()]
@@ -115,7 +149,7 @@ def _row(name: str, candidate: Candidate, fold: Fold) -> AblationRow:
 
 
 def _member_row(name: str, member: Member, fold: Fold, frozen: int = 0) -> AblationRow:
-    """A variant's error and score on the fold; ``frozen`` weights are no parameters."""
+    """Error and score of a variant on the fold; ``frozen`` weights are not counted as parameters."""
     parameters = member.readouts.size + member.features.inner_parameters - frozen
     paths = roll([member], fold.windows, fold.horizon, future=fold.future)
     return AblationRow(name, fold.typical_error(paths[0]), float(fold.score(paths)[0]), parameters)

@@ -1,4 +1,4 @@
-"""Forecasts of data already known, by models that have not seen them, beside the simplest rivals."""
+"""Backtest: forecasts of the last part of the data by models fitted to the rest, beside three baselines."""
 
 from __future__ import annotations
 
@@ -13,21 +13,37 @@ from ..protocol import FloatArray
 from ..rollout import Member, Predictor, roll, window_of
 from ..search.model_search import exact_stage, fit_family, plan_for
 from ..search.readout_search import Candidate, Learner, Search
-from ..search.refit import learned
-from ..search.time_budget import Clock
+from ..search.refit import refit_member
+from ..search.time_budget import TimeBudget
 from ..search.validation import make_folds
 from ..settings import Settings
 from .skill import THRESHOLD, error_curves, valid_times
 
 _SHARE = 0.25
+"""Share of the data that is forecast: the last quarter."""
 _CEILING = 1e3
+"""Baselines are clipped at so many standard deviations, far beyond any limit on divergence."""
 _TRAINING = 0.7
-"""The share of wall time for training the published layer; the rest is for tuning its rivals."""
+"""Share of wall time for training the published layer; the rest is for tuning the baselines."""
 
 
 @dataclass(frozen=True)
 class BacktestRow:
-    """One model: its mean error over the horizon, how long it stays valid, and how many forecasts diverged."""
+    """Errors of one model.
+
+    Attributes
+    ----------
+    model
+        Name of the model.
+    error
+        Mean error over starts and steps, in standard deviations.
+    median_error
+        Median of the same errors.
+    valid_time
+        Mean time during which the error stays below the threshold of validity.
+    diverged
+        Number of starts whose forecast goes beyond ten times the largest training value.
+    """
 
     model: str
     error: float
@@ -38,7 +54,21 @@ class BacktestRow:
 
 @dataclass(frozen=True, repr=False)
 class Backtest:
-    """Rows per model, and for each the root mean square error at every step, in standard deviations."""
+    """Errors of the model and of its baselines on data that they were not fitted to.
+
+    Attributes
+    ----------
+    rows
+        One row per model, the time-delayed transformer first.
+    curves
+        Root mean square error over the starts at every step, shape (steps,) per model, in standard deviations.
+    times
+        Times of the steps after the start, shape (steps,).
+    starts
+        Number of starts.
+    label
+        Description of the model that was selected.
+    """
 
     rows: tuple[BacktestRow, ...]
     curves: dict[str, FloatArray]
@@ -57,11 +87,35 @@ class Backtest:
         return html_table(self._about(), ("model", "mean error", "median", "valid time", "diverged"), rows)
 
     def row(self, model: str) -> BacktestRow:
-        """The row of one model."""
+        """Row of one model.
+
+        Parameters
+        ----------
+        model
+            Name of the model: ``"TD-TF"``, ``"persistence"``, ``"TD-DMD"`` or ``"NG-RC"``.
+
+        Returns
+        -------
+        BacktestRow
+            Its errors.
+        """
         return next(row for row in self.rows if row.model == model)
 
     def text(self, unit: str = "units of time", size: float = 1.0) -> str:
-        """The table, in plain characters; times are counted in a ``unit`` of the given ``size``."""
+        """Table in plain characters.
+
+        Parameters
+        ----------
+        unit
+            Name of the unit of time.
+        size
+            Length of that unit.
+
+        Returns
+        -------
+        str
+            One line per model, below two lines of heading.
+        """
         head = f"{'model':<14}{'mean error':>12}{'median':>10}{'valid time':>12}{'diverged':>10}"
         lines = [
             f"{row.model:<14}{row.error:>12.3g}{row.median_error:>10.3g}"
@@ -77,7 +131,13 @@ class Backtest:
         )
 
     def data(self) -> dict[str, Any]:
-        """Everything as plain values."""
+        """Everything as plain values for JSON.
+
+        Returns
+        -------
+        dict
+            ``"rows"``, ``"curves"``, ``"times"``, ``"starts"`` and ``"kept"`` (the label).
+        """
         return {
             "rows": [vars(row) for row in self.rows],
             "curves": {name: curve.tolist() for name, curve in self.curves.items()},
@@ -88,8 +148,8 @@ class Backtest:
 
 
 @dataclass(frozen=True)
-class _Contenders:
-    """The model and, tuned on the same data, TD-DMD and NG-RC (None where no polynomial could be tried)."""
+class _Models:
+    """The model with TD-DMD and NG-RC tuned on the same data; ``polynomial`` is None where NG-RC could not be tried."""
 
     predictor: Predictor
     linear: Member
@@ -98,9 +158,9 @@ class _Contenders:
 
     @property
     def window(self) -> int:
-        """How many samples the longest of them starts from."""
-        rivals = [self.linear] if self.polynomial is None else [self.linear, self.polynomial]
-        return max(self.predictor.window, window_of(rivals))
+        """Number of samples in the longest window among them."""
+        baselines = [self.linear] if self.polynomial is None else [self.linear, self.polynomial]
+        return max(self.predictor.window, window_of(baselines))
 
 
 def backtest(
@@ -113,7 +173,10 @@ def backtest(
     *,
     recipe: str = "family",
 ) -> Backtest:
-    """Learn on three quarters, forecast the rest; trajectories are normalised, inputs behind the outputs."""
+    """Errors on the last quarter of normalised trajectories, by models fitted to the first three quarters.
+
+    Channels after the first ``outputs`` are exogenous inputs.
+    """
     training, tests = _split(trajectories)
     plan = plan_for(training, settings)
     found = (_published if recipe == "paper" else _family)(training, outputs, settings)
@@ -138,38 +201,38 @@ def backtest(
     return Backtest(tuple(rows), curves, times, len(windows), found.label)
 
 
-def _family(training: Sequence[FloatArray], outputs: int, settings: Settings) -> _Contenders:
-    """The default recipe; its search has tuned the rivals on its way."""
+def _family(training: Sequence[FloatArray], outputs: int, settings: Settings) -> _Models:
+    """Model of the default recipe; its search has tuned the baselines as well."""
     fitted = fit_family(training, outputs, settings)
     polynomial = _refitted(fitted.best_by_family.get("polynomial"), training, outputs, settings)
-    return _Contenders(fitted.predictor, fitted.predictor.linear, polynomial, fitted.selection.chosen.label)
+    return _Models(fitted.predictor, fitted.predictor.linear, polynomial, fitted.selection.chosen.label)
 
 
-def _published(training: Sequence[FloatArray], outputs: int, settings: Settings) -> _Contenders:
-    """The published recipe, which holds nothing out; the rivals are tuned beside it."""
-    from ..models.published import LABEL, fit_paper  # needs torch
+def _published(training: Sequence[FloatArray], outputs: int, settings: Settings) -> _Models:
+    """Model of the published recipe; the baselines are tuned separately, because it has no search."""
+    from ..models.published import LABEL, fit_paper  # imports torch, which takes seconds
 
     own = replace(settings, budget=None if settings.budget is None else _TRAINING * settings.budget)
     predictor, _ = fit_paper(training, outputs, own)
     plan = plan_for(training, settings)
     fold = make_folds(training, outputs, plan.longest, plan.horizon)[0]
     rest = None if settings.budget is None else (1 - _TRAINING) * settings.budget
-    search = Search(fold, outputs, settings.seed, Clock(settings.seconds, rest))
+    search = Search(fold, outputs, settings.seed, TimeBudget(settings.seconds, rest))
     exact_stage(search, plan)
     linear = _refitted(search.best("linear"), training, outputs, settings)
     polynomial = _refitted(search.best("polynomial"), training, outputs, settings)
-    return _Contenders(predictor, linear or predictor.linear, polynomial, LABEL)
+    return _Models(predictor, linear or predictor.linear, polynomial, LABEL)
 
 
 def _refitted(
     candidate: Candidate | None, training: Sequence[FloatArray], outputs: int, settings: Settings
 ) -> Member | None:
-    """The candidate with its readout from all that may be learned from."""
-    return None if candidate is None else learned(Learner(training, outputs, settings.seed), candidate)
+    """The candidate with its readout fitted to all training data."""
+    return None if candidate is None else refit_member(Learner(training, outputs, settings.seed), candidate)
 
 
 def _split(trajectories: Sequence[FloatArray]) -> tuple[list[FloatArray], list[tuple[FloatArray, int]]]:
-    """What to learn from, and trajectories with the sample from which on they are unseen."""
+    """Training trajectories, and test trajectories each with the index of their first unseen sample."""
     if len(trajectories) >= 4:
         count = max(1, round(_SHARE * len(trajectories)))
         return list(trajectories[:-count]), [(z, 0) for z in trajectories[-count:]]

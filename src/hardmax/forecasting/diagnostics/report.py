@@ -1,25 +1,33 @@
-"""What a fit found, in sentences and numbers."""
+"""Report of a fit: sentences for people, numbers for programs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..search.model_search import Fitted, kind_of
+from ..data.series import Units
+from ..rollout import Predictor
+from ..search.model_search import SearchResult, network_kind
 from ..search.selection import Selection
-
-if TYPE_CHECKING:
-    from ..forecaster import TimeDelayedTransformer
-
+from ..settings import Settings
 
 _EQUAL = 5e-4
-"""Scores are told to three digits; what is closer counts as equal."""
+"""Scores are printed with three decimals; two that print alike are called equal."""
 
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """``sentences`` for people, ``numbers`` for programs; ``str(report)`` joins the sentences."""
+    """What a fit selected, why, and what was done to the data.
+
+    Attributes
+    ----------
+    sentences
+        For people; ``str(report)`` joins them.
+    numbers
+        For programs, by name: ``"kept"`` (``"linear"``, ``"nonlinear"``, ``"paper"`` or ``"constant"``), ``"error"``,
+        ``"horizon"``, ``"guarded"`` (whether long rollouts of the model stay bounded), ``"seed"`` and others.
+    """
 
     sentences: tuple[str, ...]
     numbers: dict[str, Any] = field(default_factory=dict)
@@ -34,91 +42,124 @@ class Report:
         return "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences)
 
     def data(self) -> dict[str, Any]:
-        """Both, as plain values."""
+        """Sentences and numbers as one dictionary for JSON.
+
+        Returns
+        -------
+        dict
+            ``"sentences"`` as a list, and the numbers under their own names.
+        """
         return {"sentences": list(self.sentences), **self.numbers}
 
 
-def _on_networks(model: TimeDelayedTransformer, found: Fitted) -> str:
-    """Whether attention (or what stands in its place) earned its place."""
-    kind = kind_of(model.ablation)
+def report_on(
+    settings: Settings,
+    units: Units,
+    *,
+    predictor: Predictor | None,
+    search: SearchResult | None,
+    budget_ended: bool,
+    notes: tuple[str, ...],
+) -> Report:
+    """Report of a fit; ``notes`` on the preparation of the data come first.
+
+    ``predictor`` is None where no channel varies, ``search`` for the published recipe.
+    """
+    sentences = list(notes)
+    channels = len(units.mean)
+    constant = channels - len(units.keep)
+    if constant:
+        sentences.append(f"{constant} of {channels} channels are constant and are forecast as constant.")
+    if predictor is None:
+        return Report((*sentences, "Nothing varies, so nothing was learned."), {"kept": "constant"})
+    if search is None:
+        return _published_report(sentences, predictor, settings, budget_ended)
+    return Report((*sentences, *_search_sentences(search, settings)), _numbers(search, predictor.window, settings.seed))
+
+
+def _published_report(sentences: list[str], predictor: Predictor, settings: Settings, budget_ended: bool) -> Report:
+    parameters = sum(m.features.inner_parameters + m.readouts.size for m in predictor.members)
+    sentences.append(
+        f"The published model with {parameters} parameters was trained by AdamW, and a second time without the last "
+        "part of the data to measure its errors there."
+    )
+    if budget_ended:
+        sentences.append(f"Training was cut short by {_which_time(settings)}.")
+    numbers = {"kept": "paper", "parameters": parameters, "seed": settings.seed, "budget_ended": budget_ended}
+    return Report(tuple(sentences), numbers)
+
+
+def _search_sentences(found: SearchResult, settings: Settings) -> list[str]:
+    choice = found.selection
+    sentences = []
+    if choice.chosen.is_linear:
+        sentences.append(
+            f"The linear model was selected ({choice.chosen.label}): no nonlinear candidate"
+            f"{' with bounded long rollouts' if choice.rejected else ''} did better on validation rollouts."
+        )
+    else:
+        sentences.append(
+            f"Selected {choice.chosen.label}: typical validation error {found.typical_error:.3g} standard deviations "
+            f"over {found.folds[0].horizon} steps, against {found.linear_error:.3g} for the best TD-DMD"
+            f"{_on_the_score(choice) if found.typical_error > found.linear_error else ''}."
+        )
+    sentences.append(_on_networks(found, settings.ablation))
+    if choice.rejected and choice.bounded:
+        sentences.append(f"{choice.rejected} better-scored models were rejected: their long rollouts left the range.")
+    if not choice.bounded:
+        sentences.append(
+            "No model whose long rollouts stay within the training range did nearly as well; long forecasts may leave "
+            "it."
+            if choice.all_checked
+            else "There was no time to find a model whose long rollouts stay within the training range; long forecasts "
+            "may leave it."
+        )
+    if found.budget_ended:
+        sentences.append(
+            f"The search was cut short by {_which_time(settings)}: with more time more candidates are tried, and "
+            "another run may select another model."
+        )
+    return sentences
+
+
+def _on_networks(found: SearchResult, ablation: str | None) -> str:
+    """How attention, or its replacement, compares with the best candidate without it."""
+    kind = network_kind(ablation)
     name = {"attention": "Attention", "uniform": "Uniform attention", "mlp": "The MLP"}[kind]
     trained = found.best_by_family.get(kind)
     if trained is None:
         return f"{name} was not trained: too few windows, or too little time."
     others = [c.score for family, c in found.best_by_family.items() if family != kind]
-    kept = any(source.family == kind for source in found.selection.chosen.sources)
+    used = any(source.family == kind for source in found.selection.chosen.sources)
     best = min(others)
     verdict = "better than" if trained.score < best else "worse than"
     if abs(trained.score - best) < _EQUAL:
         verdict = "as good as"
     return (
-        f"{name} features are {'part of' if kept else 'not part of'} the model kept; on their own their held-out score "
-        f"is {verdict} the best without them ({trained.score:.3f} against {best:.3f}, lower is better)."
+        f"{name} features are {'part of' if used else 'not part of'} the selected model; on their own their validation "
+        f"score is {verdict} the best without them ({trained.score:.3f} against {best:.3f}, lower is better)."
     )
 
 
-def _for_its_score(choice: Selection) -> str:
-    """Why a model was kept whose error at the end of the record is not the smallest."""
-    ours, linear = choice.chosen.score, choice.linear.score
-    how = "as good" if abs(ours - linear) < _EQUAL else "better"
-    return f"; over all held-out rollouts its score is {how} ({ours:.3f} against {linear:.3f}, lower is better)"
+def _on_the_score(choice: Selection) -> str:
+    """Why a model was selected whose error on the first fold is not the smallest."""
+    score, linear = choice.chosen.score, choice.linear.score
+    how = "as good" if abs(score - linear) < _EQUAL else "better"
+    return f"; over all validation rollouts its score is {how} ({score:.3f} against {linear:.3f}, lower is better)"
 
 
-def _which_time(model: TimeDelayedTransformer) -> str:
-    """The budgets that there were, in words."""
-    parts = [f"its budget of {model.budget:.3g} s"] if model.budget is not None else []
-    parts += [f"its {model.seconds:.3g} s of processor time"] if model.seconds is not None else []
+def _which_time(settings: Settings) -> str:
+    """The time budgets that were set, in words."""
+    parts = [f"its budget of {settings.budget:.3g} s"] if settings.budget is not None else []
+    parts += [f"its {settings.seconds:.3g} s of processor time"] if settings.seconds is not None else []
     return " or ".join(parts)
 
 
-def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
-    """Sentences about the model kept, why, and what was done to the data."""
-    sentences = list(notes)
-    constant = model.channels_ - len(model.units_.keep)
-    if constant:
-        sentences.append(f"{constant} of {model.channels_} channels are constant and are forecast as constant.")
-    if model.fitted_ is None:
-        if model.predictor_ is None:
-            return Report((*sentences, "Nothing varies, so nothing was learned."), {"kept": "constant"})
-        parameters = sum(m.features.inner_parameters + m.readouts.size for m in model.predictor_.members)
-        sentences.append(
-            f"The published model with {parameters} parameters was trained by AdamW, once more without the last part "
-            "of the data to measure its errors there."
-        )
-        if model.budget_ended_:
-            sentences.append(f"Training was cut short by {_which_time(model)}.")
-        numbers = {"kept": "paper", "parameters": parameters, "seed": model.seed_, "budget_ended": model.budget_ended_}
-        return Report(tuple(sentences), numbers)
-    found, choice = model.fitted_, model.fitted_.selection
-    kept = "linear" if choice.chosen.is_linear else "nonlinear"
-    if choice.chosen.is_linear:
-        sentences.append(
-            f"The linear model was kept ({choice.chosen.label}): no nonlinear candidate"
-            f"{' whose long rollouts keep to the range' if choice.rejected else ''} did better on held-out rollouts."
-        )
-    else:
-        sentences.append(
-            f"Kept {choice.chosen.label}: typical held-out error {found.typical_error:.3g} standard deviations over "
-            f"{found.folds[0].horizon} steps, against {found.linear_error:.3g} for the best TD-DMD"
-            f"{_for_its_score(choice) if found.typical_error > found.linear_error else ''}."
-        )
-    sentences.append(_on_networks(model, found))
-    if choice.rejected and choice.guarded:
-        sentences.append(f"{choice.rejected} better-scored models were rejected: their long rollouts left the range.")
-    if not choice.guarded:
-        sentences.append(
-            "No model whose long rollouts keep to the training range did nearly as well; long forecasts may leave it."
-            if choice.walked
-            else "There was no time to find a model whose long rollouts keep to the training range; long forecasts may "
-            "leave it."
-        )
-    if found.cut:
-        sentences.append(
-            f"The search was cut short by {_which_time(model)}: with more time more candidates are tried, and another "
-            "run may select another model."
-        )
-    numbers = {
-        "kept": kept,
+def _numbers(found: SearchResult, window: int, seed: int) -> dict[str, Any]:
+    """Numbers under the names that saved reports have."""
+    choice = found.selection
+    return {
+        "kept": "linear" if choice.chosen.is_linear else "nonlinear",
         "label": choice.chosen.label,
         "score": choice.chosen.score,
         "error": found.typical_error,
@@ -126,14 +167,13 @@ def report_on(model: TimeDelayedTransformer, notes: tuple[str, ...]) -> Report:
         "linear_score": choice.linear.score,
         "horizon": found.folds[0].horizon,
         "folds": len(found.folds),
-        "window": model.window,
+        "window": window,
         "lag_spacing": found.plan.spacing,
         "candidates": found.tried,
         "rejected": choice.rejected,
-        "guarded": choice.guarded,
+        "guarded": choice.bounded,
         "seconds": found.seconds,
-        "budget_ended": found.cut,
-        "seed": model.seed_,
+        "budget_ended": found.budget_ended,
+        "seed": seed,
         "best_by_family": {family: c.score for family, c in found.best_by_family.items()},
     }
-    return Report(tuple(sentences), numbers)

@@ -1,7 +1,7 @@
-r"""How good forecasts are: error curves, valid prediction time, climate, and what the differences are worth.
+r"""Skill of forecasts: error curves, valid prediction time, distances of climate, and tests of differences.
 
 Errors are in standard deviations of the data: :math:`e_k = \sqrt{\tfrac1c \sum_j ((\hat z_{kj} - z_{kj})/s_j)^2}`.
-A forecast that is not finite has an infinite error, so a divergence is never averaged away.
+A forecast that is not finite has an infinite error, so that a divergence dominates every mean.
 """
 
 from __future__ import annotations
@@ -17,13 +17,24 @@ from ...randomness import seeded
 from ..protocol import FloatArray
 
 THRESHOLD = 0.4
-"""The error, in standard deviations, up to which a forecast counts as valid."""
+"""Error, in standard deviations, up to which a forecast counts as valid: a usual choice in studies of chaos."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and the ends of its confidence interval.
+    """A mean with its confidence interval.
 
+    Attributes
+    ----------
+    mean
+        The mean.
+    low
+        Lower end of the interval.
+    high
+        Upper end of the interval.
+
+    Examples
+    --------
     >>> print(Interval(1.5, 1.2, 1.9))
     1.5 [1.2, 1.9]
     """
@@ -37,7 +48,23 @@ class Interval:
 
 
 def error_curves(forecasts: FloatArray, truth: FloatArray, scale: FloatArray) -> FloatArray:
-    """The error of every start at every step, ``(starts, steps)``; infinite where a forecast is not finite."""
+    """Error of every start at every step.
+
+    Parameters
+    ----------
+    forecasts
+        Predicted samples, shape (starts, steps, channels).
+    truth
+        True samples, of the same shape.
+    scale
+        Standard deviation per channel, shape (channels,).
+
+    Returns
+    -------
+    ndarray
+        Root mean square over channels in standard deviations, shape (starts, steps); infinite where a forecast is not
+        finite.
+    """
     if forecasts.shape != truth.shape:
         raise InputError(
             "forecasts", f"shape {forecasts.shape}", f"must have the shape of the truth, {truth.shape}", "align them"
@@ -48,10 +75,29 @@ def error_curves(forecasts: FloatArray, truth: FloatArray, scale: FloatArray) ->
 
 
 def valid_times(curves: FloatArray, dt: float, *, threshold: float = THRESHOLD, unit: float = 1.0) -> FloatArray:
-    """How long each start stays below ``threshold``, in units of ``unit`` (such as a Lyapunov time).
+    """Time during which the error of each start stays below a threshold.
 
-    A start that stays below it to the end counts with the whole horizon, so compare models over the same one.
+    A start that stays below it to the end counts with the whole horizon, so models are to be compared over the same
+    horizon.
 
+    Parameters
+    ----------
+    curves
+        Errors, shape (starts, steps).
+    dt
+        Time between steps.
+    threshold
+        Error up to which a forecast counts as valid.
+    unit
+        Length of the unit of time in the result, such as a Lyapunov time.
+
+    Returns
+    -------
+    ndarray
+        Valid time per start, shape (starts,).
+
+    Examples
+    --------
     >>> valid_times(np.array([[0.1, 0.2, 0.9], [0.1, 0.1, 0.1]]), dt=0.5).tolist()
     [1.0, 1.5]
     """
@@ -61,36 +107,62 @@ def valid_times(curves: FloatArray, dt: float, *, threshold: float = THRESHOLD, 
 
 
 def histogram_distance(forecast: FloatArray, truth: FloatArray, bins: int = 60) -> float:
-    """The mean over channels of the total variation between histograms, from 0 (alike) to 1 (nothing in common).
+    """Total variation distance between the histograms of a forecast and of the truth, averaged over channels.
 
-    What leaves the range of the truth by more than a tenth falls into the outermost bins.
+    Values more than a tenth of the range outside the range of the truth fall into the outermost bins.
+
+    Parameters
+    ----------
+    forecast
+        Predicted samples, shape (steps, channels).
+    truth
+        True samples, shape (samples, channels).
+    bins
+        Number of bins per channel.
+
+    Returns
+    -------
+    float
+        Distance from 0 (equal histograms) to 1 (disjoint histograms).
     """
     distances = []
-    for ours, theirs in zip(forecast.T, truth.T, strict=True):
-        low, high = float(theirs.min()), float(theirs.max())
+    for predicted, actual in zip(forecast.T, truth.T, strict=True):
+        low, high = float(actual.min()), float(actual.max())
         margin = 0.1 * (high - low) or 1.0
         edges = np.linspace(low - margin, high + margin, bins + 1)
-        held = np.clip(np.nan_to_num(ours, nan=edges[-1]), edges[0], edges[-1])
-        p, q = np.histogram(held, edges)[0], np.histogram(theirs, edges)[0]
+        clipped = np.clip(np.nan_to_num(predicted, nan=edges[-1]), edges[0], edges[-1])
+        p, q = np.histogram(clipped, edges)[0], np.histogram(actual, edges)[0]
         distances.append(0.5 * np.abs(p / p.sum() - q / q.sum()).sum())
     return float(np.mean(distances))
 
 
 def spectrum_distance(forecast: FloatArray, truth: FloatArray) -> float:
-    """The root mean square difference of log10 power over the frequencies that matter in the truth, mean of channels.
+    """Root mean square difference of log10 power between a forecast and the truth, averaged over channels.
 
-    1 means that powers are off by a factor of ten.
+    Frequencies count where the truth has more than 1e-5 of its largest power.
+
+    Parameters
+    ----------
+    forecast
+        Predicted samples, shape (steps, channels).
+    truth
+        True samples, shape (samples, channels).
+
+    Returns
+    -------
+    float
+        Distance; 1 means that powers differ by a factor of ten.
     """
     from scipy.signal import welch
 
     distances = []
     length = min(1024, len(truth) // 2, len(forecast) // 2)
-    for ours, theirs in zip(forecast.T, truth.T, strict=True):
-        scale = float(theirs.std()) or 1.0
-        # Held far outside the data: a forecast that blew up has all the power in the world, not an overflow.
-        held = np.clip(np.nan_to_num((ours - theirs.mean()) / scale, nan=1e3), -1e3, 1e3)
-        p = welch(held, nperseg=length)[1]
-        q = welch((theirs - theirs.mean()) / scale, nperseg=length)[1]
+    for predicted, actual in zip(forecast.T, truth.T, strict=True):
+        scale = float(actual.std()) or 1.0
+        # Clipped far outside the data, so that a diverged forecast has a large power instead of an overflow.
+        clipped = np.clip(np.nan_to_num((predicted - actual.mean()) / scale, nan=1e3), -1e3, 1e3)
+        p = welch(clipped, nperseg=length)[1]
+        q = welch((actual - actual.mean()) / scale, nperseg=length)[1]
         counts = q > 1e-5 * q.max()
         gap = np.log10(p[counts] + 1e-12) - np.log10(q[counts] + 1e-12)
         distances.append(float(np.sqrt(np.mean(gap**2))) if counts.any() else 0.0)
@@ -100,7 +172,25 @@ def spectrum_distance(forecast: FloatArray, truth: FloatArray) -> float:
 def confidence(
     values: FloatArray, *, level: float = 0.95, draws: int = 2000, random_state: int | np.random.Generator | None = 0
 ) -> Interval:
-    """The mean with a bootstrap interval: over starts, or over seeds and starts within them for ``(seeds, starts)``."""
+    """Mean with a bootstrap confidence interval.
+
+    Parameters
+    ----------
+    values
+        Values, shape (starts,), resampled over starts; or (seeds, starts), resampled over seeds and over starts within
+        each seed.
+    level
+        Confidence level.
+    draws
+        Number of bootstrap samples.
+    random_state
+        Seed or generator of the resampling.
+
+    Returns
+    -------
+    Interval
+        The mean and its interval.
+    """
     table = np.atleast_2d(np.asarray(values, dtype=np.float64))
     if table.size == 0:
         raise InputError("values", "no values", "must not be empty", "run at least one start")
@@ -115,10 +205,20 @@ def confidence(
 
 @dataclass(frozen=True)
 class Comparison:
-    """Wins, losses and ties of one model against another over cases, and how likely chance alone is.
+    """Wins, losses and ties of one model against another over cases, with two-sided p-values.
 
-    Two-sided p-values: ``sign`` looks at who won only, ``wilcoxon`` at by how much too. Without a difference both are
-    1.
+    Attributes
+    ----------
+    wins
+        Cases in which the first model is better.
+    losses
+        Cases in which the second model is better.
+    ties
+        Cases in which both are equal.
+    sign
+        p-value of the sign test, which counts wins and losses; 1 without a difference.
+    wilcoxon
+        p-value of Wilcoxon's signed-rank test, which also ranks their sizes; 1 without a difference.
     """
 
     wins: int
@@ -132,8 +232,22 @@ class Comparison:
 
 
 def compare(ours: Sequence[float] | FloatArray, theirs: Sequence[float] | FloatArray) -> Comparison:
-    """Case by case, larger is better.
+    """Paired comparison of two models over cases; larger values are better.
 
+    Parameters
+    ----------
+    ours
+        Values of the first model, one per case.
+    theirs
+        Values of the second model in the same cases.
+
+    Returns
+    -------
+    Comparison
+        Wins, losses and ties of the first model, with p-values.
+
+    Examples
+    --------
     >>> compare([3, 4, 5, 6, 7, 8], [1, 1, 1, 1, 1, 1]).sign
     0.03125
     """
@@ -145,7 +259,7 @@ def compare(ours: Sequence[float] | FloatArray, theirs: Sequence[float] | FloatA
         return Comparison(0, 0, len(gaps), 1.0, 1.0)
     sign = float(binomtest(wins, wins + losses).pvalue)
     moved = gaps[gaps != 0]
-    # Ranks of equal size have no exact null distribution in closed form; the normal one is used then.
+    # Tied ranks have no exact null distribution in closed form; the normal approximation is used for them.
     exact = len(moved) <= 25 and len(np.unique(np.abs(moved))) == len(moved)
     method: Literal["exact", "approx"] = "exact" if exact else "approx"
     size = float(wilcoxon(moved, method=method).pvalue)
@@ -153,10 +267,20 @@ def compare(ours: Sequence[float] | FloatArray, theirs: Sequence[float] | FloatA
 
 
 def mean_ranks(scores: FloatArray) -> FloatArray:
-    """The mean over cases of each model's rank, 1 the best; larger scores are better and equal ones share a rank.
+    """Mean rank of each model over cases; larger scores are better and equal scores share a rank.
 
-    ``scores`` is ``(cases, models)``.
+    Parameters
+    ----------
+    scores
+        Scores, shape (cases, models).
 
+    Returns
+    -------
+    ndarray
+        Mean ranks, shape (models,); 1 is the best.
+
+    Examples
+    --------
     >>> mean_ranks(np.array([[5.0, 1.0, 3.0], [2.0, 2.0, 0.0]])).tolist()
     [1.25, 2.25, 2.5]
     """

@@ -1,4 +1,4 @@
-"""Diagnostics of a fitted model: linear spectrum, local eigenvalues, Lyapunov exponent, attention over lags."""
+"""Spectrum of the linear path, local eigenvalues, Lyapunov exponent and attention over lags of a fitted model."""
 
 from __future__ import annotations
 
@@ -15,11 +15,21 @@ ComplexArray = npt.NDArray[np.complex128]
 
 @dataclass(frozen=True)
 class LagAttention:
-    """How much the latest sample listens to each lag, averaged over the networks.
+    """Attention weights of the latest sample over the lags, averaged over the networks.
 
-    ``lags`` are in samples before the latest, ``times`` in time; ``shares`` is ``(starts, lags)`` and adds up to one
-    along lags. ``used`` says whether the networks are part of the model that was kept. This is what the model did;
-    it is no causal reading: uniform attention forecasts about as well (see ``ablate``).
+    The weights describe the model and are no evidence of causes: uniform attention forecasts about as well (see
+    :meth:`hardmax.TimeDelayedTransformer.ablate`).
+
+    Attributes
+    ----------
+    lags
+        Lags in samples before the latest, shape (lags,), oldest first.
+    times
+        The same in time.
+    shares
+        Weights, shape (starts, lags); each row sums to one.
+    used
+        Whether the networks are part of the selected model.
     """
 
     lags: npt.NDArray[np.int64]
@@ -30,14 +40,22 @@ class LagAttention:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues of the linear path, largest modulus first, and the modes as columns in the caller's units."""
+    """Eigenvalues and modes of the linear path.
+
+    Attributes
+    ----------
+    eigenvalues
+        Complex eigenvalues per time step, shape (eigenvalues,), largest modulus first.
+    modes
+        Modes of unit length in the units of the data, shape (channels, eigenvalues).
+    """
 
     eigenvalues: ComplexArray
     modes: ComplexArray
 
 
 def lag_operator(member: Member, outputs: int) -> FloatArray:
-    """The coefficients ``(lags, outputs, outputs)`` of a linear member, oldest lag first, the residual included."""
+    """Coefficients of a linear member, shape (lags, outputs, outputs), oldest lag first, with the residual term."""
     features = member.features
     channels = features.channels
     window = features.window
@@ -56,7 +74,7 @@ def lag_operator(member: Member, outputs: int) -> FloatArray:
 
 
 def companion(blocks: FloatArray) -> FloatArray:
-    """The matrix that takes the stacked window (oldest first) to the next one."""
+    """Companion matrix, which maps the stacked window (oldest first) to the next one."""
     window, outputs, _ = blocks.shape
     size = window * outputs
     matrix = np.zeros((size, size))
@@ -66,7 +84,7 @@ def companion(blocks: FloatArray) -> FloatArray:
 
 
 def spectrum(member: Member, outputs: int, scale: FloatArray) -> Spectrum:
-    """Eigenvalues and modes of the linear path."""
+    """Spectrum of a linear member; ``scale`` holds the standard deviation per output."""
     values, vectors = np.linalg.eig(companion(lag_operator(member, outputs)))
     order = np.argsort(-np.abs(values), kind="stable")
     modes = vectors[-outputs:, order] * scale[:, None]
@@ -97,7 +115,8 @@ def _output_columns(length: int, channels: int, outputs: int) -> npt.NDArray[np.
 
 
 def lyapunov_exponent(predictor: Predictor, windows: FloatArray, dt: float, steps: int, seed: int) -> float:
-    """The largest exponent of the learned map: the mean growth of a small difference, shrunk back again and again."""
+    """Largest exponent of the learned map: the mean growth rate of a small difference that is rescaled repeatedly."""
+    # The difference is rescaled to 1e-7 every 20 steps: far above rounding, far below the size of the data.
     size, chunk = 1e-7, 20
     length = predictor.window
     state = windows[:, -length:]
@@ -119,9 +138,9 @@ def lyapunov_exponent(predictor: Predictor, windows: FloatArray, dt: float, step
 
 
 def lag_attention(predictor: Predictor, windows: FloatArray, dt: float) -> LagAttention | None:
-    """The attention of the networks that were kept, or of the best ones that were not; None without any."""
-    kept = [m for m in predictor.members if m.features.networks and m.features.networks[0].kind != "mlp"]
-    members = kept[:1] or ([predictor.attentive] if predictor.attentive is not None else [])
+    """Attention of the networks in the selected model, else of the best ones outside it; None without networks."""
+    used = [m for m in predictor.members if m.features.networks and m.features.networks[0].kind != "mlp"]
+    members = used[:1] or ([predictor.attentive] if predictor.attentive is not None else [])
     if not members or members[0].features.tokens is None:
         return None
     features = members[0].features
@@ -129,4 +148,4 @@ def lag_attention(predictor: Predictor, windows: FloatArray, dt: float) -> LagAt
     flat = windows[:, -predictor.window :].reshape(len(windows), -1)
     shares = np.mean([network.attention(tokens(flat)) for network in features.networks], axis=0)
     lags = np.array(features.token_lags, dtype=np.int64)
-    return LagAttention(lags, np.asarray(lags * dt, dtype=np.float64), np.asarray(shares), bool(kept))
+    return LagAttention(lags, np.asarray(lags * dt, dtype=np.float64), np.asarray(shares), bool(used))

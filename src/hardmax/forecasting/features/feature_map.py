@@ -18,11 +18,12 @@ _Recipe = list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
 
 
 def monomial_count(coordinates: int, degree: int) -> int:
-    """How many monomials of degree 0 … ``degree`` there are."""
+    """Number of monomials of degree 0 to ``degree``."""
     return comb(coordinates + degree, degree)
 
 
 def _recipe(coordinates: int, degree: int) -> _Recipe:
+    """Index pairs per degree: each monomial is one of the previous degree times one coordinate."""
     recipe: _Recipe = []
     previous: list[tuple[int, ...]] = [(j,) for j in range(coordinates)]
     for _ in range(2, degree + 1):
@@ -38,7 +39,7 @@ def _recipe(coordinates: int, degree: int) -> _Recipe:
 
 
 class Monomials:
-    """All monomials of degree 2 … ``degree``, ordered by degree; those of a lower degree come first."""
+    """Monomials of degree 2 to ``degree``, in increasing degree."""
 
     def __init__(self, coordinates: int, degree: int) -> None:
         self.coordinates = coordinates
@@ -47,11 +48,11 @@ class Monomials:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of monomials."""
         return sum(len(parents) for parents, _ in self._steps)
 
     def __call__(self, coordinates: FloatArray) -> FloatArray:
-        """The monomials of each row."""
+        """Monomials of each row, shape (rows, count)."""
         parts, current = [], coordinates
         for parents, factors in self._steps:
             current = current[:, parents] * coordinates[:, factors]
@@ -61,9 +62,9 @@ class Monomials:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """The constant, linear coordinates, monomials of coordinates, trained networks and a reservoir, side by side.
+    """Concatenation of a constant, linear coordinates, monomials of coordinates, networks and a reservoir.
 
-    With ``linear`` alone this is time-delayed DMD; with ``polynomial`` it is the next-generation reservoir; with
+    With ``linear`` alone this is time-delayed DMD; with ``polynomial`` next-generation reservoir computing; with
     ``networks`` the time-delayed transformer; with ``reservoir`` it contains the echo state network.
     """
 
@@ -79,7 +80,7 @@ class FeatureMap:
 
     @cached_property
     def window(self) -> int:
-        """How many samples these features look at."""
+        """Number of samples in the window of these features."""
         parts = (self.linear, self.polynomial, self.tokens, self.reservoir)
         return max((part.window for part in parts if part is not None), default=1)
 
@@ -95,7 +96,7 @@ class FeatureMap:
 
     @cached_property
     def size(self) -> int:
-        """The number of features."""
+        """Number of features."""
         return (
             1
             + (self.linear.size if self.linear else 0)
@@ -107,11 +108,11 @@ class FeatureMap:
 
     @property
     def inner_parameters(self) -> int:
-        """Weights trained inside the features (the reservoir's are not)."""
+        """Number of trained weights inside the features; those of a reservoir are random."""
         return sum(network.parameters for network in self.networks)
 
     def __call__(self, flat: FloatArray, states: FloatArray | None = None) -> FloatArray:
-        """The features of each flattened window, with the reservoir's states where there is one."""
+        """Features of each flattened window, shape (rows, size); ``states`` are those of the reservoir."""
         parts = [np.ones((len(flat), 1))]
         if self.linear is not None:
             parts.append(self.linear(flat))
@@ -126,7 +127,7 @@ class FeatureMap:
         return np.concatenate(parts, axis=1)
 
     def along(self, trajectory: FloatArray) -> FloatArray:
-        """The features of every window of a trajectory that has a successor."""
+        """Features of every window of a trajectory that has a successor, shape (samples - window, size)."""
         states = None
         if self.reservoir is not None:
             states = self.reservoir.run(trajectory)[self.window - 1 : -1]

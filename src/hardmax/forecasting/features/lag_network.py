@@ -1,4 +1,4 @@
-r"""Attention over lags followed by a feed-forward layer, as features of a window, with their gradient (NumPy only).
+r"""Attention over lags followed by a feed-forward layer, with its gradient, in NumPy.
 
 For tokens :math:`z_{k-i}` (the lags) with :math:`e_i = W_e z_{k-i} + p_i`,
 
@@ -7,9 +7,9 @@ For tokens :math:`z_{k-i}` (the lags) with :math:`e_i = W_e z_{k-i} + p_i`,
     h = e_0 + m \sum_i a_i V_i z_{k-i}, \qquad
     \phi = [\tanh(W_1 h + b_1);\ h],
 
-one query, the latest sample, so the cost is linear in the number :math:`m` of lags. ``"uniform"`` fixes
-:math:`a_i = 1/m`; ``"mlp"`` puts one hidden layer on the same lags in place of attention. ``"shared"`` is the
-published layer: one value matrix for all lags, on the embedded samples, :math:`h = e_0 + \sum_i a_i V e_i`.
+with the latest sample as the only query, so that the cost is linear in the number :math:`m` of lags. ``"uniform"``
+fixes :math:`a_i = 1/m`; ``"mlp"`` replaces attention by one hidden layer on the same lags. ``"shared"`` is the
+published layer, with one value matrix for all lags applied to the embedded samples, :math:`h = e_0 + \sum_i a_i V e_i`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class LagNetwork:
-    """The inner weights of one attention (or ablated) feature map on ``lags`` samples of ``channels`` numbers."""
+    """Inner weights of one attention (or ablated) network on ``lags`` samples of ``channels`` numbers."""
 
     kind: Kind
     lags: int
@@ -44,7 +44,7 @@ class LagNetwork:
 
     @property
     def size(self) -> int:
-        """The number of features."""
+        """Number of features."""
         hidden = int(self.weights["bias"].size)
         if self.kind == "mlp":
             return hidden
@@ -53,37 +53,37 @@ class LagNetwork:
 
     @property
     def parameters(self) -> int:
-        """The number of inner weights in use."""
+        """Number of inner weights in use."""
         unused = () if self.feed_forward else ("hidden", "bias")
         return sum(part.size for name, part in self.weights.items() if name not in unused)
 
     def attention(self, tokens: FloatArray) -> FloatArray:
-        """How much the latest sample listens to each lag, oldest first; rows add up to one."""
+        """Attention weights of the latest sample, shape (rows, lags), oldest first; each row sums to one."""
         rows = len(tokens)
         if self.kind not in ("attention", "shared"):
             return np.full((rows, self.lags), 1.0 / self.lags)
         part = self.weights
         embedded = tokens.reshape(rows, self.lags, self.channels) @ part["embed"] + part["positions"]
-        asked = (embedded[:, -1] @ part["queries"]) @ part["keys"].T
-        scores = np.einsum("rld,rd->rl", embedded, asked) / sqrt(part["embed"].shape[1])
+        key_query = (embedded[:, -1] @ part["queries"]) @ part["keys"].T
+        scores = np.einsum("rld,rd->rl", embedded, key_query) / sqrt(part["embed"].shape[1])
         scores -= scores.max(axis=1, keepdims=True)
         shares = np.exp(scores)
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def __call__(self, tokens: FloatArray) -> FloatArray:
-        """The features of each row of flattened lags."""
+        """Features of each row of flattened lags, shape (rows, size)."""
         part = self.weights
         if self.kind == "mlp":
             return np.tanh(tokens @ part["hidden"] + part["bias"])
-        heard = tokens
+        weighted = tokens
         if self.kind == "attention":
             shares = self.attention(tokens) * self.lags
-            heard = tokens * np.repeat(shares, self.channels, axis=1)
+            weighted = tokens * np.repeat(shares, self.channels, axis=1)
         if self.kind == "shared":
             embedded = tokens.reshape(len(tokens), self.lags, self.channels) @ part["embed"] + part["positions"]
-            heard = np.einsum("rl,rld->rd", self.attention(tokens), embedded)
+            weighted = np.einsum("rl,rld->rd", self.attention(tokens), embedded)
         latest = tokens[:, -self.channels :] @ part["embed"] + part["positions"][-1]
-        state = latest + heard @ part["values"]
+        state = latest + weighted @ part["values"]
         if not self.feed_forward:
             return np.asarray(state)
         return np.concatenate([np.tanh(state @ part["hidden"] + part["bias"]), state], axis=1)
@@ -100,7 +100,7 @@ def new_network(
     start: float = 0.2,
     feed_forward: bool = True,
 ) -> LagNetwork:
-    """Small random weights; ``start`` is the size of the feed-forward ones. The MLP gets as many features."""
+    """Network with small random weights; ``start`` scales the feed-forward ones. The MLP has as many features."""
     draw = generator.standard_normal
     size = lags * channels
     if kind == "mlp":
@@ -122,7 +122,7 @@ PullBack = Callable[[FloatArray], dict[str, FloatArray]]
 
 
 def features_and_gradient(network: LagNetwork, tokens: FloatArray) -> tuple[FloatArray, PullBack]:
-    """What ``network(tokens)`` gives, and a function that pulls a gradient in it back to the weights."""
+    """``network(tokens)``, and a function from a gradient in these features to the gradients in the weights."""
     if network.kind == "mlp":
         return _perceptron(network, tokens)
     return _attention(network, tokens)
@@ -142,22 +142,22 @@ def _attention(network: LagNetwork, tokens: FloatArray) -> tuple[FloatArray, Pul
     part = network.weights
     rows, count, channels = len(tokens), network.lags, network.channels
     root = sqrt(part["embed"].shape[1])
-    listens = network.kind == "attention"
+    attends = network.kind == "attention"
     shaped = tokens.reshape(rows, count, channels)
     newest = shaped[:, -1]
     latest = newest @ part["embed"] + part["positions"][-1]
-    if listens:
+    if attends:
         query = latest @ part["queries"]
-        asked = query @ part["keys"].T
-        # (e_i, asked) without forming the embeddings e_i.
-        scores = np.einsum("rlc,rc->rl", shaped, asked @ part["embed"].T) + asked @ part["positions"].T
+        key_query = query @ part["keys"].T
+        # (e_i, key_query) without forming the embeddings e_i.
+        scores = np.einsum("rlc,rc->rl", shaped, key_query @ part["embed"].T) + key_query @ part["positions"].T
         scores = scores / root
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
-        heard = (shaped * (count * shares)[:, :, None]).reshape(rows, -1)
+        weighted = (shaped * (count * shares)[:, :, None]).reshape(rows, -1)
     else:
-        heard = tokens
-    state = latest + heard @ part["values"]
+        weighted = tokens
+    state = latest + weighted @ part["values"]
     hidden = np.tanh(state @ part["hidden"] + part["bias"])
     out = np.concatenate([hidden, state], axis=1) if network.feed_forward else state
 
@@ -168,19 +168,19 @@ def _attention(network: LagNetwork, tokens: FloatArray) -> tuple[FloatArray, Pul
             to_state = gradient[:, width:] + inner @ part["hidden"].T
         else:
             inner, to_state = np.zeros_like(hidden), gradient
-        found = {"hidden": state.T @ inner, "bias": inner.sum(axis=0), "values": heard.T @ to_state}
+        found = {"hidden": state.T @ inner, "bias": inner.sum(axis=0), "values": weighted.T @ to_state}
         found["embed"] = np.zeros_like(part["embed"])
         found["positions"] = np.zeros_like(part["positions"])
         to_latest = to_state
-        if listens:
+        if attends:
             weighed = count * ((to_state @ part["values"].T).reshape(shaped.shape) * shaped).sum(axis=2)
             to_scores = shares * (weighed - (shares * weighed).sum(axis=1, keepdims=True)) / root
             gathered = np.einsum("rl,rlc->rc", to_scores, shaped)
-            to_asked = gathered @ part["embed"] + to_scores @ part["positions"]
-            to_query = to_asked @ part["keys"]
-            found["embed"] += gathered.T @ asked
-            found["positions"] += to_scores.T @ asked
-            found["keys"] = to_asked.T @ query
+            to_key_query = gathered @ part["embed"] + to_scores @ part["positions"]
+            to_query = to_key_query @ part["keys"]
+            found["embed"] += gathered.T @ key_query
+            found["positions"] += to_scores.T @ key_query
+            found["keys"] = to_key_query.T @ query
             found["queries"] = latest.T @ to_query
             to_latest = to_latest + to_query @ part["queries"].T
         found["embed"] += newest.T @ to_latest

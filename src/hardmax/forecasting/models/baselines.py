@@ -12,31 +12,67 @@ import numpy as np
 
 from ..data.delay_windows import lag_spacing
 from ..protocol import FloatArray
-from .tuning import SMALLEST_SCALE, LagTrial, OneReadout, Trial, TunedRival, rival_package
+from .tuning import SMALLEST_SCALE, LagTrial, OneReadout, Trial, TunedBaseline, baseline_package
 
 
 class Persistence:
-    """The last sample for ever."""
+    """Baseline that repeats the last sample."""
 
     name = "persistence"
     window = 1
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
-        """Nothing to learn."""
+        """Do nothing, as there is nothing to learn.
+
+        Parameters
+        ----------
+        trajectories
+            Not used.
+        dt
+            Not used.
+
+        Returns
+        -------
+        Persistence
+            The model itself.
+        """
         return self
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
-        """The last sample of each window, ``steps`` times."""
+        """Repeat the last sample of each window.
+
+        Parameters
+        ----------
+        windows
+            Samples to start from, shape (starts, samples, channels), oldest first.
+        steps
+            Number of samples ahead.
+
+        Returns
+        -------
+        ndarray
+            Forecasts, shape (starts, steps, channels).
+        """
         return np.repeat(windows[:, -1:], steps, axis=1)
 
 
 _MOST_ROWS = 4000
+"""Windows that one perceptron is trained on at most, so that several settings fit into the time budget."""
 
 
-class Perceptron(TunedRival):
-    """``sklearn.neural_network.MLPRegressor`` from a few lags to the next increment.
+class Perceptron(TunedBaseline):
+    """Multilayer perceptron: ``sklearn.neural_network.MLPRegressor`` from a few lags to the next increment.
 
-    The lags, the width, the weight decay and the noise added to the windows are searched.
+    The lags, the width, the weight decay and the noise added to the windows are tuned.
+
+    Parameters
+    ----------
+    seconds
+        Budget of processor time for tuning; the setting in progress is finished.
+    horizon
+        Number of steps of the validation rollouts; None takes that of the time-delayed transformer.
+    random_state
+        Seed of the random numbers.
     """
 
     name = "MLP"
@@ -70,8 +106,8 @@ class _Network(LagTrial):
         x, y = np.concatenate(seen), np.concatenate(next_ones)
         rng = np.random.default_rng(self.seed)
         if len(x) > _MOST_ROWS:
-            kept = rng.permutation(len(x))[:_MOST_ROWS]
-            x, y = x[kept], y[kept]
+            chosen = rng.permutation(len(x))[:_MOST_ROWS]
+            x, y = x[chosen], y[chosen]
         x = x + self.noise * rng.standard_normal(x.shape)
         increments = y - x[:, -y.shape[1] :]
         self._scale = increments.std(axis=0) + SMALLEST_SCALE
@@ -86,7 +122,7 @@ class _Network(LagTrial):
         )
         target = increments / self._scale
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it says when it has used up its iterations
+            warnings.simplefilter("ignore")  # the limit on iterations is reached on purpose
             model.fit(x, target[:, 0] if target.shape[1] == 1 else target)
         self._weights, self._biases = model.coefs_, model.intercepts_
         return self
@@ -105,14 +141,23 @@ class _Network(LagTrial):
 
 _PURPOSE = "higher-order DMD"
 _WIDEST = 600
-"""Rows of the delay matrix beyond which its decomposition takes too long."""
+"""Rows of the delay matrix beyond which its decomposition takes too long for the time budget."""
 
 
-class HigherOrderDMD(TunedRival):
-    """PyDMD's ``HODMD``: the number of delays and the rank are searched.
+class HigherOrderDMD(TunedBaseline):
+    """Higher-order DMD: PyDMD's ``HODMD`` with the number of delays and the rank tuned.
 
     PyDMD fits one trajectory; of several it gets the longest. Its default ``svd_rank_extra=0`` drops coordinates
-    without a word, so -1 is passed.
+    silently, so -1 is passed.
+
+    Parameters
+    ----------
+    seconds
+        Budget of processor time for tuning; the setting in progress is finished.
+    horizon
+        Number of steps of the validation rollouts; None takes that of the time-delayed transformer.
+    random_state
+        Seed of the random numbers.
     """
 
     name = "HODMD (PyDMD)"
@@ -127,8 +172,8 @@ class HigherOrderDMD(TunedRival):
 
 
 def _pydmd() -> ModuleType:
-    rival_package("pydmd.utils", _PURPOSE)
-    return rival_package("pydmd", _PURPOSE)
+    baseline_package("pydmd.utils", _PURPOSE)
+    return baseline_package("pydmd", _PURPOSE)
 
 
 @dataclass
@@ -140,36 +185,47 @@ class _Hodmd(OneReadout):
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
         record = max(trajectories, key=len)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns of conditions, and of settings it does not use
+            warnings.simplefilter("ignore")  # condition numbers, and settings that it does not use
             model = self.package.HODMD(svd_rank=self.rank, d=self.window, svd_rank_extra=-1)
             model.fit(record.T)
-            # PyDMD's modes are in coordinates turned by the left singular vectors of the snapshots.
-            self._turn = np.asarray(self.package.utils.compute_svd(record.T, -1)[0])
+            # PyDMD's modes are in coordinates rotated by the left singular vectors of the snapshots.
+            self._rotation = np.asarray(self.package.utils.compute_svd(record.T, -1)[0])
         self._modes, self._eigenvalues = np.asarray(model.modes), np.asarray(model.eigs)
         self._amplitudes = np.linalg.pinv(self._modes)
         return self
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
         starts, _, channels = windows.shape
-        seen = (windows[:, -self.window :] @ self._turn).reshape(starts, -1)
+        seen = (windows[:, -self.window :] @ self._rotation).reshape(starts, -1)
         amplitudes = seen @ self._amplitudes.T
         latest = self._modes[-channels:]
         ahead = np.empty((1, starts, steps, channels))
         for k in range(steps):
             amplitudes = amplitudes * self._eigenvalues
-            ahead[0, :, k] = (amplitudes @ latest.T).real @ self._turn.T
+            ahead[0, :, k] = (amplitudes @ latest.T).real @ self._rotation.T
         return ahead
 
 
 _SUBSTEPS = 2
+"""Runge–Kutta steps per sample."""
 _MOST_TERMS = 300
+"""Terms of the polynomial library beyond which a fit takes too long for the time budget."""
 
 
-class Sindy(TunedRival):
-    """PySINDy's ``SINDy`` with a polynomial library and STLSQ.
+class Sindy(TunedBaseline):
+    """Sparse identification of dynamics: PySINDy's ``SINDy`` with a polynomial library and STLSQ.
 
-    Degree, threshold, differentiation and the number of delay coordinates are searched. The equations it finds are
+    Degree, threshold, differentiation and the number of delay coordinates are tuned. The equations that it finds are
     integrated by Runge–Kutta of order 4.
+
+    Parameters
+    ----------
+    seconds
+        Budget of processor time for tuning; the setting in progress is finished.
+    horizon
+        Number of steps of the validation rollouts; None takes that of the time-delayed transformer.
+    random_state
+        Seed of the random numbers.
     """
 
     name = "SINDy (PySINDy)"
@@ -195,7 +251,7 @@ def _terms(variables: int, degree: int) -> int:
 
 
 def _pysindy() -> ModuleType:
-    return rival_package("pysindy", "sparse identification")
+    return baseline_package("pysindy", "sparse identification")
 
 
 @dataclass
@@ -215,7 +271,7 @@ class _Sindy(LagTrial):
                 feature_library=ps.PolynomialLibrary(degree=self.degree),
                 differentiation_method=difference,
             )
-            # In a time in which speeds are of size one: thresholds then mean the same for every system.
+            # Time is scaled so that speeds are of size one: thresholds then have the same meaning for every system.
             self._step = float(np.mean([np.diff(z, axis=0).std() for z in trajectories]))
             model.fit([self._states(z) for z in trajectories], t=self._step)
         self._coefficients = np.asarray(model.coefficients())

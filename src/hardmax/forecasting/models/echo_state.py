@@ -1,4 +1,4 @@
-"""An echo state network by reservoirpy, with many readouts solved and rolled out at once."""
+"""Echo state network by reservoirpy, with many readouts solved and rolled out at once."""
 
 from __future__ import annotations
 
@@ -9,19 +9,30 @@ from typing import Any, Self
 import numpy as np
 
 from ..protocol import FloatArray
-from .tuning import Trial, TunedRival, rival_package
+from .tuning import Trial, TunedBaseline, baseline_package
 
 UNITS = 300
+"""Units of the reservoir: as many as the largest reservoirs of the time-delayed transformer."""
 _WARM_UP = 100
+"""States after rest that are not fitted, because they depend on the initial state."""
 _RIDGES = tuple(10.0**k for k in (-13, -11, -9, -8, -7, -6, -5, -4, -3))
 _CENTRE = ((0.9, 0.4, 1.0, 1e-3), (0.4, 0.4, 1.0, 1e-3), (0.9, 0.1, 0.3, 1e-3), (1.2, 1.0, 0.3, 1e-2))
 
 
-class EchoState(TunedRival):
-    """reservoirpy's ``Reservoir`` of 300 leaky tanh units with a ridge readout.
+class EchoState(TunedBaseline):
+    """Echo state network: reservoirpy's ``Reservoir`` of 300 leaky tanh units with a ridge readout.
 
-    Spectral radius, input scaling, leak, the noise added to the training inputs and the ridge are searched: four
-    usual settings first, random ones after.
+    Spectral radius, input scaling, leak, the noise added to the training inputs and the ridge are tuned: four usual
+    settings first, random ones after.
+
+    Parameters
+    ----------
+    seconds
+        Budget of processor time for tuning; the setting in progress is finished.
+    horizon
+        Number of steps of the validation rollouts; None takes that of the time-delayed transformer.
+    random_state
+        Seed of the random numbers.
     """
 
     name = "ESN (reservoirpy)"
@@ -40,7 +51,7 @@ class EchoState(TunedRival):
 def _reservoir(
     channels: int, radius: float, scaling: float, leak: float, noise: float, window: int, seed: int
 ) -> _Echo:
-    node = rival_package("reservoirpy.nodes", "the echo state network").Reservoir(
+    node = baseline_package("reservoirpy.nodes", "the echo state network").Reservoir(
         UNITS,
         lr=leak,
         sr=radius,
@@ -73,8 +84,8 @@ class _Echo:
     def only(self, readout: int) -> Self:
         return replace(self, ridges=(self.ridges[readout],))
 
-    def listen(self, state: FloatArray, sample: FloatArray) -> FloatArray:
-        """The reservoir's states after one more sample."""
+    def step(self, state: FloatArray, sample: FloatArray) -> FloatArray:
+        """States of the reservoir after one more sample, shape (rows, units)."""
         drive = np.tanh(state @ self.recurrent + sample @ self.inputs + self.bias)
         return np.asarray((1 - self.leak) * state + self.leak * drive)
 
@@ -84,32 +95,32 @@ class _Echo:
         cross = np.zeros((UNITS + 1, trajectories[0].shape[1]))
         rows = 0
         for z in trajectories:
-            heard = z[:-1] + self.noise * rng.standard_normal(z[:-1].shape)
-            states = np.empty((len(heard), UNITS + 1))
+            noisy = z[:-1] + self.noise * rng.standard_normal(z[:-1].shape)
+            states = np.empty((len(noisy), UNITS + 1))
             states[:, 0] = 1.0
-            drive, state = heard @ self.inputs + self.bias, np.zeros(UNITS)
-            for k in range(len(heard)):
+            drive, state = noisy @ self.inputs + self.bias, np.zeros(UNITS)
+            for k in range(len(noisy)):
                 state = (1 - self.leak) * state + self.leak * np.tanh(state @ self.recurrent + drive[k])
                 states[k, 1:] = state
-            skip = min(_WARM_UP, len(heard) // 5)
+            skip = min(_WARM_UP, len(noisy) // 5)
             gram += states[skip:].T @ states[skip:]
             cross += states[skip:].T @ z[1 + skip :]
-            rows += len(heard) - skip
+            rows += len(noisy) - skip
         values, vectors = np.linalg.eigh(gram / rows)
-        turned = vectors.T @ (cross / rows)
-        self._readouts = np.stack([vectors @ (turned / (np.maximum(values, 0) + r)[:, None]) for r in self.ridges])
+        rotated = vectors.T @ (cross / rows)
+        self._readouts = np.stack([vectors @ (rotated / (np.maximum(values, 0) + r)[:, None]) for r in self.ridges])
         return self
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
         starts, _, channels = windows.shape
         state = np.zeros((starts, UNITS))
         for sample in np.moveaxis(windows[:, -self.window :], 1, 0):
-            state = self.listen(state, sample)
+            state = self.step(state, sample)
         copies = len(self._readouts)
         states = np.tile(state, (copies, 1, 1))
         ahead = np.empty((copies, starts, steps, channels))
         for k in range(steps):
             ahead[:, :, k] = np.clip(states @ self._readouts[:, 1:] + self._readouts[:, :1], -1e4, 1e4)
-            flat = self.listen(states.reshape(-1, UNITS), ahead[:, :, k].reshape(-1, channels))
+            flat = self.step(states.reshape(-1, UNITS), ahead[:, :, k].reshape(-1, channels))
             states = flat.reshape(copies, starts, UNITS)
         return ahead

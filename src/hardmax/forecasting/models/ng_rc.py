@@ -1,11 +1,11 @@
-"""The next-generation reservoir (NG-RC): polynomials of a few lags, a ridge readout, tuned on held-out rollouts."""
+"""Next-generation reservoir computing (NG-RC): polynomials of a few lags with a ridge readout."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Self
 
-from ..data.series import as_windows, to_tune_on
+from ..data.series import as_windows, read_for_tuning
 from ..features.candidates import NOISES, lag_polynomial_groups
 from ..protocol import FloatArray
 from ..rollout import roll
@@ -14,10 +14,19 @@ from ..search.readout_search import RIDGES
 from ..settings import Settings
 
 _CEILING = 1e6
+"""Forecasts are clipped at so many standard deviations, so that a divergence does not overflow."""
 
 
 class NextGenerationReservoir:
-    """NG-RC with its lags, their spacing, degree, ridge and window noise chosen by held-out rollouts."""
+    """NG-RC with its lags, their spacing, degree, ridge and window noise tuned on validation rollouts.
+
+    Parameters
+    ----------
+    seconds
+        Budget of processor time for tuning; None for no limit.
+    random_state
+        Seed of the noise on windows.
+    """
 
     name = "NG-RC"
 
@@ -26,8 +35,21 @@ class NextGenerationReservoir:
         self._settings = Settings(None, None, 1, None, seconds, random_state, False)
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
-        """Search and refit."""
-        checked, self._units = to_tune_on(trajectories, dt)
+        """Tune on a part of the data, and refit on all.
+
+        Parameters
+        ----------
+        trajectories
+            Arrays (samples, channels) of any lengths.
+        dt
+            Time between samples.
+
+        Returns
+        -------
+        NextGenerationReservoir
+            The fitted model itself.
+        """
+        checked, self._units = read_for_tuning(trajectories, dt)
         rows = [self._units.normalise(z) for z in checked]
         channels = rows[0].shape[1]
         self._member = tuned_member(
@@ -39,6 +61,19 @@ class NextGenerationReservoir:
         return self
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
-        """Forecasts ``(starts, steps, channels)``."""
+        """Roll out from each window.
+
+        Parameters
+        ----------
+        windows
+            Samples to start from, shape (starts, samples, channels), oldest first.
+        steps
+            Number of samples ahead.
+
+        Returns
+        -------
+        ndarray
+            Forecasts, shape (starts, steps, channels).
+        """
         paths = roll([self._member], as_windows(windows, self._units), steps, ceiling=_CEILING)[0]
         return self._units.restore(paths)

@@ -20,37 +20,39 @@ import torch
 
 from ...progress import in_stages
 from ..data.delay_windows import flat_windows, lags
-from ..diagnostics.error_growth import ErrorGrowth, measure_growth
+from ..error_growth import ErrorGrowth, measure_growth
 from ..features.feature_map import FeatureMap
 from ..features.lag_network import Kind, LagNetwork, new_network
 from ..protocol import FloatArray
-from ..rollout import FARTHEST, Fade, Member, Predictor, roll
+from ..rollout import FORECAST_CEILING, Fade, Member, Predictor, roll
 from ..search.model_search import folds_for_errors, plan_for
-from ..search.refit import bounds_of
-from ..search.time_budget import Clock
+from ..search.refit import data_range
+from ..search.time_budget import TimeBudget
 from ..settings import Settings
 from .td_dmd import least_squares_with_inputs
 
 LABEL = "the published layer, by AdamW"
 DELAYS = 16
+"""Samples before the latest where the caller does not choose."""
 _STEPS = 4000
 _BATCH = 256
 _RATE = 3e-3
+"""Learning rate at the start; it decays to 1e-6 by a cosine."""
 _DECAY = 1e-6
 _WIDTH, _HIDDEN = 16, 48
-STAGES = {"AdamW without the held-out part": 1.0, "AdamW on all data": 1.0}
-"""The stages of a fit; both trainings take as many steps."""
+STAGES = {"AdamW without validation data": 1.0, "AdamW on all data": 1.0}
+"""Stages of a fit with their relative times; both trainings take as many steps."""
 
 
 def published_features(network: LagNetwork, part: dict[str, torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
-    """Features of a ``LagNetwork`` of kind "shared" or "mlp", with gradients."""
+    """Features of a ``LagNetwork`` of kind "shared" or "mlp" by torch, shape (rows, features), differentiable."""
     if network.kind == "mlp":
         return torch.tanh(tokens @ part["hidden"] + part["bias"])
     shaped = tokens.reshape(len(tokens), network.lags, network.channels)
     embedded = shaped @ part["embed"] + part["positions"]
     latest = embedded[:, -1]
-    asked = (latest @ part["queries"]) @ part["keys"].T
-    scores = (embedded @ asked[:, :, None])[:, :, 0] / sqrt(embedded.shape[2])
+    key_query = (latest @ part["queries"]) @ part["keys"].T
+    scores = (embedded @ key_query[:, :, None])[:, :, 0] / sqrt(embedded.shape[2])
     shares = torch.softmax(scores, dim=1)
     state = latest + (shares[:, None, :] @ embedded)[:, 0] @ part["values"]
     if not network.feed_forward:
@@ -59,49 +61,65 @@ def published_features(network: LagNetwork, part: dict[str, torch.Tensor], token
 
 
 def fit_paper(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> tuple[Predictor, bool]:
-    """Train by AdamW, and whether training ended because its time was over.
+    """Published layer trained by AdamW on increments.
 
-    Trajectories are normalised, inputs behind the outputs. The layer is trained twice, with half of the time each:
-    without the last part of the data, to measure how its errors grow there, and on all of them.
+    The layer is trained twice, each time with half of the time budget: without the last part of the data, to measure
+    the growth of its errors there, and on all data.
+
+    Parameters
+    ----------
+    trajectories
+        Normalised arrays (samples, channels).
+    outputs
+        Number of channels to forecast; the channels after them are exogenous inputs.
+    settings
+        Settings of the fit.
+
+    Returns
+    -------
+    predictor : Predictor
+        The trained model in normalised units.
+    ended : bool
+        Whether a time budget ended the training.
     """
     linear = least_squares_with_inputs(trajectories, published_window(trajectories, settings), outputs)
-    fade = Fade(*bounds_of(trajectories, outputs))
-    clocks = [Clock(_half(settings.seconds), _half(settings.budget))]
+    fade = Fade(*data_range(trajectories, outputs))
+    budgets = [TimeBudget(_half(settings.seconds), _half(settings.budget))]
     with in_stages("fit", STAGES, progress=settings.progress, most=settings.budget) as stages:
-        stages.begin("AdamW without the held-out part")
-        errors = _held_out_errors(trajectories, outputs, settings, fade, clocks[0], stages.beat)
+        stages.begin("AdamW without validation data")
+        errors = _validation_errors(trajectories, outputs, settings, fade, budgets[0], stages.beat)
         stages.begin("AdamW on all data")
-        # Its half begins when it does.
-        clocks.append(Clock(_half(settings.seconds), _half(settings.budget)))
-        member = train_published(trajectories, outputs, settings, clock=clocks[1], tell=stages.beat)
-    # The published model does not fade; the linear one is there to be read and compared.
-    return Predictor(outputs, (member,), linear, fade, errors), any(clock.cut for clock in clocks)
+        # The second half of the budget starts here.
+        budgets.append(TimeBudget(_half(settings.seconds), _half(settings.budget)))
+        member = train_published(trajectories, outputs, settings, time_budget=budgets[1], report_progress=stages.beat)
+    # The published model does not fade; the linear one is there for spectra and comparisons.
+    return Predictor(outputs, (member,), linear, fade, errors), any(time_budget.ended for time_budget in budgets)
 
 
 def _half(time: float | None) -> float | None:
     return None if time is None else time / 2
 
 
-def _held_out_errors(
+def _validation_errors(
     trajectories: Sequence[FloatArray],
     outputs: int,
     settings: Settings,
     fade: Fade,
-    clock: Clock,
-    tell: Callable[[float], None],
+    time_budget: TimeBudget,
+    report_progress: Callable[[float], None],
 ) -> ErrorGrowth:
-    """How the errors of the layer grow over rollouts of data that it was not trained on."""
-    # The window that the whole record allows, so that it is the same model that is judged.
+    """Error growth of the layer over validation rollouts."""
+    # The window that the whole record allows, so that the evaluated model is the same as the final one.
     window = published_window(trajectories, settings)
     fold = folds_for_errors(trajectories, outputs, replace(plan_for(trajectories, settings), longest=window))[0]
     same = replace(settings, delays=window - 1)
-    member = train_published(fold.training, outputs, same, clock=clock, tell=tell)
-    paths = roll([member], fold.windows, fold.horizon, future=fold.future, fade=fade, ceiling=FARTHEST)[0]
+    member = train_published(fold.training, outputs, same, time_budget=time_budget, report_progress=report_progress)
+    paths = roll([member], fold.windows, fold.horizon, future=fold.future, fade=fade, ceiling=FORECAST_CEILING)[0]
     return measure_growth([paths], [fold.truth])
 
 
 def published_window(trajectories: Sequence[FloatArray], settings: Settings) -> int:
-    """How many samples the layer looks at: as asked for, fewer where a trajectory is short."""
+    """Window of the layer in samples: as set, or shorter where a trajectory is short."""
     shortest = min(len(z) for z in trajectories)
     return min((DELAYS if settings.delays is None else settings.delays) + 1, max(2, shortest - 6))
 
@@ -114,15 +132,16 @@ def train_published(
     kind: Kind = "shared",
     feed_forward: bool = True,
     attentive: bool = True,
-    clock: Clock | None = None,
-    tell: Callable[[float], None] | None = None,
+    time_budget: TimeBudget | None = None,
+    report_progress: Callable[[float], None] | None = None,
 ) -> Member:
-    """The published layer, or one with a part changed: the MLP in its place, no feed-forward, uniform attention.
+    """The published layer, or a variant: an MLP in its place, no feed-forward layer, uniform attention.
 
-    Queries that are zero, and stay so, listen to all lags alike. ``clock`` ends the training, by the settings when left
-    out; ``tell`` is told the share that is done.
+    Without ``attentive`` the queries are fixed at zero, so that attention is uniform over the lags. ``time_budget``
+    ends the training; None takes the one of the settings. ``report_progress`` is called with the share of the steps or
+    of the time that is done.
     """
-    clock = Clock(settings.seconds, settings.budget) if clock is None else clock
+    time_budget = TimeBudget(settings.seconds, settings.budget) if time_budget is None else time_budget
     channels, window = trajectories[0].shape[1], published_window(trajectories, settings)
     tokens = lags(channels, window)
     generator = np.random.default_rng([settings.seed, 29])
@@ -135,7 +154,7 @@ def train_published(
     increments = np.concatenate([(z[window:] - z[window - 1 : -1])[:, :outputs] for z in trajectories])
     scale = np.maximum(increments.std(axis=0), 1e-12)
     frozen = () if attentive else ("queries", "keys")
-    network, readout = _adamw(start, rows, increments / scale, settings.seed, frozen, clock, tell)
+    network, readout = _adamw(start, rows, increments / scale, settings.seed, frozen, time_budget, report_progress)
     features = FeatureMap(
         channels,
         tokens=tokens,
@@ -152,8 +171,8 @@ def _adamw(
     increments: FloatArray,
     seed: int,
     frozen: tuple[str, ...],
-    clock: Clock,
-    tell: Callable[[float], None] | None,
+    time_budget: TimeBudget,
+    report_progress: Callable[[float], None] | None,
 ) -> tuple[LagNetwork, FloatArray]:
     part = {name: torch.tensor(value, requires_grad=name not in frozen) for name, value in start.weights.items()}
     readout = torch.zeros((start.size + 1, increments.shape[1]), dtype=torch.float64, requires_grad=True)
@@ -161,9 +180,9 @@ def _adamw(
     optimiser = _AdamW([*part.values(), readout])
     draw = torch.Generator().manual_seed(seed)
     for step in range(_STEPS):
-        spent = max(step / _STEPS, clock.used())
+        spent = max(step / _STEPS, time_budget.used())
         if spent >= 1:
-            clock.cut = True
+            time_budget.ended = True
             break
         chosen = torch.randint(len(inputs), (min(_BATCH, len(inputs)),), generator=draw)
         features = published_features(start, part, inputs[chosen])
@@ -171,14 +190,14 @@ def _adamw(
         loss = ((ahead - targets[chosen]) ** 2).mean()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step(1e-6 + _RATE * 0.5 * (1 + cos(pi * spent)))
-        if tell is not None:
-            tell(spent)
+        if report_progress is not None:
+            report_progress(spent)
     weights = {name: value.detach().numpy().copy() for name, value in part.items()}
     return replace(start, weights=weights), readout.detach().numpy().copy()
 
 
 class _AdamW:
-    """AdamW as published (Loshchilov and Hutter); torch's own takes seconds to import its compiler."""
+    """AdamW as published (Loshchilov and Hutter); importing torch's own takes seconds for its compiler."""
 
     def __init__(self, weights: list[torch.Tensor]) -> None:
         self._weights = weights
@@ -188,7 +207,7 @@ class _AdamW:
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """One step along the gradients, which are cleared."""
+        """Take one step along the gradients, and clear them."""
         self._steps += 1
         first, second = 1 - 0.9**self._steps, 1 - 0.999**self._steps
         for part, mean, square in zip(self._weights, self._means, self._squares, strict=True):

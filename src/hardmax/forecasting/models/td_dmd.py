@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import InputError
 from ..data.delay_windows import flat_windows, lags
-from ..data.series import Units, as_windows, read_series, to_tune_on
+from ..data.series import Units, as_windows, read_for_tuning, read_series
 from ..features.candidates import NOISES, Embeddings, linear_groups, truncated_groups
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
@@ -22,11 +22,22 @@ from ..search.readout_search import RIDGES
 from ..settings import Settings, whole
 
 _CEILING = 1e6
+"""Forecasts are clipped at so many standard deviations, so that a divergence does not overflow."""
 
 
 class TimeDelayedDMD:
-    """TD-DMD with a given ``window``, by plain least squares; or with window, truncation, ridge and noise tuned on
-    held-out rollouts when ``window`` is None."""
+    """Time-delayed DMD: the next sample as a linear function of the last ones.
+
+    Parameters
+    ----------
+    window
+        Number of samples, for a fit by plain least squares. None tunes window, truncation, ridge and noise on
+        validation rollouts.
+    seconds
+        Budget of processor time for tuning; None for no limit.
+    random_state
+        Seed of the noise on windows.
+    """
 
     name = "TD-DMD"
 
@@ -36,9 +47,22 @@ class TimeDelayedDMD:
         self._settings = Settings(None, None, 1, None, seconds, random_state, False)
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
-        """Learn the operator."""
+        """Fit the operator.
+
+        Parameters
+        ----------
+        trajectories
+            Arrays (samples, channels) of any lengths.
+        dt
+            Time between samples.
+
+        Returns
+        -------
+        TimeDelayedDMD
+            The fitted model itself.
+        """
         if self._given is None:
-            checked, self._units = to_tune_on(trajectories, dt)
+            checked, self._units = read_for_tuning(trajectories, dt)
         else:
             checked = read_series(trajectories, dt=dt, argument="trajectories").trajectories
             self._units = Units.of(checked)
@@ -59,18 +83,31 @@ class TimeDelayedDMD:
         )
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
-        """Forecasts ``(starts, steps, channels)``."""
+        """Roll out from each window.
+
+        Parameters
+        ----------
+        windows
+            Samples to start from, shape (starts, samples, channels), oldest first.
+        steps
+            Number of samples ahead.
+
+        Returns
+        -------
+        ndarray
+            Forecasts, shape (starts, steps, channels).
+        """
         paths = roll([self._member], as_windows(windows, self._units), steps, ceiling=_CEILING)[0]
         return self._units.restore(paths)
 
 
 def least_squares(trajectories: Sequence[FloatArray], window: int) -> Member:
-    """The operator on the increments, by NumPy's least squares."""
+    """Linear member for the increments, by least squares."""
     return least_squares_with_inputs(trajectories, window, trajectories[0].shape[1])
 
 
 def least_squares_with_inputs(trajectories: Sequence[FloatArray], window: int, outputs: int) -> Member:
-    """The same where only the first ``outputs`` channels are forecast and the others are inputs."""
+    """Linear member for the increments of the first ``outputs`` channels; the other channels are inputs."""
     channels = trajectories[0].shape[1]
     usable = [z for z in trajectories if len(z) > window]
     if not usable:

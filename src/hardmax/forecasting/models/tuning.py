@@ -1,7 +1,7 @@
-"""Choose the settings of a baseline by validation rollouts, within a budget of processor time.
+"""Tuning of baselines by validation rollouts, within a budget of processor time.
 
-Every rival gets the held-out part, the horizon and the score that our own model is chosen by. What differs is in
-``_trials``: settings in the order in which a person would try them, so that a short search has tried the sensible ones.
+Every baseline gets the validation part, the horizon and the score by which the time-delayed transformer is selected.
+Baselines differ in ``_trials``: their settings, the usual ones first, so that a short search has tried those.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Protocol, Self
 import numpy as np
 
 from ...errors import InputError, MissingExtraError
-from ..data.series import as_windows, to_tune_on
+from ..data.series import as_windows, read_for_tuning
 from ..protocol import FloatArray
 from ..search.model_search import plan_for
-from ..search.time_budget import Clock
+from ..search.time_budget import TimeBudget
 from ..search.validation import Fold, make_folds
 from ..settings import Settings
 
 
-def rival_package(name: str, purpose: str) -> ModuleType:
-    """The module by this name, or an error that says what it is for and how to get it."""
+def baseline_package(name: str, purpose: str) -> ModuleType:
+    """The module by this name, or an error with its purpose and how to install it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -36,54 +36,67 @@ def rival_package(name: str, purpose: str) -> ModuleType:
 
 
 _CONTEXT = 200
+"""Samples before each validation start: an upper limit on the window of a setting."""
 _CEILING = 1e3
+"""Standard deviations beyond which a rollout counts as diverged."""
 SMALLEST_SCALE = 1e-12
+"""Added to standard deviations, so that a constant increment does not divide by zero."""
 
 
 class Trial(Protocol):
-    """One setting of a model, in normalised units; it may stand for several readouts that are solved at once."""
+    """One setting of a model, in normalised units, with one readout or several that are solved at once."""
 
     @property
     def window(self) -> int:
-        """How many samples it looks at."""
+        """Number of samples that a forecast starts from."""
         ...
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
-        """Learn from trajectories."""
+        """Itself, fitted to trajectories (samples, channels)."""
         ...
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
-        """Forecasts of every readout, ``(readouts, starts, steps, channels)``."""
+        """Forecasts of every readout, shape (readouts, starts, steps, channels)."""
         ...
 
     def only(self, readout: int) -> Self:
-        """The same setting with one of its readouts; to be fitted again."""
+        """The same setting with one of its readouts, not fitted."""
         ...
 
 
 class OneReadout:
-    """A setting that stands for one readout alone."""
+    """A setting with one readout."""
 
     def only(self, readout: int) -> Self:
-        """Itself: there is no other."""
+        """Itself, because there is one readout."""
         return self
 
 
 @dataclass
 class LagTrial(OneReadout):
-    """A setting that looks at ``count`` samples, ``spacing`` apart."""
+    """A setting on ``count`` lags, ``spacing`` samples apart."""
 
     count: int
     spacing: int
 
     @property
     def window(self) -> int:
-        """From the earliest of them to the latest."""
+        """Number of samples from the earliest lag to the latest."""
         return (self.count - 1) * self.spacing + 1
 
 
-class TunedRival(ABC):
-    """A rival that searches its settings for ``seconds`` of processor time and refits the best on all data."""
+class TunedBaseline(ABC):
+    """A baseline that tunes its settings for some processor time and refits the best on all data.
+
+    Parameters
+    ----------
+    seconds
+        Budget of processor time for tuning; the setting in progress is finished.
+    horizon
+        Number of steps of the validation rollouts; None takes that of the time-delayed transformer.
+    random_state
+        Seed of the random numbers.
+    """
 
     name: str
     window: int
@@ -97,12 +110,25 @@ class TunedRival(ABC):
 
     @abstractmethod
     def _trials(self, trajectories: Sequence[FloatArray], dt: float, rng: np.random.Generator) -> Iterator[Trial]:
-        """Settings to try, best guesses first."""
+        """Settings to try, the usual ones first."""
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
-        """Search settings on held-out rollouts, then fit the best one to everything."""
-        clock = Clock(self.seconds)
-        checked, self._units = to_tune_on(trajectories, dt)
+        """Tune the settings on validation rollouts, and refit the best on all data.
+
+        Parameters
+        ----------
+        trajectories
+            Arrays (samples, channels) of any lengths.
+        dt
+            Time between samples.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
+        """
+        time_budget = TimeBudget(self.seconds)
+        checked, self._units = read_for_tuning(trajectories, dt)
         data = [self._units.normalise(z) for z in checked]
         context = min(_CONTEXT, max(2, min(len(z) for z in data) // 4))
         settings = Settings(None, self.horizon, 1, None, None, self.random_state, False)
@@ -117,7 +143,7 @@ class TunedRival(ABC):
             k = int(np.argmin(scores))
             if best is None or scores[k] < self.score_:
                 self.score_, best = float(scores[k]), trial.only(k)
-            if not clock.within():
+            if not time_budget.within():
                 break
         if best is None:
             raise InputError(
@@ -131,12 +157,25 @@ class TunedRival(ABC):
         return self
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
-        """Go on from each window; NaN after a divergence."""
+        """Roll out from each window.
+
+        Parameters
+        ----------
+        windows
+            Samples to start from, shape (starts, samples, channels), oldest first.
+        steps
+            Number of samples ahead.
+
+        Returns
+        -------
+        ndarray
+            Forecasts, shape (starts, steps, channels); NaN after a divergence.
+        """
         seen = as_windows(windows, self._units)
         with np.errstate(all="ignore"):
             ahead = self._chosen.roll(seen, steps)[0]
-        gone = ~(np.abs(ahead).max(axis=-1, initial=0.0) < _CEILING)
-        ahead = np.where(np.maximum.accumulate(gone, axis=1)[..., None], np.nan, ahead)
+        diverged = ~(np.abs(ahead).max(axis=-1, initial=0.0) < _CEILING)
+        ahead = np.where(np.maximum.accumulate(diverged, axis=1)[..., None], np.nan, ahead)
         return self._units.restore(ahead)
 
     @staticmethod

@@ -1,1 +1,1 @@
-"""Search for the best model within a time budget."""
+"""Search for the best model by validation rollouts, within a time budget."""

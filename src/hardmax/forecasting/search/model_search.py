@@ -33,16 +33,21 @@ from .attention_training import train_networks
 from .readout_search import BY_MODES, RIDGES, Candidate, Learner, Search
 from .refit import Refit
 from .selection import Selection, rank, select
-from .time_budget import Clock
-from .validation import Fold, make_folds, middle_of
+from .time_budget import TimeBudget
+from .validation import Fold, make_folds, outside_validation
 
 _LONGEST_WINDOW = 300
+"""Samples in the longest window that is chosen from the data: a limit on the cost of a fit."""
 _SMALL, _LARGE = 150, 300
+"""Units of the reservoirs: small ones to compare settings, large ones of the best settings."""
 _SHORTEST_WARM_UP = 30
+"""Samples without which the state of a reservoir still depends on its start."""
 _ONE_STEP_ROWS = 32
+"""Steps of each rollout at which one-step errors are measured."""
 _ERROR_STARTS = 64
-"""Starts in each fold from which the growth of errors is measured; models are compared from fewer."""
+"""Starts per fold from which the growth of errors is measured; models are compared from fewer."""
 _FEWEST_FOR_RESERVOIR = 600
+"""Training samples below which no reservoir is tried: its readout has hundreds of weights."""
 TRUNCATED_RIDGES: FloatArray = np.append(RIDGES[::3], BY_MODES)
 STAGES = {
     "delay windows": 1.0,
@@ -52,15 +57,15 @@ STAGES = {
     "attention": 14.0,
     "selection": 17.0,
     "bounded rollouts and refit": 20.0,
-    "held-out errors": 3.0,
+    "validation errors": 3.0,
 }
-"""The stages of a fit, with the percentage of its time that each took on 2,000 samples of Lorenz '63."""
+"""Stages of a fit, with the percentage of its time that each took on 2,000 samples of Lorenz '63."""
 FAMILIES = ("linear", "polynomial", "reservoir", "attention", "uniform", "mlp")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes that follow from the data: the spacing of lags, the longest window, the horizon of comparison."""
+    """Sizes that follow from the data, in samples: spacing of lags, longest window, horizon of comparison."""
 
     spacing: int
     longest: int
@@ -68,8 +73,8 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """The model and how it was found."""
+class SearchResult:
+    """The refitted model and how it was found."""
 
     predictor: Predictor
     selection: Selection
@@ -78,18 +83,18 @@ class Fitted:
     tried: int
     seconds: float
     """Processor seconds."""
-    cut: bool
-    """Whether the search ended because its time was over."""
+    budget_ended: bool
+    """Whether a time budget ended the search."""
     best_by_family: dict[str, Candidate]
     explained: list[float]
     beyond_linear: float
     typical_error: float
-    """The geometric mean of held-out errors of the choice, in standard deviations."""
+    """Geometric mean of the validation errors of the selected model, in standard deviations."""
     linear_error: float
 
 
 def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
-    """The sizes for these data; lengths are counted in samples."""
+    """Sizes for these trajectories and settings."""
     spacing = lag_spacing(trajectories)
     typical = int(np.median([len(z) for z in trajectories]))
     longest = settings.delays + 1 if settings.delays is not None else min(_LONGEST_WINDOW, typical // 8)
@@ -99,15 +104,18 @@ def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
     return Plan(spacing, longest, horizon)
 
 
-def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> Fitted:
-    """Search, select, refit: trajectories are normalised, inputs behind the outputs."""
-    clock = Clock(settings.seconds, settings.budget)
+def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Settings) -> SearchResult:
+    """Selected model of the family, refitted on all data, with the course of the search.
+
+    Trajectories are normalised; channels after the first ``outputs`` are exogenous inputs.
+    """
+    time_budget = TimeBudget(settings.seconds, settings.budget)
     with in_stages("fit", STAGES, progress=settings.progress, most=settings.budget) as stages:
         stages.begin("delay windows")
-        clock.pulse = stages.beat
+        time_budget.on_check = stages.beat
         plan = plan_for(trajectories, settings)
         folds = make_folds(trajectories, outputs, plan.longest, plan.horizon)
-        search = Search(folds[0], outputs, settings.seed, clock)
+        search = Search(folds[0], outputs, settings.seed, time_budget)
         embeddings = Embeddings(folds[0].training)
         stages.begin("linear models")
         _linear_stage(search, plan, embeddings)
@@ -116,37 +124,47 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         stages.begin("reservoirs")
         _reservoir_stage(search, plan, settings)
         stages.begin("attention")
-        explained = _network_stage(search, plan, settings, middle_of(trajectories))
+        explained = _network_stage(search, plan, settings, outside_validation(trajectories))
         stages.begin("selection")
-        ranking = rank(search.candidates, folds, outputs, settings.seed, clock.share_of(40, 8))
+        ranking = rank(search.candidates, folds, outputs, settings.seed, time_budget.affordable(40, 8))
         stages.begin("bounded rollouts and refit")
         refit = Refit(trajectories, outputs, settings.seed, folds[0])
-        selection = select(ranking, refit.holds, clock.time_to_choose)
-        stages.begin("held-out errors")
-        errors = refit.held_out_errors(selection.chosen, folds_for_errors(trajectories, outputs, plan))
-        predictor = refit.predictor(selection, errors, search.best(kind_of(settings.ablation)))
+        selection = select(ranking, refit.is_bounded, time_budget.time_for_selection)
+        stages.begin("validation errors")
+        errors = refit.validation_errors(selection.chosen, folds_for_errors(trajectories, outputs, plan))
+        predictor = refit.predictor(selection, errors, search.best(network_kind(settings.ablation)))
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
     beyond = explained_beyond_linear(selection, folds[0])
     typical = [
         folds[0].typical_error(roll(f.members, folds[0].windows, folds[0].horizon, future=folds[0].future)[0])
         for f in (selection.chosen, selection.linear)
     ]
-    return Fitted(
-        predictor, selection, plan, folds, search.tried, clock.spent(), clock.cut, best, explained, beyond, *typical
+    return SearchResult(
+        predictor,
+        selection,
+        plan,
+        folds,
+        search.tried,
+        time_budget.spent(),
+        time_budget.ended,
+        best,
+        explained,
+        beyond,
+        *typical,
     )
 
 
 def folds_for_errors(trajectories: Sequence[FloatArray], outputs: int, plan: Plan) -> list[Fold]:
-    """Folds with many starts, to measure on how errors grow with the steps ahead.
+    """Validation folds with many starts, to measure the growth of errors with the steps ahead.
 
-    Of one or two records the end only: there a forecast goes on, and the beginning may be a transient.
+    Of one or two records the end is taken only: forecasts continue there, and the beginning may be a transient.
     """
     folds = make_folds(trajectories, outputs, plan.longest, plan.horizon, _ERROR_STARTS)
     return folds if len(trajectories) >= 3 else folds[:1]
 
 
 def exact_stage(search: Search, plan: Plan) -> None:
-    """TD-DMD and polynomials: nothing inside is trained or drawn."""
+    """Search over TD-DMD and polynomials, whose features are neither trained nor random."""
     embeddings = Embeddings(search.fold.training)
     _linear_stage(search, plan, embeddings)
     _polynomial_stage(search, plan, embeddings)
@@ -156,24 +174,29 @@ def _linear_stage(search: Search, plan: Plan, embeddings: Embeddings) -> None:
     channels = search.fold.windows.shape[2]
     search.screen(linear_groups(channels, plan.longest), NOISES, share=0.1)
     search.screen(truncated_groups(channels, plan.longest, embeddings), (0.0,), share=0.15, ridges=TRUNCATED_RIDGES)
-    search.settle(40)
+    search.evaluate_best(40)
 
 
 def _polynomial_stage(search: Search, plan: Plan, embeddings: Embeddings) -> None:
     channels = search.fold.windows.shape[2]
     groups = lag_polynomial_groups(channels, plan.spacing, plan.longest)
-    # NG-RC stands beside the model in every backtest, however little time there is.
+    # NG-RC is a baseline of every backtest, so at least one is tried however little time there is.
     search.screen(groups, NOISES, share=0.28, at_least_one=True)
     search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.4)
-    search.settle(80)
+    search.evaluate_best(80)
 
 
 def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
-    """Small reservoirs of many kinds, then larger ones of the best kinds, alone and beside the best polynomials."""
+    """Search over small reservoirs of many kinds, then large ones of the best kinds, alone and with polynomials."""
     channels = search.fold.windows.shape[2]
     base = search.best("polynomial") or search.best("linear")
     rows = sum(len(z) for z in search.fold.training)
-    if base is None or plan.longest < _SHORTEST_WARM_UP or rows < _FEWEST_FOR_RESERVOIR or not search.clock.within(0.4):
+    if (
+        base is None
+        or plan.longest < _SHORTEST_WARM_UP
+        or rows < _FEWEST_FOR_RESERVOIR
+        or not search.time_budget.within(0.4)
+    ):
         return
     generator = np.random.default_rng([settings.seed, 5])
     alone = FeatureMap(channels, lags(channels, 1))
@@ -186,7 +209,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
         added = search.screened[before:]
         if added:
             kinds.append((min(c.score for c in added), kind))
-    search.settle(20)
+    search.evaluate_best(20)
     chosen = [kind for _, kind in sorted(kinds)[:2]]
     large = draw_reservoir(channels, _LARGE, generator)
     for features in (alone, base.features):
@@ -196,36 +219,36 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
             share=0.6,
             ridges=RIDGES[5:],
         )
-    search.settle(40)
+    search.evaluate_best(40)
 
 
 def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Sequence[FloatArray]) -> list[float]:
     base = search.best("polynomial")
-    if base is None or not search.clock.within(0.65):
+    if base is None or not search.time_budget.within(0.65):
         return []
     found = train_networks(
         base,
         pieces,
         search.outputs,
-        kind=kind_of(settings.ablation),
+        kind=network_kind(settings.ablation),
         restarts=settings.restarts,
         spacing=plan.spacing,
         longest=plan.longest,
         seed=settings.seed,
-        go_on=lambda: search.clock.within(0.72),
+        may_continue=lambda: search.time_budget.within(0.72),
     )
     search.screen(found.groups, (base.noise,), share=0.8)
-    search.settle(40)
+    search.evaluate_best(40)
     return found.explained
 
 
-def kind_of(ablation: str | None) -> Kind:
-    """What stands in the place of attention."""
+def network_kind(ablation: str | None) -> Kind:
+    """Kind of network for an ablation; attention for None."""
     return "uniform" if ablation == "uniform" else "mlp" if ablation == "mlp" else "attention"
 
 
 def explained_beyond_linear(selection: Selection, fold: Fold) -> float:
-    """The share of TD-DMD's one-step error variance, held out, that the chosen model explains."""
+    """Share of the one-step error variance of TD-DMD on validation data that the selected model explains."""
     if selection.chosen.is_linear:
         return 0.0
     known = fold.truth if fold.future is None else np.concatenate([fold.truth, fold.future], axis=2)
@@ -246,14 +269,14 @@ def tuned_member(
     settings: Settings,
     groups: Callable[[Plan, Sequence[FloatArray]], Iterable[tuple[Iterable[Group], Sequence[float], FloatArray]]],
 ) -> Member:
-    """One kind of model, tuned as its rivals are: best held-out rollout, refitted on all data, no guard."""
+    """One kind of model with the best validation rollouts, refitted on all data, without a boundedness check."""
     outputs = trajectories[0].shape[1]
     plan = plan_for(trajectories, settings)
     fold = make_folds(trajectories, outputs, plan.longest, plan.horizon)[0]
-    search = Search(fold, outputs, settings.seed, Clock(settings.seconds))
+    search = Search(fold, outputs, settings.seed, TimeBudget(settings.seconds))
     for some, noises, ridges in groups(plan, fold.training):
         search.screen(some, noises, ridges=ridges)
-    search.settle(60)
+    search.evaluate_best(60)
     best = search.candidates[0]
     solved = Learner(trajectories, outputs, settings.seed).readouts([best.features], best.noise, np.array([best.ridge]))
     return Member(best.features, solved[0])

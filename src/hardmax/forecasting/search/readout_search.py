@@ -18,50 +18,52 @@ from ..features.candidates import Group
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
 from ..rollout import Member, roll
-from .time_budget import Clock
+from .time_budget import TimeBudget
 from .validation import Fold
 
 RIDGES: FloatArray = 10.0 ** np.array([-28.0, -24, -20, -17, -15, -13, -11, -9, -8, -7, -6, -5, -4, -3, -2])
 BY_MODES = -1.0
-"""In the place of a ridge: the readout of :func:`through_modes`."""
+"""Marker in place of a ridge: the readout of :func:`through_modes`."""
 _ROUNDING = 1e-15
+"""Singular values below this share of the largest are rounding."""
 _GRAM_ROUNDING = 1e-14
+"""Eigenvalues of a Gram matrix below this share of the largest are rounding."""
 
 
 def triangle(features: FloatArray, targets: FloatArray) -> FloatArray:
-    r"""The triangular factor of ``[features, targets]``: all that the solution needs of the data."""
+    r"""Triangular factor of ``[features, targets]``, which is sufficient for the solution."""
     both = np.concatenate([features, targets], axis=1)
     return np.asarray(np.linalg.qr(both, mode="r"))
 
 
 def merge_triangles(triangles: Sequence[FloatArray]) -> FloatArray:
-    """The factor of data stacked on top of each other."""
+    """Triangular factor of stacked data from the factors of its parts."""
     stacked = np.concatenate(list(triangles), axis=0)
     return stacked if len(triangles) == 1 else np.asarray(np.linalg.qr(stacked, mode="r"))
 
 
 def gram(features: FloatArray, targets: FloatArray) -> FloatArray:
-    """The Gram matrix of ``[features, targets]``: cheaper than the factor, and precise enough for noisy windows."""
+    """Gram matrix of ``[features, targets]``: cheaper than the factor, and precise enough for noisy windows."""
     both = np.concatenate([features, targets], axis=1)
     return np.asarray(both.T @ both)
 
 
 def ridge_path_of_gram(products: FloatArray, size: int, outputs: int, rows: int, ridges: FloatArray) -> FloatArray:
-    """As :func:`ridge_path`, from the Gram matrix; ridges below its rounding act as that."""
+    """Readouts as by :func:`ridge_path`, from the Gram matrix; ridges below its rounding have no effect."""
     values, vectors = np.linalg.eigh(products[:size, :size])
-    seen = vectors.T @ products[:size, -outputs:]
+    rotated = vectors.T @ products[:size, -outputs:]
     values = np.maximum(values, max(float(values[-1]), 1e-300) * _GRAM_ROUNDING)
     shrunk = 1.0 / (values + ridges[:, None] * rows)
-    return np.asarray(vectors @ (shrunk[:, :, None] * seen))
+    return np.asarray(vectors @ (shrunk[:, :, None] * rotated))
 
 
 def through_modes(coordinates: Sequence[FloatArray], latest: FloatArray, channels: int, outputs: int) -> FloatArray:
-    r"""The readout on ``[1, latest sample, coordinates]`` that evolves a few coordinates of the window as a whole.
+    r"""Readout on ``[1, latest sample, coordinates]`` that evolves a few coordinates of the whole window.
 
     With windows :math:`w_k \approx V a_k` the operator :math:`K` of :math:`a_{k+1} = K a_k` is found by least squares
-    (as in higher-order DMD), and the next sample is the last block of :math:`V K a_k`. All samples of the window take
-    part in :math:`K`, so it suffers less from noise than a regression on the next sample alone. ``latest`` is that
-    last block of the pseudo-inverse map from coordinates to windows, ``(coordinates, channels)``.
+    (as in higher-order DMD), and the next sample is the last block of :math:`V K a_k`. All samples of the window enter
+    :math:`K`, so it is less sensitive to noise than a regression on the next sample alone. ``latest`` is the last
+    block of the pseudo-inverse map from coordinates to windows, ``(coordinates, channels)``.
     """
     before = np.concatenate([part[:-1] for part in coordinates])
     after = np.concatenate([part[1:] for part in coordinates])
@@ -75,23 +77,24 @@ def through_modes(coordinates: Sequence[FloatArray], latest: FloatArray, channel
 
 
 def ridge_path(factor: FloatArray, size: int, outputs: int, rows: int, ridges: FloatArray) -> FloatArray:
-    """Readouts ``(ridges, size, outputs)`` on the first ``size`` features."""
+    """Readouts on the first ``size`` features, shape (ridges, size, outputs)."""
     targets = factor[:, -outputs:]
     corner = factor[:size, :size]
     left, singular, right = np.linalg.svd(corner, full_matrices=False)
-    seen = left.T @ targets[:size]
+    rotated = left.T @ targets[:size]
     usable = singular > max(float(singular[0]), 1e-300) * _ROUNDING
     squares = singular**2 + ridges[:, None] * rows
     shrunk = np.where(usable, singular / np.where(usable, squares, 1.0), 0.0)
-    return np.asarray(right.T @ (shrunk[:, :, None] * seen))
+    return np.asarray(right.T @ (shrunk[:, :, None] * rotated))
 
 
 _ROWS = 4000
+"""Windows up to which copies with fresh noise are added, at most four copies."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Features, window noise and ridge, the readout on the first fold, and its scores so far (lower is better)."""
+    """Features, window noise and ridge, the readout on the first fold, and its score there (lower is better)."""
 
     family: str
     label: str
@@ -103,18 +106,18 @@ class Candidate:
 
     @property
     def identity(self) -> tuple[str, int, float]:
-        """What makes it a model of its own: all but the ridge."""
+        """Key of the model; candidates that differ in the ridge only share it."""
         return (self.label, self.features.size, self.noise)
 
     @property
     def member(self) -> Member:
-        """For rolling out."""
+        """Member for rollouts."""
         return Member(self.features, self.readout[None])
 
 
 @dataclass
 class Learner:
-    """Readouts from pieces of trajectories; noise on windows is drawn once for each level, so results repeat."""
+    """Readouts from pieces of trajectories; window noise is drawn once per level, so that results are reproducible."""
 
     pieces: Sequence[FloatArray]
     outputs: int
@@ -122,7 +125,7 @@ class Learner:
     _noisy: dict[float, list[FloatArray]] = field(default_factory=dict)
 
     def noisy(self, noise: float) -> list[FloatArray]:
-        """The pieces with noise on every sample, several times over when the data are few."""
+        """The pieces with noise on every sample, in several copies where data are few."""
         if noise not in self._noisy:
             copies = 1 if noise == 0 else int(np.clip(_ROWS // max(1, sum(map(len, self.pieces))), 1, 4))
             generator = np.random.default_rng([self.seed, int(noise * 1e9)])
@@ -132,7 +135,7 @@ class Learner:
         return self._noisy[noise]
 
     def design(self, features: FeatureMap, noise: float) -> tuple[FloatArray, FloatArray]:
-        """Features of noisy windows, and the increments that lead from them to the clean next sample."""
+        """Features of noisy windows (rows, features), and increments to the clean next sample (rows, outputs)."""
         rows, targets = [], []
         for index, noisy in enumerate(self.noisy(noise)):
             clean = self.pieces[index % len(self.pieces)]
@@ -146,9 +149,9 @@ class Learner:
         return np.concatenate(rows), np.concatenate(targets)
 
     def readouts(self, nested: Sequence[FeatureMap], noise: float, ridges: FloatArray) -> list[FloatArray]:
-        """For each feature map its readouts ``(ridges, features, outputs)``; one factorisation for all."""
+        """Readouts per feature map, each of shape (ridges, features, outputs), from one factorisation."""
         if (ridges == BY_MODES).any():
-            # Few and cheap, and of another kind than the others.
+            # These are few and are solved in another way than ridge readouts.
             modes = [self._by_modes(part)[None] for part in nested]
             rest = self.readouts(nested, noise, ridges[ridges != BY_MODES]) if (ridges != BY_MODES).any() else []
             if not rest:
@@ -171,7 +174,7 @@ class Learner:
 
     def _by_modes(self, features: FeatureMap) -> FloatArray:
         embedding = features.polynomial
-        assert embedding is not None  # noqa: S101 (asked of principal coordinates only)
+        assert embedding is not None  # noqa: S101 (called for principal coordinates only)
         assert embedding.matrix is not None  # noqa: S101
         length = embedding.window
         parts = [embedding(_all_windows(z, length)) for z in self.pieces if len(z) > length]
@@ -180,18 +183,18 @@ class Learner:
 
 
 def _all_windows(trajectory: FloatArray, length: int) -> FloatArray:
-    """Windows with and without a successor."""
+    """Windows with and without a successor, shape (samples - length + 1, length * channels)."""
     return flat_windows(np.concatenate([trajectory, trajectory[-1:]]), length)
 
 
 class Search:
-    """Candidates on the first fold, ranked."""
+    """Candidates fitted and ranked on the first fold."""
 
-    def __init__(self, fold: Fold, outputs: int, seed: int, clock: Clock) -> None:
+    def __init__(self, fold: Fold, outputs: int, seed: int, time_budget: TimeBudget) -> None:
         self.fold = fold
         self.outputs = outputs
         self.learner = Learner(fold.training, outputs, seed)
-        self.clock = clock
+        self.time_budget = time_budget
         self.screened: list[Candidate] = []
         self.candidates: list[Candidate] = []
         self.short = max(2, fold.horizon // 4)
@@ -207,17 +210,17 @@ class Search:
         ridges: FloatArray = RIDGES,
         at_least_one: bool = False,
     ) -> None:
-        """Fit and score on short rollouts; stops when its share of the time is spent.
+        """Fit and score candidates on short rollouts, until this share of the time budget is used.
 
-        ``at_least_one`` tries the first in any case; something is tried in any case too.
+        ``at_least_one`` tries the first group however little time is left; the first call of all does so as well.
         """
         for group in groups:
             for noise in noises:
                 needed = at_least_one or not (self.screened or self.candidates)
-                if not self.clock.within(share) and not needed:
+                if not self.time_budget.within(share) and not needed:
                     return
                 at_least_one = False
-                # On noisy windows the noise is a ridge of its own; the smallest ones make no difference.
+                # Window noise acts as a ridge, so that the smallest ridges make no difference.
                 self._screen_one(group, noise, ridges if noise == 0 else ridges[ridges > 1e-16])
 
     def _screen_one(self, group: Group, noise: float, ridges: FloatArray) -> None:
@@ -236,29 +239,29 @@ class Search:
                 if np.isfinite(readout).all()
             ]
 
-    def settle(self, keep: int) -> list[Candidate]:
-        """Score the best screened candidates of every family at full length, and forget the rest."""
+    def evaluate_best(self, count: int) -> list[Candidate]:
+        """The best screened candidates of every family, scored over the whole horizon; the others are dropped."""
         ranked = sorted(self.screened, key=lambda c: c.score)
-        keep = self.clock.share_of(keep, 8)
+        count = self.time_budget.affordable(count, 8)
         families = {c.family for c in ranked}
-        chosen = ranked[:keep]
+        chosen = ranked[:count]
         for family in sorted(families):
-            chosen += [c for c in ranked if c.family == family][: keep // 4]
+            chosen += [c for c in ranked if c.family == family][: count // 4]
         self.screened = []
         unique = {id(c): c for c in chosen}
         found = list(unique.values())
         scores = score_together(self.fold, [c.member for c in found])
-        settled = [replace(c, score=score) for c, score in zip(found, scores, strict=True)]
-        self.candidates = sorted([*self.candidates, *settled], key=lambda c: c.score)
-        return settled
+        evaluated = [replace(c, score=score) for c, score in zip(found, scores, strict=True)]
+        self.candidates = sorted([*self.candidates, *evaluated], key=lambda c: c.score)
+        return evaluated
 
     def best(self, family: str | None = None) -> Candidate | None:
-        """The best candidate so far, of a family where one is named."""
+        """The best candidate so far, of one family or of all; None where there is none."""
         return next((c for c in self.candidates if family in (None, c.family)), None)
 
 
 def score_together(fold: Fold, members: Sequence[Member]) -> list[float]:
-    """Scores over the whole horizon, with one rollout for all readouts of the same features."""
+    """Scores over the whole horizon, one per member, with one rollout for all readouts of the same features."""
     by_features: dict[int, list[int]] = {}
     for index, member in enumerate(members):
         by_features.setdefault(id(member.features), []).append(index)

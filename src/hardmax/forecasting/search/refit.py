@@ -1,4 +1,4 @@
-"""The best candidates refitted to all data, and whether their long rollouts stay bounded."""
+"""Refit of the best candidates on all data, and the boundedness check of their long rollouts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..data.delay_windows import lags
-from ..diagnostics.error_growth import ErrorGrowth, measure_growth
+from ..error_growth import ErrorGrowth, measure_growth
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
 from ..rollout import Fade, Member, Predictor, roll
@@ -16,11 +16,17 @@ from .selection import Finalist, Selection
 from .validation import Fold
 
 STEPS = 1200
+"""Steps of the boundedness check at most."""
 STARTS = 12
+"""Windows from which the boundedness check starts."""
 _OUTSIDE = 1.15
+"""Excess from which on a step counts as outside the range; there the nonlinear part begins to fade."""
 _LIMIT = 1.65
+"""Excess that no step may reach: just above the end of the fade (1.6), where fading rollouts are clipped."""
 _RARELY = 0.01
+"""Share of steps that may lie outside the range."""
 _FIRST = (40, 200)
+"""Lengths of the first, cheap checks."""
 
 
 def stays_bounded(
@@ -31,9 +37,9 @@ def stays_bounded(
     steps: int = STEPS,
     future: FloatArray | None = None,
 ) -> bool:
-    """Whether rollouts from a few windows keep to the range of the data.
+    """Whether rollouts from a few windows stay within the range of the data.
 
-    They may leave it (by more than 15 % of the half-range) in one step of a hundred, and never go beyond 1.65
+    They may leave it (by more than 15 % of the half-range) in one step of a hundred, and never exceed 1.65
     half-ranges. With inputs the rollout is as long as the inputs are known.
     """
     chosen = np.unique(np.linspace(0, len(windows) - 1, STARTS).astype(int))
@@ -41,7 +47,7 @@ def stays_bounded(
         steps = min(steps, future.shape[1])
     windows, future = windows[chosen], None if future is None else future[chosen]
     for some in sorted({min(steps, first) for first in (*_FIRST, steps)}):
-        # Most that explode do so soon: a short look spares the long one.
+        # Most unbounded rollouts diverge early, so that a short check makes the long one unnecessary.
         excess = fade.excess(roll(members, windows, some, future=future, fade=fade)[0])
         if not (excess < _LIMIT).all() or (excess > _OUTSIDE).mean() > _RARELY:
             return False
@@ -49,32 +55,34 @@ def stays_bounded(
 
 
 _PLACES = 12
+"""Windows of the whole data from which refitted models are checked."""
 _MUCH_NOISE = 0.1
+"""Window noise of the fallback, in standard deviations: it shrinks the readout, so that rollouts return."""
 
 
 class Refit:
-    """Readouts of candidates learned from all data, each computed once."""
+    """Readouts of candidates fitted to all data, each computed once."""
 
     def __init__(self, trajectories: Sequence[FloatArray], outputs: int, seed: int, fold: Fold) -> None:
         self._learner = Learner(trajectories, outputs, seed)
         self._outputs = outputs
         self._seed = seed
         self._fold = fold
-        self._bounds = bounds_of(trajectories, outputs)
+        self._bounds = data_range(trajectories, outputs)
         self._members: dict[int, Member] = {}
-        self._windows, self._future = _places(trajectories, outputs, fold)
+        self._windows, self._future = _start_windows(trajectories, outputs, fold)
         self._steps = int(np.clip(2 * max(len(z) for z in trajectories), 100, STEPS))
-        self._fade = Fade(*self._bounds, self._leading_back(trajectories[0].shape[1]))
+        self._fade = Fade(*self._bounds, self._fallback(trajectories[0].shape[1]))
 
     def member(self, candidate: Candidate) -> Member:
-        """The candidate with its readout from all data."""
+        """The candidate with its readout fitted to all data."""
         key = id(candidate)
         if key not in self._members:
-            self._members[key] = learned(self._learner, candidate)
+            self._members[key] = refit_member(self._learner, candidate)
         return self._members[key]
 
-    def holds(self, finalist: Finalist) -> bool:
-        """Whether long rollouts stay bounded: as fitted on the first fold, and as refitted on all data."""
+    def is_bounded(self, finalist: Finalist) -> bool:
+        """Whether long rollouts stay bounded, both as fitted on the first fold and as refitted on all data."""
         fold = self._fold
         fade = self._fade_for(finalist)
         if not stays_bounded(finalist.members, fold.windows, fade, steps=self._steps, future=fold.future):
@@ -85,10 +93,10 @@ class Refit:
             return False
         return stays_bounded(members, self._windows, fade, steps=self._steps, future=self._future)
 
-    def held_out_errors(self, finalist: Finalist, folds: Sequence[Fold]) -> ErrorGrowth:
-        """How the errors of the finalist grow over rollouts of the folds, fitted on the rest of each.
+    def validation_errors(self, finalist: Finalist, folds: Sequence[Fold]) -> ErrorGrowth:
+        """Error growth of the finalist over validation rollouts, fitted on the training part of each fold.
 
-        The first of ``folds`` has the training part that the candidates were solved on.
+        The training part of the first fold is the one that the candidates were fitted on.
         """
         fade, paths, truths = self._fade_for(finalist), [], []
         for index, fold in enumerate(folds):
@@ -96,7 +104,7 @@ class Refit:
             if index:
                 learner = Learner(fold.training, self._outputs, self._seed)
                 try:
-                    members = [learned(learner, source) for source in finalist.sources]
+                    members = [refit_member(learner, source) for source in finalist.sources]
                 except np.linalg.LinAlgError:
                     continue
             paths.append(roll(members, fold.windows, fold.horizon, future=fold.future, fade=fade)[0])
@@ -106,14 +114,14 @@ class Refit:
     def _fade_for(self, finalist: Finalist) -> Fade:
         return Fade(*self._bounds) if finalist.is_linear else self._fade
 
-    def _leading_back(self, channels: int) -> Member:
-        """One linear step from the latest sample, learned with much noise: it leads back from far outside."""
+    def _fallback(self, channels: int) -> Member:
+        """Linear map of the latest sample, fitted with much noise, so that its rollouts return from far outside."""
         features = FeatureMap(channels, lags(channels, 1))
         solved = self._learner.readouts([features], _MUCH_NOISE, np.array([_MUCH_NOISE**2]))
         return Member(features, solved[0])
 
     def predictor(self, selection: Selection, errors: ErrorGrowth, attentive: Candidate | None) -> Predictor:
-        """The choice, the best linear model, what the choice fades to, how its errors grow, and attention to read."""
+        """Predictor of the selected model, with the best linear model, the fade, the error growth and attention."""
         members = tuple(self.member(source) for source in selection.chosen.sources)
         return Predictor(
             self._outputs,
@@ -125,14 +133,16 @@ class Refit:
         )
 
 
-def learned(learner: Learner, candidate: Candidate) -> Member:
-    """The candidate with its readout from the data of the learner."""
+def refit_member(learner: Learner, candidate: Candidate) -> Member:
+    """The candidate with its readout fitted to the data of the learner."""
     solved = learner.readouts([candidate.features], candidate.noise, np.array([candidate.ridge]))
     return Member(candidate.features, solved[0])
 
 
-def _places(trajectories: Sequence[FloatArray], outputs: int, fold: Fold) -> tuple[FloatArray, FloatArray | None]:
-    """Windows from all over the data, with the inputs after them where there are any."""
+def _start_windows(
+    trajectories: Sequence[FloatArray], outputs: int, fold: Fold
+) -> tuple[FloatArray, FloatArray | None]:
+    """Windows spread over all data, shape (starts, length, channels), and the inputs after them (or None)."""
     length, ahead = fold.windows.shape[1], fold.horizon
     room = [z for z in trajectories if len(z) >= length + ahead]
     share = -(-_PLACES // max(1, len(room)))
@@ -145,8 +155,8 @@ def _places(trajectories: Sequence[FloatArray], outputs: int, fold: Fold) -> tup
     return windows, np.stack([z[k : k + ahead, outputs:] for z, k in ends])
 
 
-def bounds_of(trajectories: Sequence[FloatArray], outputs: int) -> tuple[FloatArray, FloatArray]:
-    """The middle and the half-range of the data in each channel."""
+def data_range(trajectories: Sequence[FloatArray], outputs: int) -> tuple[FloatArray, FloatArray]:
+    """Middle and half-range of the data per output, each of shape (outputs,)."""
     data = np.concatenate([z[:, :outputs] for z in trajectories])
     low, high = data.min(axis=0), data.max(axis=0)
     return (low + high) / 2, np.maximum((high - low) / 2, 1e-12)

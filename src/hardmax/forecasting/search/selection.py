@@ -1,4 +1,4 @@
-"""Which model is kept: ranked on two folds, guarded by a long bounded rollout, refitted on all data."""
+"""Selection of the model: candidates ranked on two folds, the best one with bounded long rollouts selected."""
 
 from __future__ import annotations
 
@@ -12,62 +12,66 @@ from .readout_search import Candidate, Learner, score_together
 from .validation import Fold
 
 _MEMBERS = (3, 6)
+"""Numbers of best models whose means are candidates too."""
 _CLEARLY_BETTER = 0.2
+"""Difference in score for which boundedness is given up: errors lower by a factor of about 1.5."""
 
 
 @dataclass(frozen=True)
 class Finalist:
-    """One candidate, or the mean of several, with its score over all folds."""
+    """One candidate, or the mean of several, with its score over all folds (lower is better)."""
 
     sources: tuple[Candidate, ...]
     score: float
 
     @property
     def label(self) -> str:
-        """What it is, in words."""
+        """Description in words."""
         if len(self.sources) == 1:
             return self.sources[0].label
         return f"the mean of {len(self.sources)} models, the best of them {self.sources[0].label}"
 
     @property
     def members(self) -> list[Member]:
-        """For rolling out, as fitted on the first fold."""
+        """Members for rollouts, as fitted on the first fold."""
         return [source.member for source in self.sources]
 
     @property
     def is_linear(self) -> bool:
-        """Whether this is plain TD-DMD."""
+        """Whether this is TD-DMD."""
         return len(self.sources) == 1 and self.sources[0].features.is_linear
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Finalists by their score over the folds, and behind them the other candidates by that on the first."""
+    """Finalists by their score over the folds, and the other candidates by their score on the first fold."""
 
     best: tuple[Finalist, ...]
     rest: tuple[Finalist, ...]
 
     @property
     def linear(self) -> Finalist:
-        """The best plain TD-DMD; there always is one."""
+        """The best TD-DMD, which is always among the finalists."""
         return next(f for f in self.best if f.is_linear)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The choice, the best linear model beside it, the ranking, and why."""
+    """The selected model, the best linear model, the ranking, and the course of the selection."""
 
     chosen: Finalist
     linear: Finalist
     ranking: tuple[Finalist, ...]
-    guarded: bool
+    bounded: bool
+    """Whether long rollouts of the selected model stay within the range of the data."""
     rejected: int
-    walked: bool = True
-    """Whether there was time to look for a model with bounded rollouts."""
+    """Number of models that failed the boundedness check before one passed."""
+    all_checked: bool = True
+    """Whether there was time to check models until one passed, or all of them."""
 
 
-class TwoFolds:
-    """Scores of candidates over the folds, from readouts learned on each."""
+class FoldScores:
+    """Scores of candidates over the folds, from readouts fitted on each."""
 
     def __init__(self, folds: Sequence[Fold], outputs: int, seed: int) -> None:
         self.folds = folds
@@ -87,7 +91,7 @@ class TwoFolds:
         return sorted(finalists, key=lambda f: f.score)
 
     def mean_of(self, sources: tuple[Candidate, ...]) -> Finalist:
-        """Several candidates rolled out together, each already learned by :meth:`singles`."""
+        """Mean of several candidates, each already fitted by :meth:`singles`."""
         sides = [(self.folds[0], [c.member for c in sources])]
         if all(id(c) in self._members for c in sources):
             sides.append((self.folds[1], [self._members[id(c)] for c in sources]))
@@ -114,51 +118,53 @@ class TwoFolds:
 def rank(
     candidates: Sequence[Candidate], folds: Sequence[Fold], outputs: int, seed: int, finalists: int = 40
 ) -> Ranking:
-    """The best candidates and means of the best, by their score over the folds; then all the others."""
-    two = TwoFolds(folds, outputs, seed)
+    """Ranking of the best candidates and of means of the best over the folds, followed by all others."""
+    two = FoldScores(folds, outputs, seed)
     ranked = sorted(candidates, key=lambda c: c.score)
     entered = _distinct(ranked, finalists, ridges=3)
     linear = _distinct([c for c in ranked if c.features.is_linear], max(4, finalists // 5), ridges=3)
     pool = {id(c): c for c in (*entered, *linear)}
     singles = two.singles(list(pool.values()))
-    apart = _distinct([f.sources[0] for f in singles], max(_MEMBERS))
-    means = [two.mean_of(tuple(apart[:count])) for count in _MEMBERS if len(apart) >= count]
+    distinct = _distinct([f.sources[0] for f in singles], max(_MEMBERS))
+    means = [two.mean_of(tuple(distinct[:count])) for count in _MEMBERS if len(distinct) >= count]
     best = tuple(sorted([*singles, *means], key=lambda f: f.score))
     rest = tuple(Finalist((c,), c.score) for c in ranked if id(c) not in pool)
     return Ranking(best, rest)
 
 
-def select(ranking: Ranking, holds: Callable[[Finalist], bool], go_on: Callable[[], bool] = lambda: True) -> Selection:
-    """The first of the whole list that ``holds``: whose long rollouts keep to the range of the data.
+def select(
+    ranking: Ranking, is_bounded: Callable[[Finalist], bool], may_continue: Callable[[], bool] = lambda: True
+) -> Selection:
+    """Selection of the first model of the ranking for which ``is_bounded`` returns True.
 
-    When the time is over (``go_on`` says False) TD-DMD is asked next, and no other. Where the choice is clearly worse
-    (by 0.2 in score) than TD-DMD, or else than the best of all, these are kept and marked as not guarded.
+    When ``may_continue`` returns False, TD-DMD is checked next, and no other model. Where the result is clearly worse
+    (by 0.2 in score) than TD-DMD, or else than the best of all, that one is selected and marked as not bounded.
     """
     linear = ranking.linear
-    rejected, walked = 0, True
+    rejected, all_checked = 0, True
     chosen: Finalist | None = None
     for finalist in (*ranking.best, *ranking.rest):
-        if not go_on():
-            walked = False
-            chosen = linear if holds(linear) else None
+        if not may_continue():
+            all_checked = False
+            chosen = linear if is_bounded(linear) else None
             break
-        if holds(finalist):
+        if is_bounded(finalist):
             chosen = finalist
             break
         rejected += 1
-    guarded = True
+    bounded = True
     best = ranking.best[0]
     if chosen is None or linear.score < chosen.score - _CLEARLY_BETTER:
-        # Growing or drifting records leave their range by right; what TD-DMD foretells of them is then kept.
-        chosen, guarded = linear, False
+        # Growing or drifting records do leave their range, and TD-DMD extrapolates them.
+        chosen, bounded = linear, False
     elif best.score < chosen.score - _CLEARLY_BETTER:
-        # Safety would cost too much: fading leads this one back whenever it leaves the range.
-        chosen, guarded = best, False
-    return Selection(chosen, linear, ranking.best, guarded, rejected, walked)
+        # A bounded model would be much less accurate; fading returns this one when it leaves the range.
+        chosen, bounded = best, False
+    return Selection(chosen, linear, ranking.best, bounded, rejected, all_checked)
 
 
 def _distinct(candidates: Sequence[Candidate], count: int, ridges: int = 1) -> list[Candidate]:
-    """The first ``count``, with at most so many ridges of one model."""
+    """The first ``count`` candidates, with at most ``ridges`` of one model."""
     seen: dict[tuple[str, int, float], int] = {}
     chosen = []
     for candidate in candidates:

@@ -1,13 +1,13 @@
 r"""Validation folds, and the score of a rollout on them.
 
-Models are chosen by rollouts over the horizon of use on data they have not seen, never by their one-step error. With
+Models are selected by rollouts over the horizon of use on validation data, never by their one-step error. With
 :math:`e_k` the error at step :math:`k` in standard deviations and :math:`E_k = \max_{j \le k} e_j`, the score is the
 mean over starts and steps of
 
 .. math:: \log_{10}\min(\max(E_k, 0.03), 1) + 0.1\,\log_{10}\min(\max(E_k, 10^{-13}), 1).
 
-The first term is about how long a forecast is good; the running maximum gives no credit to a model that has failed and
-comes close again by resting at the mean. The second decides between models that are good throughout.
+The first term measures how long a forecast is accurate; because of the running maximum, a model that has failed gains
+nothing by staying near the mean afterwards. The second term decides between models that are accurate throughout.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ import numpy as np
 from ..protocol import FloatArray
 
 _SHARE = 0.2
+"""Share of the data in each validation part."""
 _ENOUGH, _PIECE = 20_000, 2000
-"""Samples that a search learns from at most, and how many of them lie together."""
+"""Samples that a search is fitted to at most, and the length of the pieces that they are taken in."""
 _SMALLEST, _GOOD, _FAILED = 1e-13, 0.03, 1.0
 _FINE = 0.1
+"""Limits and weight in the score above."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Pieces to learn from, and starts to forecast from: windows, what followed, and the inputs known ahead."""
+    """Training pieces, and validation starts: windows, the true samples after them, and the inputs ahead (or None)."""
 
     training: list[FloatArray]
     windows: FloatArray
@@ -37,30 +39,30 @@ class Fold:
 
     @property
     def horizon(self) -> int:
-        """How many steps the rollouts are compared over."""
+        """Number of steps of the validation rollouts."""
         return int(self.truth.shape[1])
 
     def every(self, stride: int) -> Fold:
-        """The same with fewer starts."""
+        """The fold with every ``stride``-th start."""
         future = None if self.future is None else self.future[::stride]
         return Fold(self.training, self.windows[::stride], self.truth[::stride], future)
 
     def score(self, rollouts: FloatArray, horizon: int | None = None) -> FloatArray:
-        """The score of each readout's rollouts ``(readouts, starts, steps, outputs)``; lower is better."""
+        """Score per readout, shape (readouts,), of rollouts (readouts, starts, steps, outputs); lower is better."""
         truth = self.truth[:, :horizon]
         error = np.sqrt(((rollouts[:, :, : truth.shape[1]] - truth) ** 2).mean(axis=-1))
         worst = np.log10(np.clip(np.maximum.accumulate(error, axis=2), _SMALLEST, _FAILED))
         return np.asarray((np.maximum(worst, np.log10(_GOOD)) + _FINE * worst).mean(axis=(1, 2)))
 
     def typical_error(self, rollouts: FloatArray) -> float:
-        """The geometric mean over starts and steps of the error of one readout's rollouts, in standard deviations."""
+        """Geometric mean of the errors of rollouts (starts, steps, outputs), in standard deviations."""
         error = np.sqrt(((rollouts - self.truth) ** 2).mean(axis=-1))
         return float(np.exp(np.log(np.maximum(error, 1e-16)).mean()))
 
 
 @dataclass(frozen=True)
 class _Segment:
-    """Starts may lie in ``first … last`` of one trajectory."""
+    """A trajectory with the first and the last sample at which validation rollouts may start."""
 
     trajectory: FloatArray
     first: int
@@ -70,17 +72,17 @@ class _Segment:
 def make_folds(
     trajectories: Sequence[FloatArray], outputs: int, context: int, horizon: int, starts: int = 16
 ) -> list[Fold]:
-    """One or two folds: the later and the earlier part of each record, or different whole trajectories.
+    """One or two folds, whose validation parts are the end and the beginning of each record, or whole trajectories.
 
-    With three or more trajectories whole ones are held out, because the use is a new start, not the rest of an old
-    one.
+    With three or more trajectories whole ones are used for validation, because forecasts are then made for new
+    trajectories.
     """
     if len(trajectories) >= 3:
         return _whole_trajectories(trajectories, outputs, context, horizon, starts)
     late_training, late, early_training, early = [], [], [], []
     shortest = min(len(z) for z in trajectories)
-    held = max(4, int(_SHARE * shortest))
-    ahead = max(2, min(horizon, held // 2))
+    validation = max(4, int(_SHARE * shortest))
+    ahead = max(2, min(horizon, validation // 2))
     reach = context + ahead + max(ahead // 2, 2)
     for z in trajectories:
         cut = len(z) - max(4, int(_SHARE * len(z)))
@@ -102,11 +104,11 @@ def _whole_trajectories(
     count = max(1, round(_SHARE * total))
     folds = []
     for shift in (0, 1):
-        # Spread over the list, not at its ends: lists are often sorted by the very thing that varies.
+        # Spread over the list, because lists are often sorted by the parameter that varies.
         chosen = {(int((i + 0.5) * total / count) + shift) % total for i in range(count)}
-        held = [trajectories[i] for i in sorted(chosen)]
-        ahead = max(2, min(horizon, int(0.75 * (min(len(z) for z in held) - context))))
-        segments = [_Segment(z, context, len(z) - ahead) for z in held]
+        validation = [trajectories[i] for i in sorted(chosen)]
+        ahead = max(2, min(horizon, int(0.75 * (min(len(z) for z in validation) - context))))
+        segments = [_Segment(z, context, len(z) - ahead) for z in validation]
         training = [z for i, z in enumerate(trajectories) if i not in chosen]
         folds.append(_fold(training, segments, outputs, context, ahead, starts))
     return folds
@@ -126,28 +128,28 @@ def _fold(
             truth.append(after[:, :outputs])
             future.append(after[:, outputs:])
     known = np.stack(future) if segments[0].trajectory.shape[1] > outputs else None
-    return Fold(thinned(training, context), np.stack(windows), np.stack(truth), known)
+    return Fold(subsampled(training, context), np.stack(windows), np.stack(truth), known)
 
 
-def thinned(pieces: list[FloatArray], context: int) -> list[FloatArray]:
-    """Of a long record pieces from all over it: they tell models apart as well, and the choice is refitted on all."""
+def subsampled(pieces: list[FloatArray], context: int) -> list[FloatArray]:
+    """Pieces spread over a long record, enough to compare models; shorter records as they are."""
     total = sum(len(z) for z in pieces)
     if total <= _ENOUGH:
         return pieces
     length = max(_PIECE, 4 * context)
-    kept = []
+    selected = []
     for z in pieces:
         count = max(1, round(_ENOUGH / length * len(z) / total))
         for start in np.unique(np.linspace(0, max(0, len(z) - length), count).astype(int)):
-            kept.append(z[start : start + length])
-    return kept
+            selected.append(z[start : start + length])
+    return selected
 
 
-def middle_of(trajectories: Sequence[FloatArray]) -> list[FloatArray]:
-    """What no fold holds out, for training inner weights without looking at what they are judged on."""
+def outside_validation(trajectories: Sequence[FloatArray]) -> list[FloatArray]:
+    """Data in no validation part, on which inner weights are trained."""
     if len(trajectories) >= 3:
         total = len(trajectories)
         count = max(1, round(_SHARE * total))
         seen = {(int((i + 0.5) * total / count) + shift) % total for i in range(count) for shift in (0, 1)}
-        return thinned([z for i, z in enumerate(trajectories) if i not in seen], 0)
-    return thinned([z[int(_SHARE * len(z)) : len(z) - max(4, int(_SHARE * len(z)))] for z in trajectories], 0)
+        return subsampled([z for i, z in enumerate(trajectories) if i not in seen], 0)
+    return subsampled([z[int(_SHARE * len(z)) : len(z) - max(4, int(_SHARE * len(z)))] for z in trajectories], 0)

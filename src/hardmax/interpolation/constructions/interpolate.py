@@ -16,11 +16,11 @@ from ...errors import InputError
 from ...inputs import as_count
 from ..arithmetic.directions import Lattice, choose_direction
 from ..arithmetic.exact_evaluation import Progress, Tell, telling
-from ..arithmetic.numbers import ONE, power_of_two_at_most, rational, to_float, to_floats, unit
+from ..arithmetic.numbers import ONE, power_of_two_at_most, rational, to_float, unit
 from ..data import DataSet, as_list, read_data, read_vector
 from ..evaluation.counts import block_bound
-from ..evaluation.running import floats, images, read_sequence
-from ..network import ExactTransformer, Report
+from ..network import Report
+from ..transformer import ExactTransformer
 from .identification import Identification, distinct, make_items, untouched
 from .leaders import leaders
 from .line import Item, LineStage, line_stage
@@ -32,7 +32,7 @@ Construction = Literal["leaders", "fewest", "witness", "conditioned", "paper"]
 Attention = Literal["hardmax", "softmax"]
 
 _READS_MEANS = ("fewest", "conditioned")
-_MOST_WEIGHTS = 200_000_000
+_MOST_WEIGHTS = 200_000_000  # a bound on memory, checked before any work
 
 
 def interpolate(
@@ -48,7 +48,7 @@ def interpolate(
     random_state: int = 0,
     progress: Progress = None,
 ) -> ExactTransformer:
-    r"""Build a transformer with rational weights that maps every input set exactly to its output set.
+    r"""Transformer with rational weights that maps every input set exactly to its output set.
 
     For N pairs of finite sets :math:`X^j, Y^j\subset\mathbb{Q}^d`, the inputs pairwise different and
     :math:`|Y^j|\le|X^j|`, the network satisfies :math:`T(X^j)=Y^j` for all j.
@@ -56,27 +56,37 @@ def interpolate(
     Parameters
     ----------
     inputs, outputs
-        One list of tokens, and one list of output points, per sequence. Numbers are taken exactly: ints, floats
-        (their binary value), Fractions and strings such as ``"3/8"``. A sequence is a set of tokens: one that is
-        repeated counts once, here and wherever the network is run.
+        One list of tokens, and one list of output points, per sequence; d coordinates each, at least two. Numbers are
+        exact: ints, floats (their binary value), Fractions and strings such as ``"3/8"``. A sequence is a set of
+        tokens: a repeated token counts once, here and wherever the network is evaluated.
     construction
-        ``"leaders"`` (true argmax attention, a few layers of it), ``"fewest"`` (fewest blocks, one mean-pooling
-        layer), ``"witness"`` (argmax, integers and dyadics only), ``"conditioned"`` (best float accuracy), ``"paper"``
-        (the route outlined in the paper, for comparison).
+        ``"leaders"`` (argmax attention in a few layers), ``"fewest"`` (fewest blocks, one mean-pooling layer),
+        ``"witness"`` (argmax, integers and dyadics only), ``"conditioned"`` (best float accuracy), ``"paper"`` (the
+        proof outlined in the paper, for comparison).
     width
-        Neurons per feed-forward layer.
-    attention, temperature
-        ``"softmax"`` at any temperature > 0 is supported by leaders, fewest and conditioned. The temperature is taken
-        exactly, however small or large: ``1e-300``, ``"1e400"`` and ``"1/3"`` are all served and certified.
+        Largest number of neurons per feed-forward layer.
+    attention
+        ``"hardmax"``, or ``"softmax"``, which leaders, fewest and conditioned support.
+    temperature
+        Softmax temperature, positive and exact, however small or large: ``1e-300``, ``"1e400"`` or ``"1/3"``.
     flat
-        Make the output locally constant around every token. More blocks, better in floating point. By default only
-        where it is needed: conditioned, and leaders under softmax.
+        Make the output locally constant around every token: more blocks, and more accurate in floating point. By
+        default only where it is needed: conditioned, and leaders under softmax.
     token_level
-        Prescribe the image of every single token: ``outputs[j][i]`` is the image of ``inputs[j][i]``.
+        Prescribe the image of each token: ``outputs[j][i]`` is the image of ``inputs[j][i]``.
+    random_state
+        Seed of the search for directions that separate the tokens; the same seed gives the same network.
     progress
         True, False or None (a bar when the work turns out to be long), or a function called as
         ``progress(stage, done, total)``.
 
+    Returns
+    -------
+    ExactTransformer
+        Network to call, certify, save and export.
+
+    Examples
+    --------
     >>> net = interpolate([[[0, 0], [1, 0]], [[0, 0], [0, 1]]], [[[1, 1]], [[2, 2]]])
     >>> net.certify().proved
     True
@@ -102,7 +112,7 @@ def interpolate(
         flat = construction == "conditioned" or (soft and construction == "leaders")
     if soft and construction == "leaders" and not flat:
         raise InputError(
-            "flat", "False", "must be true for leaders under softmax", "leave flat out, or use construction='fewest'"
+            "flat", "False", "must be true for leaders under softmax", "leave out `flat`, or use construction='fewest'"
         )
     _check_size(data, construction, width, flat)
     if data.repeats_tokens and construction in _READS_MEANS:
@@ -116,7 +126,7 @@ def interpolate(
 
 
 def read_temperature(temperature: object) -> fmpq:
-    """Read a temperature exactly; it must be positive."""
+    """Temperature as an exact rational; raises an InputError unless it is positive."""
     remedy = "pass temperature > 0, or attention='hardmax' for its limit at zero"
     if isinstance(temperature, float) and not math.isfinite(temperature):
         raise InputError("temperature", str(temperature), "must be finite", remedy)
@@ -208,7 +218,7 @@ def _items(data: DataSet, found: Identification) -> list[Item]:
 def _best_line(
     data: DataSet, items: list[Item], found: Identification, width: int, *, flat: bool, soft: bool
 ) -> LineStage:
-    """The line stage; when every sequence has one target, letting attention collapse the sequences may save blocks."""
+    """Line stage with the fewest blocks: where every sequence has one target, attention may collapse the sequences."""
     line = line_stage(items, found.reading, width, flat=flat)
     every_single = all(len(y) == 1 for y in data.outputs) and not data.token_level
     if every_single and not soft and not flat and not found.collapsed:
@@ -219,7 +229,7 @@ def _best_line(
 
 
 def _paper_gap(found: Identification) -> tuple[fmpq, fmpq]:
-    """Gap and range of the points on the axis, for the conditioning of the route of the paper."""
+    """Gap and range of the points on the axis, for the conditioning of construction P."""
     values = sorted({t for own in found.positions for t in own})
     extent = values[-1] - values[0] if len(values) > 1 else ONE
     gap = min((b - a for a, b in itertools.pairwise(values)), default=power_of_two_at_most(ONE))
@@ -227,11 +237,27 @@ def _paper_gap(found: Identification) -> tuple[fmpq, fmpq]:
 
 
 def classify_exactly(inputs: object, labels: Sequence[Hashable], **options: Any) -> ExactTransformer:
-    """Build a transformer that sends every sequence to the target of its class, exactly.
+    """Transformer that maps every sequence exactly to the target of its class.
 
-    Class k of the sorted labels has the target k on the second axis, so neighbours on the line that share a class
-    share a flat piece. ``options`` are those of :func:`interpolate`; ``net.predict(inputs)`` gives labels back.
+    Class k of the sorted labels has the target k on the second axis, so that neighbours on the line with the same class
+    share a flat piece.
 
+    Parameters
+    ----------
+    inputs
+        Sequences of tokens, as for :func:`interpolate`.
+    labels
+        One label per sequence, strings or numbers.
+    **options
+        Options of :func:`interpolate`, except ``outputs`` and ``token_level``.
+
+    Returns
+    -------
+    ExactTransformer
+        Network; ``net.predict(inputs)`` returns labels.
+
+    Examples
+    --------
     >>> net = classify_exactly([[[0, 0], [1, 0]], [[0, 0], [0, 1]], [[1, 1]]], ["cat", "dog", "cat"])
     >>> net.certify().proved, net.predict([[[0, 0], [0, 1]]])
     (True, ['dog'])
@@ -247,7 +273,8 @@ def classify_exactly(inputs: object, labels: Sequence[Hashable], **options: Any)
         )
     for option in ("token_level", "outputs"):
         if option in options:
-            raise InputError(option, repr(options[option]), "has no meaning for labels", "use hardmax.interpolate")
+            remedy = f"leave out `{option}`, or give outputs in place of labels"
+            raise InputError(option, repr(options[option]), "has no meaning for labels", remedy)
     for j, name in enumerate(names):
         if not isinstance(name, Hashable):
             raise InputError(f"labels[{j}]", repr(name), "must be one label", "pass strings or numbers, one per input")
@@ -263,20 +290,3 @@ def classify_exactly(inputs: object, labels: Sequence[Hashable], **options: Any)
     targets = {name: unit(dimension, 1, fmpq(k)) for k, name in enumerate(classes)}
     network = interpolate(documents, [[targets[name]] for name in names], **options)
     return replace(network, classes=tuple(classes), class_targets=tuple(targets[c] for c in classes))
-
-
-def predict(network: ExactTransformer, inputs: object, progress: Progress = None) -> list[object]:
-    """The class whose target is nearest to the mean over the distinct tokens of the output."""
-    if network.classes is None:
-        raise InputError(
-            "network", repr(network), "has no classes", "make it with hardmax.classify_exactly, or call net(sequence)"
-        )
-    entries = as_list("inputs", inputs)
-    # Each distinct token counts once in the mean of the output, as it does in every layer.
-    sequences = [tuple(dict.fromkeys(read_sequence(network, f"inputs[{j}]", entry))) for j, entry in enumerate(entries)]
-    targets = to_floats(network.class_targets, network.dimension)
-    chosen = []
-    for output in images(network, sequences, progress):
-        distance = np.abs(targets - floats(output).mean(axis=0)).max(axis=1)
-        chosen.append(network.classes[int(distance.argmin())])
-    return chosen

@@ -1,4 +1,4 @@
-"""The proof that a network does what it claims, and the paper it is written on."""
+"""Certificates: proofs in exact arithmetic that a network maps its inputs to its outputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,20 +17,22 @@ from ..arithmetic.exact_evaluation import Margins, Progress, State, UndecidedErr
 from ..arithmetic.numbers import Vector, brief, to_floats
 from ..blocks import Block
 from ..data import DataSet
+from ..export.torch_module import TorchTransformer
+from ..network import CompiledNetwork
+from .counts import count_blocks
 
-if TYPE_CHECKING:
-    from ..network import ExactTransformer
-
-_PRECISIONS = (64, 128, 256, 512, 1024, 2048, 4096, 16384)
-_REPORTED = 20
+_PRECISIONS = (64, 128, 256, 512, 1024, 2048, 4096, 16384)  # bits of balls, raised until every sign is decided
+_REPORTED = 20  # failures that are printed
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A sequence that does not go where it should."""
+    """A sequence whose output is not proved to be its target."""
 
     sequence: int
+    """Index of the sequence in the data."""
     reason: str
+    """What differs, in words."""
 
     def __str__(self) -> str:
         return f"sequence {self.sequence}: {self.reason}"
@@ -39,31 +40,52 @@ class Failure:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was proved, for which data, with which margins; or which sequences fail."""
+    """Result of a proof: true in a boolean context when everything was proved, otherwise with the failures."""
 
     proved: bool
+    """Whether every sequence is mapped to its target and no claim is wrong."""
     data_hash: str
+    """SHA-256 of the data."""
     sequences: int
+    """Number of sequences."""
     tokens: int
+    """Number of tokens, summed over the sequences."""
     attention: str
+    """Attention and temperature, in words."""
     arithmetic: str
+    """Arithmetic of the proof, in words."""
     failures: tuple[Failure, ...]
+    """Sequences that are not proved."""
     problems: tuple[str, ...]
     """Claims of a file that do not hold, besides the failures; empty for a network certified in memory."""
     blocks: int
+    """Number of blocks."""
     parameters: int
+    """Number of weights, zeros included."""
     published_bound: int
+    """Number of blocks of the theorem in the paper."""
     activation_margin: float
+    """Smallest absolute pre-activation that is not zero."""
     score_margin: float
+    """Smallest difference between the largest score and the next."""
     conditioning: float
+    """Range over smallest gap of the items on the line."""
     float64_error: float
+    """Largest error over all outputs of the network in float64."""
     seconds: float
+    """Duration of the proof."""
 
     def __bool__(self) -> bool:
         return self.proved
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for a JSON file."""
+        """Fields as plain values for a JSON file.
+
+        Returns
+        -------
+        dict
+            One entry per field; failures as texts.
+        """
         record = asdict(self)
         record["failures"] = [str(failure) for failure in self.failures]
         return record
@@ -95,16 +117,16 @@ class Certificate:
 
 
 def certify(
-    network: ExactTransformer,
+    network: CompiledNetwork,
     *,
     workers: int = 1,
     progress: Progress = None,
     problems: tuple[str, ...] = (),
 ) -> Certificate:
-    """Evaluate the network exactly on all of its data; ``workers`` processes share the sequences."""
+    """Certificate from the exact evaluation of the network on all of its data, shared by ``workers`` processes."""
     started = time.perf_counter()
     workers = as_count("workers", workers, 1)
-    data, heat = network.data, network.temperature
+    data, heat, counts = network.data, network.temperature, count_blocks(network)
     if workers == 1 or len(data) < 2 * workers:
         proof = prove(network.blocks, data, heat, progress)
     else:
@@ -123,8 +145,8 @@ def certify(
         failures=proof.failures,
         problems=problems,
         blocks=len(network.blocks),
-        parameters=network.counts.parameters,
-        published_bound=network.counts.published,
+        parameters=counts.parameters,
+        published_bound=counts.published,
         activation_margin=proof.margins.activation,
         score_margin=proof.margins.score,
         conditioning=network.report.conditioning,
@@ -135,16 +157,16 @@ def certify(
 
 @dataclass(frozen=True)
 class Proof:
-    """The outcome of the exact evaluation of some sequences."""
+    """Result of the exact evaluation of some sequences."""
 
     failures: tuple[Failure, ...]
     margins: Margins
     precision: int
-    """Bits of the balls used; 0 when every number stayed rational."""
+    """Bits of the balls; 0 when every number stayed rational."""
 
 
 def prove(blocks: Sequence[Block], data: DataSet, heat: fmpq | None, progress: Progress = None) -> Proof:
-    """Check T(X) = Y for every pair, raising the precision of balls until every sign is decided."""
+    """Proof of T(X) = Y for every pair; the precision of balls is raised until every sign is decided."""
     if heat is None or all(not block.B for block in blocks):
         # Without scores softmax weights are all equal, so every number stays rational at every temperature.
         state = evaluate(blocks, data.inputs, None, progress)
@@ -160,7 +182,7 @@ def prove(blocks: Sequence[Block], data: DataSet, heat: fmpq | None, progress: P
 
 
 def _one_by_one(blocks: Sequence[Block], data: DataSet, heat: fmpq) -> Proof:
-    """Name the sequences that no precision decides."""
+    """Proof per sequence, with those that no precision decides as failures."""
     failures = []
     for j, x in enumerate(data.inputs):
         try:
@@ -218,7 +240,7 @@ def _show(point: Vector) -> str:
 
 
 def _prove_in_parallel(blocks: Sequence[Block], data: DataSet, heat: fmpq | None, workers: int) -> Proof:
-    # Neighbouring sequences cost about the same, so dealing them like cards balances the load.
+    # Neighbouring sequences cost about the same, so every workers-th one balances the load.
     shares = [list(range(w, len(data), workers)) for w in range(workers)]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
@@ -238,10 +260,10 @@ def _prove_in_parallel(blocks: Sequence[Block], data: DataSet, heat: fmpq | None
     return Proof(tuple(sorted(failures, key=lambda f: f.sequence)), margins, max(proof.precision for proof in proofs))
 
 
-def float64_error(network: ExactTransformer, dtype: torch.dtype = torch.float64) -> float:
-    """The largest Hausdorff distance, in the maximum norm, between the float output and the targets."""
+def float64_error(network: CompiledNetwork, dtype: torch.dtype = torch.float64) -> float:
+    """Largest Hausdorff distance, in the maximum norm, between the float output and the targets."""
     data = network.data
-    module = network.to_torch(dtype).eval()
+    module = TorchTransformer.from_network(network, dtype).eval()
     tokens = [torch.from_numpy(to_floats(x, data.dimension)) for x in data.inputs]
     with torch.no_grad():
         outputs = module(tokens)

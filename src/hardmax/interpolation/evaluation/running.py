@@ -1,4 +1,4 @@
-"""Evaluate a network on sequences exactly, with the tokens after each stage."""
+"""Exact evaluation of a network on sequences, its predictions, and the tokens after each stage."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from ..arithmetic.exact_evaluation import (
     feed_forward,
     is_exact,
 )
-from ..arithmetic.numbers import Vector, as_fraction, to_float
+from ..arithmetic.numbers import Vector, as_fraction, to_float, to_floats
 from ..data import as_list, is_list, read_vector
-from ..network import ExactTransformer
+from ..network import CompiledNetwork
 
 Fractions: TypeAlias = list[tuple[Fraction, ...]]
 
 _PRECISIONS = (64, 256, 1024, 4096, 16384)
-"""Bits of the balls that hold what softmax attention gives."""
+"""Bits of the balls that enclose the output of softmax attention."""
 
 
-def run(network: ExactTransformer, tokens: object, *, exact: bool) -> Array | list[Array] | Fractions | list[Fractions]:
-    """Where every token ends, for one sequence or for several; see :meth:`ExactTransformer.__call__`."""
+def run(network: CompiledNetwork, tokens: object, *, exact: bool) -> Array | list[Array] | Fractions | list[Fractions]:
+    """Output of every token, for one sequence or several; see :meth:`ExactTransformer.__call__`."""
     several = _holds_sequences(tokens)
     entries = as_list("tokens", tokens) if several else [tokens]
     sequences = [read_sequence(network, f"tokens[{j}]" if several else "tokens", x) for j, x in enumerate(entries)]
@@ -51,8 +51,8 @@ def run(network: ExactTransformer, tokens: object, *, exact: bool) -> Array | li
     return torch.stack(arrays) if isinstance(tokens, torch.Tensor) else arrays
 
 
-def read_sequence(network: ExactTransformer, argument: str, value: object) -> tuple[Vector, ...]:
-    """One sequence of tokens, taken exactly, refused where the network cannot read it."""
+def read_sequence(network: CompiledNetwork, argument: str, value: object) -> tuple[Vector, ...]:
+    """One sequence of tokens as exact rationals; raises an InputError where the dimension does not fit."""
     points = tuple(read_vector(f"{argument}[{i}]", point) for i, point in enumerate(as_list(argument, value)))
     if not points or any(len(point) != network.dimension for point in points):
         raise InputError(
@@ -65,9 +65,9 @@ def read_sequence(network: ExactTransformer, argument: str, value: object) -> tu
 
 
 def images(
-    network: ExactTransformer, sequences: Sequence[tuple[Vector, ...]], progress: Progress = None
+    network: CompiledNetwork, sequences: Sequence[tuple[Vector, ...]], progress: Progress = None
 ) -> list[list[list[Number]]]:
-    """The image of every token: rationals, or under softmax balls where no rational is reached."""
+    """Output of every token: rationals, or under softmax balls where the output is not rational."""
     if not sequences:
         return []
     if network.temperature is None or all(not block.B for block in network.blocks):
@@ -103,12 +103,14 @@ def _fractions(image: list[list[Number]]) -> Fractions:
     for i, point in enumerate(image):
         if not all(map(is_exact, point)):
             remedy = "leave exact out for its value in float64"
-            raise InputError("exact", True, f"cannot be had: token {i} ends at no rational under softmax", remedy)
+            raise InputError(
+                "exact", True, f"is not possible: the output of token {i} is not rational under softmax", remedy
+            )
     return [tuple(as_fraction(c) for c in point) for point in image]
 
 
 def floats(image: list[list[Number]]) -> np.ndarray:
-    """The nearest float64 of every coordinate, shape (token, coordinate)."""
+    """Nearest float64 of every coordinate, shape (tokens, d)."""
     return np.array([[to_float(c) if is_exact(c) else float(c.mid()) for c in point] for point in image])
 
 
@@ -121,29 +123,49 @@ def _rounded(image: list[list[Number]], kind: Any) -> Any:
     return values.astype(np.float32) if single else values
 
 
+def predict(network: CompiledNetwork, inputs: object, progress: Progress = None) -> list[object]:
+    """Label per sequence: the class whose target is nearest to the mean over the distinct tokens of the output."""
+    if network.classes is None:
+        raise InputError(
+            "network", repr(network), "has no classes", "make it with hardmax.classify_exactly, or call net(sequence)"
+        )
+    entries = as_list("inputs", inputs)
+    # Each distinct token counts once in the mean of the output, as it does in every layer.
+    sequences = [tuple(dict.fromkeys(read_sequence(network, f"inputs[{j}]", entry))) for j, entry in enumerate(entries)]
+    targets = to_floats(network.class_targets, network.dimension)
+    chosen = []
+    for output in images(network, sequences, progress):
+        distance = np.abs(targets - floats(output).mean(axis=0)).max(axis=1)
+        chosen.append(network.classes[int(distance.argmin())])
+    return chosen
+
+
 @dataclass(frozen=True)
 class Moment:
-    """Positions of all tokens at one point of the way, in float64, and what has happened so far."""
+    """Positions of all tokens after one stage of the network, in float64."""
 
     block: int
+    """Number of blocks that were applied."""
     title: str
+    """Name of the stage."""
     positions: np.ndarray
-    """(token, coordinate), the sequences one after the other."""
+    """Shape (tokens, d), the sequences one after the other."""
 
 
 @dataclass(frozen=True)
 class Journey:
-    """The way of all tokens: before the first block, and after the feed-forward and the attention of each block."""
+    """Positions of all tokens before the first block, and after the feed-forward and the attention of each block."""
 
     owner: np.ndarray
-    """The sequence of each token."""
+    """Index of the sequence of each token, shape (tokens,)."""
     before: np.ndarray
+    """Positions before the first block, shape (tokens, d)."""
     after_feed_forward: list[np.ndarray]
     after_block: list[np.ndarray]
 
 
-def journey(network: ExactTransformer) -> Journey:
-    """Evaluate the network exactly, with hardmax scores, and keep where everything was."""
+def journey(network: CompiledNetwork) -> Journey:
+    """Positions of all tokens after every layer, from an exact evaluation with hardmax scores."""
     state = State(network.data.inputs)
     before = state.middle.copy()
     halves, wholes = [], []
@@ -157,8 +179,8 @@ def journey(network: ExactTransformer) -> Journey:
     return Journey(owner, before, halves, wholes)
 
 
-def five_moments(network: ExactTransformer, way: Journey) -> list[Moment]:
-    """The stages of the construction, as five pictures."""
+def five_moments(network: CompiledNetwork, way: Journey) -> list[Moment]:
+    """Five stages of the construction."""
     stages = [block.stage for block in network.blocks]
     last = len(stages) - 1
     if network.construction == "paper":
@@ -184,8 +206,8 @@ def five_moments(network: ExactTransformer, way: Journey) -> list[Moment]:
     ]
 
 
-def every_moment(network: ExactTransformer, way: Journey) -> list[Moment]:
-    """Before the first block, and after the feed-forward and the attention of every block."""
+def every_moment(network: CompiledNetwork, way: Journey) -> list[Moment]:
+    """Stages before the first block, and after the feed-forward and the attention of every block."""
     moments = [Moment(0, "inputs", way.before)]
     for k, (half, whole) in enumerate(zip(way.after_feed_forward, way.after_block, strict=True)):
         stage = network.blocks[k].stage

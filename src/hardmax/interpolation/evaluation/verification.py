@@ -1,4 +1,4 @@
-"""Prove a saved network again, trusting nothing but the data and the weights in its files."""
+"""Verification of a saved network from the data and the weights in its files."""
 
 from __future__ import annotations
 
@@ -12,17 +12,33 @@ from safetensors.numpy import load as load_tensors
 from ..arithmetic.exact_evaluation import Progress
 from ..blocks import stacked
 from ..export.files import TENSORS_NAME, NetworkReader, json_path, read_network
-from ..network import ExactTransformer
+from ..network import CompiledNetwork
 from .certificate import Certificate, certify
+from .counts import count_blocks
 
 
 def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress = None) -> Certificate:
-    """Prove a saved network again from its data and its weights; nothing else in the files is trusted.
+    """Certificate of a saved network, proved from its data and its weights; nothing else in the files is trusted.
 
-    The certificate says which sequences fail, and which claims of the files do not hold.
+    Parameters
+    ----------
+    path
+        Folder that :meth:`ExactTransformer.save` wrote, or its ``network.json``.
+    workers
+        Number of processes that share the sequences.
+    progress
+        True, False, None (a bar when the work turns out to be long), or a function called as
+        ``progress(stage, done, total)``.
+
+    Returns
+    -------
+    Certificate
+        True in a boolean context when everything was proved; otherwise it names the sequences that fail and the claims
+        of the files that do not hold.
     """
     source = json_path(Path(path))
     network, record = read_network(source)
+    counts = count_blocks(network)
     problems = []
     reader = NetworkReader(source)
     claimed = reader.get(record["data"], "data.sha256", str)
@@ -30,8 +46,8 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress
         problems.append("the data are not those the file was made for (their hash differs)")
     for name, actual in (
         ("blocks", len(network.blocks)),
-        ("parameters", network.counts.parameters),
-        ("published_bound", network.counts.published),
+        ("parameters", counts.parameters),
+        ("published_bound", counts.published),
     ):
         value = reader.get(record["claims"], f"claims.{name}", int)
         if value != actual:
@@ -40,7 +56,7 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress
     return certify(network, workers=workers, progress=progress, problems=tuple(problems))
 
 
-def _tensor_problems(path: Path, network: ExactTransformer) -> list[str]:
+def _tensor_problems(path: Path, network: CompiledNetwork) -> list[str]:
     try:
         tensors = load_tensors(path.read_bytes())
     except FileNotFoundError:

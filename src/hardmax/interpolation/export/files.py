@@ -1,4 +1,4 @@
-"""Networks as JSON and safetensors files, written and read.
+"""Networks as JSON and safetensors files.
 
 A folder holds ``network.json``, where every number is an exact rational as a string, and ``network.safetensors`` with
 the same weights rounded to float64, stacked over the blocks.
@@ -25,11 +25,12 @@ from ...files import make_folder, write_bytes, write_text
 from ..arithmetic.numbers import Vector, unit
 from ..blocks import Block, LowRank, Neuron, OuterProduct, stacked
 from ..data import DataSet, read_data
-from ..network import ExactTransformer, Report
+from ..evaluation.counts import count_blocks
+from ..network import CompiledNetwork, Report
 
 
 class NetworkReader:
-    """Fields of one JSON file; every complaint names the file and the field."""
+    """Reader of the fields of one JSON file; every error names the file and the field."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -97,12 +98,13 @@ class NetworkReader:
 
 FORMAT = 1
 JSON_NAME, TENSORS_NAME = "network.json", "network.safetensors"
-_MOST_BYTES = 4_000_000_000
+_MOST_BYTES = 4_000_000_000  # a bound on memory; larger files are refused
 
 
-def save(network: ExactTransformer, path: Path) -> Path:
-    """Write both files; the JSON file, which names the other by its hash, comes last."""
+def save(network: CompiledNetwork, path: Path) -> Path:
+    """Folder to which both files were written; the JSON file, which contains the hash of the other, is last."""
     tensors = save_tensors(stacked(network.blocks, network.dimension))
+    counts = count_blocks(network)
     record = {
         "format": FORMAT,
         "d": network.dimension,
@@ -120,8 +122,8 @@ def save(network: ExactTransformer, path: Path) -> Path:
         },
         "claims": {
             "blocks": len(network.blocks),
-            "parameters": network.counts.parameters,
-            "published_bound": network.counts.published,
+            "parameters": counts.parameters,
+            "published_bound": counts.published,
             "cuts": network.report.cuts,
             "flat": network.report.flat,
             "range_over_gap": network.report.conditioning,
@@ -141,7 +143,7 @@ def save(network: ExactTransformer, path: Path) -> Path:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[Path]:
-    """The folder to write into; a new one appears under its name only when everything in it is written."""
+    """Folder to write into; a new folder gets its name only when all files in it are complete."""
     if path.exists():
         yield make_folder(path)
         return
@@ -156,7 +158,7 @@ def _folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _labels(network: ExactTransformer, path: Path) -> list[object]:
+def _labels(network: CompiledNetwork, path: Path) -> list[object]:
     labels = [c.item() if isinstance(c, np.generic) else c for c in network.classes or ()]
     for label in labels:
         if not isinstance(label, (str, int, float, bool)):
@@ -186,6 +188,7 @@ def _block_record(block: Block, d: int) -> dict[str, object]:
 
 
 def json_path(path: Path) -> Path:
+    """Path of ``network.json`` for a folder or the file itself."""
     path = path.expanduser()
     return path if path.name == JSON_NAME else path / JSON_NAME
 
@@ -193,7 +196,7 @@ def json_path(path: Path) -> Path:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise FileError(path, f"is larger than {_MOST_BYTES:,} bytes", "this is not a network we wrote")
+            raise FileError(path, f"is larger than {_MOST_BYTES:,} bytes", "this is not a network that net.save wrote")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise FileError(path, "does not exist", "pass the folder that net.save wrote") from None
@@ -205,19 +208,20 @@ def _read_json(path: Path) -> dict[str, Any]:
         record = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise FileError(
-            path, f"is not whole JSON ({error})", "it is truncated or damaged: save the network again"
+            path, f"is not complete JSON ({error})", "it is truncated or damaged: save the network again"
         ) from None
     if not isinstance(record, dict):
         raise FileError(path, "is not a network", "pass the folder that net.save wrote")
     return record
 
 
-def load(path: Path) -> ExactTransformer:
-    """Read ``network.json``; what it claims is not checked here, see :func:`hardmax.verify`."""
+def load(path: Path) -> CompiledNetwork:
+    """Network read from ``network.json``; its claims are not checked here, see :func:`hardmax.verify`."""
     return read_network(json_path(path))[0]
 
 
-def read_network(path: Path) -> tuple[ExactTransformer, dict[str, Any]]:
+def read_network(path: Path) -> tuple[CompiledNetwork, dict[str, Any]]:
+    """Network and raw record of a ``network.json``."""
     record, reader = _read_json(path), NetworkReader(path)
     version = reader.get(record, "format", int)
     if version != FORMAT:
@@ -246,7 +250,7 @@ def read_network(path: Path) -> tuple[ExactTransformer, dict[str, Any]]:
         flat=reader.get(claims, "claims.flat", bool),
         gain=None if claims.get("gain") is None else reader.number(claims["gain"], "claims.gain"),
     )
-    network = ExactTransformer(
+    network = CompiledNetwork(
         data=data,
         blocks=blocks,
         construction=reader.get(record, "construction", str),

@@ -1,26 +1,25 @@
-"""The network as an ONNX graph, written node by node, for any runtime."""
+"""Networks as ONNX graphs, written node by node, for any runtime."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...errors import MissingExtraError
 from ...files import write_bytes
 from ..blocks import stacked
+from ..network import CompiledNetwork
 
-if TYPE_CHECKING:
-    from ..network import ExactTransformer
-
-_OPSET = 18
+_OPSET = 18  # the first with axes of ReduceMax as an input
 
 
-def write_onnx(network: ExactTransformer, path: Path, *, single_precision: bool = False) -> Path:
-    """Write a graph with inputs ``tokens`` (batch, token, d) and ``mask`` (batch, token) and output ``moved``.
+def write_onnx(network: CompiledNetwork, path: Path, *, single_precision: bool = False) -> Path:
+    """File to which a graph was written, with inputs ``tokens`` (batch, tokens, d) and ``mask`` (batch, tokens).
 
-    ``mask`` is true on real tokens; what padding becomes is of no interest. A token that is repeated counts once.
+    The output is ``moved`` (batch, tokens, d). ``mask`` is true on real tokens; the output at padding is undefined. A
+    token that is repeated counts once.
     """
     require_onnx()
     from onnx import checker
@@ -31,7 +30,7 @@ def write_onnx(network: ExactTransformer, path: Path, *, single_precision: bool 
 
 
 def require_onnx() -> None:
-    """Refuse at once where the package onnx is not installed; call it before a long computation."""
+    """Raise a MissingExtraError where the package onnx is not installed; called before a long computation."""
     try:
         import onnx  # noqa: F401
     except ImportError:
@@ -39,9 +38,9 @@ def require_onnx() -> None:
 
 
 class _Graph:
-    """Nodes and constants of one network; every method returns the name of what it computes."""
+    """Nodes and constants of one network; every method returns the name of its output."""
 
-    def __init__(self, network: ExactTransformer, dtype: np.dtype[Any]) -> None:
+    def __init__(self, network: CompiledNetwork, dtype: np.dtype[Any]) -> None:
         self.arrays = stacked(network.blocks, network.dimension, network.temperature)
         self.blocks = network.blocks
         self.dimension = network.dimension
@@ -94,7 +93,7 @@ class _Graph:
         )
 
     def _counted(self) -> str:
-        """The real tokens that are the first of their kind in their sequence, (batch, token)."""
+        """Mask of the real tokens that are the first of their value in their sequence, (batch, tokens)."""
         axis, other = self.constant(np.array([1])), self.constant(np.array([2]))
         same = self.node("Unsqueeze", "mask", axis)
         for k in range(self.dimension):
@@ -146,7 +145,7 @@ class _Graph:
         return self.node("Div", chosen, self.node("ReduceSum", chosen, last, keepdims=1))
 
     def _scaled(self, x: str, factor: float) -> str:
-        """``factor * x``; nothing for zero, so that what is dropped cannot leave rounding behind."""
+        """``factor * x``; the empty name for zero, so that a dropped term leaves no rounding."""
         if factor == 0.0:
             return ""
         return x if factor == 1.0 else self.node("Mul", x, self.constant(np.array(factor)))

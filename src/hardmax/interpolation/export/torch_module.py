@@ -1,9 +1,8 @@
-"""The network in PyTorch: float64 or float32, on batches of sequences of different lengths, trainable."""
+"""Networks as PyTorch modules: float64 or float32, on batches of sequences of different lengths, trainable."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,22 +10,24 @@ from torch import nn
 
 from ...errors import InputError
 from ..blocks import NAMES, stacked
+from ..network import CompiledNetwork
 
-if TYPE_CHECKING:
-    from ..network import ExactTransformer
-
-_MOST_SCORES = 20_000_000
+_MOST_SCORES = 20_000_000  # padded scores per chunk: 160 MB of float64
 
 
 class TorchTransformer(nn.Module):
     """Blocks of feed-forward and attention with the weights of an exact network, stacked over the blocks.
 
-    Call it with a list of tensors ``(token, coordinate)``, or with a padded tensor ``(batch, token, coordinate)`` and a
-    truth table ``mask`` (batch, token) that is true on real tokens. It gives back what it was given. As everywhere, a
-    token that is repeated in a sequence counts once in every mean.
+    A token that is repeated in a sequence counts once in every mean. Under softmax ``B_left`` holds the exact weights
+    divided by the temperature and rounded once, so that the scores are those of temperature one.
 
-    Under softmax ``B_left`` holds the exact weights divided by the temperature and rounded once, so the scores are
-    those of temperature one.
+    Parameters
+    ----------
+    weights
+        Tensors by name, the block first: ``eta``, ``rho`` of shape (blocks,), ``U`` (blocks, h, d), ``b`` (blocks, h),
+        ``W`` (blocks, d, h), and ``B_left``, ``B_right``, ``V_left``, ``V_right`` (blocks, rank, d).
+    softmax
+        Whether attention is softmax at temperature one; hardmax otherwise.
     """
 
     eta: nn.Parameter
@@ -46,8 +47,21 @@ class TorchTransformer(nn.Module):
         self.softmax = softmax
 
     @classmethod
-    def from_network(cls, network: ExactTransformer, dtype: torch.dtype | None = None) -> TorchTransformer:
-        """Round the exact weights to ``dtype``."""
+    def from_network(cls, network: CompiledNetwork, dtype: torch.dtype | None = None) -> TorchTransformer:
+        """Module with the exact weights rounded to ``dtype``.
+
+        Parameters
+        ----------
+        network
+            Compiled network.
+        dtype
+            ``torch.float64`` (default) or ``torch.float32``.
+
+        Returns
+        -------
+        TorchTransformer
+            Module on the CPU.
+        """
         dtype = torch.float64 if dtype is None else dtype
         if dtype not in (torch.float32, torch.float64):
             raise InputError("dtype", dtype, "must be float32 or float64", "pass dtype=torch.float64")
@@ -58,7 +72,20 @@ class TorchTransformer(nn.Module):
     def forward(
         self, tokens: torch.Tensor | Sequence[torch.Tensor], mask: torch.Tensor | None = None
     ) -> torch.Tensor | list[torch.Tensor]:
-        """Send sequences through all blocks."""
+        """Output of every token, in the form of the input.
+
+        Parameters
+        ----------
+        tokens
+            List of tensors of shape (tokens, d), or a padded tensor of shape (batch, tokens, d).
+        mask
+            Booleans of shape (batch, tokens), true on real tokens, for a padded tensor; all true when left out.
+
+        Returns
+        -------
+        Tensor or list of Tensor
+            Same shapes as ``tokens``; padding is returned unchanged.
+        """
         if isinstance(tokens, torch.Tensor):
             if tokens.ndim != 3 or tokens.shape[-1] != self.U.shape[-1]:
                 raise InputError(
@@ -132,7 +159,7 @@ class TorchTransformer(nn.Module):
 
 
 def _first_occurrences(x: torch.Tensor, lengths: list[int]) -> torch.Tensor:
-    """Whether a token of the flat list is the first of its kind in its sequence."""
+    """Whether each token of the flat list is the first of its value in its sequence, shape (tokens,)."""
     position = torch.arange(len(x), device=x.device)
     owner = torch.repeat_interleave(torch.tensor(lengths, device=x.device))
     # Adding zero makes -0.0 and 0.0, which are equal numbers, equal keys.
@@ -143,7 +170,7 @@ def _first_occurrences(x: torch.Tensor, lengths: list[int]) -> torch.Tensor:
 
 
 def _padding(lengths: list[int]) -> torch.Tensor:
-    """For every sequence and position, the row of the token in the flat list, or -1."""
+    """Row of the token in the flat list for every sequence and position, shape (sequences, longest); -1 for padding."""
     longest = max(lengths)
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     position = np.arange(longest)[None, :]

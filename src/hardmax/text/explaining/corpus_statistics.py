@@ -1,4 +1,4 @@
-"""Many documents at once: which words lead, how many leaders there are, and which words weigh most."""
+"""Statistics over many documents: leading words, number of leaders, and the most influential words."""
 
 from __future__ import annotations
 
@@ -11,49 +11,85 @@ import torch
 from ..classifier import LeaderClassifier
 from ..words.counts import batch
 
+# Documents per batch: small enough that a batch stays in the cache.
 _DOCUMENTS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What a model does on a set of documents. Columns are those of ``words``."""
+    """Leaders and contributions of a model on a set of documents."""
 
     words: tuple[str, ...]
+    """Names of the words, in the order of the columns of all arrays."""
     classes: np.ndarray
+    """Labels of the classes, shape (classes,)."""
     positions: np.ndarray
-    """Where every word starts, shape (words, coordinates)."""
+    """Initial position of each word, shape (words, coordinates)."""
     decoder: np.ndarray
+    """Weights of the decoder, shape (logits, coordinates)."""
     bias: np.ndarray
+    """Bias of the decoder, shape (logits,)."""
     collapse: float
+    """Fraction of the distance to their leaders that words have moved after all layers."""
     predicted: np.ndarray
-    """The number of the class given to each document."""
+    """Index of the predicted class of each document, shape (documents,)."""
     confidence: np.ndarray
-    """The probability of that class."""
+    """Probability of the predicted class, shape (documents,)."""
     leaders: np.ndarray
-    """How many leaders each document has."""
+    """Number of leaders of each document, shape (documents,)."""
     from_start: np.ndarray
-    """How many of them lead from layer 0 on."""
+    """Number of leaders of each document that lead from layer 0 on, shape (documents,)."""
     leading: np.ndarray
-    """How many documents of each predicted class each word leads, shape (classes, words)."""
+    """Number of documents of each predicted class in which each word leads, shape (classes, words)."""
     present: np.ndarray
-    """In how many documents each word occurs."""
+    """Number of documents in which each word occurs, shape (words,)."""
     contribution: np.ndarray
-    """What each word contributes to the logits over all documents, shape (words, logits)."""
+    """Contribution of each word to the logits, summed over all documents, shape (words, logits)."""
 
     def most_frequent_leaders(self, top: int = 40) -> list[tuple[str, int]]:
-        """The words that lead most documents, and how many."""
+        """Words that lead in most documents.
+
+        Parameters
+        ----------
+        top
+            Largest number of words.
+
+        Returns
+        -------
+        list of tuple
+            Word and number of documents, most frequent first.
+        """
         total = self.leading.sum(axis=0)
         order = np.argsort(-total, kind="stable")[:top]
         return [(self.words[k], int(total[k])) for k in order if total[k] > 0]
 
     def most_influential(self, top: int = 20, output: int = 0) -> list[tuple[str, float]]:
-        """The words with the largest contributions to a logit, summed over the documents, by size."""
+        """Words with the largest absolute contribution to a logit, summed over the documents.
+
+        Parameters
+        ----------
+        top
+            Largest number of words.
+        output
+            Index of the logit.
+
+        Returns
+        -------
+        list of tuple
+            Word and contribution, largest absolute value first.
+        """
         sums = self.contribution[:, output]
         order = np.argsort(-np.abs(sums), kind="stable")[:top]
         return [(self.words[k], float(sums[k])) for k in order if sums[k] != 0]
 
     def statistics(self) -> list[dict[str, Any]]:
-        """Leaders per document, for all and by predicted class: mean, deviation, extremes, and share from layer 0."""
+        """Statistics of the number of leaders per document, over all documents and for each predicted class.
+
+        Returns
+        -------
+        list of dict
+            One dictionary per group, with mean, standard deviation, extremes and the share that leads from layer 0 on.
+        """
         rows = []
         for name, chosen in [
             ("all", np.ones(len(self.predicted), dtype=bool)),
@@ -77,7 +113,20 @@ class Survey:
 
 @torch.no_grad()
 def survey(model: LeaderClassifier, documents: Any) -> Survey:
-    """Look at what ``model`` does on ``documents`` (texts or a table, as it was fitted on)."""
+    """Statistics of a model over a set of documents.
+
+    Parameters
+    ----------
+    model
+        Fitted model.
+    documents
+        Texts or a table, of the kind that the model was fitted on.
+
+    Returns
+    -------
+    Survey
+        Leading words, number of leaders and contributions.
+    """
     table = model._table(documents)
     network = model.network_
     words, count = model.words(), table.shape[0]
@@ -116,6 +165,7 @@ def survey(model: LeaderClassifier, documents: Any) -> Survey:
 
 
 def _probabilities(logits: np.ndarray) -> np.ndarray:
+    """Probability of each class, shape (documents, classes)."""
     both = np.column_stack([np.zeros(len(logits)), logits[:, 0]]) if logits.shape[1] == 1 else logits
     powers = np.exp(both - both.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))

@@ -1,34 +1,53 @@
-"""The state of training, and checkpoints from which training resumes."""
+"""The state of training after an epoch, and checkpoint files from which training resumes."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from ... import tensor_files
 from ...errors import FileError
-from ...tensor_files import field, read, require, write
 from ..recipes import Recipe
-from .state import Rows, State
+from ..words.counts import LabelledDocuments
 
 _KIND = "training checkpoint"
 
 
+@dataclass
+class TrainingState:
+    """Progress of training, apart from the current parameters and moments."""
+
+    epoch: int = 0
+    """Number of completed epochs."""
+    best: dict[str, torch.Tensor] = field(default_factory=dict)
+    """Parameters of the best epoch, by name."""
+    best_score: float = -math.inf
+    waited: int = 0
+    """Epochs since the best one."""
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
 class Checkpoint:
-    """A file that holds the training so far; does nothing without a path."""
+    """A file with the state of training; without a path nothing is read or written."""
 
     def __init__(self, path: str | os.PathLike[str] | None, fingerprint: str) -> None:
         self._path = None if path is None else Path(path).expanduser()
         self._fingerprint = fingerprint
 
-    def resume(self, tensors: dict[str, torch.Tensor]) -> State:
-        """Fill the tensors with what an earlier run left, if there is one on the same data with the same settings."""
+    def resume(self, tensors: dict[str, torch.Tensor]) -> TrainingState:
+        """State of an earlier run, whose tensors are copied into ``tensors``; a new state if there is no file.
+
+        The file must belong to the same data and settings.
+        """
         if self._path is None or not self._path.exists():
-            return State()
-        header, arrays = read(self._path, _KIND)
+            return TrainingState()
+        header, arrays = tensor_files.read(self._path, _KIND)
         if header.get("fingerprint") != self._fingerprint:
             raise FileError(
                 self._path,
@@ -36,38 +55,39 @@ class Checkpoint:
                 "remove the file, or pass another checkpoint",
             )
         for name, tensor in tensors.items():
-            tensor.copy_(torch.from_numpy(require(self._path, arrays, f"now.{name}", tuple(tensor.shape))))
+            found = tensor_files.require(self._path, arrays, f"now.{name}", tuple(tensor.shape))
+            tensor.copy_(torch.from_numpy(found))
         best = {
             name.removeprefix("best."): torch.from_numpy(part)
             for name, part in arrays.items()
             if name.startswith("best.")
         }
-        return State(
-            epoch=field(self._path, header, "epoch", int),
+        return TrainingState(
+            epoch=tensor_files.field(self._path, header, "epoch", int),
             best=best,
-            best_score=field(self._path, header, "best_score", float),
-            waited=field(self._path, header, "waited", int),
-            history=field(self._path, header, "history", list),
+            best_score=tensor_files.field(self._path, header, "best_score", float),
+            waited=tensor_files.field(self._path, header, "waited", int),
+            history=tensor_files.field(self._path, header, "history", list),
         )
 
-    def keep(self, tensors: dict[str, torch.Tensor], state: State) -> None:
-        """Write everything down."""
+    def save(self, tensors: dict[str, torch.Tensor], state: TrainingState) -> None:
+        """Write the current tensors and the state."""
         if self._path is None:
             return
         arrays: dict[str, np.ndarray] = {f"now.{name}": part.cpu().numpy() for name, part in tensors.items()}
         arrays |= {f"best.{name}": part.cpu().numpy() for name, part in state.best.items()}
-        recipe = {
+        header = {
             "fingerprint": self._fingerprint,
             "epoch": state.epoch,
             "best_score": state.best_score,
             "waited": state.waited,
             "history": state.history,
         }
-        write(self._path, _KIND, recipe, arrays)
+        tensor_files.write(self._path, _KIND, header, arrays)
 
 
-def fingerprint(parts: list[Rows], recipe: Recipe, seed: int) -> str:
-    """What must be the same for a checkpoint to be taken up again."""
+def fingerprint(parts: list[LabelledDocuments], recipe: Recipe, seed: int) -> str:
+    """Hash of everything that must be equal for a checkpoint to be resumed."""
     digest = hashlib.blake2b(repr((recipe, seed, [rows.table.shape for rows in parts])).encode(), digest_size=16)
     for rows in parts:
         for part in (rows.table.data, rows.table.indices, rows.table.indptr, rows.labels, rows.weights):

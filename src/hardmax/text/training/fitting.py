@@ -1,267 +1,211 @@
-"""Fit a classifier: initialisation, vocabulary selection, training and calibration."""
+"""Fit a model to documents: vocabulary, selection of words, initial network, training and calibration."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from scipy import sparse
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_non_negative, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ...distributed import ALONE, Processes
 from ...errors import InputError
+from ...progress import Progress
 from ...randomness import seeded
-from ..model.network import Network
-from ..recipes import Recipe, recipe_with, words_with
-from ..words.counts import chi2, class_presence, evidence, own_counts, weighed, weighed_table
+from ..model.fitted_model import FittedModel
+from ..model.network import Network, initial_network
+from ..model.prediction import predict_logits
+from ..recipes import Recipe
+from ..words.counts import LabelledDocuments, chi2, class_presence, copied_counts, document_table, weighted_counts
 from ..words.document_endings import EndingVocabulary
-from ..words.documents import as_texts, kept_aside, labels_for
+from ..words.documents import validation_mask
 from ..words.tokenisation import Tokeniser
 from ..words.vocabulary import Vocabulary
-from .averaging import fit_averaged
-from .backends import answers
-from .loop import temperature_of
-from .state import Rows
+from .loop import calibration_temperature
+from .network_training import train_averaged
 
-if TYPE_CHECKING:
-    from ..classifier import LeaderClassifier
+Documents: TypeAlias = Sequence[str] | sparse.csr_matrix | np.ndarray
+"""Texts, or a table of non-negative counts."""
 
-
-_SMOOTHING, _SMOOTHING_OF_MANY = 10.0, 2.0
-
-
-def start_network(
-    presence: np.ndarray, sizes: np.ndarray, groups: np.ndarray, recipe: Recipe, rng: np.random.Generator
-) -> Network:
-    """A network for words with this ``presence`` in the classes; ``groups`` numbers their groups from one on."""
-    classes = len(presence)
-    if recipe.cut is not None:  # the padding word, which says nothing
-        presence, groups = np.hstack([presence, np.zeros((classes, 1))]), np.append(groups, 1)
-    dim = recipe.dim or (classes if classes > 2 else 1 if recipe.by_length else 2)
-    if recipe.start == "evidence":
-        smoothing = recipe.smoothing or (_SMOOTHING if classes == 2 else _SMOOTHING_OF_MANY)
-        found = evidence(presence, sizes, smoothing)
-        if recipe.cut is not None:
-            found[:, -1] = 0
-        points, decoder = start_from_evidence(found, dim, rng, noise=recipe.noise, decoder_scale=recipe.decoder_scale)
-    else:
-        points = recipe.noise * rng.normal(size=(presence.shape[1], dim))
-        decoder = rng.uniform(-1, 1, size=(1 if classes == 2 else classes, dim)) / np.sqrt(dim)
-    if recipe.by_length:
-        points, decoder = apart(points, decoder, groups)
-    return Network(
-        embedding=torch.from_numpy(points),
-        decoder=torch.from_numpy(decoder),
-        bias=torch.zeros(len(decoder), dtype=torch.float64),
-        raw_alpha=torch.tensor(recipe.alpha - recipe.least_alpha, dtype=torch.float64).log(),
-        least_alpha=recipe.least_alpha,
-        depth=recipe.depth,
-        norm_masses=recipe.masses == "norm",
-        raw_factor=torch.zeros(points.shape[1], points.shape[1], dtype=torch.float64) if recipe.learn_matrix else None,
-    )
-
-
-def apart(points: np.ndarray, decoder: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same points with coordinates of their own for each group, and a decoder that reads all of these alike.
-
-    >>> apart(np.array([[1.0], [2.0]]), np.array([[6.0]]), np.array([1, 2]))[0].tolist()
-    [[1.0, 0.0], [0.0, 2.0]]
-    """
-    blocks = int(groups.max())
-    spread = np.zeros((len(points), blocks, points.shape[1]))
-    spread[np.arange(len(points)), groups - 1] = points
-    return spread.reshape(len(points), -1), np.tile(decoder, (1, blocks))
-
-
-def start_from_evidence(
-    evidence: np.ndarray, dim: int, rng: np.random.Generator, *, noise: float, decoder_scale: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Embedding and decoder that start as a naive Bayes classifier.
-
-    For two classes the evidence for the second lies along one random direction; for more classes each has its own,
-    orthogonal while there is room.
-    """
-    directions = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
-    if len(evidence) == 2:
-        u = np.abs(directions[:1]) if dim == 1 else directions[:1]
-        start, decoder = evidence[1][:, None] * u, decoder_scale * u
-    else:
-        rows = directions[np.arange(len(evidence)) % dim]
-        if len(evidence) > dim:
-            rows = rng.normal(size=(len(evidence), dim))
-            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        start, decoder = evidence.T @ rows, decoder_scale * rows
-    return start + noise * rng.normal(size=start.shape), decoder
-
-
+# Least mean mass of a document in the definition of the resting mass: words may start near the origin for want of
+# evidence, and then their initial length is no measure. For two classes, and for more.
 _LEAST_MASS, _LEAST_MASS_OF_MANY = 5.0, 100.0
-# Tables with fewer entries are trained in double precision, which costs nothing there: which word leads is a discrete
-# choice, and with it documents that are given twice and documents of weight two lead to the same model.
+# Tables with fewer entries are trained in double precision, which costs little there: the leader is a discrete choice,
+# and in double precision duplicated documents and documents of weight two lead to the same model.
 _SMALL = 100_000
 
 
-def fit_model(model: LeaderClassifier, X: Any, y: Any, sample_weight: Any, validation: Any) -> None:
-    """Fill a model from documents and their labels; what it has learned before is forgotten."""
-    recipe = recipe_with(model.recipe, model.get_params())
-    # Nobody but the training holds the rows, so that they go as soon as they are split.
-    _fit_network(model, _rows(model, X, y, sample_weight, recipe), recipe, validation)
+def fit_model(
+    documents: Documents,
+    labels: np.ndarray,
+    recipe: Recipe,
+    *,
+    tokeniser: Tokeniser | None,
+    sample_weight: Any = None,
+    class_weight: Any = None,
+    validation: tuple[Documents, Any] | None = None,
+    validation_fraction: float = 0.0,
+    patience: int | None = None,
+    random_state: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+    processes: Processes | None = None,
+    progress: Progress = None,
+) -> FittedModel:
+    """The model fitted to documents with labels; ``tokeniser`` is None for a table of counts.
 
-
-def _rows(model: LeaderClassifier, X: Any, y: Any, sample_weight: Any, recipe: Recipe) -> Rows:
-    """The documents that there is something to learn from."""
-    texts = as_texts(X)
-    labels = labels_for(y, texts)
-    _forget(model)
-    if texts is None:
-        X, labels = validate_data(model, X, y, accept_sparse="csr", dtype=np.float64)
-        check_non_negative(X, type(model).__name__)
-        counts = own_counts(X)
+    Epochs and calibration are evaluated on ``validation``, documents with labels, or on a fraction of the rows.
+    """
+    vocabulary: Vocabulary | EndingVocabulary | None = None
+    if tokeniser is None:
+        counts = copied_counts(documents)
     else:
-        counts = _learn_words(model, texts, recipe)
-    check_classification_targets(labels)
-    model.classes_, numbers = np.unique(labels, return_inverse=True)
-    weights = _weights(model, counts, numbers, sample_weight)
-    rows = Rows(counts, numbers, weights)
-    useful = (weights > 0) & (np.diff(counts.indptr) > 0)
-    if not useful.all():
-        rows = rows.take(np.flatnonzero(useful))
-    if len(np.unique(rows.labels)) < 2:
-        raise InputError(
-            "y",
-            f"{len(np.unique(rows.labels))} class",
-            "must name at least two classes among the documents that hold a word and a positive weight",
-            "pass documents of every class",
-        )
-    model.class_prior_ = np.bincount(rows.labels, rows.weights, len(model.classes_)) / rows.weights.sum()
-    return rows
+        vocabulary, counts = _learn_words(documents, tokeniser, recipe)  # type: ignore[arg-type]
+    features = counts.shape[1]
+    classes, rows = _useful_rows(counts, labels, sample_weight, class_weight)
+    del counts
+    prior = np.bincount(rows.labels, rows.weights, len(classes)) / rows.weights.sum()
+    processes = ALONE if processes is None else processes
+    seed = _seed(random_state, processes)
+    rng = np.random.default_rng([seed, 2**20])
+    mask = validation_mask(rows.labels, validation_fraction if validation is None else 0.0, rng)
+    columns, presence, sizes = _select_columns(rows, mask, len(classes), recipe.max_words)
+    table = rows.table if len(columns) == features else rows.table[:, columns]
+    if vocabulary is not None:
+        if len(columns) < features:
+            vocabulary = vocabulary.select(columns)
+        features = len(columns)
+    table = weighted_counts(table, recipe, texts=vocabulary is not None)
+    rows = LabelledDocuments(table, rows.labels, rows.weights / rows.weights.mean())
+    del table
+    training = rows.take(np.flatnonzero(~mask))
+    held_out = rows.take(np.flatnonzero(mask)) if mask.any() else None
+    del rows  # before training, because the table may be large
+    if validation is not None:
+        held_out = _validation_rows(*validation, classes, recipe, columns, vocabulary, tokeniser)
+    groups = np.ones(len(columns), dtype=int) if vocabulary is None else vocabulary.groups()
+    network = initial_network(presence, sizes, groups, recipe, rng)
+    least = _LEAST_MASS if len(classes) == 2 else _LEAST_MASS_OF_MANY
+    mass = max(network.mean_mass(training.table, training.weights), least)
+    network = replace(network, resting_mass=recipe.resting_share * mass)
+    network = network.to(torch.float64 if training.table.nnz < _SMALL else torch.float32)
+    history = train_averaged(
+        network,
+        training,
+        held_out,
+        recipe,
+        checkpoint=checkpoint,
+        device=device,
+        seed=seed,
+        patience=patience,
+        progress=progress,
+        processes=processes,
+    )
+    temperature = 1.0 if held_out is None else _calibrate(network, held_out, device)
+    return FittedModel(
+        network=network.to(torch.float64),
+        recipe=recipe,
+        classes=classes,
+        class_prior=prior,
+        columns=columns,
+        features=features,
+        seed=seed,
+        temperature=temperature,
+        history=history,
+        vocabulary=vocabulary,
+        tokeniser=tokeniser,
+    )
 
 
-def _forget(model: LeaderClassifier) -> None:
-    for name in ("vocabulary_", "tokeniser_", "feature_names_in_", "n_features_in_", "columns_"):
-        if hasattr(model, name):
-            delattr(model, name)
-
-
-def _learn_words(model: LeaderClassifier, texts: list[str], recipe: Recipe) -> sparse.csr_matrix:
-    wanted = {
-        "pattern": model.token_pattern,
-        "lowercase": model.lowercase,
-        "stop_words": model.stop_words,
-        "lemmas": model.lemmas,
-        "cut": recipe.cut,
-        "removed": model.removed,
-    }
-    model.tokeniser_ = Tokeniser(**words_with(model.recipe, wanted))
+def _learn_words(
+    texts: Sequence[str], tokeniser: Tokeniser, recipe: Recipe
+) -> tuple[Vocabulary | EndingVocabulary, sparse.csr_matrix]:
+    """Vocabulary of the texts, and their counts."""
+    # A higher threshold saves memory where there are many texts; with few texts every word is needed.
     min_df = recipe.min_df or (1 if len(texts) < 200 else 2 if len(texts) < 2000 else 3)
+    vocabulary: Vocabulary | EndingVocabulary
     if recipe.endings is None:
-        model.vocabulary_, counts = Vocabulary.learn(texts, model.tokeniser_, ngrams=recipe.ngrams, min_df=min_df)
+        vocabulary, counts = Vocabulary.learn(texts, tokeniser, ngrams=recipe.ngrams, min_df=min_df)
     else:
-        model.vocabulary_, counts = EndingVocabulary.learn(
-            texts, model.tokeniser_, ngrams=recipe.ngrams, min_df=min_df, last=recipe.endings
+        vocabulary, counts = EndingVocabulary.learn(
+            texts, tokeniser, ngrams=recipe.ngrams, min_df=min_df, last=recipe.endings
         )
-    if len(model.vocabulary_) == 0:
+    if len(vocabulary) == 0:
         raise InputError(
             "X",
             f"{len(texts)} texts",
             f"must hold a word that occurs in at least min_df={min_df} of them",
             "pass more texts or a smaller min_df",
         )
-    return counts.astype(np.float64) if counts.nnz < _SMALL else counts
+    return vocabulary, counts.astype(np.float64) if counts.nnz < _SMALL else counts
 
 
-def _weights(model: LeaderClassifier, counts: sparse.csr_matrix, numbers: np.ndarray, sample_weight: Any) -> np.ndarray:
+def _useful_rows(
+    counts: sparse.csr_matrix, labels: np.ndarray, sample_weight: Any, class_weight: Any
+) -> tuple[np.ndarray, LabelledDocuments]:
+    """Classes, and the documents with a word and a positive weight."""
+    check_classification_targets(labels)
+    classes, numbers = np.unique(labels, return_inverse=True)
     weights = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
-    if model.class_weight is not None:
-        of_class = compute_class_weight(
-            model.class_weight, classes=model.classes_, y=model.classes_[numbers], sample_weight=weights
-        )
+    if class_weight is not None:
+        of_class = compute_class_weight(class_weight, classes=classes, y=classes[numbers], sample_weight=weights)
         weights = weights * of_class[numbers]
-    return np.asarray(weights)
+    rows = LabelledDocuments(counts, numbers, np.asarray(weights))
+    useful = (weights > 0) & (np.diff(counts.indptr) > 0)
+    if not useful.all():
+        rows = rows.take(np.flatnonzero(useful))
+    found = len(np.unique(rows.labels))
+    if found < 2:
+        raise InputError(
+            "y",
+            f"{found} class",
+            "must name at least two classes among the documents that hold a word and a positive weight",
+            "pass documents of every class",
+        )
+    return classes, rows
 
 
-def _fit_network(model: LeaderClassifier, rows: Rows, recipe: Recipe, validation: Any) -> None:
-    ranks = ALONE if model.processes is None else model.processes
-    model.seed_ = _seed(model.random_state, ranks)
-    rng = np.random.default_rng([model.seed_, 2**20])
-    aside = kept_aside(rows.labels, model.validation_fraction if validation is None else 0.0, rng)
-    presence, sizes = _choose_words(model, rows, aside, recipe)
-    rows.table = weighed(rows.table, recipe, texts=hasattr(model, "vocabulary_"))
-    rows.weights = rows.weights / rows.weights.mean()
-    training = rows.take(np.flatnonzero(~aside))
-    held_out = rows.take(np.flatnonzero(aside)) if aside.any() else None
-    if validation is not None:
-        held_out = _judging_rows(model, validation, recipe)
-    groups = model.vocabulary_.groups() if hasattr(model, "vocabulary_") else np.ones(len(model.columns_), dtype=int)
-    network = start_network(presence, sizes, groups, recipe, rng)
-    # Words may start near the origin for want of evidence; then their length at the start is no measure.
-    least = _LEAST_MASS if len(model.classes_) == 2 else _LEAST_MASS_OF_MANY
-    network.resting_mass = recipe.resting_share * max(network.mean_mass(training.table, training.weights), least)
-    network = network.to(torch.float64 if training.table.nnz < _SMALL else torch.float32)
-    del rows
-    model.history_ = fit_averaged(
-        network,
-        training,
-        held_out,
-        recipe,
-        checkpoint=model.checkpoint,
-        device=model.device,
-        seed=model.seed_,
-        patience=model.patience,
-        progress=model.progress,
-        ranks=ranks,
-    )
-    model.n_iter_ = len(model.history_)
-    model.temperature_ = 1.0 if held_out is None else _calibrate(network, held_out, model.device)
-    model._adopt(network, recipe)
-
-
-def _seed(state: Any, ranks: Processes) -> int:
-    """The seed asked for, or one that is drawn; that of the first process, where each has drawn its own."""
+def _seed(state: Any, processes: Processes) -> int:
+    """The given seed, or a random one; if processes draw different ones, that of the first process."""
     if isinstance(state, np.random.RandomState):
         state = int(state.randint(2**31))
     elif isinstance(state, np.random.Generator):
         state = int(state.integers(2**31))
     seed = seeded(state).seed
-    assert seed is not None  # noqa: S101 (only a generator has none, and it was drawn from above)
-    return ranks.counts(seed)[0]
+    assert seed is not None  # noqa: S101 (only a generator has none, and it was replaced above)
+    return processes.counts(seed)[0]
 
 
-def _choose_words(
-    model: LeaderClassifier, rows: Rows, aside: np.ndarray, recipe: Recipe
-) -> tuple[np.ndarray, np.ndarray]:
-    """Keep the columns that tell the classes apart best; their presence in the classes, and the classes' sizes."""
-    presence, sizes = class_presence(
-        _capped(rows.table), rows.labels, len(model.classes_), np.where(aside, 0.0, rows.weights)
-    )
-    if recipe.max_words is not None and recipe.max_words < rows.table.shape[1]:
-        best = np.argsort(-chi2(presence, sizes), kind="stable")[: recipe.max_words]
-        model.columns_ = np.sort(best)
-        presence = presence[:, model.columns_]
-        rows.table = rows.table[:, model.columns_]
-        if hasattr(model, "vocabulary_"):
-            model.vocabulary_ = model.vocabulary_.select(model.columns_)
-    else:
-        model.columns_ = np.arange(rows.table.shape[1])
-    if hasattr(model, "vocabulary_"):
-        model.n_features_in_ = len(model.columns_)
-    return presence, sizes
+def _select_columns(
+    rows: LabelledDocuments, mask: np.ndarray, classes: int, most: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns with the largest chi2 statistic, at most ``most``, with their presence in the classes and class sizes."""
+    table = rows.table
+    capped = sparse.csr_matrix((np.minimum(table.data, 1.0), table.indices, table.indptr), shape=table.shape)
+    presence, sizes = class_presence(capped, rows.labels, classes, np.where(mask, 0.0, rows.weights))
+    if most is None or most >= table.shape[1]:
+        return np.arange(table.shape[1]), presence, sizes
+    columns = np.sort(np.argsort(-chi2(presence, sizes), kind="stable")[:most])
+    return columns, presence[:, columns], sizes
 
 
-def _capped(table: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Presence: counts up to one."""
-    return sparse.csr_matrix((np.minimum(table.data, 1.0), table.indices, table.indptr), shape=table.shape)
-
-
-def _judging_rows(model: LeaderClassifier, validation: Any, recipe: Recipe) -> Rows:
-    """Documents that were given to judge the epochs on."""
-    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-        shown = type(validation).__name__
-        raise InputError("validation", shown, "must be documents and their labels", "pass validation=(texts, labels)")
-    X, y = validation
-    table, labels = weighed_table(model, X, recipe), column_or_1d(y)
+def _validation_rows(
+    documents: Documents,
+    y: Any,
+    classes: np.ndarray,
+    recipe: Recipe,
+    columns: np.ndarray,
+    vocabulary: Vocabulary | EndingVocabulary | None,
+    tokeniser: Tokeniser | None,
+) -> LabelledDocuments:
+    """The given validation documents that hold a known word."""
+    table, labels = document_table(documents, recipe, columns, vocabulary, tokeniser), column_or_1d(y)
     if len(labels) != table.shape[0]:
         raise InputError(
             "validation",
@@ -269,22 +213,22 @@ def _judging_rows(model: LeaderClassifier, validation: Any, recipe: Recipe) -> R
             f"must match the {table.shape[0]} documents",
             "pass one label for each",
         )
-    strange = np.setdiff1d(labels, model.classes_)
-    if len(strange):
+    unknown = np.setdiff1d(labels, classes)
+    if len(unknown):
         raise InputError(
-            "validation", repr(strange[0]), "must be a class of the training labels", "leave such documents out"
+            "validation", repr(unknown[0]), "must be a class of the training labels", "leave such documents out"
         )
-    rows = Rows(table, np.searchsorted(model.classes_, labels), np.ones(len(labels)))
+    rows = LabelledDocuments(table, np.searchsorted(classes, labels), np.ones(len(labels)))
     known = np.flatnonzero(np.diff(table.indptr) > 0)
     if len(known) == 0:
         raise InputError("validation", f"{len(labels)} documents", "must hold a known word", "pass others")
     return rows.take(known)
 
 
-def _calibrate(network: Network, held_out: Rows, device: str | None) -> float:
-    """Divide the logits by the temperature of the rows kept aside, which is returned."""
-    logits, _ = answers(network, held_out.table, device)
-    temperature = temperature_of(logits, held_out.labels, held_out.weights)
+def _calibrate(network: Network, validation: LabelledDocuments, device: str | None) -> float:
+    """Temperature of the validation rows, by which the logits of the network are divided in place."""
+    logits, _ = predict_logits(network, validation.table, device)
+    temperature = calibration_temperature(logits, validation.labels, validation.weights)
     # From here on the logit is the logarithm of calibrated odds, and explanations add up to it.
     network.decoder /= temperature
     network.bias /= temperature

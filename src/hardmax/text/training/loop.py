@@ -1,11 +1,14 @@
-"""Training: true hardmax in every step, early stopping on rows kept aside, checkpoints after every epoch."""
+"""The training loop over epochs, with early stopping and checkpoints, and the trainer on the CPU.
+
+Every training step uses hardmax attention, as prediction does.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -15,46 +18,54 @@ from scipy.optimize import minimize_scalar
 from ...distributed import ALONE, Processes
 from ...progress import Progress, Ticker
 from ..model.network import Network
+from ..model.prediction import cpu_logits
 from ..recipes import Recipe
-from ..words.counts import batch
-from .adam import rate_at
-from .optimiser_step import Mover, losses, winners
-from .state import Rows, State
+from ..words.counts import LabelledDocuments, batch
+from .adam import learning_rate_at
+from .checkpoints import TrainingState
+from .optimiser_step import Optimiser, losses, predicted
 
+Resume: TypeAlias = Callable[[dict[str, torch.Tensor]], TrainingState]
+"""Fills parameters and moments from a checkpoint and returns its state, or a new state if there is none."""
+Save: TypeAlias = Callable[[dict[str, torch.Tensor], TrainingState], None]
+"""Saves parameters and moments and the state after an epoch."""
+
+# Optimiser steps that small data is trained for at least, by default: for two classes, and for more.
 _LEAST_STEPS, _LEAST_STEPS_OF_MANY = 300, 1000
-_DOCUMENTS_AT_ONCE = 256
-_WORDS_KEPT = 30
+WORDS_KEPT = 30
+"""Number of words per document that word dropout leaves on average at least; shorter documents lose none."""
 
 
-def number_of_epochs(recipe: Recipe, documents: int, logits: int) -> int:
-    """As asked, or what is usual, or as many as make enough steps; several classes need more."""
+def number_of_epochs(recipe: Recipe, documents: int, outputs: int) -> int:
+    """Number of epochs: as set, else the usual number, or more on small data for a minimum number of steps."""
     if recipe.epochs is not None:
         return recipe.epochs
-    steps = _LEAST_STEPS if logits == 1 else _LEAST_STEPS_OF_MANY
+    steps = _LEAST_STEPS if outputs == 1 else _LEAST_STEPS_OF_MANY
     return max(recipe.usual_epochs, math.ceil(steps / math.ceil(documents / recipe.batch_size)))
 
 
 class Trainer(ABC):
-    """One way to train a network: what is learned, an epoch of it, and a look at the rows kept aside."""
+    """Training of a network on one kind of device: parameters, epochs and evaluation on the validation rows."""
 
     parameters: dict[str, torch.Tensor]
+    """Learned parameters by name."""
 
     @property
     @abstractmethod
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Parameters and moments, to be kept or filled."""
+        """Parameters and moments by name, as saved in a checkpoint and filled from it."""
 
     @abstractmethod
-    def begin(self, epoch: int, epochs: int) -> None:
-        """Get ready for the epoch after so many."""
+    def prepare(self, epoch: int, epochs: int) -> None:
+        """Prepare to resume after ``epoch`` epochs of ``epochs``."""
 
     @abstractmethod
     def epoch(self, number: int, ticker: Ticker) -> dict[str, float]:
-        """Go through all documents once; the mean loss, accuracy and number of leaders."""
+        """Train on all documents once; the mean loss, accuracy and number of leaders."""
 
     @abstractmethod
-    def judged(self) -> dict[str, float]:
-        """The same of the documents kept aside, by the names ``held_out_…``; empty where there are none."""
+    def validate(self) -> dict[str, float]:
+        """Loss, accuracy and number of leaders on the validation rows, as ``held_out_…``; empty if there are none."""
 
 
 def train(
@@ -62,80 +73,80 @@ def train(
     *,
     epochs: int,
     steps: int,
-    held_out: int,
+    validation_rows: int,
     patience: int | None,
     progress: Progress,
-    resume: Callable[[dict[str, torch.Tensor]], State],
-    keep: Callable[[dict[str, torch.Tensor], State], None],
-) -> State:
-    """Fit the trainer's parameters in place, ``steps`` to an epoch; at the end they are those of the best epoch.
+    resume: Resume,
+    save: Save,
+) -> TrainingState:
+    """State after training of the trainer's parameters in place, which are those of the best epoch at the end.
 
-    ``resume`` may fill the tensors it is given (parameters and the optimiser's moments) with those of an earlier
-    run; ``keep`` is called after every epoch. So many documents are ``held_out`` to judge it on.
+    An epoch has ``steps`` steps. It is evaluated on ``validation_rows`` documents; without any, the last epoch is the
+    best.
     """
     state = resume(trainer.tensors)
-    trainer.begin(state.epoch, epochs)
+    trainer.prepare(state.epoch, epochs)
     with Ticker("training", epochs * steps, progress=progress) as ticker:
         ticker.advance(state.epoch * steps)
-        while state.epoch < epochs and (patience is None or not held_out or state.waited < patience):
+        while state.epoch < epochs and (patience is None or not validation_rows or state.waited < patience):
             record = trainer.epoch(state.epoch, ticker)
             state.epoch += 1
-            score = margin = 0.0  # without rows kept aside the last epoch is the best
-            if held_out:
-                record |= trainer.judged()
+            score = margin = 0.0
+            if validation_rows:
+                record |= trainer.validate()
                 score = record["held_out_accuracy"]
-                # The step size falls to zero, so a later epoch is better unless the rows kept aside say otherwise
-                # by more than the standard error of their accuracy.
-                margin = math.sqrt(score * (1 - score) / held_out)
+                # The learning rate decays, so a later epoch is preferred unless its validation accuracy is lower by
+                # more than one standard error.
+                margin = math.sqrt(score * (1 - score) / validation_rows)
             if score >= state.best_score - margin:
                 state.best = {name: p.detach().clone() for name, p in trainer.parameters.items()}
                 state.best_score, state.waited = max(score, state.best_score), 0
             else:
                 state.waited += 1
             state.history.append({"epoch": state.epoch, **record})
-            keep(trainer.tensors, state)
+            save(trainer.tensors, state)
     for name, parameter in trainer.parameters.items():
         parameter.requires_grad_(False).copy_(state.best[name])
     return state
 
 
-class RowsTrainer(Trainer):
-    """On sparse rows, on the CPU.
+class CpuTrainer(Trainer):
+    """Training on sparse rows on the CPU.
 
-    Of several processes, which all have the same rows, each does its share of every batch.
+    Several processes, which all have the same rows, share every batch.
     """
 
     def __init__(
         self,
         network: Network,
-        rows: Rows,
-        held_out: Rows | None,
+        rows: LabelledDocuments,
+        validation: LabelledDocuments | None,
         recipe: Recipe,
         *,
         seed: int,
-        ranks: Processes = ALONE,
+        processes: Processes = ALONE,
     ) -> None:
-        self._network, self._rows, self._held_out, self._recipe = network, rows, held_out, recipe
-        self._seed, self._ranks = seed, ranks
-        self._mover = Mover(network, recipe, ranks)
-        self.parameters = self._mover.parameters
+        self._network, self._rows, self._validation, self._recipe = network, rows, validation, recipe
+        self._seed, self._processes = seed, processes
+        self._optimiser = Optimiser(network, recipe, processes)
+        self.parameters = self._optimiser.parameters
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Parameters and moments, to be kept or filled."""
-        return self._mover.tensors
+        """Parameters and moments by name, as saved in a checkpoint and filled from it."""
+        return self._optimiser.tensors
 
-    def begin(self, epoch: int, epochs: int) -> None:
-        """Get ready for the epoch after so many."""
+    def prepare(self, epoch: int, epochs: int) -> None:
+        """Prepare to resume after ``epoch`` epochs of ``epochs``."""
         documents, words = len(self._rows.labels), len(self._network.embedding)
-        self._ranks.agree(documents=documents, words=words, epoch=epoch, recipe=self._recipe)
+        self._processes.agree(documents=documents, words=words, epoch=epoch, recipe=self._recipe)
         self._steps = math.ceil(documents / self._recipe.batch_size)
         self._last = epochs * self._steps
-        self._mover.begin(epoch * self._steps)
+        self._optimiser.prepare(epoch * self._steps)
 
     def epoch(self, number: int, ticker: Ticker) -> dict[str, float]:
-        """Go through all documents once; the mean loss, accuracy and number of leaders."""
-        network, recipe, rows, ranks = self._network, self._recipe, self._rows, self._ranks
+        """Train on all documents once; the mean loss, accuracy and number of leaders."""
+        network, recipe, rows, processes = self._network, self._recipe, self._rows, self._processes
         rng = np.random.default_rng([self._seed, number])
         order = rng.permutation(len(rows.labels))
         step = number * self._steps
@@ -144,82 +155,72 @@ class RowsTrainer(Trainer):
         for begin in range(0, len(order), recipe.batch_size):
             some = order[begin : begin + recipe.batch_size]
             part = rows.table[some]
-            mine = ranks.part(len(some))
-            documents = batch(part, keep=_survivors(part, recipe.dropout, rng)).take(mine)
-            start = self._mover.watch(network.starts(documents))
-            logits, course = network.forward(documents, start)
-            labels = torch.from_numpy(rows.labels[some[mine]])
-            weights = torch.from_numpy(rows.weights[some[mine]]).to(logits.dtype)
+            own = processes.part(len(some))
+            documents = batch(part, keep=_dropout_mask(part, recipe.dropout, rng)).take(own)
+            start = self._optimiser.requiring_gradient(network.initial_positions(documents))
+            logits, path = network.forward(documents, start)
+            labels = torch.from_numpy(rows.labels[some[own]])
+            weights = torch.from_numpy(rows.weights[some[own]]).to(logits.dtype)
             loss = (losses(logits, labels) * weights).sum() / len(some)
             loss.backward()  # type: ignore[no-untyped-call]
-            rate = rate_at(step, self._last, recipe.learning_rate, recipe.decay)
-            self._mover.step(rate, torch.from_numpy(documents.columns), start)
+            rate = learning_rate_at(step, self._last, recipe.learning_rate, recipe.decay)
+            self._optimiser.step(rate, torch.from_numpy(documents.columns), start)
             step, seen = step + 1, seen + len(labels)
             total["loss"] += float(loss.detach()) * len(some)
-            total["accuracy"] += float((winners(logits.detach()) == labels).sum())
-            total["leaders"] += float(course.leaders.sum())
-            ticker.advance(1, noted({name: value / seen for name, value in total.items()}))
-        self._mover.settle()
+            total["accuracy"] += float((predicted(logits.detach()) == labels).sum())
+            total["leaders"] += float(path.leaders.sum())
+            ticker.advance(1, progress_note({name: value / seen for name, value in total.items()}))
+        self._optimiser.project_all()
         summed = torch.tensor([*total.values(), seen], dtype=torch.float64)
-        ranks.add(summed)
+        processes.add(summed)
         return dict(zip(total, (summed[:-1] / summed[-1]).tolist(), strict=True))
 
-    def judged(self) -> dict[str, float]:
-        """The same of the documents kept aside, by the names ``held_out_…``; empty where there are none."""
-        if self._held_out is None:
+    def validate(self) -> dict[str, float]:
+        """Loss, accuracy and number of leaders on the validation rows, as ``held_out_…``; empty if there are none."""
+        if self._validation is None:
             return {}
-        return judged(*logits_and_leaders(self._network, self._held_out.table), self._held_out)
+        return validation_metrics(*cpu_logits(self._network, self._validation.table), self._validation)
 
 
-def noted(mean: dict[str, float]) -> str:
-    """What is said of the training so far."""
-    return f"loss {mean['loss']:.3f}, accuracy {mean['accuracy']:.3f}, {mean['leaders']:.1f} leaders a document"
+def progress_note(mean: dict[str, float]) -> str:
+    """Text beside the progress bar."""
+    return f"loss {mean['loss']:.3f}, accuracy {mean['accuracy']:.3f}, {mean['leaders']:.1f} leaders per document"
 
 
-def rates_of(sizes: np.ndarray, dropout: float) -> np.ndarray:
-    """With which probability each word of a document goes: ``dropout``, but a document keeps about thirty words."""
-    rates: np.ndarray = np.minimum(dropout, np.maximum(0, 1 - _WORDS_KEPT / np.maximum(sizes, 1))).astype(np.float32)
+def dropout_rates(sizes: np.ndarray, dropout: float) -> np.ndarray:
+    """Dropout probability per word of documents with these numbers of words, shape (documents,).
+
+    It is ``dropout``, or less where a document would keep fewer than about thirty words.
+    """
+    rates: np.ndarray = np.minimum(dropout, np.maximum(0, 1 - WORDS_KEPT / np.maximum(sizes, 1))).astype(np.float32)
     return rates
 
 
-def _survivors(part: sparse.csr_matrix, dropout: float, rng: np.random.Generator) -> np.ndarray | None:
-    """Which words stay in this step."""
+def _dropout_mask(part: sparse.csr_matrix, dropout: float, rng: np.random.Generator) -> np.ndarray | None:
+    """Mask of the entries that are not dropped in this step; None if none is dropped."""
     sizes = np.diff(part.indptr)
-    rates = rates_of(sizes, dropout)
+    rates = dropout_rates(sizes, dropout)
     return rng.random(part.nnz, dtype=np.float32) >= np.repeat(rates, sizes) if rates.any() else None
 
 
-@torch.no_grad()
-def logits_and_leaders(network: Network, table: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
-    """Logits of all documents, and how many leaders each has; a few documents at a time, to stay in the cache."""
-    logits = np.empty((table.shape[0], network.bias.shape[0]))
-    leaders = np.zeros(table.shape[0], dtype=np.int64)
-    for begin in range(0, table.shape[0], _DOCUMENTS_AT_ONCE):
-        some = slice(begin, min(begin + _DOCUMENTS_AT_ONCE, table.shape[0]))
-        documents = batch(table[some])
-        found, course = network.forward(documents)
-        logits[some] = found.numpy()
-        leaders[some] = np.bincount(documents.document[course.leaders], minlength=documents.size)
-    return logits, leaders
-
-
-def judged(logits: np.ndarray, leaders: np.ndarray, held_out: Rows) -> dict[str, float]:
-    """How good these answers are."""
-    labels, scores = torch.from_numpy(held_out.labels), torch.from_numpy(logits)
-    right = (winners(scores) == labels).numpy()
+def validation_metrics(logits: np.ndarray, leaders: np.ndarray, validation: LabelledDocuments) -> dict[str, float]:
+    """Loss, accuracy and number of leaders of these predictions, as ``held_out_…``."""
+    labels, scores = torch.from_numpy(validation.labels), torch.from_numpy(logits)
+    right = (predicted(scores) == labels).numpy()
     return {
-        "held_out_loss": float(np.average(losses(scores, labels).numpy(), weights=held_out.weights)),
-        "held_out_accuracy": float(np.average(right, weights=held_out.weights)),
+        "held_out_loss": float(np.average(losses(scores, labels).numpy(), weights=validation.weights)),
+        "held_out_accuracy": float(np.average(right, weights=validation.weights)),
         "held_out_leaders": float(leaders.mean()),
     }
 
 
-def temperature_of(logits: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
-    """The number by which logits must be divided to be the best probabilities on these rows."""
+def calibration_temperature(logits: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
+    """Temperature by which logits are divided to minimise the log loss on these documents."""
     scores, truth = torch.from_numpy(logits), torch.from_numpy(labels)
 
     def loss(log_temperature: Any) -> float:
         return float(np.average(losses(scores / math.exp(log_temperature), truth).numpy(), weights=weights))
 
+    # From 1/20 to 148: wider than any temperature that a useful model needs.
     found = minimize_scalar(loss, bounds=(-3.0, 5.0), method="bounded")
     return math.exp(float(found.x))

@@ -1,16 +1,16 @@
-r"""Losses, bounds on word positions, and one optimiser step.
+r"""Loss and predicted class, bounds on word positions, and one optimiser step on the CPU.
 
-Training by the loss alone lets a word grow long although it says little: across the decoder's axis, where the decoder
-does not see it, or beyond what its frequencies in the classes bear out. Long words lead. So for two classes
+Training by the loss alone lets a word grow long without evidence: across the decoder's axis, where the decoder does not
+see it, or beyond what its frequencies in the classes support. Long words lead. So for two classes
 
-- a word lies in the *cone* around the decoder's axis, :math:`|z_\perp| \le c\,|z_\parallel|`. For c < 1 two words on
-  different sides have a negative score, so nobody follows a word that speaks for the other class;
-- a word is *tethered* to where the evidence put it, :math:`|z - z_{\text{start}}| \le r`: it may shrink or turn, but it
+- a word lies in the *cone* around the decoder's axis, :math:`|z_\perp| \le c\,|z_\parallel|`. For c < 1 the score of
+  two words on different sides is negative, so that no word attends to a word of the other class;
+- a word is *tethered* to its initial position, :math:`|z - z_{\text{start}}| \le r`: it may shrink or turn, but it
   leads only if the classes differ in how often it occurs.
 
-For any number of classes words may have to stay *apart*: on the coordinates on which they start. N-grams of different
-lengths, or at the end of a text, that start on coordinates of their own then never follow one another, and each kind
-has its own leaders.
+For any number of classes words may be confined to the coordinates on which they start. N-grams of different lengths, or
+at the end of a text, that start on separate coordinates then never attend to one another, and each kind has leaders of
+its own.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from functools import partial
 import torch
 
 from ...distributed import ALONE, Processes
-from ..model.network import Network
+from ..model.network import TINY, Network
 from ..recipes import Recipe
 from .adam import Adam, RowAdam
 
 
 def losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """The log loss of each document."""
+    """Log loss of each document, shape (documents,)."""
     if logits.shape[1] == 1:
         return torch.nn.functional.binary_cross_entropy_with_logits(
             logits[:, 0], labels.to(logits.dtype), reduction="none"
@@ -36,109 +36,107 @@ def losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(logits, labels, reduction="none")
 
 
-def winners(logits: torch.Tensor) -> torch.Tensor:
-    """The number of the class that each row of logits names."""
+def predicted(logits: torch.Tensor) -> torch.Tensor:
+    """Index of the predicted class of each document, shape (documents,)."""
     return (logits[:, 0] > 0).long() if logits.shape[1] == 1 else logits.argmax(dim=1)
-
-
-_TINY = 1e-12
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """A cone around the decoder's axis and a tether to the start; infinite where there is none.
+    """Cone around the decoder's axis and tether to the initial position; infinite for no bound."""
 
-    ``apart``: a coordinate that is zero at the start stays zero.
-    """
-
-    home: torch.Tensor
-    """Where all words start."""
+    initial: torch.Tensor
+    """Initial positions of all words, shape (words, coordinates)."""
     cone: float
     tether: float
-    apart: bool = False
+    separate: bool = False
+    """Whether a coordinate that is zero at the start stays zero."""
 
     @staticmethod
     def of(embedding: torch.Tensor, decoder: torch.Tensor, recipe: Recipe) -> Bounds:
-        """Those of a recipe for words that start here; cone and tether need the one axis that two classes have."""
+        """Bounds of a recipe; cone and tether apply to two classes, whose decoder has a single axis."""
         one_axis = len(decoder) == 1
         cone, tether = (recipe.cone, recipe.tether) if one_axis else (math.inf, math.inf)
         return Bounds(embedding.detach().clone(), cone, tether, recipe.by_length)
 
     @property
-    def any(self) -> bool:
-        """Whether there is something to keep to."""
-        return self.apart or math.isfinite(self.cone) or math.isfinite(self.tether)
+    def active(self) -> bool:
+        """Whether there is any bound."""
+        return self.separate or math.isfinite(self.cone) or math.isfinite(self.tether)
 
-    def kept(self, points: torch.Tensor, rows: torch.Tensor, decoder: torch.Tensor) -> torch.Tensor:
-        """The words ``rows`` at ``points``, moved to where they may lie: first by the tether, then into the cone."""
-        if self.apart:
-            points = points * (self.home.index_select(0, rows) != 0)
+    def project(self, points: torch.Tensor, rows: torch.Tensor, decoder: torch.Tensor) -> torch.Tensor:
+        """Positions of the words ``rows``, moved from ``points`` first within the tether, then into the cone."""
+        if self.separate:
+            points = points * (self.initial.index_select(0, rows) != 0)
         if math.isfinite(self.tether):
-            home = self.home.index_select(0, rows)
-            away = points - home
-            points = home + away * (self.tether / _lengths(away)).clamp_max(1)
+            initial = self.initial.index_select(0, rows)
+            away = points - initial
+            points = initial + away * (self.tether / _lengths(away)).clamp_max(1)
         if math.isfinite(self.cone):
-            axis = decoder[0] / decoder[0].norm().clamp_min(_TINY)
+            axis = decoder[0] / decoder[0].norm().clamp_min(TINY)
             along = (points @ axis)[:, None]
             across = points - along * axis
             points = along * axis + across * (self.cone * along.abs() / _lengths(across)).clamp_max(1)
         return points
 
+    @torch.no_grad()
+    def project_all(self, embedding: torch.Tensor, decoder: torch.Tensor) -> None:
+        """Move all words of the embedding, in place, to where the bounds allow them."""
+        if self.active:
+            rows = torch.arange(len(embedding), device=embedding.device)
+            embedding.copy_(self.project(embedding, rows, decoder))
+
 
 def _lengths(vectors: torch.Tensor) -> torch.Tensor:
-    return vectors.square().sum(dim=1, keepdim=True).sqrt().clamp_min(_TINY)
+    return vectors.square().sum(dim=1, keepdim=True).sqrt().clamp_min(TINY)
 
 
-class Mover:
-    """Moves the learned parameters of a network; ``tensors`` is all that must be kept to go on later.
+class Optimiser:
+    """Optimiser of the learned parameters of a network on the CPU.
 
-    Gradients are summed over the processes ``ranks``, so all of them move alike.
+    Gradients are summed over ``processes``, so that the parameters of all processes stay equal.
     """
 
-    def __init__(self, network: Network, recipe: Recipe, ranks: Processes = ALONE) -> None:
-        self._network, self._ranks = network, ranks
+    def __init__(self, network: Network, recipe: Recipe, processes: Processes = ALONE) -> None:
+        self._network, self._processes = network, processes
         self._by_rows = not recipe.momentum
         self.parameters = {name: p for name, p in network.parameters().items() if name not in recipe.fixed}
         self._whole = {
-            name: p.requires_grad_(True) for name, p in self.parameters.items() if not self._is_by_rows(name)
+            name: p.requires_grad_(True)
+            for name, p in self.parameters.items()
+            if not (self._by_rows and name == "embedding")
         }
-        self._moments = Adam.moments_for(self._whole)
+        self._moments = Adam.zero_moments(self._whole)
         if self._by_rows:
-            self._moments |= RowAdam.moments_for(network.embedding)
+            self._moments |= RowAdam.zero_moments(network.embedding)
         self._bounds = Bounds.of(network.embedding, network.decoder, recipe)
-
-    def _is_by_rows(self, name: str) -> bool:
-        return self._by_rows and name == "embedding"
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Parameters and moments, to be kept or filled."""
+        """Parameters and moments by name, as saved in a checkpoint and filled from it."""
         return {**{name: p.detach() for name, p in self.parameters.items()}, **self._moments}
 
-    def begin(self, steps: int) -> None:
-        """Get ready to go on after so many steps."""
-        self._adam = Adam(self._whole, self._moments, steps, self._ranks)
+    def prepare(self, steps: int) -> None:
+        """Prepare to resume after ``steps`` steps."""
+        self._adam = Adam(self._whole, self._moments, steps, self._processes)
         self._row_adam = RowAdam(self._network.embedding, self._moments, steps) if self._by_rows else None
 
-    def watch(self, start: torch.Tensor) -> torch.Tensor:
-        """Where the words of a step start, such that gradients reach them."""
+    def requiring_gradient(self, start: torch.Tensor) -> torch.Tensor:
+        """Initial positions of the words of a step, with a gradient of their own if the embedding has none."""
         return start.requires_grad_(True) if self._by_rows else start
 
     def step(self, rate: float, columns: torch.Tensor, start: torch.Tensor) -> None:
-        """Move everything; ``start`` are the words ``columns`` as :meth:`watch` gave them."""
+        """Update all parameters; ``start`` is the value of :meth:`requiring_gradient` for the words ``columns``."""
         self._adam.step(rate)
         if self._row_adam is None:
-            self.settle()
+            self.project_all()
             return
-        assert start.grad is not None  # noqa: S101 (a loss has been differentiated)
-        columns, gradient = self._ranks.gather(columns), self._ranks.gather(start.grad)
+        assert start.grad is not None  # noqa: S101 (the loss has been differentiated)
+        columns, gradient = self._processes.gather(columns), self._processes.gather(start.grad)
         decoder = self._network.decoder.detach()
-        within = partial(self._bounds.kept, rows=columns, decoder=decoder) if self._bounds.any else None
-        self._row_adam.step(rate, columns, gradient, within)
+        projection = partial(self._bounds.project, rows=columns, decoder=decoder) if self._bounds.active else None
+        self._row_adam.step(rate, columns, gradient, projection)
 
-    @torch.no_grad()
-    def settle(self) -> None:
-        """All words to where they may lie; those of a step are there already, unless the decoder has turned since."""
-        if self._bounds.any:
-            table = self._network.embedding
-            table.copy_(self._bounds.kept(table, torch.arange(len(table)), self._network.decoder))
+    def project_all(self) -> None:
+        """Move all words within the bounds; those of past steps may violate them if the decoder has turned since."""
+        self._bounds.project_all(self._network.embedding, self._network.decoder)

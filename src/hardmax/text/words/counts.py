@@ -1,68 +1,86 @@
-"""Documents as sparse rows of weighted word counts."""
+"""Documents as sparse rows of weighted word counts, and the statistics of words per class."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_non_negative, validate_data
 
-from ...errors import InputError
 from ..recipes import Recipe
-from .documents import as_texts
+from .document_endings import EndingVocabulary
+from .tokenisation import Tokeniser
+from .vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    from ..classifier import LeaderClassifier
-
-
+# Keeps chi2 finite for a column that occurs in no document.
 _LEAST_EXPECTED = 1e-9
 _RARE = 0.05
-"""The share of documents below which a word counts as rare, where there are several classes."""
+"""Document frequency below which the evidence of a word is damped, for three classes or more."""
 _EVEN = 1.1
-"""Two classes of which the larger is at most so many times the smaller are smoothed as if they were equally large."""
+"""Ratio of class sizes up to which two classes are smoothed as if they were equally large."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some documents, word after word: columns, damped counts, where each document starts, each word's document."""
+    """Some documents on the CPU, their distinct words one after another in flat arrays."""
 
     columns: np.ndarray
-    damped: np.ndarray
+    """Column of each word in the embedding, shape (words,)."""
+    term_weights: np.ndarray
+    """Weighted count of each word, shape (words,)."""
     starts: np.ndarray
+    """Index of the first word of each document, and the number of words, shape (documents + 1,)."""
     document: np.ndarray
+    """Document of each word, shape (words,)."""
 
     @property
     def size(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
         return len(self.starts) - 1
 
     def take(self, some: slice) -> Batch:
-        """Only these documents, which follow one another."""
+        """The documents of a slice of consecutive documents."""
         if some.stop - some.start == self.size:
             return self
         words = slice(self.starts[some.start], self.starts[some.stop])
         starts = self.starts[some.start : some.stop + 1] - words.start
-        return Batch(self.columns[words], self.damped[words], starts, self.document[words] - some.start)
+        return Batch(self.columns[words], self.term_weights[words], starts, self.document[words] - some.start)
 
 
-def damped(counts: np.ndarray) -> np.ndarray:
-    """What a count weighs: 1 + log c from one occurrence on, c itself below, so that fractions are allowed.
+@dataclass(frozen=True)
+class LabelledDocuments:
+    """Documents with their labels and sample weights."""
 
-    >>> damped(np.array([0.25, 1.0, np.e])).tolist()
+    table: sparse.csr_matrix
+    """Counts or weighted counts, shape (documents, columns)."""
+    labels: np.ndarray
+    """Index of the class of each document, shape (documents,)."""
+    weights: np.ndarray
+    """Sample weight of each document, shape (documents,)."""
+
+    def take(self, rows: np.ndarray) -> LabelledDocuments:
+        """The documents with these indices."""
+        return LabelledDocuments(self.table[rows], self.labels[rows], self.weights[rows])
+
+
+def sublinear(counts: np.ndarray) -> np.ndarray:
+    """Term weight of each count: 1 + log c for c > 1 and c itself below, so that fractions are allowed.
+
+    >>> sublinear(np.array([0.25, 1.0, np.e])).tolist()
     [0.25, 1.0, 2.0]
     """
     weights = np.array(counts, dtype=np.result_type(counts, np.float32))
-    several = np.flatnonzero(weights > 1)  # few, so the logarithm is taken of these alone
+    several = np.flatnonzero(weights > 1)  # few, so the logarithm is computed for these alone
     weights.flat[several] = 1 + np.log(weights.flat[several])
     return weights
 
 
 def batch(table: sparse.csr_matrix, rows: np.ndarray | None = None, keep: np.ndarray | None = None) -> Batch:
-    """The documents at ``rows`` (all when left out); ``table`` holds what the counts weigh.
+    """Batch of the documents at ``rows`` of a table of weighted counts; of all documents by default.
 
-    ``keep`` says for each entry of those rows, in order, whether it stays.
+    ``keep`` is a mask over the entries of those rows, in order, that drops some words.
     """
     part = table if rows is None else table[rows]
     columns, weights, starts = part.indices, part.data, part.indptr.astype(np.int64)
@@ -76,30 +94,32 @@ def batch(table: sparse.csr_matrix, rows: np.ndarray | None = None, keep: np.nda
 def class_presence(
     table: sparse.csr_matrix, labels: np.ndarray, classes: int, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How much of each column there is in each class, shape (classes, columns), and the weight of each class."""
+    """Weighted sum of each column over each class, shape (classes, columns), and the total weight of each class."""
     member = sparse.csr_matrix((weights, (labels, np.arange(len(labels)))), shape=(classes, len(labels)))
     return (member @ table).toarray(), np.bincount(labels, weights=weights, minlength=classes)
 
 
 def chi2(presence: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """How far each column's presence in the classes is from what the sizes of the classes alone would give."""
+    """Chi-squared statistic of each column against the sizes of the classes, shape (columns,)."""
     expected = presence.sum(axis=0) * (sizes / sizes.sum())[:, None]
     return np.asarray(((presence - expected) ** 2 / np.maximum(expected, _LEAST_EXPECTED)).sum(axis=0))
 
 
 def evidence(presence: np.ndarray, sizes: np.ndarray, smoothing: float) -> np.ndarray:
-    r"""What each column says for each class, shape (classes, columns), from smoothed frequencies.
+    r"""Evidence of each column for each class from smoothed frequencies, shape (classes, columns).
 
     .. math:: p_c = \frac{d_c + a_c}{n_c + 2a_c} \quad\text{(two classes)}, \qquad
               p_c = \frac{d_c + a q}{n_c + a} \quad\text{(more)}
 
-    For two classes the log odds :math:`\log p_1 - \log p_0`, for the second class and, negated, for the first; where
-    one is clearly larger, :math:`a_c` is the smoothing in proportion to :math:`n_c`, so that a word that is as frequent
-    in both says nothing (the same for both would make every rare word speak for the smaller one).
-    For more, how far :math:`\log(p_c + \epsilon)` lies above :math:`\log(q + \epsilon)`, where q is the frequency in
-    all classes, and nothing where it lies below: a word points only at the classes that it speaks for, so that each
-    class has leaders of its own. Smoothing towards q keeps small classes from laying claim to every word that they were
-    never seen with, and :math:`\epsilon` keeps rare words from shouting.
+    For two classes it is the log odds :math:`\log p_1 - \log p_0` for the second class and its negative for the first.
+    If one class is clearly larger, :math:`a_c` is the smoothing in proportion to :math:`n_c`, so that the evidence of a
+    word that is equally frequent in both is zero; equal smoothing would turn every rare word into evidence for the
+    smaller class.
+
+    For more classes it is the positive part of :math:`\log(p_c + \epsilon) - \log(q + \epsilon)`, where q is the
+    frequency over all classes: a word points only at the classes that it is evidence for, so that each class has
+    leaders of its own. Smoothing towards q avoids evidence for a small class from words that it never contains, and
+    :math:`\epsilon` bounds the evidence of rare words.
 
     >>> evidence(np.array([[8.0, 1.0], [2.0, 1.0]]), np.array([10.0, 10.0]), 1.0).round(2).tolist()
     [[1.1, 0.0], [-1.1, 0.0]]
@@ -114,34 +134,41 @@ def evidence(presence: np.ndarray, sizes: np.ndarray, smoothing: float) -> np.nd
     return np.asarray(np.maximum(np.log((frequency + _RARE) / (everywhere + _RARE)), 0.0))
 
 
-def own_counts(X: Any) -> sparse.csr_matrix:
-    """A table of our own, each entry once."""
-    table = sparse.csr_matrix(X, copy=True)
+def copied_counts(counts: Any) -> sparse.csr_matrix:
+    """A copy of a dense or sparse table in CSR format, without duplicate entries."""
+    table = sparse.csr_matrix(counts, copy=True)
     table.sum_duplicates()
     return table
 
 
-def weighed(counts: sparse.csr_matrix, recipe: Recipe, *, texts: bool) -> sparse.csr_matrix:
-    """What the counts weigh, for texts with a padding word where the recipe has one; ``counts`` itself is used up."""
+def weighted_counts(counts: sparse.csr_matrix, recipe: Recipe, *, texts: bool) -> sparse.csr_matrix:
+    """Weighted counts by the recipe; ``counts`` may be modified in place.
+
+    For texts, a recipe with ``cut`` adds a column for the padding word.
+    """
     table = counts
     if recipe.cut is not None and texts:
         missing = np.maximum(recipe.cut - np.asarray(table.sum(axis=1)).ravel(), 0)
-        missing[np.diff(table.indptr) == 0] = 0  # a text without a word stays without one
+        missing[np.diff(table.indptr) == 0] = 0  # a text without a known word is not padded
         table = sparse.hstack([table, sparse.csr_matrix(missing[:, None])], format="csr")
     table.eliminate_zeros()
     if recipe.masses == "norm":
-        table.data = damped(table.data)
+        table.data = sublinear(table.data)
     return table
 
 
-def weighed_table(model: LeaderClassifier, X: Any, recipe: Recipe) -> sparse.csr_matrix:
-    """Documents of the kind that the model was fitted on, by the words that it knows."""
-    texts = as_texts(X)
-    if (texts is None) == hasattr(model, "vocabulary_"):
-        learned, got = ("texts", "a table") if texts is None else ("a table of counts", "texts")
-        raise InputError("X", got, f"must be {learned}, like what the model was fitted on", f"pass {learned}")
-    if texts is None:
-        X = validate_data(model, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        check_non_negative(X, type(model).__name__)
-        return weighed(own_counts(X)[:, model.columns_], recipe, texts=False)
-    return weighed(model.vocabulary_.count(texts, model.tokeniser_).astype(np.float64), recipe, texts=True)
+def document_table(
+    documents: Sequence[str] | sparse.csr_matrix | np.ndarray,
+    recipe: Recipe,
+    columns: np.ndarray,
+    vocabulary: Vocabulary | EndingVocabulary | None,
+    tokeniser: Tokeniser | None,
+) -> sparse.csr_matrix:
+    """Weighted counts of documents by the words of a fitted model, shape (documents, words).
+
+    ``documents`` are texts if there is a vocabulary, else a table of counts of which ``columns`` are selected.
+    """
+    if vocabulary is None or tokeniser is None:
+        return weighted_counts(copied_counts(documents)[:, columns], recipe, texts=False)
+    counts = vocabulary.count(documents, tokeniser).astype(np.float64)  # type: ignore[arg-type]
+    return weighted_counts(counts, recipe, texts=True)

@@ -1,4 +1,4 @@
-"""From a text to its words, and from words to their dictionary forms."""
+"""Tokenisation: from a text to its words, with stop words and lemmas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from ...errors import InputError, MissingExtraError
 
 PLURALS = "en-plurals"
-# A noun's endings in the plural and in the singular, as WordNet's morphology has them.
+# Endings of nouns in the plural and in the singular, from WordNet's morphology.
 _ENDINGS = (
     ("s", ""),
     ("ses", "s"),
@@ -24,7 +24,7 @@ _ENDINGS = (
     ("men", "man"),
     ("ies", "y"),
 )
-# Plurals without such an ending, or whose singular simplemma takes from a verb ("lives" from "live").
+# Plurals without such an ending, or that simplemma reads as a verb ("lives" as "live").
 _IRREGULAR = {
     "children": "child",
     "feet": "foot",
@@ -43,10 +43,10 @@ _IRREGULAR = {
 
 @lru_cache(maxsize=8)
 def lemmatiser(language: str) -> Callable[[str], str]:
-    """The function from a word to its lemma.
+    """Function from a word to its lemma.
 
-    ``"en-plurals"`` stands in for the noun lemmatiser of WordNet, which leaves verbs, comparisons ("worst", "better")
-    and capitalised words as they are.
+    ``"en-plurals"`` approximates the noun lemmatiser of WordNet, which does not change verbs, comparatives ("worst",
+    "better") and capitalised words.
 
     >>> [lemmatiser("en-plurals")(word) for word in ("stories", "Stories", "worst", "loved", "boss", "women")]
     ['story', 'Stories', 'worst', 'loved', 'boss', 'woman']
@@ -75,84 +75,86 @@ def lemmatiser(language: str) -> Callable[[str], str]:
         raise InputError(
             "lemmas", repr(language), "is no language known to simplemma", 'pass for example "en"'
         ) from error
-    return _remembering(singular if language == PLURALS else lemma)
+    return _cached(singular if language == PLURALS else lemma)
 
 
-def _remembering(function: Callable[[str], str]) -> Callable[[str], str]:
-    """The same function, which looks every word up only once."""
-    remembered: dict[str, str] = {}
+def _cached(function: Callable[[str], str]) -> Callable[[str], str]:
+    """The same function with a cache without a size limit."""
+    known: dict[str, str] = {}
 
     def looked_up(word: str) -> str:
-        if word not in remembered:
-            remembered[word] = function(word)
-        return remembered[word]
+        if word not in known:
+            known[word] = function(word)
+        return known[word]
 
     return looked_up
 
 
-# Signs that belong to the letter before them, for which Python's re has no name: accents written apart, points of
-# Hebrew and Arabic, and whole blocks of India (whose letters are letters anyway) but for the full stops of Hindi.
+# Combining marks, for which Python's re has no class: separate accents, points of Hebrew and Arabic, and whole blocks
+# of Indic scripts (whose letters match as letters anyway) except for the full stops of Hindi.
 _MARKS = (
     r"\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     r"\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u0898-\u089f\u08ca-\u08e1\u08e3-\u0963\u0971-\u0df3\u0e31\u0e34-\u0e3a"
     r"\u0e47-\u0e4e\u0eb1-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u102b-\u103e\u1056-\u1059\u17b4-\u17d3\u1ab0-\u1ace\u1dc0-\u1dff"
     r"\u3099\u309a\ufe20-\ufe2f"
 )
-# Letters with their signs; joiners stand between letters of one word.
+# Letters with their combining marks; joiners connect letters of one word.
 _WORD = rf"[^\W\d_]+(?:[{_MARKS}\u200c\u200d]+[^\W\d_]+)*[{_MARKS}]*"
-# One picture of a face, a hand or a heart, with the colour of its skin or all that are joined in it; or a flag.
+# One emoji with its skin colour or with all emojis joined to it, or a flag.
 _FACE = "[\U0001f300-\U0001f3fa\U0001f400-\U0001faff\u2639\u263a\u2764]\ufe0f?[\U0001f3fb-\U0001f3ff]?"
 _EMOJI = rf"{_FACE}(?:\u200d(?:{_FACE}|[\u2640\u2642]\ufe0f?))*|[\U0001f1e6-\U0001f1ff]{{2}}"
 _NUMBERS = r"\d+(?:[./]\d+)*"
 _LETTERS = rf"{_WORD}(?:'{_WORD})?|[!?]|{_NUMBERS}|{_EMOJI}"
-# The same words on text that has nothing but ASCII, found in half the time.
+# The same words in ASCII text, in half the time.
 _ASCII_LETTERS = r"[A-Za-z]+(?:'[A-Za-z]+)?|[!?]|" + _NUMBERS
 EVERY_MARK = _LETTERS + r"|\*+|\.\.+|[:;]-?[()]|[.,;:()\"-]"
-"""Words and numbers, stars, smileys and all punctuation."""
+"""Pattern for words and numbers, stars, smileys and all punctuation."""
 _TAG = re.compile(r"<[/a-zA-Z][^<>]{0,200}>")
 
-# Words that say little about any text. Negations, degrees ("very", "too", "only") and opinions stay.
+# Words with little information about any text; without negations, degrees ("very", "too", "only") and opinions.
 _STOP_WORDS = """a an the this that these those i me my myself we us our ours ourselves you your yours he him his
     himself she her hers herself it its itself they them their theirs themselves who whom whose which what am is are was
     were be been being have has had having do does did doing will would shall and or as of at by for with into to from
     in on there here then than when where while i'm i've it's that's he's she's they're you're we're"""
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-# Every function word, negations too, and what is left of contractions once their apostrophe has parted them.
+# All function words including negations, and the parts of contractions that are split at the apostrophe.
 _FUNCTION_WORDS = """but if because until about against between through during before after above below up down out off
     over under again further once why how all any both each few more most other some such no nor not only own same so
     too very can just should now s t d ll m o re ve y don ain aren couldn didn doesn hadn hasn haven isn ma mightn mustn
     needn shan shouldn wasn weren won wouldn"""
 FUNCTION_WORDS = frozenset(word for word in STOP_WORDS if "'" not in word) | frozenset(_FUNCTION_WORDS.split())
-# The list that the published model leaves out (NLTK's, less what holds an apostrophe, which parts words there).
+# The stop words of the published model: NLTK's without those with an apostrophe, at which words are split there.
 PUBLISHED_STOP_WORDS = FUNCTION_WORDS - {"us", "whose", "would", "shall"} | {"yourself", "yourselves"}
 _LISTS = {"english": STOP_WORDS, "english-function": FUNCTION_WORDS, "english-published": PUBLISHED_STOP_WORDS}
 
 
 @dataclass(frozen=True)
 class Tokeniser:
-    """The rule that turns a text into words.
+    """Tokeniser: a function from a text to its words.
 
-    A word is a run of letters of any script with the signs on them, with at most one apostrophe inside ("don't"), a
+    A word is a sequence of letters of any script with their combining marks and at most one apostrophe ("don't"), a
     number or a rating ("8/10"), an emoji, or one of the marks ``!`` and ``?``. HTML tags are left out.
 
     Parameters
     ----------
     pattern
-        A regular expression for one word, where the default does not suit the language.
+        Regular expression for one word, if the default does not suit the language.
     lowercase
-        Whether capitals are made small first.
+        Whether the text is converted to lower case first.
     stop_words
-        Words to leave out, both before and after words are replaced by their lemmas: ``"english"`` for a short list
-        that keeps negations and opinions, ``"english-function"`` for all function words, ``"english-published"`` for
-        those that the published model leaves out, or any words.
+        Words that are left out, both before and after words are replaced by their lemmas: ``"english"`` for a short
+        list without negations and opinions, ``"english-function"`` for all function words, ``"english-published"`` for
+        those of the published model, or any words.
     lemmas
-        A language code such as ``"en"``: every word is replaced by its dictionary form. ``"en-plurals"`` replaces only
+        Language code such as ``"en"``: every word is replaced by its dictionary form. ``"en-plurals"`` replaces only
         English plurals in lower case by their singulars. Both need the extra ``text``.
     cut
-        Only the first so many words count.
+        Number of words after which the rest of the text is ignored.
     removed
-        Regular expressions: what they match is deleted from the text, one after the other, before it is read.
+        Regular expressions whose matches are deleted from the text, one after the other, before tokenisation.
 
+    Examples
+    --------
     >>> Tokeniser()("It wasn't <br /> BAD! 7.5/10")
     ['it', "wasn't", 'bad', '!', '7.5/10']
     >>> Tokeniser(stop_words="english")("Это не плохо, and it is no loss")
@@ -178,7 +180,7 @@ class Tokeniser:
                 "pattern", repr(self.pattern), "must have no capturing groups", "write (?:…) instead of (…)"
             )
         if isinstance(self.removed, str):
-            raise InputError("removed", repr(self.removed), "must be several patterns", f"pass [{self.removed!r}]")
+            raise InputError("removed", repr(self.removed), "must be a list of patterns", f"pass [{self.removed!r}]")
         object.__setattr__(self, "removed", tuple(self.removed))
         object.__setattr__(self, "_removed", tuple(_compiled("removed", pattern) for pattern in self.removed))
         plain = general if self.pattern else re.compile(_ASCII_LETTERS)
@@ -188,14 +190,14 @@ class Tokeniser:
             lemmatiser(self.lemmas)
 
     def __call__(self, text: str) -> list[str]:
-        """The words of ``text`` in order."""
+        """Words of ``text`` in order."""
         for pattern in self._removed:
             text = pattern.sub("", text)
         if "<" in text:
             text = _TAG.sub(" ", text)
         if self.lowercase:
             text = text.lower()
-        words = self._find[1](text) if text.isascii() else self._find[0](_plainer(text))
+        words = self._find[1](text) if text.isascii() else self._find[0](_normalised(text))
         if self._stop:
             words = [word for word in words if word not in self._stop]
         if self.lemmas is not None:
@@ -206,14 +208,22 @@ class Tokeniser:
         return words if self.cut is None else words[: self.cut]
 
     def spans(self, text: str) -> list[tuple[int, int, str]]:
-        """Where each word of ``text`` stands: start, end and the word as counted; stop words are left out.
+        """Positions of the words in the original text, so that a page can mark them.
 
-        Works on the text as written, so that a page can mark the words in it.
+        Parameters
+        ----------
+        text
+            The text as written.
+
+        Returns
+        -------
+        list of tuple
+            Start, end and word as counted, without stop words.
         """
         read, places = self._deleted(text)
         blanked = _TAG.sub(lambda tag: " " * len(tag.group()), read).replace("’", "'")
         lowered = blanked.lower() if self.lowercase else blanked
-        if len(lowered) == len(blanked):  # a few capitals become two letters; then the text is read as it is
+        if len(lowered) == len(blanked):  # a few capitals become two letters; then case is not changed
             blanked = lowered
         found = []
         for match in re.finditer(self.pattern or _LETTERS, blanked):
@@ -223,7 +233,7 @@ class Tokeniser:
         return found if self.cut is None else found[: self.cut]
 
     def _deleted(self, text: str) -> tuple[str, list[int]]:
-        """The text without what is removed, and the place of each remaining letter in the text as written."""
+        """The text without the removed parts, and the index of each remaining character in the original text."""
         places = list(range(len(text)))
         for pattern in self._removed:
             for match in reversed(list(pattern.finditer(text))):
@@ -232,7 +242,13 @@ class Tokeniser:
         return text, places
 
     def recipe(self) -> dict[str, Any]:
-        """The parameters, as JSON knows them."""
+        """The parameters, for the header of a file.
+
+        Returns
+        -------
+        dict
+            Can be written as JSON.
+        """
         stop = self.stop_words if self.stop_words is None or isinstance(self.stop_words, str) else sorted(self._stop)
         return {
             "pattern": self.pattern,
@@ -253,8 +269,8 @@ def _compiled(name: str, pattern: str) -> re.Pattern[str]:
         ) from None
 
 
-def _plainer(text: str) -> str:
-    """The same text where a letter and its accent are one sign, apostrophes are straight and hearts have one form."""
+def _normalised(text: str) -> str:
+    """The text with composed accents, straight apostrophes and no variation selectors after emojis."""
     return unicodedata.normalize("NFC", text).replace("’", "'").replace("\ufe0f", "")
 
 
@@ -266,12 +282,12 @@ def _stop_words(wanted: str | Iterable[str] | None) -> frozenset[str]:
             raise InputError(
                 "stop_words",
                 repr(wanted),
-                f"must be {' or '.join(map(repr, _LISTS))} or words",
+                f"must be {' or '.join(map(repr, _LISTS))} or a list of words",
                 'pass a list such as ["the", "a"]',
             )
         return _LISTS[wanted]
     words = frozenset(wanted)
-    odd = next((word for word in words if not isinstance(word, str)), None)
-    if odd is not None:
-        raise InputError("stop_words", repr(odd), "must hold words", 'pass a list such as ["the", "a"]')
+    wrong = next((word for word in words if not isinstance(word, str)), None)
+    if wrong is not None:
+        raise InputError("stop_words", repr(wrong), "must contain only words", 'pass a list such as ["the", "a"]')
     return words

@@ -1,7 +1,7 @@
-"""The words and n-grams a model knows, and documents as rows of their counts.
+"""Known words and n-grams, and counts of them in texts.
 
-An n-gram is kept as its first n-1 words (a gram one shorter) and its last word, so a text of any length is
-looked up with a few array operations for each n.
+An n-gram is stored as the index of its first n-1 words (a shorter gram) and of its last word, so that the n-grams of
+all texts are found by a few array operations per n.
 """
 
 from __future__ import annotations
@@ -24,20 +24,28 @@ class Level:
     """All n-grams of one length n >= 2."""
 
     prefix: np.ndarray
+    """Index of the gram of the first n-1 words, shape (grams,)."""
     last: np.ndarray
+    """Index of the last word, shape (grams,)."""
     column: np.ndarray
-    """The column of each gram; -1 where it only leads to a longer one."""
+    """Column of each gram, shape (grams,); -1 if it is only the prefix of a longer one."""
 
 
-class _Known(dict[str, int]):
+class _WordIndex(dict[str, int]):
+    """Index of each word; -1 for an unknown word."""
+
     def __missing__(self, word: str) -> int:
         return -1
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Known words and n-grams, each with a column.
+    """Known words and n-grams, each with a column in a table of counts.
 
+    Use :meth:`learn` to make one from texts.
+
+    Examples
+    --------
     >>> from hardmax.text import Tokeniser
     >>> words, counts = Vocabulary.learn(["not bad", "not bad at all", "bad"], Tokeniser(), ngrams=2, min_df=2)
     >>> words.names()
@@ -47,15 +55,17 @@ class Vocabulary:
     """
 
     words: tuple[str, ...]
+    """Single words."""
     columns: np.ndarray
-    """The column of each word; -1 where it only occurs inside a known n-gram."""
+    """Column of each word, shape (words,); -1 if it only occurs inside a known n-gram."""
     longer: tuple[Level, ...] = ()
-    _index: _Known = field(init=False, repr=False, compare=False)
+    """N-grams of two words, of three words, and so on."""
+    _index: _WordIndex = field(init=False, repr=False, compare=False)
     _names: list[str] = field(init=False, repr=False, compare=False, default_factory=list)
-    """The names of the columns, once somebody has asked for them."""
+    """Names of the columns, computed on first use."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_index", _Known(zip(self.words, range(len(self.words)), strict=True)))
+        object.__setattr__(self, "_index", _WordIndex(zip(self.words, range(len(self.words)), strict=True)))
 
     def __len__(self) -> int:
         return int((self.columns >= 0).sum() + sum((level.column >= 0).sum() for level in self.longer))
@@ -64,22 +74,41 @@ class Vocabulary:
     def learn(
         texts: Sequence[Text], tokeniser: Callable[[Text], Sequence[str]], *, ngrams: int = 2, min_df: int = 3
     ) -> tuple[Vocabulary, sparse.csr_matrix]:
-        """Every n-gram that occurs in at least ``min_df`` texts, and the counts of those texts."""
+        """Vocabulary of texts, and their counts.
+
+        Parameters
+        ----------
+        texts
+            Texts, in any form that the tokeniser accepts.
+        tokeniser
+            Function from a text to its words, such as :class:`Tokeniser`.
+        ngrams
+            Largest number of words in an n-gram.
+        min_df
+            Least number of texts in which a word or n-gram occurs.
+
+        Returns
+        -------
+        vocabulary : Vocabulary
+            All words and n-grams that occur in at least ``min_df`` texts.
+        counts : scipy.sparse.csr_matrix
+            Number of occurrences in each text, shape (texts, columns).
+        """
         index: defaultdict[str, int] = defaultdict()
         index.default_factory = index.__len__
         flat, starts = _flatten(texts, tokeniser, index.__getitem__)
         counts = _table(flat, starts, len(index))
-        kept = np.flatnonzero(_frequency(counts) >= min_df)
+        frequent_words = np.flatnonzero(_frequency(counts) >= min_df)
         renumbered = np.full(len(index), -1, dtype=np.int32)
-        renumbered[kept] = np.arange(len(kept))
+        renumbered[frequent_words] = np.arange(len(frequent_words))
         names = list(index)
-        known = tuple(names[k] for k in kept)
+        known = tuple(names[k] for k in frequent_words)
         flat = renumbered[flat]
-        tables, levels, previous = [counts[:, kept]], [], flat
+        tables, levels, previous = [counts[:, frequent_words]], [], flat
         total = len(known)
         for _ in range(2, ngrams + 1):
             codes = _codes(previous, flat, starts, len(known))
-            # A gram in min_df texts occurs at least min_df times: one cheap cut before the texts are counted.
+            # A gram in min_df texts occurs at least min_df times: a cheap filter before texts are counted.
             where, unique = pd.factorize(codes)
             del codes
             enough = (np.bincount(where, minlength=len(unique)) >= min_df) & (unique >= 0)
@@ -103,20 +132,45 @@ class Vocabulary:
         return words, stacked
 
     def count(self, texts: Sequence[Text], tokeniser: Callable[[Text], Sequence[str]]) -> sparse.csr_matrix:
-        """How often each column occurs in each text."""
+        """Number of occurrences of each known word and n-gram in each text.
+
+        Parameters
+        ----------
+        texts
+            Texts, in any form that the tokeniser accepts.
+        tokeniser
+            Function from a text to its words; that of :meth:`learn`.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix
+            Shape (texts, columns).
+        """
         flat, starts = _flatten(texts, tokeniser, self._index.__getitem__)
         table = _table(_looked_up(self.columns, flat), starts, len(self))
         previous = flat
         for level in self.longer:
             known = pd.Index(level.prefix * len(self.words) + level.last)
             previous = known.get_indexer(_codes(previous, flat, starts, len(self.words)))
-            # Columns of different lengths differ, so the sum only sets them side by side.
+            # Grams of different lengths have different columns, so the sum only joins the tables.
             table = table + _table(_looked_up(level.column, previous), starts, len(self))
         return table
 
     def select(self, columns: np.ndarray) -> Vocabulary:
-        """Only these columns, renumbered in increasing order; grams on the way to a chosen one are kept as steps."""
-        new = np.full(len(self) + 1, -1, dtype=np.int64)  # the last entry answers for "no column", -1
+        """Vocabulary with only some of the columns.
+
+        Parameters
+        ----------
+        columns
+            Selected columns.
+
+        Returns
+        -------
+        Vocabulary
+            The selected columns, renumbered in increasing order. Prefixes of selected n-grams are stored without a
+            column.
+        """
+        new = np.full(len(self) + 1, -1, dtype=np.int64)  # the last entry is that of "no column", -1
         new[np.sort(columns)] = np.arange(len(columns))
         keep = [new[self.columns] >= 0, *(new[level.column] >= 0 for level in self.longer)]
         for n in range(len(self.longer), 0, -1):
@@ -136,14 +190,26 @@ class Vocabulary:
         return Vocabulary(words, new[self.columns[keep[0]]], longer)
 
     def groups(self) -> np.ndarray:
-        """Which columns belong together: those with as many words, numbered by how many these are."""
+        """Number of words of each column, which is its group if the recipe separates lengths.
+
+        Returns
+        -------
+        np.ndarray
+            Shape (columns,).
+        """
         found = np.ones(len(self), dtype=np.int64)
         for n, level in enumerate(self.longer, start=2):
             found[level.column[level.column >= 0]] = n
         return found
 
     def names(self) -> list[str]:
-        """The name of each column: its words with blanks between."""
+        """Name of each column: its words, separated by blanks.
+
+        Returns
+        -------
+        list of str
+            One name per column.
+        """
         if not self._names:
             self._names.extend(self._made_names())
         return list(self._names)
@@ -162,11 +228,23 @@ class Vocabulary:
         return named
 
     def recipe(self) -> dict[str, Any]:
-        """The single words and how many grams of each length there are, as JSON knows them."""
+        """Single words and the number of grams of each length, for the header of a file.
+
+        Returns
+        -------
+        dict
+            Can be written as JSON.
+        """
         return {"words": list(self.words), "lengths": [len(level.last) for level in self.longer]}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything but the words themselves, as small arrays."""
+        """Everything except the words themselves, for the tensors of a file.
+
+        Returns
+        -------
+        dict
+            From names to arrays of indices.
+        """
         parts = {"words.column": self.columns.astype(np.int32)}
         for n, level in enumerate(self.longer, start=2):
             parts[f"grams{n}.prefix"] = level.prefix.astype(np.int32)
@@ -176,7 +254,22 @@ class Vocabulary:
 
     @staticmethod
     def restore(words: Sequence[str], lengths: Sequence[int], arrays: dict[str, np.ndarray]) -> Vocabulary:
-        """What :meth:`recipe` and :meth:`arrays` described."""
+        """Vocabulary from the values of :meth:`recipe` and :meth:`arrays`.
+
+        Parameters
+        ----------
+        words
+            Single words.
+        lengths
+            Number of grams of each length.
+        arrays
+            Arrays of :meth:`arrays`.
+
+        Returns
+        -------
+        Vocabulary
+            Equal to the one that was stored.
+        """
         levels = tuple(
             Level(*(arrays[f"grams{n}.{part}"].astype(np.int64) for part in ("prefix", "last", "column")))
             for n in range(2, 2 + len(lengths))
@@ -187,7 +280,7 @@ class Vocabulary:
 def _flatten(
     texts: Sequence[Text], tokeniser: Callable[[Text], Sequence[str]], number: Callable[[str], int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of all words, text after text, and where each text starts."""
+    """Indices of all words, text after text, and the first index of each text."""
     numbers, starts = array("i"), [0]
     for text in texts:
         numbers.extend(map(number, tokeniser(text)))
@@ -196,17 +289,17 @@ def _flatten(
 
 
 def _looked_up(columns: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The entries of ``columns`` at ``places``; -1 stays -1."""
+    """Entries of ``columns`` at ``places``; -1 stays -1."""
     return np.asarray(np.append(columns, -1)[places])
 
 
 def _codes(previous: np.ndarray, flat: np.ndarray, starts: np.ndarray, base: int) -> np.ndarray:
-    """The code of the gram one word longer that ends at each place, or -1 where there is none.
+    """Code of the gram, one word longer, that ends at each word; -1 if there is none.
 
-    ``previous[i]`` is the shorter gram that ends at place i, so the longer one at i is ``previous[i-1]`` and the
-    word at i; at the first place of a text there is none.
+    ``previous[i]`` is the shorter gram that ends at word i, so the longer one is ``previous[i-1]`` and word i; at the
+    first word of a text there is none.
     """
-    # In place, because with millions of words every array of long numbers tells.
+    # In place, because arrays of 64-bit integers dominate the memory for millions of words.
     codes = np.full(len(flat), -1, dtype=np.int64)
     longer = codes[1:]
     np.multiply(previous[:-1], np.int64(base), out=longer)
@@ -217,7 +310,7 @@ def _codes(previous: np.ndarray, flat: np.ndarray, starts: np.ndarray, base: int
 
 
 def _table(flat: np.ndarray, starts: np.ndarray, width: int) -> sparse.csr_matrix:
-    """Counts of numbers in each text; -1 is left out."""
+    """Number of occurrences of each index in each text, shape (texts, width); -1 is left out."""
     known = flat >= 0
     before = np.zeros(len(flat) + 1, dtype=np.int32 if len(flat) < 2**31 else np.int64)
     np.cumsum(known, out=before[1:])
@@ -230,5 +323,5 @@ def _table(flat: np.ndarray, starts: np.ndarray, width: int) -> sparse.csr_matri
 
 
 def _frequency(counts: sparse.csr_matrix) -> np.ndarray:
-    """In how many texts each column occurs."""
+    """Number of texts in which each column occurs, shape (columns,)."""
     return np.bincount(counts.indices, minlength=counts.shape[1])

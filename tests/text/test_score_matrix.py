@@ -1,4 +1,4 @@
-"""The learned matrix of the score, against the simulator and against plain loops."""
+"""The learned score matrix, against the simulator and against softmax attention to the leaders."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.text import LeaderClassifier
-from hardmax.text.model.hardmax_forward import after
+from hardmax.text.model.hardmax_forward import final_positions
 from hardmax.text.model.network import Network
-from hardmax.text.model.score_matrix_gradient import factor_of, stand_in
+from hardmax.text.model.score_matrix_gradient import batch_surrogate, factor_of
 from hardmax.text.words.counts import Batch
 from made_up_texts import opinions
 
@@ -39,14 +39,14 @@ def _one_document(seed: int, d: int, n: int = 9) -> tuple[Network, Batch]:
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 4))
-def test_the_same_as_the_simulator_with_this_matrix(seed: int, d: int) -> None:
+def test_agrees_with_the_simulator(seed: int, d: int) -> None:
     network, documents = _one_document(seed, d)
     assert network.raw_factor is not None
     factor = factor_of(network.raw_factor).numpy()
     matrix = factor @ factor.T
     assert np.linalg.eigvalsh(matrix).min() > 0
-    path = network.course(network.embedding.numpy(), documents.starts)
-    final = after(network.embedding, path, 1.0, 6).numpy()
+    path = network.attention_path(network.embedding.numpy(), documents.starts)
+    final = final_positions(network.embedding, path, 1.0, 6).numpy()
     run = hm.simulate(network.embedding.numpy(), hm.HardmaxLayer(alpha=1.0, A=matrix), depth=6)
     np.testing.assert_allclose(final, run.tokens[-1], atol=1e-9)
 
@@ -57,9 +57,9 @@ def test_the_gradient_is_that_of_softmax_over_the_leaders(seed: int, d: int) -> 
     network, documents = _one_document(seed, d)
     assert network.raw_factor is not None
     raw = network.raw_factor.requires_grad_(True)
-    path = network.course(network.embedding.numpy(), documents.starts)
+    path = network.attention_path(network.embedding.numpy(), documents.starts)
     wanted = torch.from_numpy(np.random.default_rng(seed).normal(size=network.embedding.shape))
-    added = stand_in(network.embedding, factor_of(raw), documents, path)
+    added = batch_surrogate(network.embedding, factor_of(raw), documents, path)
     assert not added.detach().any()
     (found,) = torch.autograd.grad((added * wanted).sum(), raw)
     leaders = network.embedding[torch.from_numpy(np.flatnonzero(path.leaders))]
@@ -70,7 +70,7 @@ def test_the_gradient_is_that_of_softmax_over_the_leaders(seed: int, d: int) -> 
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.1])
-def test_a_learned_matrix_is_kept_and_explained(temperature: float, tmp_path: Path) -> None:
+def test_a_learned_matrix_is_saved_and_explained(temperature: float, tmp_path: Path) -> None:
     fitted = LeaderClassifier(
         random_state=0, learn_matrix=True, temperature=temperature, batch_size=64, epochs=20, cone=np.inf
     ).fit(TEXTS, LABELS)

@@ -1,4 +1,4 @@
-"""Rivals do what their packages do, are chosen by held-out rollouts, and diverge into NaN, never into nonsense."""
+"""Baselines agree with their packages, are tuned on validation rollouts, and give NaN after a divergence."""
 
 import sys
 import warnings
@@ -9,38 +9,37 @@ import pytest
 
 from hardmax.datasets import airfoil, lorenz63, sinusoids
 from hardmax.errors import InputError, MissingExtraError
-from hardmax.forecasting.diagnostics.skill import error_curves
-from hardmax.forecasting.models import (
+from hardmax.forecasting import (
     EchoState,
     HigherOrderDMD,
+    NextGenerationReservoir,
     Perceptron,
     Persistence,
     Sindy,
-    baselines,
-    echo_state,
+    TimeDelayedDMD,
+    error_curves,
 )
-from hardmax.forecasting.models.ng_rc import NextGenerationReservoir
-from hardmax.forecasting.models.td_dmd import TimeDelayedDMD
+from hardmax.forecasting.models import baselines, echo_state
 
-RIVALS = [Persistence, HigherOrderDMD, Sindy, EchoState, Perceptron]
-
-
-def _made(rival, seconds=0.1):
-    return rival() if rival is Persistence else rival(seconds=seconds, horizon=40)
+BASELINES = [Persistence, HigherOrderDMD, Sindy, EchoState, Perceptron]
 
 
-@pytest.mark.parametrize("rival", RIVALS)
+def _made(baseline, seconds=0.1):
+    return baseline() if baseline is Persistence else baseline(seconds=seconds, horizon=40)
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
 @pytest.mark.parametrize("channels", [1, 3])
-def test_every_rival_fits_and_rolls(rival, channels):
+def test_every_baseline_fits_and_rolls(baseline, channels):
     z = lorenz63(700).values[:, :channels]
-    model = _made(rival).fit([z[:600]], 0.02)
+    model = _made(baseline).fit([z[:600]], 0.02)
     assert model.window <= 600 // 4
     windows = np.stack([z[400:600], z[300:500]])
     ahead = model.roll(windows, 30)
     assert ahead.shape == (2, 30, channels)
     # The same start gives the same forecast, alone or among others.
     assert np.allclose(ahead[1:], model.roll(windows[1:], 30), equal_nan=True)
-    if rival is not Persistence:
+    if baseline is not Persistence:
         still = np.sqrt(((windows[:, -1] - z[[600, 500]]) ** 2).mean())
         assert np.sqrt(((ahead[:, 0] - z[[600, 500]]) ** 2).mean()) < still  # one step beats persistence
 
@@ -64,7 +63,7 @@ def test_hodmd_steps_as_the_operator_of_pydmd_does():
         warnings.simplefilter("ignore")
         model = baselines._pydmd().HODMD(svd_rank=-1, d=6, svd_rank_extra=-1, opt=True).fit(z.T)
         rebuilt = model.reconstructed_data.real.T
-    # PyDMD's own reconstruction begins at the first window; ours goes on from any.
+    # PyDMD's own reconstruction begins at the first window; this one starts from any window.
     first = trial.roll(rebuilt[None, :6], 20)[0, 0]
     assert np.allclose(first, rebuilt[6:26], atol=1e-6)
 
@@ -92,15 +91,15 @@ def test_the_echo_state_is_reservoirpys():
         bias=1.0,
         seed=5,
     )
-    heard = lorenz63(40).values
-    theirs = node.run(heard)
+    samples = lorenz63(40).values
+    theirs = node.run(samples)
     state = np.zeros((1, echo_state.UNITS))
-    for sample in heard:
-        state = trial.listen(state, sample[None])
+    for sample in samples:
+        state = trial.step(state, sample[None])
     assert np.allclose(state[0], theirs[-1], atol=1e-12)
 
 
-def test_the_best_of_the_tried_settings_is_kept():
+def test_the_best_of_the_tried_settings_is_selected():
     z = lorenz63(900).values[:, :1]
     short = EchoState(seconds=0.0, horizon=60).fit([z], 0.02)
     longer = EchoState(seconds=0.6, horizon=60).fit([z], 0.02)
@@ -122,33 +121,33 @@ def test_constant_data_are_refused_and_several_trajectories_welcome():
     with pytest.raises(InputError, match="trajectories must vary"):
         EchoState(seconds=0.0).fit([np.ones((100, 2))], 1.0)
     runs = [airfoil(200 + 20 * k, initial_pitch=0.05 + 0.05 * k).values for k in range(4)]
-    for rival in RIVALS:
-        assert np.isfinite(_made(rival).fit(runs, 2.0).roll(runs[0][None, :60], 5)).all()
+    for baseline in BASELINES:
+        assert np.isfinite(_made(baseline).fit(runs, 2.0).roll(runs[0][None, :60], 5)).all()
 
 
 @pytest.mark.parametrize(
-    ("rival", "package"), [(HigherOrderDMD, "pydmd"), (Sindy, "pysindy"), (EchoState, "reservoirpy")]
+    ("baseline", "package"), [(HigherOrderDMD, "pydmd"), (Sindy, "pysindy"), (EchoState, "reservoirpy")]
 )
-def test_a_missing_package_names_the_extra(monkeypatch, rival, package):
+def test_a_missing_package_names_the_extra(monkeypatch, baseline, package):
     for name in [package, *(loaded for loaded in sys.modules if loaded.startswith(f"{package}."))]:
         monkeypatch.setitem(sys.modules, name, None)  # what cannot be imported
     with pytest.raises(
         MissingExtraError, match=rf"needs the package {package}: pip install .*{package}.*\(the extra: rivals\)"
     ):
-        _made(rival).fit([lorenz63(300).values], 0.02)
+        _made(baseline).fit([lorenz63(300).values], 0.02)
 
 
-@pytest.mark.parametrize("rival", [HigherOrderDMD, EchoState, Perceptron, TimeDelayedDMD, NextGenerationReservoir])
-def test_one_table_is_one_trajectory_and_what_cannot_be_used_is_named(rival):
+@pytest.mark.parametrize("baseline", [HigherOrderDMD, EchoState, Perceptron, TimeDelayedDMD, NextGenerationReservoir])
+def test_one_table_is_one_trajectory_and_what_cannot_be_used_is_named(baseline):
     z = np.sin(0.3 * np.arange(120))
-    one = rival(seconds=0.1).fit(z, 0.1)
+    one = baseline(seconds=0.1).fit(z, 0.1)
     windows = z[None, :40, None]
     assert one.roll(windows, 5).shape == (1, 5, 1)
-    if rival in (TimeDelayedDMD, NextGenerationReservoir):  # searched to their end, however long it takes
-        one, several = rival().fit(pd.DataFrame({"a": z}), 0.1), rival().fit([z[:, None]], 0.1)
+    if baseline in (TimeDelayedDMD, NextGenerationReservoir):  # searched to their end, however long it takes
+        one, several = baseline().fit(pd.DataFrame({"a": z}), 0.1), baseline().fit([z[:, None]], 0.1)
         np.testing.assert_array_equal(one.roll(windows, 5), several.roll(windows, 5))
     with pytest.raises(InputError, match=r"windows must be \(starts, samples, 1\), got shape \(40, 1\)"):
         one.roll(windows[0], 5)
     for bad, words in ((z[:5], "8 or more"), (np.ones(50), "must vary"), (np.where(z > 0.9, np.nan, z), "has gaps")):
         with pytest.raises(InputError, match=words):
-            rival(seconds=0.1).fit(bad, 0.1)
+            baseline(seconds=0.1).fit(bad, 0.1)

@@ -1,13 +1,4 @@
-r"""How the error of a model grows with the steps ahead, measured on data that it was not fitted to.
-
-For the root mean square error :math:`r_{kj}` of held-out rollouts at step :math:`k` in channel :math:`j` the error is
-:math:`s_{kj} = \max_{i \le k} r_{ij}`, which never shrinks: a forecast that comes close again by chance is no surer for
-it. Beyond the longest held-out rollout of :math:`H` steps it goes on as :math:`s_{Hj}\,(k/H)^p` or
-:math:`s_{Hj}\,e^{q(k-H)}`, whichever describes :math:`s` better between :math:`H/4` and :math:`H` (least squares on
-:math:`\log s`), with :math:`p \ge 1/2`, as far as the error of a forecast without skill,
-:math:`\sqrt{1 + m_j}` standard deviations of the data: :math:`m_j` is the mean square of the forecast itself late in
-the rollouts, 0 for one that rests at the mean of the data and 1 for one that moves like them.
-"""
+"""Growth of the forecast error with the steps ahead, measured on validation data."""
 
 from __future__ import annotations
 
@@ -16,38 +7,62 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..protocol import FloatArray
+from .protocol import FloatArray
 
 _SLOWEST = 0.5
-"""The growth of a random walk: without evidence of slower growth beyond the held-out steps none is claimed."""
+"""Power of a random walk: slower growth beyond the validation steps has not been observed, so it is not assumed."""
 _SMALLEST = 1e-15
-"""Rounding, in standard deviations of the data; no forecast is surer."""
+"""Rounding, in standard deviations of the data: a lower bound on every error."""
 
 
 @dataclass(frozen=True)
 class ErrorGrowth:
-    """Held-out errors ``(steps, outputs)`` that never shrink, and their limits ``(outputs,)``, in standard deviations.
+    r"""Expected error of a forecast as a function of the steps ahead, in standard deviations of the data.
 
-    ``per_step[k - 1]`` belongs to ``k`` steps ahead.
+    With :math:`r_{kj}` the root mean square error of validation rollouts at step :math:`k` in channel :math:`j`, the
+    expected error is the running maximum :math:`s_{kj} = \max_{i \le k} r_{ij}`. Beyond the longest validation rollout
+    of :math:`H` steps it is extrapolated as :math:`s_{Hj}\,(k/H)^p` or :math:`s_{Hj}\,e^{q(k-H)}`, whichever fits
+    :math:`\log s` better between :math:`H/4` and :math:`H` by least squares, with :math:`p \ge 1/2`, up to the error of
+    a forecast without skill, :math:`\sqrt{1 + m_j}`. Here :math:`m_j` is the mean square of the forecast itself late in
+    the rollouts: 0 for a forecast at the mean of the data, 1 for one that varies like the data.
+
+    Attributes
+    ----------
+    per_step
+        Errors :math:`s_{kj}` of the validation rollouts, shape (steps, outputs), never decreasing; row ``k - 1``
+        belongs to ``k`` steps ahead.
+    limit
+        Errors of a forecast without skill, shape (outputs,).
     """
 
     per_step: FloatArray
     limit: FloatArray
 
     def ahead(self, steps: int) -> FloatArray:
-        """Expected errors ``(steps, outputs)`` of a forecast, as measured and beyond as extrapolated."""
+        """Expected errors of a forecast: measured as far as known, extrapolated beyond.
+
+        Parameters
+        ----------
+        steps
+            Number of steps ahead.
+
+        Returns
+        -------
+        ndarray
+            Errors, shape (steps, outputs).
+        """
         known = len(self.per_step)
         if steps <= known:
             return self.per_step[:steps].copy()
         last, beyond = self.per_step[-1], np.arange(known + 1, steps + 1, dtype=np.float64)
-        # A measured error above the limit stays as it was measured.
+        # A measured error above the limit is not reduced.
         highest = np.maximum(self.limit, last)
         factors = np.stack([_factors(self.per_step[:, j], beyond) for j in range(self.per_step.shape[1])], axis=1)
         return np.concatenate([self.per_step, np.minimum(last * factors, highest)])
 
 
 def _factors(errors: FloatArray, beyond: FloatArray) -> FloatArray:
-    """By how much the error has grown since the last of ``errors`` at the steps ``beyond``."""
+    """Ratios of the errors at the steps ``beyond`` to the last of ``errors``."""
     known = len(errors)
     slowest = np.asarray((beyond / known) ** _SLOWEST)
     counted = np.arange(1, known + 1, dtype=np.float64)
@@ -63,14 +78,14 @@ def _factors(errors: FloatArray, beyond: FloatArray) -> FloatArray:
 
 
 def _line(x: FloatArray, y: FloatArray) -> tuple[float, float]:
-    """The slope of the least-squares line, and the sum of squares that it leaves over."""
+    """Slope of the least-squares line, and the sum of its squared residuals."""
     x, y = x - x.mean(), y - y.mean()
     slope = float(x @ y) / float(x @ x)
     return slope, float(((y - slope * x) ** 2).sum())
 
 
 def measure_growth(rollouts: Sequence[FloatArray], truths: Sequence[FloatArray]) -> ErrorGrowth:
-    """The growth of errors over rollouts ``(starts, steps, outputs)`` of one fold or several, with what happened."""
+    """Error growth over rollouts (starts, steps, outputs), with the true samples, of one fold or several."""
     longest = max(truth.shape[1] for truth in truths)
     outputs = truths[0].shape[2]
     squares, counts = np.zeros((longest, outputs)), np.zeros((longest, 1))

@@ -1,4 +1,4 @@
-"""Documents side by side: against plain loops over every single token, and against the sparse rows."""
+"""Padded batches, against plain loops over single tokens and against sparse rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from scipy import sparse
 
 from hardmax.errors import FileError, InputError
 from hardmax.text.classifier import LeaderClassifier
+from hardmax.text.model.device_batches import DeviceDocuments, PaddedBatch
 from hardmax.text.model.network import Network
-from hardmax.text.model.softmax_forward import Shelf, logits_of, settled
 from hardmax.text.recipes import RECIPES
-from hardmax.text.training.padded import DenseRows, judged, train_dense
-from hardmax.text.training.state import State
+from hardmax.text.training.checkpoints import TrainingState
+from hardmax.text.training.padded import _with_dropout, evaluate_padded, padded_logits, softmax_layers, train_padded
 from hardmax.text.words.counts import batch
 from made_up_texts import opinions
 
@@ -57,25 +57,24 @@ def test_words_with_counts_are_repeated_tokens(temperature: float) -> None:
     # A place without a word beside them must change nothing.
     words = torch.from_numpy(np.vstack([points, 100 * np.ones((1, 3))]))[None]
     laid = torch.tensor([[*counts.tolist(), 0]], dtype=torch.float64)
-    found = settled(words, laid, torch.tensor(0.7, dtype=torch.float64), depth=4, temperature=temperature)[0, :5]
+    found = softmax_layers(words, laid, torch.tensor(0.7, dtype=torch.float64), depth=4, temperature=temperature)[0, :5]
     np.testing.assert_allclose(np.repeat(found.numpy(), counts, axis=0), expected, atol=1e-12)
 
 
-def test_a_shelf_lays_out_the_rows_asked_for() -> None:
+def test_a_padded_batch_holds_the_rows_asked_for() -> None:
     table = documents(np.random.default_rng(1), 9, 12)
     table = sparse.vstack([table, sparse.csr_matrix((1, 12))], format="csr")  # one document without a word
-    shelf = Shelf.of(table.indptr, table.indices, table.data)
     rows = np.array([4, 9, 0])
-    laid = shelf.take(rows)
+    laid = _rows(table, np.zeros(10, dtype=int)).padded_to_longest(rows)
     assert laid.columns.shape[1] == np.diff(table.indptr)[rows].max()
     for k, row in enumerate(rows):
         again = np.zeros(12)
-        np.add.at(again, laid.columns[k].numpy(), laid.counts[k].numpy())
+        np.add.at(again, laid.columns[k].numpy(), laid.term_weights[k].numpy())
         np.testing.assert_array_equal(again, table[row].toarray()[0])
 
 
 @pytest.mark.parametrize(("norm_masses", "resting"), [(False, 0.0), (True, 2.0)])
-def test_the_dense_hardmax_pass_is_the_sparse_one(norm_masses: bool, resting: float) -> None:
+def test_padded_and_sparse_hardmax_agree(norm_masses: bool, resting: float) -> None:
     rng = np.random.default_rng(2)
     table = documents(rng, 20, 30)
     network = Network(
@@ -88,17 +87,8 @@ def test_the_dense_hardmax_pass_is_the_sparse_one(norm_masses: bool, resting: fl
         norm_masses=norm_masses,
         resting_mass=resting,
     )
-    laid = Shelf.of(table.indptr, table.indices, table.data).take(np.arange(20))
-    laid = type(laid)(laid.columns, laid.counts.double())
-    dense = logits_of(
-        network.parameters(),
-        laid,
-        least_alpha=0.0,
-        depth=8,
-        temperature=0.0,
-        norm_masses=norm_masses,
-        resting_mass=resting,
-    )
+    laid = _rows(table, np.zeros(20, dtype=int)).padded_to_longest(np.arange(20))
+    dense = padded_logits(network, PaddedBatch(laid.columns, laid.term_weights.double()), 0.0)
     np.testing.assert_allclose(dense.numpy(), network.forward(batch(table))[0].numpy(), atol=1e-12)
 
 
@@ -106,67 +96,67 @@ def test_softmax_at_a_low_temperature_is_nearly_hardmax() -> None:
     rng = np.random.default_rng(3)
     words, counts = torch.from_numpy(rng.normal(size=(4, 10, 2))), torch.ones(4, 10, dtype=torch.float64)
     alpha = torch.tensor(1.0, dtype=torch.float64)
-    hard = settled(words, counts, alpha, depth=3, temperature=0.0)
+    hard = softmax_layers(words, counts, alpha, depth=3, temperature=0.0)
     gaps = [
-        float((settled(words, counts, alpha, depth=3, temperature=t) - hard).abs().mean()) for t in (1e-1, 1e-2, 1e-3)
+        float((softmax_layers(words, counts, alpha, depth=3, temperature=t) - hard).abs().mean())
+        for t in (1e-1, 1e-2, 1e-3)
     ]
     assert gaps[2] < gaps[1] < gaps[0]
     assert gaps[2] < 0.01
 
 
-def _rows(table: sparse.csr_matrix, labels: np.ndarray) -> DenseRows:
-    return DenseRows(
-        Shelf.of(table.indptr, table.indices, table.data), torch.from_numpy(labels), torch.ones(len(labels))
-    )
+def _rows(table: sparse.csr_matrix, labels: np.ndarray) -> DeviceDocuments:
+    return DeviceDocuments.of(table, labels, np.ones(len(labels)), torch.device("cpu"), torch.float32)
 
 
-def test_training_goes_on_where_it_was_interrupted() -> None:
+def test_training_resumes_exactly() -> None:
     rng = np.random.default_rng(4)
     rows = _rows(documents(rng, 100, 30), rng.integers(2, size=100))
-    start = {
-        "embedding": torch.from_numpy(rng.normal(size=(30, 2))).float(),
-        "decoder": torch.ones(1, 2),
-        "bias": torch.zeros(1),
-        "raw_alpha": torch.tensor(0.0),
-    }
-    kept: dict[int, tuple[dict[str, torch.Tensor], State]] = {}
+    start = Network(
+        embedding=torch.from_numpy(rng.normal(size=(30, 2))).float(),
+        decoder=torch.ones(1, 2),
+        bias=torch.zeros(1),
+        raw_alpha=torch.tensor(0.0),
+        least_alpha=RECIPES["paper"].least_alpha,
+        depth=RECIPES["paper"].depth,
+        norm_masses=False,
+    )
+    saved: dict[int, tuple[dict[str, torch.Tensor], TrainingState]] = {}
 
-    def run(epochs: int, resume: int | None) -> dict[str, torch.Tensor]:
-        parameters = {name: part.clone() for name, part in start.items()}
+    def run(epochs: int, resume: int | None) -> Network:
+        network = start.to(torch.float32)
 
-        def take_up(tensors: dict[str, torch.Tensor]) -> State:
+        def take_up(tensors: dict[str, torch.Tensor]) -> TrainingState:
             if resume is None:
-                return State()
-            for name, part in kept[resume][0].items():
+                return TrainingState()
+            for name, part in saved[resume][0].items():
                 tensors[name].copy_(part)
-            return kept[resume][1]
+            return saved[resume][1]
 
-        def keep(tensors: dict[str, torch.Tensor], state: State) -> None:
-            copied = State(state.epoch, dict(state.best), state.best_score, state.waited, list(state.history))
-            kept[state.epoch] = ({name: part.clone() for name, part in tensors.items()}, copied)
+        def save(tensors: dict[str, torch.Tensor], state: TrainingState) -> None:
+            copied = TrainingState(state.epoch, dict(state.best), state.best_score, state.waited, list(state.history))
+            saved[state.epoch] = ({name: part.clone() for name, part in tensors.items()}, copied)
 
-        train_dense(parameters, rows, rows, RECIPES["paper"], epochs=epochs, seed=5, resume=take_up, keep=keep)
-        return parameters
+        train_padded(network, rows, rows, RECIPES["paper"], epochs=epochs, seed=5, resume=take_up, save=save)
+        return network
 
     whole = run(4, None)
     again = run(4, 2)
-    for name, part in whole.items():
-        torch.testing.assert_close(part, again[name], rtol=0, atol=0)
-    assert judged(whole, rows, RECIPES["paper"], 1e-3)[1] > 0.5
+    for name, part in whole.parameters().items():
+        torch.testing.assert_close(part, again.parameters()[name], rtol=0, atol=0)
+    assert evaluate_padded(whole, rows, 1e-3)[1] > 0.5
 
 
-def test_words_are_dropped_only_where_many_are_left() -> None:
-    from hardmax.text.model.softmax_forward import SideBySide
-    from hardmax.text.training.padded import _thinned
-
+def test_dropout_spares_short_documents() -> None:
     counts = torch.ones(2, 400)
     counts[1, 20:] = 0
-    thinned = _thinned(SideBySide(torch.zeros(2, 400, dtype=torch.long), counts), 0.5, torch.Generator().manual_seed(0))
-    assert 150 < int(thinned.counts[0].sum()) < 250
-    assert int(thinned.counts[1].sum()) == 20
+    whole = PaddedBatch(torch.zeros(2, 400, dtype=torch.long), counts)
+    thinned = _with_dropout(whole, 0.5, torch.Generator().manual_seed(0))
+    assert 150 < int(thinned.term_weights[0].sum()) < 250
+    assert int(thinned.term_weights[1].sum()) == 20
 
 
-def test_epochs_can_be_judged_on_documents_given() -> None:
+def test_epochs_are_evaluated_on_given_documents() -> None:
     model = LeaderClassifier(recipe="paper", epochs=3, random_state=0)
     model.fit(LONG[:80], LABELS[:80], validation=(LONG[80:], LABELS[80:]))
     last = model.history_[-1]
@@ -181,7 +171,7 @@ def test_epochs_can_be_judged_on_documents_given() -> None:
         model.fit(TEXTS, LABELS, validation=(TEXTS[:2], [0, 7]))
 
 
-def test_a_device_of_choice_and_one_that_is_not_there() -> None:
+def test_a_chosen_device_and_a_missing_one() -> None:
     same = {"recipe": "paper", "temperature": 0.0, "epochs": 4, "random_state": 0}
     on_device = LeaderClassifier(**same, device="cpu").fit(TEXTS, LABELS)
     on_rows = LeaderClassifier(**same).fit(TEXTS, LABELS)

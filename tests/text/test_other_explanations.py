@@ -1,4 +1,4 @@
-"""Other ways of naming reasons, where the reason is known: one telling word among plain ones."""
+"""Other methods of explanation, on texts with one decisive word."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_masks_switch_off_any_number_of_words() -> None:
     assert set(off.tolist()) == set(range(1, 7))
 
 
-def test_the_surrogate_names_the_telling_word() -> None:
+def test_the_surrogate_finds_the_decisive_word() -> None:
     pytest.importorskip("lime")
     model = LeaderClassifier(random_state=0, ngrams=1).fit(TEXTS, LABELS)
     table, names = model._table(TEXTS[:20]), model.words()
@@ -46,7 +46,7 @@ def test_contributions_are_summed_leader_by_leader() -> None:
     np.testing.assert_allclose(measured._sums(model, TEXTS[:30]), model.decision_function(TEXTS[:30]), atol=1e-12)
 
 
-def test_topics_are_measured_beside_the_regression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topics_are_compared_with_the_regression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for part, seed in (("train", 0), ("test", 1)):
         texts, names = topics(600, seed=seed)
         lines = "".join(f"{name}\t{text}\n" for name, text in zip(names, texts, strict=True))

@@ -1,4 +1,4 @@
-"""Steps of training: sparse rows against a plain dense rule, and words that stay where they may lie."""
+"""Optimiser steps: sparse rows against the dense rule, and bounds on word positions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TEXTS, LABELS = opinions(300)
 
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000))
-def test_rows_move_as_the_whole_table_would(seed: int) -> None:
+def test_row_adam_agrees_with_the_dense_rule(seed: int) -> None:
     rng = np.random.default_rng(seed)
     table = torch.from_numpy(rng.normal(size=(7, 2)))
     position, square = table.numpy().copy(), np.zeros((7, 2))
-    adam = RowAdam(table, RowAdam.moments_for(table), 0)
+    adam = RowAdam(table, RowAdam.zero_moments(table), 0)
     for step in range(1, 9):
         rows = rng.integers(0, 7, size=5)
         gradients = rng.normal(size=(5, 2))
@@ -41,39 +41,39 @@ def test_rows_move_as_the_whole_table_would(seed: int) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.floats(0.0, 2.0), st.floats(0.0, 2.0))
-def test_words_are_taken_back_no_farther_than_needed(seed: int, d: int, cone: float, tether: float) -> None:
+def test_projection_changes_only_words_outside_the_bounds(seed: int, d: int, cone: float, tether: float) -> None:
     rng = np.random.default_rng(seed)
     home, points = torch.from_numpy(rng.normal(size=(6, d))), torch.from_numpy(rng.normal(size=(6, d)))
     decoder, rows = torch.from_numpy(rng.normal(size=(1, d))), torch.arange(6)
     axis = decoder[0] / decoder[0].norm()
-    roped = Bounds(home, math.inf, tether).kept(points, rows, decoder)
+    roped = Bounds(home, math.inf, tether).project(points, rows, decoder)
     assert ((roped - home).norm(dim=1) <= tether + 1e-9).all()
     near = (points - home).norm(dim=1) < tether - 1e-9
     torch.testing.assert_close(roped[near], points[near])
-    coned = Bounds(home, cone, math.inf).kept(points, rows, decoder)
+    coned = Bounds(home, cone, math.inf).project(points, rows, decoder)
     along, across = coned @ axis, coned - (coned @ axis)[:, None] * axis
     assert (across.norm(dim=1) <= cone * along.abs() + 1e-9).all()
     torch.testing.assert_close(along, points @ axis)
     free = Bounds(home, math.inf, math.inf)
-    assert not free.any
-    torch.testing.assert_close(free.kept(points, rows, decoder), points)
+    assert not free.active
+    torch.testing.assert_close(free.project(points, rows, decoder), points)
 
 
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000), st.floats(0.1, 2.0))
-def test_words_kept_apart_stay_on_their_coordinates(seed: int, tether: float) -> None:
+def test_separate_words_stay_on_their_coordinates(seed: int, tether: float) -> None:
     rng = np.random.default_rng(seed)
     home = torch.from_numpy(rng.normal(size=(6, 3)) * rng.integers(0, 2, size=(6, 3)))
     points, rows = torch.from_numpy(rng.normal(size=(6, 3))), torch.arange(6)
-    kept = Bounds(home, math.inf, math.inf, apart=True).kept(points, rows, torch.ones(1, 3))
+    kept = Bounds(home, math.inf, math.inf, separate=True).project(points, rows, torch.ones(1, 3))
     torch.testing.assert_close(kept, torch.where(home == 0, 0.0, points))
-    roped = Bounds(home, math.inf, tether, apart=True).kept(points, rows, torch.ones(1, 3))
+    roped = Bounds(home, math.inf, tether, separate=True).project(points, rows, torch.ones(1, 3))
     assert (roped[home == 0] == 0).all()
     assert ((roped - home).norm(dim=1) <= tether + 1e-9).all()
 
 
 @pytest.mark.parametrize("momentum", [False, True])
-def test_nobody_follows_the_other_side(momentum: bool) -> None:
+def test_no_word_follows_the_other_class(momentum: bool) -> None:
     recipe = Recipe(momentum=momentum, dim=3, epochs=20, cone=0.9)
     fitted = LeaderClassifier(random_state=0, recipe=recipe).fit(TEXTS, LABELS)
     points, decoder = fitted.network_.embedding.numpy(), fitted.network_.decoder.numpy()[0]
@@ -86,7 +86,7 @@ def test_nobody_follows_the_other_side(momentum: bool) -> None:
         assert all(side[told.words[k]] == side[told.words[head]] for k, head in enumerate(told.follows))
 
 
-def test_without_bounds_words_go_farther() -> None:
+def test_without_bounds_words_move_farther() -> None:
     def span(**settings: float) -> float:
         fitted = LeaderClassifier(random_state=0, learning_rate=0.1, **settings).fit(TEXTS, LABELS)
         return float(fitted.network_.embedding.norm(dim=1).max())

@@ -1,4 +1,4 @@
-"""Words following words in many documents at once, against the simulator document by document."""
+"""Hardmax layers on many documents at once, against the simulator on each document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.text.model import hardmax_forward
-from hardmax.text.model.hardmax_forward import after, course, layers
+from hardmax.text.model.hardmax_forward import attention_path, final_positions, positions_by_layer
 
 
 def _documents(seed: int, d: int, most: int = 12) -> tuple[np.ndarray, np.ndarray]:
@@ -23,11 +23,11 @@ def _documents(seed: int, d: int, most: int = 12) -> tuple[np.ndarray, np.ndarra
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.sampled_from([0.1, 0.5, 1.0, 3.0]), st.integers(1, 9))
-def test_the_same_as_the_simulator(seed: int, d: int, alpha: float, depth: int) -> None:
+def test_agrees_with_the_simulator(seed: int, d: int, alpha: float, depth: int) -> None:
     points, starts = _documents(seed, d)
-    path = course(points, starts, alpha=alpha, depth=depth)
-    final = after(torch.from_numpy(points), path, alpha, depth).numpy()
-    every = layers(points, path, alpha, depth)
+    path = attention_path(points, starts, alpha=alpha, depth=depth)
+    final = final_positions(torch.from_numpy(points), path, alpha, depth).numpy()
+    every = positions_by_layer(points, path, alpha, depth)
     np.testing.assert_allclose(every[-1], final, atol=1e-12)
     for begin, end in itertools.pairwise(starts):
         if begin == end:
@@ -41,33 +41,33 @@ def test_the_same_as_the_simulator(seed: int, d: int, alpha: float, depth: int) 
         np.testing.assert_array_equal(path.follows[begin:end][decided >= 0] - begin, limit.follows[decided >= 0])
 
 
-def test_large_documents_are_searched_another_way_with_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_in_large_documents_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     points, starts = _documents(3, 3, most=60)
-    usual = course(points, starts, alpha=0.3, depth=8)
+    usual = attention_path(points, starts, alpha=0.3, depth=8)
     monkeypatch.setattr(hardmax_forward, "_LARGE", 5)
-    other = course(points, starts, alpha=0.3, depth=8)
+    other = attention_path(points, starts, alpha=0.3, depth=8)
     np.testing.assert_array_equal(usual.follows, other.follows)
 
 
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000), st.integers(1, 3))
-def test_gradients_are_those_of_the_positions(seed: int, d: int) -> None:
+def test_gradients_of_final_positions(seed: int, d: int) -> None:
     points, starts = _documents(seed, d)
-    path = course(points, starts, alpha=0.4, depth=5)
+    path = attention_path(points, starts, alpha=0.4, depth=5)
     start = torch.tensor(points, requires_grad=True)
     alpha = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda z, a: after(z, path, a, 5), (start, alpha))
+    assert torch.autograd.gradcheck(lambda z, a: final_positions(z, path, a, 5), (start, alpha))
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.integers(2, 4), st.sampled_from([0.5, 1.0]))
-def test_on_axes_the_same_as_the_simulator(seed: int, d: int, alpha: float) -> None:
+def test_on_axes_agrees_with_the_simulator(seed: int, d: int, alpha: float) -> None:
     points, starts = _documents(seed, d, most=20)
     axis = np.random.default_rng(seed).integers(0, d, size=len(points))
     points *= np.arange(d) == axis[:, None]
-    path = course(points, starts, alpha=alpha, depth=6)
+    path = attention_path(points, starts, alpha=alpha, depth=6)
     assert len(path.stages) == 1  # settled without a search
-    every = layers(points, path, alpha, 6)
+    every = positions_by_layer(points, path, alpha, 6)
     for begin, end in itertools.pairwise(starts):
         if begin < end:
             run = hm.simulate(points[begin:end], hm.HardmaxLayer(alpha=alpha), depth=6)
@@ -76,18 +76,18 @@ def test_on_axes_the_same_as_the_simulator(seed: int, d: int, alpha: float) -> N
 
 def test_documents_without_words() -> None:
     for d in (1, 2, 3):
-        path = course(np.empty((0, d)), np.array([0, 0, 0]), alpha=1.0, depth=3)
+        path = attention_path(np.empty((0, d)), np.array([0, 0, 0]), alpha=1.0, depth=3)
         assert len(path.follows) == 0
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10_000), st.floats(0.0, 1.0), st.booleans())
-def test_in_the_plane_what_is_certain_is_right(seed: int, spread: float, double: bool) -> None:
+def test_certain_choices_in_the_plane_are_right(seed: int, spread: float, double: bool) -> None:
     points, starts = _documents(seed, 2, most=30)
     points[:, 1] *= spread
     if not double:
         points = points.astype(np.float32)
-    choice, sure = hardmax_forward._in_the_plane(points, starts)
+    choice, certain = hardmax_forward._attended_in_plane(points, starts)
     for begin, end in itertools.pairwise(starts):
         if begin == end:
             continue
@@ -96,6 +96,6 @@ def test_in_the_plane_what_is_certain_is_right(seed: int, spread: float, double:
         best = scores.max(axis=1)
         chosen = scores[np.arange(end - begin), choice[begin:end] - begin]
         room = (1e-12 if double else 1e-5) * np.abs(scores).max()
-        assert (chosen >= best - room)[sure[begin:end]].all()
+        assert (chosen >= best - room)[certain[begin:end]].all()
     if spread < 0.01 and len(points):
-        assert sure.mean() > 0.8
+        assert certain.mean() > 0.8

@@ -1,0 +1,153 @@
+"""Fit of a forecaster: from the caller's data to a value that holds everything a forecast needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .data.exogenous_inputs import Forcing, read_inputs
+from .data.pod import Pod, fit_pod, read_fields
+from .data.series import Gaps, Irregular, Record, Units, as_list, check_choices, drop_short, read_series
+from .data.timestamps import times_of
+from .diagnostics.report import Report, report_on
+from .protocol import FloatArray
+from .rollout import Predictor
+from .search.model_search import SearchResult, fit_family
+from .settings import Settings
+
+
+@dataclass(frozen=True)
+class FittedForecaster:
+    """Everything that is learned or measured by a fit; the estimator stores its parts as attributes.
+
+    Attributes
+    ----------
+    seed
+        Seed of the random numbers.
+    dt
+        Time between samples.
+    last_time
+        Time of the last training sample.
+    units
+        Mean and standard deviation per channel.
+    forcing
+        Units of the exogenous inputs; None without inputs.
+    pod
+        Modes of the fields; None for series.
+    predictor
+        The fitted model in normalised units; None where no channel varies.
+    last_window
+        Last training samples, shape (window, channels).
+    last_inputs
+        Their inputs, shape (window, inputs), or None.
+    report
+        Sentences and numbers about the fit.
+    explained_beyond_linear
+        Share of the one-step error variance of TD-DMD that the model explains on validation data.
+    budget_ended
+        Whether a time budget ended the search or the training.
+    search
+        Result of the model search; None for the published recipe and for models from files.
+    rows
+        Normalised training data, one array (samples, channels) per trajectory; None for models from files.
+    """
+
+    seed: int
+    dt: float
+    last_time: float
+    units: Units
+    forcing: Forcing | None
+    pod: Pod | None
+    predictor: Predictor | None
+    last_window: FloatArray
+    last_inputs: FloatArray | None
+    report: Report
+    explained_beyond_linear: float
+    budget_ended: bool
+    search: SearchResult | None = None
+    rows: list[FloatArray] | None = None
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """A predictor, where one was fitted, and how it was found."""
+
+    predictor: Predictor | None = None
+    search: SearchResult | None = None
+    explained_beyond_linear: float = 0.0
+    budget_ended: bool = False
+
+
+def fit_forecaster(
+    series: object,
+    settings: Settings,
+    *,
+    recipe: str,
+    pod: int | float | None,
+    dt: float | None,
+    times: object,
+    u: object,
+    gaps: Gaps,
+    irregular: Irregular,
+) -> FittedForecaster:
+    """Model of ``series`` by the given recipe, with the units, the last window and the report of the fit."""
+    check_choices(gaps, irregular)
+    decomposition: Pod | None = None
+    filled: tuple[str, ...] = ()
+    if pod is not None:
+        if dt is None and times is None:
+            times = times_of(as_list(series))
+        fields, filled = read_fields(series, gaps)
+        decomposition, series = fit_pod(fields, pod)
+    record = read_series(series, dt=dt, times=times, gaps=gaps, irregular=irregular)
+    inputs = None if u is None else read_inputs(u, record.trajectories)
+    record, inputs, notes = drop_short(record, inputs, settings.delays)
+    units = Units.of(record.trajectories)
+    forcing = None if inputs is None else Forcing(Units.of(inputs))
+    rows = normalised_rows(record, inputs, units, forcing)
+    outputs = len(units.keep)
+    found = _learn(rows, outputs, settings, recipe) if outputs else _Learned()
+    window = 1 if found.predictor is None else found.predictor.window
+    return FittedForecaster(
+        settings.seed,
+        record.dt,
+        record.last_time,
+        units,
+        forcing,
+        decomposition,
+        found.predictor,
+        record.trajectories[-1][-window:],
+        None if inputs is None else inputs[-1][-window:],
+        report_on(
+            settings,
+            units,
+            predictor=found.predictor,
+            search=found.search,
+            budget_ended=found.budget_ended,
+            notes=(*filled, *record.notes, *notes),
+        ),
+        found.explained_beyond_linear,
+        found.budget_ended,
+        found.search,
+        rows,
+    )
+
+
+def _learn(rows: Sequence[FloatArray], outputs: int, settings: Settings, recipe: str) -> _Learned:
+    if recipe == "paper":
+        from .models.published import fit_paper  # imports torch, which takes seconds
+
+        predictor, ended = fit_paper(rows, outputs, settings)
+        return _Learned(predictor, budget_ended=ended)
+    search = fit_family(rows, outputs, settings)
+    return _Learned(search.predictor, search, search.beyond_linear, search.budget_ended)
+
+
+def normalised_rows(
+    record: Record, inputs: list[FloatArray] | None, units: Units, forcing: Forcing | None
+) -> list[FloatArray]:
+    """Normalised trajectories, one array (samples, channels + inputs) each."""
+    rows = [units.normalise(z) for z in record.trajectories]
+    if forcing is None or inputs is None:
+        return rows
+    return [forcing.attach(z, v) for z, v in zip(rows, inputs, strict=True)]

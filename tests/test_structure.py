@@ -1,0 +1,70 @@
+"""The structure of the source: small folders, few files with a single importer, no import cycle, deferred or not."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import hardmax
+
+ROOT = Path(hardmax.__file__).parent
+MODULES = {
+    ".".join(("hardmax", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in ROOT.rglob("*.py")
+}
+
+
+def imports(module: str, path: Path) -> Iterator[str]:
+    """The modules of hardmax that a file imports anywhere: at the top, in functions and for type checkers alone."""
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")
+            above = parents[: len(parents) - node.level + 1] if node.level else []
+            origin = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                name = f"{origin}.{alias.name}"
+                if name in MODULES or origin in MODULES:
+                    yield name if name in MODULES else origin
+
+
+GRAPH = {module: set(imports(module, path)) - {module} for module, path in MODULES.items()}
+
+
+def test_the_walk_finds_imports_in_functions_and_for_type_checkers() -> None:
+    assert "hardmax.dynamics.equilibrium" in GRAPH["hardmax"]  # for type checkers
+    assert "hardmax.app.server" in GRAPH["hardmax.cli.explore"]  # in a function
+
+
+def test_no_import_cycle_also_among_deferred_imports() -> None:
+    # A package that exports lazily names its modules for type checkers; its modules may import the package's version.
+    graph = {
+        module: {name for name in names if MODULES[name].name != "__init__.py"}
+        for module, names in GRAPH.items()
+        if MODULES[module].name != "__init__.py"
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+def test_no_folder_has_more_than_25_files() -> None:
+    files: dict[Path, int] = defaultdict(int)
+    for path in MODULES.values():
+        files[path.parent] += 1
+    assert {str(folder): count for folder, count in files.items() if count > 25} == {}
+
+
+def test_few_files_have_a_single_importer() -> None:
+    importers: dict[str, set[str]] = defaultdict(set)
+    for module, names in GRAPH.items():
+        for name in names:
+            importers[name].add(module)
+    single = sorted(module for module in MODULES if len(importers[module]) == 1)
+    assert len(single) < 40, single
