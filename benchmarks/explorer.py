@@ -13,7 +13,7 @@ from bokeh.document import Document
 from bokeh.models import ColumnDataSource
 from bokeh.protocol import Protocol
 
-from hardmax.app.jobs import Workshop
+from hardmax.app.jobs import JobPool
 from hardmax.app.session import Session
 from hardmax.app.tokens.page import TokensPage
 
@@ -89,7 +89,7 @@ def _page(attention: str, start: str, n: int) -> tuple[Callable[[int], None], Se
     document = Document()
     page = TokensPage()
     page.restore({"attention": attention, "start": start, "n": str(n)})
-    body = page.build(Session(Workshop(workers=1)))
+    body = page.build(Session(JobPool(workers=1)))
     document.add_root(body.get_root(document))
     document.add_root(page._plane.wire)
     sent = _listened(document)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hardmax.app.jobs import Workshop
+from hardmax.app.jobs import JobPool
 from hardmax.app.page import Page
 from hardmax.app.session import Session
 
@@ -37,8 +37,8 @@ class Visit:
 
     def __init__(self, page: Page, state: dict[str, str] | None = None) -> None:
         self.page, self.loop = page, Loop()
-        self.workshop = Workshop(workers=1)
-        self.session = Session(self.workshop, self.loop)
+        self.pool = JobPool(workers=1)
+        self.session = Session(self.pool, self.loop)
         page.restore(state or {})
         self.body: Any = page.build(self.session)
         self.settle()
@@ -62,7 +62,7 @@ class Visit:
     def close(self) -> None:
         """End the visit."""
         self.session.close()
-        self.workshop.close()
+        self.pool.close()
 
 
 def run_code(code: str, folder: Path) -> str:

@@ -6,7 +6,7 @@ Three overlapping sequences of tokens in the plane go to one, two and three targ
 without training, and proved right in exact arithmetic.
 """
 
-from hardmax.figures.interpolation import draw_construction
+from hardmax.figures import draw_construction
 from hardmax.interpolation import classify_exactly, interpolate
 
 inputs = [

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import hardmax as hm
-from hardmax.figures.text import draw_leader_histogram, draw_word_map
+from hardmax.figures import draw_leader_histogram, draw_word_map
 from hardmax.text import survey
 
 topics = {

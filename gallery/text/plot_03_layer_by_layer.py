@@ -8,7 +8,7 @@ the mean that the decoder reads, and the dashed line is the decision boundary.
 
 # sphinx_gallery_thumbnail_number = 1
 
-from hardmax.figures.text_layers import draw_layers
+from hardmax.figures import draw_layers
 from hardmax.text import shipped_model
 
 model = shipped_model()
@@ -26,4 +26,4 @@ for leader in why.leaders:
     print(f"{leader.word!r} leads from layer {leader.emerged_at} on and gathers {leader.share:.0%} of the mass")
 
 # %%
-# ``hardmax.figures.text_layers.animate_explanation(why, "review.gif")`` writes an animation.
+# ``hardmax.figures.animate_explanation(why, "review.gif")`` writes an animation.

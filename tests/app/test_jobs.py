@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 import hardmax as hm
-from hardmax.app.jobs import BusyError, Cancelled, Job, Jobs, Workshop
+from hardmax.app.jobs import BusyError, Cancelled, Job, JobPool, Jobs
 from visits import Loop
 
 
 class Bench:
     """Jobs with a loop that the test turns, and what they brought."""
 
-    def __init__(self, workshop: Workshop) -> None:
+    def __init__(self, pool: JobPool) -> None:
         self.loop = Loop()
         self.results: list[Any] = []
         self.errors: list[BaseException] = []
         self.shown: list[Job | None] = []
-        self.jobs = Jobs(workshop, self.loop.add_next_tick_callback, self.shown.append)
+        self.jobs = Jobs(pool, self.loop.add_next_tick_callback, self.shown.append)
 
     def start(self, work: Callable[[Job], Any]) -> Job:
         return self.jobs.start("work", work, self.results.append, self.errors.append)
@@ -32,14 +32,14 @@ class Bench:
 
 
 @pytest.fixture
-def workshop() -> Iterator[Workshop]:
-    made = Workshop(workers=1, waiting=2)
+def pool() -> Iterator[JobPool]:
+    made = JobPool(workers=1, waiting=2)
     yield made
     made.close()
 
 
-def test_a_result_arrives_on_the_loop_and_not_before(workshop: Workshop) -> None:
-    bench = Bench(workshop)
+def test_a_result_arrives_on_the_loop_and_not_before(pool: JobPool) -> None:
+    bench = Bench(pool)
     here = threading.get_ident()
     bench.start(lambda job: threading.get_ident())
     assert bench.results == []
@@ -50,8 +50,8 @@ def test_a_result_arrives_on_the_loop_and_not_before(workshop: Workshop) -> None
     assert bench.shown[-1] is None
 
 
-def test_errors_arrive_too_and_the_thread_lives_on(workshop: Workshop) -> None:
-    bench = Bench(workshop)
+def test_errors_arrive_too_and_the_thread_lives_on(pool: JobPool) -> None:
+    bench = Bench(pool)
     bench.start(lambda job: hm.HardmaxLayer(alpha=-1.0))
     while not bench.errors:
         bench.turn()
@@ -62,8 +62,8 @@ def test_errors_arrive_too_and_the_thread_lives_on(workshop: Workshop) -> None:
     assert bench.results == ["next"]
 
 
-def test_a_library_function_reports_and_is_cancelled_in_the_middle(workshop: Workshop) -> None:
-    bench = Bench(workshop)
+def test_a_library_function_reports_and_is_cancelled_in_the_middle(pool: JobPool) -> None:
+    bench = Bench(pool)
     ticks: list[float] = []
     ended = threading.Event()
 
@@ -87,8 +87,8 @@ def test_a_library_function_reports_and_is_cancelled_in_the_middle(workshop: Wor
     assert bench.results == bench.errors == []
 
 
-def test_a_new_job_takes_the_place_of_the_old(workshop: Workshop) -> None:
-    bench = Bench(workshop)
+def test_a_new_job_takes_the_place_of_the_old(pool: JobPool) -> None:
+    bench = Bench(pool)
     gate = threading.Event()
     old = bench.start(lambda job: gate.wait(20))
     bench.start(lambda job: "new")
@@ -99,9 +99,9 @@ def test_a_new_job_takes_the_place_of_the_old(workshop: Workshop) -> None:
     assert bench.results == ["new"]
 
 
-def test_the_queue_is_bounded_and_other_sessions_keep_their_place(workshop: Workshop) -> None:
+def test_the_queue_is_bounded_and_other_sessions_keep_their_place(pool: JobPool) -> None:
     gate = threading.Event()
-    benches = [Bench(workshop) for _ in range(4)]
+    benches = [Bench(pool) for _ in range(4)]
     for bench in benches[:3]:  # one works, two wait
         bench.start(lambda job: gate.wait(20))
     with pytest.raises(BusyError, match="2 other jobs are waiting"):
@@ -116,8 +116,8 @@ def test_the_queue_is_bounded_and_other_sessions_keep_their_place(workshop: Work
     assert benches[3].results == ["room again"]
 
 
-def test_reports_are_bounded_and_not_too_many(workshop: Workshop) -> None:
-    bench = Bench(workshop)
+def test_reports_are_bounded_and_not_too_many(pool: JobPool) -> None:
+    bench = Bench(pool)
 
     def work(job: Job) -> float | None:
         for k in range(10_000):

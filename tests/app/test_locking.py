@@ -1,6 +1,6 @@
 """Events that come while the document is not locked wait; downloads, which change nothing, do not."""
 
-from hardmax.app.jobs import Workshop
+from hardmax.app.jobs import JobPool
 from hardmax.app.session import Session
 from visits import Loop
 
@@ -23,8 +23,8 @@ class Document(Loop):
 
 def test_an_event_waits_for_the_lock():
     document = Document()
-    workshop = Workshop(workers=1)
-    session = Session(workshop, document)
+    pool = JobPool(workers=1)
+    session = Session(pool, document)
     happened = []
     session.guarded(happened.append)("early")
     assert happened == []
@@ -33,10 +33,10 @@ def test_an_event_waits_for_the_lock():
     assert happened == ["early"]
     session.guarded(happened.append)("in time")
     assert happened == ["early", "in time"]
-    workshop.close()
+    pool.close()
 
 
 def test_a_download_is_answered_at_once():
-    workshop = Workshop(workers=1)
-    assert Session(workshop, Document()).guarded(lambda: b"file")() == b"file"
-    workshop.close()
+    pool = JobPool(workers=1)
+    assert Session(pool, Document()).guarded(lambda: b"file")() == b"file"
+    pool.close()

@@ -32,7 +32,7 @@ def address() -> Iterator[str]:
         ready.set()
         IOLoop.current().start()
         server.stop()
-        server.workshop.close()
+        server.pool.close()
         IOLoop.current().close(all_fds=True)
 
     thread = threading.Thread(target=serve)

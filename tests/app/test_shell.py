@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import hardmax
-from hardmax.app.jobs import Job, Workshop
+from hardmax.app.jobs import Job, JobPool
 from hardmax.app.look import DAY, NIGHT, STATIC
 from hardmax.app.server import build_home, help_page, load_page, slugs
 from hardmax.app.session import Session
@@ -48,17 +48,17 @@ def test_queries_are_read_and_written_within_bounds() -> None:
 
 
 def test_messages_are_text() -> None:
-    session = Session(Workshop(workers=1))
-    session.say("<script>alert(1)</script>" + "x" * 5000, "error")
+    session = Session(JobPool(workers=1))
+    session.show_message("<script>alert(1)</script>" + "x" * 5000, "error")
     assert "<script>" not in session.messages.object
     assert 'role="alert"' in session.messages.object
     assert len(session.messages.object) < 1000
-    session.hush()
+    session.clear_message()
     assert session.messages.visible is False
 
 
 def test_errors_become_messages_and_surprises_are_logged(caplog: pytest.LogCaptureFixture) -> None:
-    session = Session(Workshop(workers=1))
+    session = Session(JobPool(workers=1))
 
     def ours() -> None:
         raise HardmaxError("use another <value>")
@@ -75,7 +75,7 @@ def test_errors_become_messages_and_surprises_are_logged(caplog: pytest.LogCaptu
 
 
 def test_work_that_has_just_begun_has_a_bar_that_moves() -> None:
-    session = Session(Workshop(workers=1))
+    session = Session(JobPool(workers=1))
     for fraction, value in ((None, None), (0.0, None), (0.25, 'value="0.250"'), (1.0, 'value="1.000"')):
         job = Job("Fitting", lambda _: None)
         job.fraction = fraction
@@ -85,7 +85,7 @@ def test_work_that_has_just_begun_has_a_bar_that_moves() -> None:
 
 
 def test_the_folder_of_a_visit_goes_with_it() -> None:
-    session = Session(Workshop(workers=1))
+    session = Session(JobPool(workers=1))
     folder = session.folder
     (folder / "upload.csv").write_text("1,2")
     assert session.folder == folder
@@ -111,7 +111,7 @@ def test_tools_show_the_code_and_save_the_view() -> None:
 
 
 def test_pictures_follow_the_light() -> None:
-    session = Session(Workshop(workers=1))
+    session = Session(JobPool(workers=1))
     plot = session.figure(title="a")
     seen = []
     session.lighting.follow(seen.append)
@@ -162,7 +162,7 @@ def test_the_command_refuses_in_words(arguments: list[str], words: str) -> None:
 def test_the_command_says_what_public_means(monkeypatch: pytest.MonkeyPatch) -> None:
     class Fake:
         port = 1234
-        workshop = Workshop(workers=1)
+        pool = JobPool(workers=1)
 
         def run_until_shutdown(self) -> None:
             return

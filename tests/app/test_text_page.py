@@ -163,7 +163,7 @@ def test_words_about_a_text_or_a_model_go_with_it(visit, small):
     assert "own.safetensors is loaded" in visit.message
     visit.page._area.value_input = "a dull plot"
     assert visit.message == ""
-    visit.session.say("about this model")
+    visit.session.show_message("about this model")
     visit.page._back.clicks += 1
     assert visit.message == ""
 

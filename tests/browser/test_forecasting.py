@@ -60,7 +60,7 @@ def test_the_forecast_that_the_page_offers_first_ends_without_an_alarm(explorer,
 
 def _load(page: Page, name: str, data: bytes) -> None:
     file = {"name": name, "mimeType": "application/octet-stream", "buffer": data}
-    page.get_by_label("Or load a model").set_input_files(file)
+    page.get_by_label("Or load a saved model").set_input_files(file)
 
 
 def test_a_model_goes_out_as_a_file_and_comes_back(explorer, page, shoot):

@@ -44,7 +44,7 @@ def test_draw_compile_and_download_a_network(explorer, page, shoot):
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert sorted(archive.namelist()) == ["certificate.json", "network.json", "network.safetensors"]
         assert json.loads(archive.read("certificate.json"))["data_hash"] == page.locator(".hash").inner_text()
-    _choose(page, "Or check a network", "network.zip", data, "application/zip")
+    _choose(page, "Or verify a saved network", "network.zip", data, "application/zip")
     expect(page.locator(".message.good")).to_contain_text("PROVED in exact rationals")
     shoot(page, "networks-checked")
 
@@ -64,7 +64,7 @@ def test_watch_the_tokens_go_through_the_blocks(explorer, page, shoot):
 def test_upload_labels_then_hostile_files_and_the_page_lives_on(explorer, page, shoot):
     _open(page, f"{explorer}/networks")
     rows = b"sequence,token,x,y,label\nA,1,0,0,cat\nA,2,1,1/2,cat\nB,1,0,1,dog\n"
-    _choose(page, "Or upload them", "pets.csv", rows, "text/csv")
+    _choose(page, "Or upload JSON", "pets.csv", rows, "text/csv")
     expect(page.locator(".message.good")).to_contain_text("2 sequences, 3 tokens, 2 classes")
     page.get_by_label("Softmax temperature").fill("1/10")
     page.get_by_role("button", name="Compile").click()
@@ -78,11 +78,11 @@ def test_upload_labels_then_hostile_files_and_the_page_lives_on(explorer, page, 
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("network.json", bytes(60 * 2**20))
-    _choose(page, "Or check a network", "bomb.zip", bomb.getvalue(), "application/zip")
+    _choose(page, "Or verify a saved network", "bomb.zip", bomb.getvalue(), "application/zip")
     expect(words).to_contain_text("unpacks to more than 40 MB")
-    _choose(page, "Or upload them", "deep.json", b"[" * 10**5)
+    _choose(page, "Or upload JSON", "deep.json", b"[" * 10**5)
     expect(words).to_contain_text("is not JSON")
-    _choose(page, "Or upload them", "nan.json", b'{"inputs": [[[NaN, 0]]], "outputs": [[[0, 0]]]}')
+    _choose(page, "Or upload JSON", "nan.json", b'{"inputs": [[[NaN, 0]]], "outputs": [[[0, 0]]]}')
     expect(page.locator(".message.good")).to_be_visible()
     page.get_by_role("button", name="Compile").click()
     expect(words).to_contain_text("must be a finite number")

@@ -37,7 +37,7 @@ class Cancelled(BaseException):
     """Raised inside a cancelled job; no Exception, so that no ``except Exception`` catches it."""
 
 
-class Workshop:
+class JobPool:
     """The thread pool of all sessions, with a bounded queue."""
 
     def __init__(self, workers: int = _WORKERS, waiting: int = _MOST_WAITING) -> None:
@@ -104,8 +104,8 @@ class Job:
 class Jobs:
     """The current job of one session; a new job cancels the previous one."""
 
-    def __init__(self, workshop: Workshop, schedule: Schedule, shown: Callable[[Job | None], None]) -> None:
-        self._workshop, self._schedule, self._shown = workshop, schedule, shown
+    def __init__(self, pool: JobPool, schedule: Schedule, shown: Callable[[Job | None], None]) -> None:
+        self._job_pool, self._schedule, self._shown = pool, schedule, shown
         self._current: Job | None = None
 
     @property
@@ -137,7 +137,7 @@ class Jobs:
                 return
             self._schedule(lambda: self._finish(job, then, result))
 
-        self._workshop.submit(run)
+        self._job_pool.submit(run)
         self._current = job
         self._shown(job)
         return job

@@ -32,11 +32,11 @@ class Light:
     line: str
     shade: str
     card: str
-    nobody: str
+    grey: str
 
 
-DAY = Light(ink="#1d2730", soft="#5b6873", line="#c9d0d6", shade="#e6ebef", card="#ffffff", nobody="#a9b1b8")
-NIGHT = Light(ink="#e8edf1", soft="#a3b0bb", line="#3a4651", shade="#2a353f", card="#1a2229", nobody="#6d7984")
+DAY = Light(ink="#1d2730", soft="#5b6873", line="#c9d0d6", shade="#e6ebef", card="#ffffff", grey="#a9b1b8")
+NIGHT = Light(ink="#e8edf1", soft="#a3b0bb", line="#3a4651", shade="#2a353f", card="#1a2229", grey="#6d7984")
 
 
 @cache
@@ -58,7 +58,7 @@ def leader_colours() -> tuple[str, ...]:
 
 def rank_colours(ranks: np.ndarray, light: Light = DAY) -> list[str]:
     """One colour per rank; negative ranks are grey."""
-    table = [*leader_colours(), light.nobody]
+    table = [*leader_colours(), light.grey]
     return [table[k] for k in np.where(ranks < 0, COLOURS, ranks % COLOURS).tolist()]
 
 

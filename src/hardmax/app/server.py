@@ -17,7 +17,7 @@ from tornado.web import HTTPError, RequestHandler
 import hardmax
 
 from ..errors import InputError
-from .jobs import Workshop
+from .jobs import JobPool
 from .look import static
 from .page import Page
 from .session import Session
@@ -125,26 +125,26 @@ def _entries(pages: Sequence[type[Page]], here: str) -> list[dict[str, object]]:
     return [{"address": f"./{page.slug}", "title": page.title, "here": page.slug == here} for page in pages]
 
 
-def _visit(workshop: Workshop, needs: Sequence[str] = ()) -> Session:
+def _visit(pool: JobPool, needs: Sequence[str] = ()) -> Session:
     _load(*needs)  # called within a visit, it applies to that visit alone
     # Panel finds its style sheets on this server only after a page was sent; a job may be faster, and no request may
     # leave the machine.
     pn.state.curdoc.template_variables["dist_url"] = LOCAL_DIST
-    session = Session(workshop, pn.state.curdoc)
+    session = Session(pool, pn.state.curdoc)
     pn.state.on_session_destroyed(lambda _: session.close())
     return session
 
 
-def applications(pages: Sequence[type[Page]], workshop: Workshop) -> dict[str, Callable[[], Any]]:
+def applications(pages: Sequence[type[Page]], pool: JobPool) -> dict[str, Callable[[], Any]]:
     """The application of each address; every visit builds a page of its own."""
 
     def home() -> Any:
-        session = _visit(workshop)
+        session = _visit(pool)
         return frame(build_home(pages), session, entries=_entries(pages, ""), heading=HEADING, text=TEXT)
 
     def answering(kind: type[Page]) -> Callable[[], Any]:
         def visit() -> Any:
-            session = _visit(workshop, kind.needs)
+            session = _visit(pool, kind.needs)
             page = kind()
             session.guarded(page.restore)(query_of(pn.state.session_args))
             return framed_page(page, session, _entries(pages, kind.slug))
@@ -167,10 +167,10 @@ def make_server(
     pages = [load_page(slug) for slug in (wanted or slugs())]
     # The server loads the libraries of all pages; a page is sent only its own.
     _load(*{name for page in pages for name in page.needs})
-    workshop = Workshop()
+    pool = JobPool()
     try:
         server = pn.io.server.get_server(
-            applications(pages, workshop),
+            applications(pages, pool),
             port=port,
             address=address,
             websocket_origin=None if address in LOCAL else "*",
@@ -189,5 +189,5 @@ def make_server(
         )
     except OSError as error:
         raise InputError("--port", port, f"cannot be listened on ({error.strerror})", "choose another port") from error
-    server.workshop = workshop
+    server.pool = pool
     return server

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import panel as pn
 
 from ..errors import HardmaxError
-from .jobs import Job, Jobs, Workshop
+from .jobs import Job, JobPool, Jobs
 from .look import Lighting
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ _QUIET_MILLISECONDS = 250
 class Session:
     """One visit to one page; without a ``document``, outside of a server, callbacks run immediately."""
 
-    def __init__(self, workshop: Workshop, document: Any = None) -> None:
+    def __init__(self, pool: JobPool, document: Any = None) -> None:
         self._document = document
         self._closed = False
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -37,7 +37,7 @@ class Session:
         self._change_waits = False
         self._lock = threading.Lock()
         self.lighting = Lighting()
-        self.jobs = Jobs(workshop, self.later, self._show_job)
+        self.jobs = Jobs(pool, self.later, self._show_job)
         self.messages = pn.pane.HTML("", css_classes=["messages"], sizing_mode="stretch_width", visible=False)
         self._bar = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
         self._cancel = pn.widgets.Button(label="Cancel", width=90, color="light", margin=0)
@@ -54,14 +54,14 @@ class Session:
 
     # Messages
 
-    def say(self, text: str, kind: str = "note") -> None:
+    def show_message(self, text: str, kind: str = "note") -> None:
         """Show a message above the page, as text; ``kind`` is note, good or error."""
         shown = text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 1] + "…"
         role = "alert" if kind == "error" else "status"
         self.messages.object = f'<div class="message {html.escape(kind)}" role="{role}">{html.escape(shown)}</div>'
         self.messages.visible = True
 
-    def hush(self) -> None:
+    def clear_message(self) -> None:
         """Remove the message."""
         self.messages.visible = False
         self.messages.object = ""
@@ -69,12 +69,12 @@ class Session:
     def fail(self, error: BaseException) -> None:
         """Show an error of the library as its message; any other goes to the log with its traceback."""
         if isinstance(error, HardmaxError):
-            self.say(str(error), "error")
+            self.show_message(str(error), "error")
         elif isinstance(error, MemoryError):
-            self.say("There is not enough memory for this: reduce the size.", "error")
+            self.show_message("There is not enough memory for this: reduce the size.", "error")
         else:
             _log.error("unexpected error on a page", exc_info=error)
-            self.say(_UNEXPECTED, "error")
+            self.show_message(_UNEXPECTED, "error")
 
     def guarded(self, callback: Callable[..., T]) -> Callable[..., T | None]:
         """The callback with its errors shown as messages.
@@ -109,7 +109,7 @@ class Session:
 
         ``then`` runs on the event loop. Errors of both are shown as messages. A running job is cancelled.
         """
-        self.hush()
+        self.clear_message()
         try:
             self.jobs.start(name, work, self.guarded(then), self.fail)
         except HardmaxError as error:

@@ -70,4 +70,4 @@ def explore(
     try:
         server.run_until_shutdown()
     finally:
-        server.workshop.close()
+        server.pool.close()

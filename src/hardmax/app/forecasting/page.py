@@ -229,14 +229,14 @@ class ForecastingPage(Page):
 
     def _take(self, upload: Upload) -> None:
         data = read_data(upload, self._session.folder, fill=self._fill.value, even=self._even.value)
-        self._session.hush()
+        self._session.clear_message()
         self._upload = upload
         self._choices = replace(self._choices, system=UPLOAD)
         options = {title: name for name, title in systems().items()} | {upload.name: UPLOAD}
         self._which.param.update(options=options, value=UPLOAD)
         self._fill.visible = self._even.visible = True
         self._show_data(data)
-        self._session.say(f"{upload.name} is read. Press Fit and forecast.", "good")
+        self._session.show_message(f"{upload.name} is read. Press Fit and forecast.", "good")
 
     def _reread(self) -> None:
         if self._upload is not None:
@@ -287,9 +287,11 @@ class ForecastingPage(Page):
         model = read_model(upload, self._session.folder)
         model.seconds = min(model.seconds or LONGEST_SEARCH, LONGEST_SEARCH)  # for backtests
         fit = forecast_with(model, upload.name, data, steps)
-        self._session.hush()
+        self._session.clear_message()
         self._show_fit(fit)
-        self._session.say(f"{upload.name} is loaded and forecasts from the end of {data.series.source}.", "good")
+        self._session.show_message(
+            f"{upload.name} is loaded and forecasts from the end of {data.series.source}.", "good"
+        )
 
     def _show_fit(self, fit: Fit) -> None:
         self._fit = fit

@@ -101,7 +101,7 @@ class PhasePortrait:
         seen = self.plot.line("x", "y", source=self._seen, line_width=1, alpha=0.7)
         self.plot.line("x", "y", source=self._ahead, color=AHEAD, line_width=2.2)
         self.plot.line("x", "y", source=self._truth, color=TRUTH, line_width=1.2, line_dash=[5, 5])
-        session.lighting.follow(lambda light: setattr(seen.glyph, "line_color", light.nobody))
+        session.lighting.follow(lambda light: setattr(seen.glyph, "line_color", light.grey))
 
     def show(self, data: Data, forecast: Forecast | None, channel: int, lag: int) -> None:
         """Draw the channel against the next one, or against itself ``lag`` samples earlier."""

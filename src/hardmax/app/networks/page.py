@@ -245,7 +245,7 @@ class NetworksPage(Page):
         self._session.changed()
 
     def _take_file(self, upload: Upload) -> None:
-        self._session.hush()
+        self._session.clear_message()
         problem = read_upload(upload, self._session.folder)
         lines = write_lines(problem)
         if len(lines) > MOST_CHARACTERS:
@@ -254,7 +254,7 @@ class NetworksPage(Page):
             )
         read_lines(lines)
         self._area.value = lines
-        self._session.say(f"{upload.name}: {size_of(problem)}. Press Compile.", "good")
+        self._session.show_message(f"{upload.name}: {size_of(problem)}. Press Compile.", "good")
 
     def _compile(self) -> None:
         recipe, asked = self._choices.recipe(), self._choices
@@ -279,7 +279,7 @@ class NetworksPage(Page):
             self._show_data_of(compiled)
             self._show(compiled, self._choices)
             kind = "good" if compiled.certificate.proved else "error"
-            self._session.say(str(compiled.certificate).splitlines()[0], kind)
+            self._session.show_message(str(compiled.certificate).splitlines()[0], kind)
 
         self._session.start(f"Proving {upload.name}", work, done)
 

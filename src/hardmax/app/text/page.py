@@ -225,14 +225,16 @@ class TextPage(Page):
             k = self._reviewed % len(corpus.texts)
             self._reviewed += 1
             self._put(corpus.texts[k][:MOST_CHARACTERS])
-            self._session.say(f"The label of this review is {named(corpus.labels)[k]}.")
+            self._session.show_message(f"The label of this review is {named(corpus.labels)[k]}.")
 
     def _take_file(self, upload: Upload) -> None:
-        self._session.hush()
+        self._session.clear_message()
         text = text_of(upload)
         self._put(text[:MOST_CHARACTERS])
         if len(text) > MOST_CHARACTERS:
-            self._session.say(f"The first {MOST_CHARACTERS:,} of {len(text):,} characters are shown and explained.")
+            self._session.show_message(
+                f"The first {MOST_CHARACTERS:,} of {len(text):,} characters are shown and explained."
+            )
 
     def _put(self, text: str) -> None:
         """Set the text in the box."""
@@ -243,7 +245,7 @@ class TextPage(Page):
         if text == self._typed:
             return
         self._typed = text
-        self._session.hush()  # a message about the previous text
+        self._session.clear_message()  # a message about the previous text
         self._pick.value = example_of(text, EXAMPLES) or ""
         self._explain()
 
@@ -282,7 +284,7 @@ class TextPage(Page):
     # Other models
 
     def _use(self, model: TextModel) -> None:
-        self._session.hush()  # a message about the previous model
+        self._session.clear_message()  # a message about the previous model
         self._using = model
         self._back.visible = model is not shipped()
         self._explain()
@@ -290,7 +292,7 @@ class TextPage(Page):
 
     def _load(self, upload: Upload) -> None:
         self._use(load_model(upload, self._session.folder))
-        self._session.say(f"{upload.name} is loaded and explains your text.", "good")
+        self._session.show_message(f"{upload.name} is loaded and explains your text.", "good")
 
     def _take_table(self, upload: Upload) -> None:
         table = rows_of(upload)
@@ -301,7 +303,7 @@ class TextPage(Page):
         for widget, what in ((self._text_column, "text"), (self._label_column, "label")):
             widget.param.update(options=columns, value=usual_column(columns, what))
         self._show_columns(True)
-        self._session.say(f"{upload.name} has {len(table):,} rows. Choose its columns, then press Train.")
+        self._session.show_message(f"{upload.name} has {len(table):,} rows. Choose its columns, then press Train.")
 
     def _show_columns(self, shown: bool) -> None:
         self._text_column.visible = self._label_column.visible = self._begin.visible = shown
@@ -315,6 +317,6 @@ class TextPage(Page):
         def done(model: TextModel) -> None:
             self._show_columns(False)
             self._use(model)
-            self._session.say(model.story, "good")
+            self._session.show_message(model.story, "good")
 
         self._session.start("Training", lambda job: train_model(documents, text, label, job.tell), done)

@@ -198,7 +198,7 @@ class WordMap:
 
         def repaint(light: Light) -> None:
             self._boundary.line_color = light.soft
-            dots.glyph.fill_color = light.nobody
+            dots.glyph.fill_color = light.grey
             stars.glyph.line_color = light.card
             names.text_color = light.ink
 

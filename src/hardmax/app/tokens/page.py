@@ -224,7 +224,7 @@ class TokensPage(Page):
         values, _ = numbers_of(upload)
         self._go(self._state.uploaded(values))
         self._plane.fit(values)
-        self._session.say(f"{upload.name}: {len(values):,} tokens.", "good")
+        self._session.show_message(f"{upload.name}: {len(values):,} tokens.", "good")
 
     def _typed(self) -> None:
         if not self._quiet and self._x.value is not None and self._y.value is not None:
@@ -252,7 +252,7 @@ class TokensPage(Page):
     def _go(self, state: TokensState, *, settle: bool = True) -> None:
         """Show another state; the controls and the address are updated only when a drag ends (``settle``)."""
         if state.edited is not None and self._state.edited is None and len(state.edited) > MOST_IN_ADDRESS:
-            self._session.say(f"The link stores moved tokens only for up to {MOST_IN_ADDRESS} tokens.")
+            self._session.show_message(f"The link stores moved tokens only for up to {MOST_IN_ADDRESS} tokens.")
         self._state = state
         if settle:
             self._write_widgets()

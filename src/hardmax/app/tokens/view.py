@@ -131,7 +131,7 @@ class PlaneView:
         self._ends.glyph.line_color, self._ends.glyph.fill_color = light.soft, light.card
         self._ring.glyph.line_color = light.ink
         self._pointer.line_color = self._head.line_color = light.ink
-        self._mapper.low_color = light.nobody
+        self._mapper.low_color = light.grey
         if self._picture is not None:
             self.show(self._picture)
 
@@ -239,7 +239,7 @@ def space_figure(picture: Picture, light: Light) -> Any:
         x, y, z = picture.hull.T
         i, j, k = picture.faces.T
         parts.append(
-            go.Mesh3d(x=x, y=y, z=z, i=i, j=j, k=k, color=light.nobody, opacity=0.18, hoverinfo="skip", name="hull")
+            go.Mesh3d(x=x, y=y, z=z, i=i, j=j, k=k, color=light.grey, opacity=0.18, hoverinfo="skip", name="hull")
         )
     if len(picture.trails):
         broken = np.concatenate([picture.trails, np.full((len(picture.trails), 1, 3), np.nan)], axis=1).reshape(-1, 3)
