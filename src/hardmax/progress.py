@@ -20,7 +20,7 @@ Progress: TypeAlias = Tell | bool | None
 _PATIENCE = 2.0
 """Seconds of work before a bar appears: shorter work needs none."""
 _PATIENCE_WITH_STAGES = 1.0
-"""Seconds of work before stages are shown, sooner than a bar because their names say something by themselves."""
+"""Seconds of work before stages are shown."""
 _TOO_EARLY = 0.04
 """Share of the work before which its time does not predict the rest."""
 

@@ -71,14 +71,14 @@ def test_short_texts_are_learned_from_sentences_and_judged_apart(letters: Path, 
     assert [line.split(":")[0] for line in told[1:]] == list(figures["parts"])
 
 
-def test_labels_that_only_the_rows_kept_apart_have_are_told(tmp_path: Path) -> None:
+def test_labels_that_only_test_rows_have_are_reported(tmp_path: Path) -> None:
     texts, labels = opinions(100)
     path, rows = tmp_path / "letters.csv", ["good" if label else "bad" for label in labels]
     rows[-1] = "strange"
     pd.DataFrame({"text": texts, "label": rows}).to_csv(path, index=False)
     done = _run("sentiment", "train", path, "-o", tmp_path / "model.safetensors", "--epochs", "20")
     assert done.exit_code == 0, done.output
-    assert "1 rows kept apart have labels that the others lack ('strange')" in done.output
+    assert "1 test rows have labels that the training rows lack ('strange')" in done.output
     assert "19 documents: accuracy" in done.output
 
 

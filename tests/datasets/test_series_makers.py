@@ -10,8 +10,8 @@ from hardmax.datasets import (
     chaotic_series,
     chaotic_systems,
     lorenz63,
-    signals,
     sinusoids,
+    spiral,
 )
 from hardmax.errors import InputError
 
@@ -66,21 +66,21 @@ def test_past_flutter_every_angle_ends_on_one_cycle():
 
 
 def test_the_spiral_is_resolved_and_turns():
-    shots = signals(60, 0.5, grid=32, substep=0.05)
-    finer = signals(60, 0.5, grid=32, substep=0.025)
+    shots = spiral(60, 0.5, grid=32, substep=0.05)
+    finer = spiral(60, 0.5, grid=32, substep=0.025)
     assert np.abs(shots - finer).max() < 1e-4
     w = shots[:, 0] + 1j * shots[:, 1]
     assert np.abs(w[-1]).max() == pytest.approx(1.0, abs=0.02)
     with pytest.raises(InputError, match="substep must divide dt = 0.1"):
-        signals(2, 0.1, substep=0.03)
+        spiral(2, 0.1, substep=0.03)
     with pytest.raises(InputError, match="amplitude makes the solution blow up with substep 0.05, got 1000000"):
-        signals(2, 0.5, grid=8, amplitude=1e6)
+        spiral(2, 0.5, grid=8, amplitude=1e6)
 
 
 def test_without_diffusion_every_point_is_the_closed_form():
     # r' = r(1 - r^2), phase' = -beta r^2, solved in closed form.
     amplitude, beta, time = 0.4, 0.7, 0.5
-    first, last = signals(2, time, grid=8, diffusion=0.0, beta=beta, amplitude=amplitude, substep=0.0125)
+    first, last = spiral(2, time, grid=8, diffusion=0.0, beta=beta, amplitude=amplitude, substep=0.0125)
     start, end = first[0] + 1j * first[1], last[0] + 1j * last[1]
     r0 = np.abs(start)
     grown = 1 + r0**2 * np.expm1(2 * time)

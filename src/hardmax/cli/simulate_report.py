@@ -25,13 +25,13 @@ from ..storage.trajectories import SAVEABLE, save
 from .options import require_target
 
 _SHOWN = 8
-"""Leaders that the summary lists: they fit on one screen with the rest."""
+"""Leaders that the summary lists; the others are counted."""
 _SHOWN_COORDINATES = 4
 """Coordinates of a position that fit on a line of the summary."""
 _NEARLY_THERE = 200.0
 """An animation of a limit ends where tokens are within half a percent, 1/200, of it."""
 _LONGEST_FILM = 120
-"""Layers of an animation at most: ten seconds of it."""
+"""Layers of an animation at most; more would make a longer file."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ _TIME_WORDS = frozenset(
 _COUNTED = frozenset({"year", "jahr", "année", "annee", "month", "day", "hour", "minute", "second"})
 """Names of columns that are time where they grow from row to row, and part of a date where they begin again."""
 _EVEN = 1e-6
-"""Relative spread of steps that still counts as even: times printed with six digits have it."""
+"""Spread of the steps, relative to their mean, that still counts as even."""
 
 
 @dataclass(frozen=True, eq=False)
