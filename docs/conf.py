@@ -34,7 +34,9 @@ html_static_path = ["_static"]
 html_css_files = ["hardmax.css"]
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented_params"
+autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True}
 napoleon_use_rtype = False
 napoleon_attr_annotations = False
