@@ -55,7 +55,7 @@ def test_everything_is_written(reviews: Path, tmp_path: Path, monkeypatch: pytes
     assert "too little training to be compared" in page
     assert "too little training to be compared" in json.loads((folder / "accuracy.json").read_text())["note"]
     assert "at least 0.95" not in page
-    assert "however sure the model is" in page
+    assert "at any probability" in page
     assert "hardmax reproduce sentiment --data reviews.csv --quick" in page
     assert rows[3]["as hardmax"] > 0.8  # what these made-up opinions are about, the default learns at once
     assert all(0.5 <= row["collapse"] <= 1 for row in rows)
@@ -87,11 +87,11 @@ def test_the_histogram_says_which_reviews_it_counts(reviews: Path, tmp_path: Pat
     seen = survey(model, found.test[0])
     right = int((seen.classes[seen.predicted] == found.test[1]).sum())
     for least, expected, words in (
-        (0.0, right, "however sure"),
+        (0.0, right, "at any probability"),
         (0.51, None, "at least 0.51"),
-        (1.1, right, "never reaches the probability of 1.1"),
+        (1.1, right, "never reaches the probability 1.1"),
     ):
-        chosen, said = sentiment._right(model, found, seen, least)
+        chosen, said = sentiment._correct_reviews(model, found, seen, least)
         assert words in said
         assert expected is None or len(chosen.predicted) == expected
 
