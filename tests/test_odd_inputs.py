@@ -52,7 +52,9 @@ def test_layers_to_keep_lie_within_the_run(keep: list[int]) -> None:
 
 
 def test_only_hardmax_chooses() -> None:
-    with pytest.raises(hm.InputError, match=r"layer must be a HardmaxLayer: others listen to everybody, got softmax"):
+    with pytest.raises(
+        hm.InputError, match=r"layer must be a HardmaxLayer: other layers attend to every token, got softmax"
+    ):
         hm.choose(TOKENS, hm.SoftmaxLayer())  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ import hardmax.dynamics.execution
 import hardmax.forecasting.forecaster
 import hardmax.text.classifier
 import hardmax.threads
-from hardmax.app.jobs import Workshop
+from hardmax.app.jobs import JobPool
 from hardmax.attention.layer import AbstractLayer
 from hardmax.meanfield.rows import rows_mean
 from hardmax.reproduce.tour import Stop, take_tour
@@ -115,7 +115,7 @@ def test_the_demo_uses_one_thread(tmp_path):
 def test_jobs_of_the_explorer_at_the_same_time_use_one_thread_each_and_leave_all():
     workers, seen = 4, []
     together = threading.Barrier(workers, timeout=60)
-    workshop = Workshop(workers)
+    pool = JobPool(workers)
     done = threading.Semaphore(0)
 
     def job(stagger):
@@ -130,10 +130,10 @@ def test_jobs_of_the_explorer_at_the_same_time_use_one_thread_each_and_leave_all
 
     order = [threading.Semaphore(1 if k == 0 else 0) for k in range(workers)]
     for k in range(workers):
-        workshop.submit(lambda k=k: job(k))
+        pool.submit(lambda k=k: job(k))
     for _ in range(workers):
         assert done.acquire(timeout=60)
-    workshop._pool.shutdown(wait=True)
+    pool._pool.shutdown(wait=True)
     assert seen == [(1, 1)] * workers
 
 

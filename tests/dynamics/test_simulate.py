@@ -91,7 +91,7 @@ def test_bad_arguments_are_named(tokens: np.ndarray) -> None:
         hm.simulate(tokens, layer, depth=3, keep=[2, 9])
     with pytest.raises(hm.InputError, match="keep is not understood"):
         hm.simulate(tokens, layer, depth=3, keep="some")
-    with pytest.raises(hm.InputError, match=r"keep must fit in 8 GB of memory, got .* ToDisk"):
+    with pytest.raises(hm.InputError, match=r"keep must fit in 8 GB of memory, got .*ToDisk"):
         hm.simulate(tokens, layer, depth=10**9)
     with pytest.raises(hm.InputError, match="step must be a whole number, at least 1"):
         hm.Every(0)

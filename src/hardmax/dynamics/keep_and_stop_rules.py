@@ -126,7 +126,7 @@ def keeping(keep: Keep, depth: int, shape: tuple[int, ...]) -> KeepRule:
     if size > _LARGEST_KEPT_BYTES:
         raise InputError(
             "keep",
-            f"{states} states of {size / states / 2**20:.0f} MB, {size / 2**30:.0f} GB",
+            f"{states} states of {size / states / 2**20:.3g} MB, {size / 2**30:.0f} GB",
             f"must fit in {_LARGEST_KEPT_BYTES / 2**30:.0f} GB of memory",
             'pass keep="last", keep=[0, 1, 5], keep=Every(10), or keep=ToDisk(path)',
         )

@@ -81,6 +81,8 @@ def study_systems() -> tuple[str, ...]:
     tuple of str
         The names, Lorenz '63 last.
 
+    Examples
+    --------
     >>> "Torus" in study_systems(), len(study_systems())
     (False, 21)
     """
