@@ -9,8 +9,7 @@ import pytest
 from hardmax.datasets import sinusoids
 from hardmax.errors import FileError, HardmaxError, InputError
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
-from hardmax.sweeps.experiments import forecast
-from hardmax.sweeps.spec import read_spec
+from hardmax.sweeps.spec import forecast, read_spec
 
 
 def test_a_row_is_the_backtest_of_the_model() -> None:

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from hardmax.cli.app import app
 from hardmax.sweeps import read_sweep
-from hardmax.sweeps.experiments import RUNS
-from hardmax.sweeps.spec import EXAMPLE, read_spec
+from hardmax.sweeps.spec import EXAMPLE, RUNS, read_spec
 
 SMALL = """
 run = "equilibrium"

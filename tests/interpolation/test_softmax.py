@@ -15,7 +15,7 @@ from hardmax.errors import InputError
 from hardmax.interpolation import Block, Neuron, OuterProduct, interpolate
 from hardmax.interpolation.arithmetic.exact_evaluation import evaluate
 from hardmax.interpolation.arithmetic.numbers import to_floats
-from hardmax.interpolation.constructions.softening import hull
+from hardmax.interpolation.constructions.leaders import hull
 from hardmax.interpolation.regularised import as_trainable
 from interpolation import softmax_oracle
 from interpolation.families import FAMILIES, make
@@ -116,7 +116,7 @@ def test_tokens_that_span_all_of_float64(monkeypatch: pytest.MonkeyPatch) -> Non
     inputs, outputs = [[[1e300, 0], [0, 0]], [[1e-300, 0], [0, 0]], [[-1e-300, 1]]], [[[1, 1]], [[2, 2]], [[3, 3]]]
     net = interpolate(inputs, outputs, attention="softmax", temperature=1e-300)
     assert net.certify().proved
-    monkeypatch.setattr("hardmax.interpolation.constructions.softening._LAST_EXPONENT", 100)
+    monkeypatch.setattr("hardmax.interpolation.constructions.leaders._LAST_EXPONENT", 100)
     with pytest.raises(InputError, match=r"inputs must be closer in scale .*2\^100: use construction='fewest'"):
         interpolate(inputs, outputs, attention="softmax")
     assert interpolate(inputs, outputs, construction="fewest", attention="softmax").certify().proved

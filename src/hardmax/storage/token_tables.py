@@ -11,7 +11,16 @@ from ..files import PathLike, replacing
 from ..inputs import as_tokens
 from ..shapes import ArrayLike
 from ..tables.delimited import read_numbers
-from ..tables.files import PARQUET, TEXT, file_text, import_pyarrow, read_npy, read_parquet, require_readable, suffix_of
+from ..tables.files import (
+    PARQUET,
+    TEXT,
+    file_text,
+    import_pyarrow,
+    read_npy,
+    read_parquet,
+    require_readable,
+    suffix_of,
+)
 
 READABLE = (*TEXT, ".npy", *PARQUET)
 """The suffixes of files that hold a table."""

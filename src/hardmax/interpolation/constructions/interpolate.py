@@ -22,11 +22,10 @@ from ..evaluation.counts import block_bound
 from ..network import Report
 from ..transformer import ExactTransformer
 from .identification import Identification, distinct, make_items, untouched
-from .leaders import leaders
+from .leaders import leaders, soft_leaders
 from .line import Item, LineStage, line_stage
 from .mean_pool import conditioned, fewest
 from .paper_and_witness import paper_route, witness
-from .softening import soft_leaders
 
 Construction = Literal["leaders", "fewest", "witness", "conditioned", "paper"]
 Attention = Literal["hardmax", "softmax"]
