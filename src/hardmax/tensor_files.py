@@ -14,6 +14,7 @@ from safetensors.numpy import save_file
 from .errors import FileError
 from .files import replacing
 
+# Raised when stored fields change their meaning; older files must still load.
 FORMAT = 1
 _KEY = "hardmax"
 

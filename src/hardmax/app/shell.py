@@ -18,6 +18,7 @@ from .page import Page
 from .session import Session
 
 _FORMATS = ("png", "svg", "html")
+# Browsers and proxies accept addresses of about 8,000 characters.
 _LONGEST_ADDRESS = 7_000
 _LONGEST_VALUE = 7_000
 """Characters; common servers and browsers accept addresses of 8,000."""

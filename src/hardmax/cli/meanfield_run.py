@@ -25,6 +25,7 @@ from .options import require_target
 
 _DEFAULT_B, _DEFAULT_V = "diag:4,1", "diag:1,2"
 _TABLES = (".csv", ".json")
+# A film of a few seconds.
 _MOST_FRAMES = 60
 
 

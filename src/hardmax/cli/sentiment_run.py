@@ -24,6 +24,7 @@ from ..text.explaining.corpus_statistics import survey
 from ..text.pretrained import named, shipped_model
 from ..text.words.documents import NoKnownWordWarning
 
+# Bounds the time of the command on large files.
 _MOST_DOCUMENTS_SURVEYED = 5000
 _SHORT_TEXT = 60
 """Words of a long sentence: film reviews are nearly all longer, single sentences never."""

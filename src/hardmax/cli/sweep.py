@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..sweeps.spec import Spec
 
+# Rows of a table that fit on a terminal.
 _SHOWN = 12
 
 

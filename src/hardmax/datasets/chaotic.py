@@ -48,6 +48,7 @@ def sampled_solution(
 
 LYAPUNOV_EXPONENT = 0.9056
 """The largest one, of the classical parameters (Viswanath)."""
+# Time units until the start is on the attractor.
 _LORENZ_SPIN_UP = 20.0
 
 

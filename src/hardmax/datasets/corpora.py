@@ -94,6 +94,7 @@ IMDB_ADDRESS = "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
 IMDB_SHA256 = "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"
 _SHUFFLE = 2407_01602
 TEST_SHARE = 0.2
+# Bytes per read of a download or a file.
 _CHUNK = 1 << 20
 
 

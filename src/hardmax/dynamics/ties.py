@@ -148,6 +148,7 @@ class StandingTies:
         return ~self._any(~flags)
 
 
+# Entries of a table of scores, 16 MB in float64.
 _LARGEST_TABLE = 2_000_000
 # Ties that would have to be followed for longer, because alpha is tiny, are left undecided.
 _MOST_LAYERS = 100_000

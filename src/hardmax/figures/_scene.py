@@ -15,6 +15,7 @@ from ..geometry.listening import attention_at
 from ..geometry.result_arrays import Roles
 from ..inputs import plain
 
+# No index of a token is negative.
 NOBODY = -1
 # A token that listens to more than this many is drawn in grey: more colours in one dot cannot be told apart.
 _MOST_FAVOURITES = 6

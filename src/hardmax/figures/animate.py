@@ -24,6 +24,7 @@ from ._scene import Scene, scene_of_layer
 from ._stage import Stage, leaders_of
 from ._view import axes_for, view_of
 
+# Films are large: fewer dots per inch than pictures.
 _DPI = 100
 _LAST_FRAMES = 1.2
 """Seconds for which the last layer is shown, so that an animation in a loop can be read."""

@@ -15,6 +15,7 @@ from ..errors import FileError, InputError
 from ..files import replacing
 
 FORMATS = (".png", ".pdf", ".svg", ".html")
+# Sharp in print at the size of a column.
 _DPI = 200
 
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from .rows import exponential
 
+# Queries per pass: bounds the memory of the table of terms.
 _CHUNK = 2048
 _EXTRA_RATIOS = 24  # the recurrence forgets its start value within a few terms
 

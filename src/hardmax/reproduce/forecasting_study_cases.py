@@ -58,6 +58,7 @@ DEVELOPED_ON = (
 )
 """The systems on which the recipe was developed, which are excluded from the study."""
 LORENZ = "Lorenz '63"
+# The rule of the study: every sixth system, the first twenty of them.
 EVERY, COUNT = 6, 20
 
 FIRST, NOISY, FULL, COARSE = "first coordinate", "first coordinate, 2 % noise", "full state", "coarse sampling"
@@ -66,6 +67,7 @@ SETTINGS = (FIRST, NOISY, FULL, COARSE)
 
 TRAINING, CONTEXT, LONGEST, STARTS = 4000, 500, 1200, 20
 """Training samples, samples before a start, steps of the longest rollout, number of starts."""
+# Samples after the training data, in which forecasts start and are evaluated.
 _TEST = 1800
 _PER_PERIOD, _COARSE_PER_PERIOD = 80, 16
 _LYAPUNOV_TIMES = 12.0

@@ -30,6 +30,7 @@ from .tables import Table
 
 PAGE = "interpolation.html"
 CONSTRUCTIONS = ("paper", "witness", "conditioned", "leaders", "fewest")
+# Doubling sizes show the growth; the quick ones take seconds.
 _SIZES, _QUICK_SIZES = (5, 10, 20, 40, 80, 160), (5, 10, 20)
 _TARGETS, _QUICK_TARGETS = (1, 2, 4, 8), (1, 3)
 _EPOCHS, _QUICK_EPOCHS = (50_000, 50_000), (400, 400)

@@ -30,7 +30,9 @@ from .sentiment_models import PUBLISHED, PUBLISHED_EPOCHS, Reviews, Trained, def
 from .tables import Table
 
 PAGE = "sentiment.html"
+# A run of about a minute.
 _QUICK_REVIEWS, _QUICK_DIMS, _QUICK_EPOCHS = 2000, (2, 16), 3
+# The paper counts reviews that are classified with at least this probability.
 _CONFIDENT = 0.95
 _SHORT, _LONG = 25, 90
 

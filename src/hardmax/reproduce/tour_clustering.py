@@ -18,6 +18,7 @@ from .random_systems import facts_table, run_systems
 from .report import Section
 from .tables import Table
 
+# Sharp on a screen with a small file; sizes that run in seconds.
 _DPI = 130
 _MILLION = 10**6
 _BETAS = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)

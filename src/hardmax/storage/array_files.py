@@ -21,6 +21,7 @@ from .contents import Contents
 _BARE_AXIS = b"This is a netCDF dimension but not a netCDF variable"
 
 _SEAL = b"hardmax sha256\n"
+# Bytes per read.
 _CHUNK = 2**20
 
 
@@ -119,6 +120,7 @@ def _import_h5netcdf() -> Any:
 MARKER = "zarr.json"
 """The file by which a folder is known to be a zarr store."""
 
+# Chunks of about 8 MB: few files, and one chunk fits in memory easily.
 _CHUNK_BYTES = 2**23
 _HALF = "it is damaged or half-written; save the run again"
 

@@ -27,10 +27,12 @@ from ..archives import pack, unpack
 from ..page import choice, number
 from ..uploads import Upload, as_file, for_a_sheet, text_of, within_bounds
 
+# Bounds that let a fit end within seconds and plots stay responsive.
 FEWEST, MOST_SAMPLES, MOST_CHANNELS, MOST_STEPS = 60, 5_000, 12, 2_000
 UPLOAD = "upload"
 _CHAOTIC = ("Rossler", "Chua", "Halvorsen", "Thomas", "DoublePendulum")
 _TITLES = {"DoublePendulum": "Double pendulum", "Rossler": "Rössler"}
+# The noise level of the forecasting study.
 _NOISE = 0.02
 _ON_THE_PAGE = {
     "gaps": "tick Fill gaps by interpolation",

@@ -13,9 +13,11 @@ import hardmax as hm
 from ...progress import Progress
 from ..page import different, number, whole
 
+# Time between two stored states, which are the frames of the animation.
 STEP = 0.1
 _PIECE = 1.0
 """Time between two updates of the page while the flow is simulated."""
+# The cost of a step grows with the square of the number of tokens.
 MOST_TOKENS = 2_000
 
 

@@ -82,6 +82,7 @@ class DistancesView:
                 span.location = time
 
 
+# Dots that a browser draws without delay.
 MOST_DOTS = 1_500
 _EYE = {"eye": {"x": 1.0, "y": 1.0, "z": 0.6}}
 

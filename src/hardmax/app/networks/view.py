@@ -116,6 +116,7 @@ def count_rows(counts: Counts, *, softmax: bool) -> list[tuple[str, int, str]]:
     ]
 
 
+# A readable list; the certificate file has all of them.
 _FAILURES_SHOWN = 5
 
 

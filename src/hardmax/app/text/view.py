@@ -68,6 +68,7 @@ def key_to_classes(classes: Sequence[object] | np.ndarray) -> str:
     )
 
 
+# Bars that can be labelled legibly.
 _BARS = 10
 
 
@@ -124,6 +125,7 @@ def staircase(explanation: Explanation) -> list[tuple[str, float, float]]:
     return [*rows, ("logit (the sum)", 0.0, float(explanation.logits[out]))]
 
 
+# What fits in a line and in a card.
 _FOLLOWERS_SHOWN = 6
 _LEADERS_SHOWN = 12
 

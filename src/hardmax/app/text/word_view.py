@@ -45,6 +45,7 @@ def readable(
     return shown
 
 
+# Labels that can be read, and dots that a browser draws without delay.
 _NAMED = 30
 _MOST_DOTS = 4000
 _PIXELS = (700.0, 320.0)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _LIVE = {"hardmax": 20_000, "softmax": 300}
 """Tokens up to which a change is computed immediately, while a token is dragged; more are a background job."""
+# A readable list.
 _MOST_LEADERS_LISTED = 12
 _HELP = (
     "Drag a token. Click a token to see the half-plane that can attract it. Double-click an empty place to add a token."

@@ -25,6 +25,7 @@ from .pool import outer_points
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+# The number of cells of directions grows exponentially with the dimension.
 HIGHEST_DIMENSION = 4
 # At least so many halvings along each edge of the cube for d = 2, 3, 4, and at most so many cells altogether: the
 # table of cells should stay within the cache.

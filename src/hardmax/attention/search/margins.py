@@ -6,6 +6,7 @@ a sum of d products in any order, fused or not, errs by at most :math:`\gamma_d 
 
 from __future__ import annotations
 
+# Unit roundoffs of float64 and float32.
 UNIT64 = 2.0**-53
 UNIT32 = 2.0**-24
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+# Points that fix the inscribed ball, the outermost of them that span its hull, and points per pass: speed only.
 _SAMPLE = 8192
 _OUTERMOST = 512
 _CHUNK = 1 << 15

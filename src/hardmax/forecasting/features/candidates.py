@@ -15,6 +15,7 @@ from .reservoir import ReservoirDraw
 
 NOISES = (0.0, 1e-3, 1e-2)
 """Levels of noise added to windows in fits, in standard deviations of the data."""
+# Roughly geometric, so that few windows and ranks cover all sizes.
 _LINEAR_WINDOWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 300)
 _RANKS = (2, 3, 4, 6, 8, 10, 12, 16, 24, 32)
 _MOST_LINEAR = 400

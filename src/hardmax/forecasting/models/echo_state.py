@@ -15,6 +15,7 @@ UNITS = 300
 """Units of the reservoir: as many as the largest reservoirs of the time-delayed transformer."""
 _WARM_UP = 100
 """States after rest that are not fitted, because they depend on the initial state."""
+# Ridge parameters that are tried, over ten orders of magnitude.
 _RIDGES = tuple(10.0**k for k in (-13, -11, -9, -8, -7, -6, -5, -4, -3))
 _CENTRE = ((0.9, 0.4, 1.0, 1e-3), (0.4, 0.4, 1.0, 1e-3), (0.9, 0.1, 0.3, 1e-3), (1.2, 1.0, 0.3, 1e-2))
 """Usual settings, which are tried first: spectral radius, input scaling, leak and noise."""

@@ -34,6 +34,7 @@ from .td_dmd import least_squares_with_inputs
 LABEL = "the published layer, by AdamW"
 DELAYS = 16
 """Samples before the latest where the caller does not choose."""
+# Optimiser steps of the training; the time budget may end it earlier.
 _STEPS = 4000
 _BATCH = 256
 """Optimiser steps and windows per batch: some seconds of training on one core."""
