@@ -62,7 +62,7 @@ _CASES = {
     "simulate --n 5000 --exact": "with --exact, got 5000 distinct tokens: leave out --exact",
     "simulate --n 5 --depth 3 --keep last --animate a.gif": "use --keep all",
     "simulate --n 100000 --depth 100000 --keep all": "pass --keep last, --keep 0,1,5, --keep every:10, or --save",
-    "simulate --n 1000000 --depth 100000 --keep all": "got 100001 states of 15 MB, 1490 GB: pass --keep last",
+    "simulate --n 1000000 --depth 100000 --keep all": "got 100001 states of 15.3 MB, 1490 GB: pass --keep last",
     "meanfield --n 0": "--n must be at least 1",
     "meanfield --step 0": "--step must be positive and finite, got 0.0: pass --step above 0",
     "meanfield --step 100 --n 10 --beta 1000": "or --integrator adaptive",

@@ -35,8 +35,7 @@ def write_netcdf(path: PathLike, contents: Contents) -> None:
     whole = io.BytesIO()
     with h5netcdf.File(whole, "w", libver=newer) as file:
         _fill(file, contents)
-    data = whole.getbuffer()
-    with replacing(path) as temporary, temporary.open("wb") as target:
+    with whole.getbuffer() as data, replacing(path) as temporary, temporary.open("wb") as target:
         target.write(data)
         # A checksum at the end: HDF5 ignores what stands behind its end, and drops it when the file is changed.
         target.write(_SEAL + hashlib.sha256(data).digest())
