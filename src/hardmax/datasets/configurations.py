@@ -35,11 +35,8 @@ class Configuration:
     name: str
     title: str
     says: str
-    """What happens, in a sentence."""
     tokens: np.ndarray
-    """Shape (token, 2)."""
     layers: tuple[int, ...]
-    """Layers worth a panel; the last stands for the limit."""
     alpha: float = ALPHA
 
 

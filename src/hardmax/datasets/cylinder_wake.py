@@ -204,13 +204,9 @@ class Wake:
     velocity: np.ndarray
     times: np.ndarray
     x: np.ndarray
-    """In diameters, from the inflow."""
     y: np.ndarray
-    """In diameters, from the lower wall."""
     solid: np.ndarray
-    """Which nodes lie in the cylinder, ``(x, y)``."""
     forces: Series
-    """The coefficients of drag and lift at the same times."""
 
     def vorticity(self, velocity: np.ndarray | None = None) -> np.ndarray:
         """Vorticity ``dv/dx - du/dy``, shape (samples, x, y); zero in the cylinder.
