@@ -45,8 +45,8 @@ def work(case: str, n: int, d: int) -> Callable[[Processes], np.ndarray]:
     ).final.round(9)
 
 
-def at_court(ranks: Processes, n: int, d: int) -> float | None:
-    """The share of tokens that every process must have; None where that is everybody."""
+def replicated_share(ranks: Processes, n: int, d: int) -> float | None:
+    """Share of the tokens that are replicated on every process; None where all are."""
     own = torch.from_numpy(ranks.share(np.random.default_rng(0).normal(size=(n, d))))
     started = start_split(ranks, own, torch.ones(len(own), dtype=torch.float64), hm.HardmaxLayer(0.5))
     return len(started.names) / n if isinstance(started, SplitProcess) else None
@@ -69,7 +69,7 @@ def main() -> None:
             least = min(least, ranks.largest(time.perf_counter() - began))
             busy = min(busy, ranks.largest(time.process_time() - began_busy))
         received = Counting.received
-        share = at_court(ranks, n, d) if case == "equilibrium" and ranks.count > 1 and d in (2, 3) else None
+        share = replicated_share(ranks, n, d) if case == "equilibrium" and ranks.count > 1 and d in (2, 3) else None
     if joined.first:
         found = {"seconds": least, "busy": busy, "received": received, "court": share}
         print(json.dumps({**found, "answer": zlib.crc32(np.ascontiguousarray(answer).tobytes())}))

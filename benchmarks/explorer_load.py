@@ -86,7 +86,7 @@ def _watch(process: int, duration: float) -> list[float]:
 
 
 class _Clock:
-    """Starts when everybody has come."""
+    """Starts when all visitors are connected."""
 
     def __init__(self, duration: float) -> None:
         self.end = math.inf

@@ -49,7 +49,7 @@ def run(*, quick: bool = False) -> Report:
     _add(report, "largest weights", "TF-IDF, logistic regression", regression)
     exact = np.abs(_sums(model, judged) - model.decision_function(judged)).max()
     report.notes += [
-        f"As many words as the review has leaders are deleted, whoever names them; means over reviews, {_DRAWS} random "
+        f"As many words as the review has leaders are deleted for every method; means over reviews, {_DRAWS} random "
         f"draws each. {len(judged):,} reviews that training has not seen ({Path(path).name}), {surrogates} for LIME.",
         f"Seconds a review: LIME {spent / surrogates:.2f}, leaders {_seconds_of_ours(model, judged):.4f}.",
         f"Bias and contributions of the leaders add up to the logit within {exact:.1e}; LIME's weights do not add up.",

@@ -37,7 +37,16 @@ def run(quick: bool = False) -> Report:
     load = os.getloadavg()[0]
     report = Report(
         "Two processes against one, one thread each, seconds",
-        ["work (n, d)", "one", "two", "one / two", "processor: one / two", "MB received", "at court", "same answer"],
+        [
+            "work (n, d)",
+            "one",
+            "two",
+            "one / two",
+            "processor: one / two",
+            "MB received",
+            "replicated tokens",
+            "same answer",
+        ],
     )
     for case, n, d, repeats in _QUICK if quick else _CASES:
         one, two = (timed(case, n, d, repeats, processes) for processes in (1, 2))

@@ -74,5 +74,5 @@ def _truth(tokens: torch.Tensor) -> torch.Tensor:
 
 
 def _dense(tokens: torch.Tensor) -> torch.Tensor:
-    """What one would write in torch: float32 products of some rows with everybody."""
+    """The plain way in torch: float32 products of some rows with all points."""
     return torch.cat([(rows @ tokens.T).argmax(dim=1) for rows in torch.split(tokens, 8192)])

@@ -48,7 +48,7 @@ class Task(NamedTuple):
 
     @property
     def was_started(self) -> bool:
-        """Whether somebody began with this run and did not finish it."""
+        """Whether this run was begun and not finished."""
         return Path(self.file + _STARTED).exists()
 
 
