@@ -92,7 +92,7 @@ def _projection(sample: int, memory: float) -> list[str]:
         f"  to score {PAIRS_A_SECOND[3]:.0e} (d = 3) or {PAIRS_A_SECOND[64]:.0e} (d = 64) pairs a second:",
         f"  d = 3: GB received by each: {volume}; {sent / 1e9:.0f} in all,",
         f"  {sent / BYTES_A_SECOND:.1f} s; screening (on the CPU) {screening:.2g} s, the first search {first:.2g} s.",
-        f"  d = 64, every token may be a leader: {whole / 1e9:.0f} GB received by each, {whole / BYTES_A_SECOND:.0f} s; one",
+        f"  d = 64, all tokens replicated: {whole / 1e9:.0f} GB received by each, {whole / BYTES_A_SECOND:.0f} s; one",
         f"  search {dense / 3600:.1f} h; but {memory * n / 1e12:.1f} TB needed in each. 140 GB are enough for "
         f"{140e9 / memory / 1e6:.0f} million.",
     ]
