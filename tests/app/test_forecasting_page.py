@@ -113,6 +113,17 @@ def test_parts_that_a_model_does_not_have_are_hidden_on_a_page_that_is_open(fitt
     opened.close()
 
 
+def test_a_series_that_is_made_late_does_not_replace_an_upload():
+    opened = Visit(ForecastingPage(), _SMALL)
+    opened.page._make()  # ends when the page settles, after the upload
+    rows = "time,height\n" + "".join(f"{k / 10},{np.sin(k / 10)}\n" for k in range(80))
+    opened.page._take(Upload("waves.csv", rows.encode()))
+    opened.settle()
+    assert opened.page._data.series.names == ("height",)
+    assert opened.page.state().get("system") != "airfoil"
+    opened.close()
+
+
 def test_another_channel_and_the_address(visit):
     visit.page._show_channel.value = 2
     assert visit.page._fan.plot.yaxis[0].axis_label.text == "lift"

@@ -223,9 +223,12 @@ class ForecastingPage(Page):
 
     def _make(self) -> None:
         chosen = self._choices
-        self._session.start(
-            "Making the series", lambda _: make_data(chosen.system, chosen.samples, chosen.steps), self._show_data
-        )
+
+        def done(data: Data) -> None:
+            if self._choices.system == chosen.system:  # a table may have been uploaded meanwhile
+                self._show_data(data)
+
+        self._session.start("Making the series", lambda _: make_data(chosen.system, chosen.samples, chosen.steps), done)
 
     def _take(self, upload: Upload) -> None:
         data = read_data(upload, self._session.folder, fill=self._fill.value, even=self._even.value)
