@@ -38,7 +38,7 @@ TESTS = (*PACKAGES, "contracts", "test_polytopes.py", "test_odd_inputs.py", "tex
 KILLED_AT_LEAST = 0.90
 # Mutants that cannot change any answer, each with the reason: columns package, before, after, reason.
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.csv")
-# A mutant that loops for ever counts as noticed; the tests of the slowest module take about three minutes on a busy core.
+# A mutant that loops for ever counts as noticed; the slowest module has three minutes of tests on a busy core.
 TIMEOUT_SECONDS = 400
 # Replacing an operator by one of another type (a float shifted by bits, say) only tests the interpreter.
 OPERATORS = (
