@@ -142,3 +142,9 @@ def test_other_layers_refuse_bad_arguments() -> None:
         hm.FeedForwardLayer(U=[[1.0, 0.0]], b=[0.0], W=[[1.0], [0.0]])([[1.0, 2.0, 3.0]])
     with pytest.raises(hm.InputError, match="layers must be one or more layers"):
         hm.Block()
+
+
+def test_defaults_are_those_of_the_signature() -> None:
+    layer = hm.SoftmaxLayer()
+    assert (layer.alpha, layer.beta) == (0.5, 1.0)
+    assert hm.HardmaxLayer().alpha == 0.5
