@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import HardmaxError, InputError
 from ..progress import Progress
+from ..scalars import as_count
 from ..threads import one_thread
 from .data.exogenous_inputs import Forcing, inputs_over, read_new_data, read_window
 from .data.pod import Pod
@@ -33,7 +34,7 @@ from .model_files import read_fitted, save_fitted
 from .protocol import FloatArray
 from .rollout import Predictor, normalised, roll_ahead
 from .search.model_search import SearchResult
-from .settings import Parameters, Settings, check_settings, whole
+from .settings import Parameters, Settings, check_settings
 
 
 class NotFittedError(HardmaxError, ValueError, AttributeError):
@@ -233,7 +234,7 @@ class TimeDelayedTransformer(Parameters):
             Values (steps, channels), or (starts, steps, channels) for many starts, with spread, times and outcome.
         """
         self._require_fit()
-        steps = whole("steps", steps, 1)
+        steps = as_count("steps", steps, 1)
         single, states, inputs = self._start(window, u, steps)
         values, spread, left, far = roll_ahead(self.predictor_, self.units_, self.forcing_, states, steps, inputs)
         start = self.last_time_ if window is None else 0.0
@@ -341,8 +342,8 @@ class TimeDelayedTransformer(Parameters):
         """
         rows, settings = self._data_for("backtest", series, u), self._settings_again()
         if horizon is not None:
-            horizon = whole("horizon", horizon, 2)
-        starts = whole("starts", starts, 1)
+            horizon = as_count("horizon", horizon, 2)
+        starts = as_count("starts", starts, 1)
         return backtest(rows, len(self.units_.keep), settings, self.dt_, horizon, starts, recipe=self.recipe)
 
     @one_thread()
@@ -449,7 +450,7 @@ class TimeDelayedTransformer(Parameters):
         if self.forcing_ is not None:
             raise InputError("u", "a model with inputs", "has no exponent of its own", "fit without inputs")
         windows = self.units_.normalise(self.last_window_)[None]
-        return lyapunov_exponent(predictor, windows, self.dt_, whole("steps", steps, 100), self.seed_)
+        return lyapunov_exponent(predictor, windows, self.dt_, as_count("steps", steps, 100), self.seed_)
 
     @one_thread()
     def attention(self, window: object = None) -> LagAttention:

@@ -15,21 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..progress import Progress
 from ..randomness import seeded
-
-
-def whole(argument: str, value: object, least: int) -> int:
-    """The value as an ``int``; refused unless it is a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(
-            argument, repr(value), f"must be a whole number, at least {least}", f"pass for example {argument}=50"
-        )
-    return int(value)
-
-
-def one_of(argument: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Refuse a value that is not among those allowed."""
-    if value not in allowed:
-        raise InputError(argument, repr(value), f"must be one of {allowed}", f"pass {argument}={allowed[0]!r}")
+from ..scalars import as_choice, as_count
 
 
 @dataclass(frozen=True)
@@ -79,17 +65,17 @@ def check_settings(
     progress: Progress,
 ) -> Settings:
     """Settings of a fit from the parameters of the estimator; a seed is drawn where ``random_state`` holds none."""
-    one_of("recipe", recipe, ("family", "paper"))
-    one_of("ablation", ablation, (None, "uniform", "mlp"))
+    as_choice("recipe", recipe, ("family", "paper"))
+    as_choice("ablation", ablation, (None, "uniform", "mlp"))
     if delays is not None:
-        whole("delays", delays, 0)
+        as_count("delays", delays, 0)
     if horizon is not None:
-        whole("horizon", horizon, 2)
+        as_count("horizon", horizon, 2)
     seed = seeded(random_state)
     return Settings(
         delays,
         horizon,
-        whole("restarts", restarts, 1),
+        as_count("restarts", restarts, 1),
         ablation,
         _time("seconds", seconds),
         seed.seed if seed.seed is not None else int(seed.generator.integers(2**31)),

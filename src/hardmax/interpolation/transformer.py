@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
-from .arithmetic.exact_evaluation import Progress
+from ..progress import Progress
 from .evaluation.certificate import Certificate, certify
 from .evaluation.counts import Counts, count_blocks, summary
 from .evaluation.running import Fractions, predict, run

@@ -24,11 +24,11 @@ from ..dynamics.simulate import simulate as run_layers
 from ..errors import FileError, HardmaxError, InputError
 from ..forecasting.data.series import Units, read_series
 from ..forecasting.diagnostics.backtest import backtest
-from ..forecasting.settings import Settings, one_of, whole
-from ..inputs import as_positive
+from ..forecasting.settings import Settings
 from ..meanfield.flow import SphereFlow
 from ..meanfield.measures import sphere_sample
 from ..meanfield.phases import phases
+from ..scalars import as_choice, as_count, as_positive
 from .grid import sweep
 from .rows import OWN
 
@@ -62,19 +62,19 @@ def forecast(
     in standard deviations. ``delays`` below zero leaves the window to the recipe; ``budget`` bounds the search in
     processor seconds, 0 for a whole one.
     """
-    one_of("recipe", recipe, ("family", "paper"))
-    one_of("ablation", ablation, ("", "uniform", "mlp"))
+    as_choice("recipe", recipe, ("family", "paper"))
+    as_choice("ablation", ablation, ("", "uniform", "mlp"))
     settings = Settings(
-        delays=None if delays < 0 else whole("delays", delays, 0),
+        delays=None if delays < 0 else as_count("delays", delays, 0),
         horizon=None,
-        restarts=whole("restarts", restarts, 1),
+        restarts=as_count("restarts", restarts, 1),
         ablation=ablation or None,
         seconds=None if budget == 0 else as_positive("budget", budget),
         seed=random_state,
         progress=False,
     )
     series = _seen(
-        system, file, whole("n", n, 2), whole("observed", observed, 0), whole("every", every, 1), random_state
+        system, file, as_count("n", n, 2), as_count("observed", observed, 0), as_count("every", every, 1), random_state
     )
     if noise:
         series = series.with_noise(as_positive("noise", noise), random_state)
@@ -91,8 +91,8 @@ def forecast(
         len(units.keep),
         settings,
         record.dt,
-        whole("horizon", horizon, 2),
-        whole("starts", starts, 1),
+        as_count("horizon", horizon, 2),
+        as_count("starts", starts, 1),
         recipe=recipe,
     )
     row_of: dict[str, object] = {"kept": found.label, "starts_made": found.starts, "steps": len(found.times)}

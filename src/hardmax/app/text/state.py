@@ -103,7 +103,7 @@ def shipped() -> TextModel:
     return TextModel(
         model=model,
         title="film reviews (shipped)",
-        code="from hardmax.text.pretrained import shipped_model\n\nmodel = shipped_model()",
+        code="from hardmax.text import shipped_model\n\nmodel = shipped_model()",
         texts=texts,
         story=f"A small model of film reviews in {model.network_.embedding.shape[1]} dimensions with "
         f"{len(model.words()):,} words and word pairs.",
@@ -191,7 +191,7 @@ def train_model(documents: Documents, text: str, label: str, tell: Tell) -> Text
         model=model,
         title=f"trained on {documents.source}",
         code=(
-            "from hardmax.datasets.documents import read_documents\n\n"
+            "from hardmax.datasets import read_documents\n\n"
             f"documents = read_documents({documents.source!r}, text={text!r}, label={label!r})\n"
             "model = hm.LeaderClassifier(random_state=0).fit(documents.texts, documents.labels)"
         ),

@@ -252,7 +252,7 @@ def code_of(state: TokensState) -> str:
     if state.edited is not None and moved is None:
         lines = ["import hardmax as hm", "import numpy as np", "", f"tokens = np.array({_rows(state.edited)})"]
         if len(state.edited) > MOST_IN_ADDRESS:
-            lines = ["import hardmax as hm", "from hardmax.storage.token_tables import read_tokens", ""]
+            lines = ["import hardmax as hm", "from hardmax.storage import read_tokens", ""]
             lines.append('tokens = read_tokens("points.csv")  # your file')
     elif s.start in CONFIGURATIONS:
         lines.insert(1, "from hardmax.datasets.configurations import four_configurations")

@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 
 from ...errors import InputError
+from ...scalars import as_count
 from ..data.delay_windows import flat_windows, lags
 from ..data.series import Units, as_windows, read_for_tuning, read_series
 from ..features.candidates import NOISES, Embeddings, linear_groups, truncated_groups
@@ -19,7 +20,7 @@ from ..protocol import FloatArray
 from ..rollout import Member, roll
 from ..search.model_search import TRUNCATED_RIDGES, tuned_member
 from ..search.readout_search import RIDGES
-from ..settings import Settings, whole
+from ..settings import Settings
 
 _CEILING = 1e6
 """Forecasts are clipped at this many standard deviations, so that a divergence does not overflow."""
@@ -42,7 +43,7 @@ class TimeDelayedDMD:
     name = "TD-DMD"
 
     def __init__(self, window: int | None = None, *, seconds: float | None = None, random_state: int = 0) -> None:
-        self.window = 1 if window is None else whole("window", window, 1)
+        self.window = 1 if window is None else as_count("window", window, 1)
         self._given = window
         self._settings = Settings(None, None, 1, None, seconds, random_state, False)
 

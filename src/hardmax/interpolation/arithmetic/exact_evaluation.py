@@ -16,9 +16,7 @@ import numpy as np
 from flint import arb, fmpq
 
 from ...errors import HardmaxError
-from ...progress import Progress as Progress
-from ...progress import Tell as Tell
-from ...progress import telling as telling
+from ...progress import Progress, telling
 from ..blocks import Block, LowRank, Neuron
 from .affine import AffineMap, SignFilter, affine_map, patterns
 from .numbers import ZERO, Vector, to_float

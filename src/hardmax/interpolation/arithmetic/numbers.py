@@ -13,6 +13,7 @@ import numpy as np
 from flint import fmpq
 
 from ...errors import InputError
+from ...scalars import shown
 
 Vector: TypeAlias = tuple[fmpq, ...]
 
@@ -54,7 +55,7 @@ def rational(argument: str, value: object) -> fmpq:
     except (ValueError, TypeError, OverflowError, ZeroDivisionError):
         raise InputError(
             argument,
-            _show(value),
+            shown(value),
             "must be a finite number",
             'pass ints, floats, Fractions or strings such as "3/8" and "0.125"',
         ) from None
@@ -64,11 +65,6 @@ def rational(argument: str, value: object) -> fmpq:
 def _exponent(text: str) -> int:
     _, mark, tail = text.lower().partition("e")
     return int(tail) if mark else 0
-
-
-def _show(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def as_fraction(value: fmpq) -> Fraction:

@@ -14,8 +14,8 @@ from flint import fmpq
 
 from ...errors import InputError
 from ...inputs import as_count
+from ...progress import Progress, Tell, telling
 from ..arithmetic.directions import Lattice, choose_direction
-from ..arithmetic.exact_evaluation import Progress, Tell, telling
 from ..arithmetic.numbers import ONE, power_of_two_at_most, rational, to_float, unit
 from ..data import DataSet, as_list, read_data, read_vector
 from ..evaluation.counts import block_bound

@@ -13,7 +13,8 @@ import torch
 from flint import ctx, fmpq
 
 from ...inputs import as_count
-from ..arithmetic.exact_evaluation import Margins, Progress, State, UndecidedError, evaluate, is_exact
+from ...progress import Progress
+from ..arithmetic.exact_evaluation import Margins, State, UndecidedError, evaluate, is_exact
 from ..arithmetic.numbers import Vector, brief, to_floats
 from ..blocks import Block
 from ..data import DataSet

@@ -12,10 +12,10 @@ import torch
 from flint import ctx
 
 from ...errors import InputError
+from ...progress import Progress
 from ...shapes import Array
 from ..arithmetic.exact_evaluation import (
     Number,
-    Progress,
     State,
     UndecidedError,
     attention,

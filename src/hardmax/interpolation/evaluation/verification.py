@@ -9,7 +9,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 
-from ..arithmetic.exact_evaluation import Progress
+from ...progress import Progress
 from ..blocks import stacked
 from ..export.files import TENSORS_NAME, NetworkReader, json_path, read_network
 from ..network import CompiledNetwork
