@@ -76,8 +76,9 @@ class Mask:
             ``start`` and ``stop``, each of shape (queries,): S(i) is ``range(start[i], stop[i])``, never empty.
         """
         start = torch.zeros_like(positions) if self.before is None else (positions - self.before).clamp_min(0)
-        stop = torch.full_like(positions, count) if self.after is None else (positions + self.after + 1).clamp_max(count)
-        return start, stop
+        if self.after is None:
+            return start, torch.full_like(positions, count)
+        return start, (positions + self.after + 1).clamp_max(count)
 
     def visible(self, rows: Indices, columns: Indices) -> torch.Tensor:
         """True where the token ``rows[i]`` sees the token ``columns[k]``, shape (rows, columns).
