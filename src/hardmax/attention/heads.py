@@ -208,21 +208,26 @@ class Head:
         """
         return tokens if self.K is None else _shifted(apply(self.K.to(tokens.device), tokens), self.key_bias)
 
-    def values(self, means: Tokens) -> Tokens:
-        """Value of each mean of tokens, shape (tokens, d): V times the mean, plus the value bias.
+    def values(self, sums: Tokens, totals: Tokens | None = None) -> Tokens:
+        """Value of each weighted sum of tokens, shape (tokens, d): V times the sum, plus the value bias.
 
         Parameters
         ----------
-        means
-            Weighted means of tokens with weights that sum to one, shape (tokens, d).
+        sums
+            Weighted sums of tokens, shape (tokens, d).
+        totals
+            Sum of the weights of each, shape (tokens, 1), which multiplies the value bias; one when left out.
 
         Returns
         -------
         Tensor
             Shape (tokens, d).
         """
-        moved = means if self.V is None else apply(self.V.to(means.device), means)
-        return _shifted(moved, self.value_bias)
+        moved = sums if self.V is None else apply(self.V.to(sums.device), sums)
+        if self.value_bias is None:
+            return moved
+        bias = self.value_bias.to(sums.device)
+        return moved + (bias if totals is None else totals * bias)
 
     def require_dimension(self, d: int) -> None:
         """Raise an InputError where the matrices do not fit tokens of ``d`` coordinates.

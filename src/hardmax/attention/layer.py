@@ -1,113 +1,56 @@
-r"""Layers: pure functions from tokens to the next tokens.
+r"""The two layers of the papers: hardmax and softmax attention with a convex step.
 
-A layer is called with tokens of shape ``(..., tokens, d)``, a tensor or a NumPy array, and returns the same kind of
-array, with the same dtype and device. Gradients flow through tensors: the argmax has no gradient, the mean of the
-selected tokens has.
+Both are short names for :class:`~hardmax.AttentionLayer` with their weighting and the convex step
+:math:`z' = (z + \alpha m)/(1 + \alpha)`, and add what is special to them: hardmax its choices and exact limit.
 """
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, overload
 
-import numpy as np
 import torch
 
 from ..errors import InputError
-from ..inputs import as_number, as_positive, as_score_matrix, as_square, as_tensor, as_tokens, as_weights
-from ..shapes import Array, ArrayLike, Matrix, PerToken, Points, Queries, Square, Tokens, Values
-from ..threads import in_order, one_thread
+from ..inputs import as_positive, as_square
+from ..shapes import ArrayLike, PerToken, Queries, Square, Tokens
+from ..threads import in_order
+from .argmax import attended_mean, choice_of_head
+from .base import ALL_ROWS
+from .base import AbstractLayer as AbstractLayer
+from .base import Block as Block
 from .choice import Choice, apply, default_tolerance
+from .context import FIRST, Context
 from .distinct import distinct
+from .feed_forward import FeedForwardLayer as FeedForwardLayer
+from .heads import Head, Share, as_heads, as_shares
+from .masks import Mask, as_mask
 from .rational import exact_choice
 from .scaling import scale, scaled_down
 from .search import attended
-
-Tolerance = float | Literal["exact"] | None
-_ALL = slice(None)
-
-
-class AbstractLayer(ABC):
-    """Interface of a layer: a map from tokens to the next tokens, implemented by :meth:`step`."""
-
-    @abstractmethod
-    def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
-        """Tokens after one layer, shape (tokens, d).
-
-        Parameters
-        ----------
-        tokens
-            Validated float64 tensor of shape (tokens, d).
-        weights
-            Positive weight per token, float64, shape (tokens,).
-
-        Returns
-        -------
-        Tensor
-            Float64 tensor of shape (tokens, d).
-        """
-
-    def step_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
-        """Some rows of the tokens after one layer; layers override it where that saves work.
-
-        Parameters
-        ----------
-        rows
-            Rows to return.
-        tokens
-            All tokens, float64, shape (tokens, d).
-        weights
-            Positive weight per token, float64, shape (tokens,).
-
-        Returns
-        -------
-        Tensor
-            ``step(tokens, weights)[rows]``.
-        """
-        return self.step(tokens, weights)[rows]
-
-    @overload
-    def __call__(  # type: ignore[overload-overlap]  # all but tensors come back as NumPy arrays
-        self, tokens: torch.Tensor, weights: ArrayLike | None = None
-    ) -> torch.Tensor: ...
-
-    @overload
-    def __call__(self, tokens: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray: ...
-
-    @one_thread()
-    def __call__(self, tokens: ArrayLike, weights: ArrayLike | None = None) -> Array:
-        """Tokens after one layer, with the shape, kind, dtype and device of the input.
-
-        Parameters
-        ----------
-        tokens
-            Array or tensor of shape (..., tokens, d); entries of a batch do not attend to each other.
-        weights
-            Positive weight per token, shape (tokens,); all equal when left out.
-
-        Returns
-        -------
-        array or tensor
-            Shape (..., tokens, d).
-        """
-        tensor, kind = as_tokens(tokens, batch=True)
-        mass = as_weights(weights, tensor.shape[-2], tensor.device)
-        flat = tensor.to(torch.float64).reshape(math.prod(tensor.shape[:-2]), *tensor.shape[-2:])
-        if len(flat) == 0:
-            self.step(flat.new_zeros((1, tensor.shape[-1])), mass[:1])  # refuses coordinates that do not fit the layer
-            return kind.give_back(flat.reshape(tensor.shape))
-        moved = torch.stack([self.step(one, mass) for one in flat]).reshape(tensor.shape)
-        return kind.give_back(moved)
+from .steps import AbstractSteps
+from .weighting import Hardmax, Softmax, Tolerance, as_inverse_temperature, heads_sum
 
 
-def _matrices(
-    A: ArrayLike | None, Q: ArrayLike | None, K: ArrayLike | None, V: ArrayLike | None
-) -> tuple[Square | None, Square | None]:
-    """Score matrix (``A``, or ``K^T Q``) and value matrix, each of shape (d, d); None stands for the identity."""
-    return as_score_matrix("A", A, Q, K), None if V is None else as_square("V", V)
+def _heads_of(
+    A: ArrayLike | None,
+    Q: ArrayLike | None,
+    K: ArrayLike | None,
+    V: ArrayLike | None,
+    heads: Sequence[Head | ArrayLike] | None,
+    shares: Sequence[Share] | None,
+) -> tuple[tuple[Head, ...], tuple[Share, ...]]:
+    """Heads of a layer, from its own matrices or from a list, and their shares."""
+    if heads is None:
+        if shares is not None:
+            raise InputError("shares", shares, "is for several heads", "pass heads=[A1, A2] too")
+        return (Head(A, Q=Q, K=K, V=V),), (Fraction(1),)
+    given = [name for name, matrix in (("A", A), ("Q", Q), ("K", K), ("V", V)) if matrix is not None]
+    if given:
+        raise InputError(given[0], "with heads", "must not be given together with heads", "pass it inside a Head")
+    made = as_heads(heads)
+    return made, as_shares(shares, len(made), sum_to_one=True)
 
 
 def _checked_dimension(name: str, matrix: Square | None, tokens: Tokens) -> Square:
@@ -123,21 +66,25 @@ def _towards(tokens: Tokens, heard: Tokens, value: Square | None, alpha: float) 
     return (tokens + alpha * heard) / (1 + alpha)
 
 
-def heard_mean(choice: Choice, points: Tokens, weights: PerToken) -> Points:
-    """Weighted mean of the points that each query attends to, shape (queries, d)."""
-    heard = points[choice.first]
-    if len(choice.tied):
-        rows = torch.repeat_interleave(torch.arange(len(choice.tied), device=points.device), choice.sizes)
-        mass = weights[choice.members]
-        total = torch.zeros(len(choice.tied), dtype=points.dtype, device=points.device)
-        total = total.index_add(0, rows, mass)
-        summed = torch.zeros(len(choice.tied), points.shape[1], dtype=points.dtype, device=points.device)
-        summed = summed.index_add(0, rows, mass[:, None] * points[choice.members])
-        heard = heard.index_copy(0, choice.tied, summed / total[:, None])
-    if bool(choice.everyone.any()):
-        average = (weights[:, None] * points).sum(dim=0) / weights.sum()
-        heard = torch.where(choice.everyone[:, None], average, heard)
-    return heard
+def as_step(alpha: float | Fraction | AbstractSteps) -> float | Fraction | AbstractSteps:
+    """A positive step size, or a rule that gives one per layer."""
+    if isinstance(alpha, AbstractSteps):
+        return alpha
+    number = as_positive("alpha", alpha)
+    return alpha if isinstance(alpha, Fraction) else number
+
+
+def _matrices(heads: tuple[Head, ...]) -> str:
+    """Score and value matrices of the heads, as a phrase."""
+    if len(heads) > 1:
+        return f"{len(heads)} heads"
+    head = heads[0]
+    matrix = "I" if head.matrix is None else f"{head.matrix.shape[0]} x {head.matrix.shape[0]}"
+    return f"A = {matrix}{'' if head.V is None else ', with V'}"
+
+
+def _sight(mask: Mask) -> str:
+    return "" if mask.sees_all else f", {mask}"
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -151,7 +98,7 @@ class HardmaxLayer(AbstractLayer):
     ----------
     alpha
         Step size towards the mean of the selected tokens, positive. A :class:`fractions.Fraction` is used exactly with
-        ``tolerance="exact"``.
+        ``tolerance="exact"``; :class:`hardmax.PowerSteps` and :class:`hardmax.GeometricSteps` give each layer its own.
     A
         Score matrix of shape (d, d); the identity when left out. Theorem 1.1 assumes symmetric positive definite.
     Q, K
@@ -163,6 +110,16 @@ class HardmaxLayer(AbstractLayer):
         Scores within this relative distance of the largest score tie. The default is 64 rounding errors of float64, in
         which scores are computed whatever the dtype of the tokens; ``"exact"`` uses rational arithmetic, for small
         numbers of tokens.
+    causal
+        Whether each token sees only itself and the tokens before it, as in a decoder.
+    window
+        Number of tokens in sight, the token itself included: the last ones with ``causal``, otherwise those fewer than
+        ``window`` places away. No limit when left out.
+    heads
+        Several heads instead of A, Q, K and V: score matrices, or :class:`hardmax.Head` objects. The token moves
+        towards the sum of what the heads select, weighed by ``shares``.
+    shares
+        Positive share of each head; they sum to one. Equal when left out.
 
     Examples
     --------
@@ -170,38 +127,82 @@ class HardmaxLayer(AbstractLayer):
     >>> HardmaxLayer(alpha=1.0)(np.array([[1.0, 0.0], [3.0, 0.0]]))
     array([[2., 0.],
            [3., 0.]])
+    >>> HardmaxLayer(alpha=1.0, causal=True)(np.array([[1.0, 0.0], [3.0, 0.0]]))
+    array([[1., 0.],
+           [3., 0.]])
     """
 
-    alpha: float | Fraction
+    alpha: float | Fraction | AbstractSteps
     A: Square | None
     V: Square | None
     tolerance: Tolerance
+    mask: Mask
+    heads: tuple[Head, ...]
+    shares: tuple[Share, ...]
 
     def __init__(
         self,
-        alpha: float | Fraction = 0.5,
+        alpha: float | Fraction | AbstractSteps = 0.5,
         A: ArrayLike | None = None,
         *,
         Q: ArrayLike | None = None,
         K: ArrayLike | None = None,
         V: ArrayLike | None = None,
         tolerance: Tolerance = None,
+        causal: bool = False,
+        window: int | None = None,
+        heads: Sequence[Head | ArrayLike] | None = None,
+        shares: Sequence[Share] | None = None,
     ) -> None:
-        as_positive("alpha", alpha)
-        score, value = _matrices(A, Q, K, V)
-        if tolerance is not None and tolerance != "exact":
-            tolerance = as_number(
-                "tolerance", tolerance, lambda x: 0 <= x < 0.1, "must lie in [0, 0.1)", 'or be "exact"'
-            )
-        object.__setattr__(self, "alpha", alpha if isinstance(alpha, Fraction) else float(alpha))
-        object.__setattr__(self, "A", score)
-        object.__setattr__(self, "V", value)
-        object.__setattr__(self, "tolerance", tolerance)
+        made, parts = _heads_of(A, Q, K, V, heads, shares)
+        single = heads is None
+        object.__setattr__(self, "alpha", as_step(alpha))
+        object.__setattr__(self, "A", made[0].matrix if single else None)
+        object.__setattr__(self, "V", made[0].V if single else None)
+        object.__setattr__(self, "tolerance", Hardmax(tolerance).tolerance)
+        object.__setattr__(self, "mask", as_mask(causal, window))
+        object.__setattr__(self, "heads", made)
+        object.__setattr__(self, "shares", parts)
 
     @property
     def has_plain_values(self) -> bool:
-        """Whether V is the identity, left out or given, so that tokens move towards tokens."""
-        return self.V is None or torch.equal(self.V, torch.eye(len(self.V)).to(self.V))
+        """Whether V is the identity in every head, left out or given, so that tokens move towards tokens."""
+        return all(head.has_plain_values for head in self.heads)
+
+    @property
+    def is_basic(self) -> bool:
+        """Whether this is the layer of the paper: one head, all tokens in sight, one step size, no bias."""
+        one = len(self.heads) == 1 and self.heads[0].has_plain_scores and self.heads[0].value_bias is None
+        return one and self.mask.sees_all and not isinstance(self.alpha, AbstractSteps)
+
+    @property
+    def stays_in_hull(self) -> bool:
+        return self.has_plain_values
+
+    @property
+    def why_no_limit(self) -> str | None:
+        if not self.has_plain_values:
+            return "must have V = identity for a closed form"
+        if not all(head.has_plain_scores for head in self.heads):
+            return "has scores with a bias, for which there is no closed form"
+        if not self.mask.nested:
+            return f"has a {self.mask}: the hull of what a token sees may grow, so nothing is decided"
+        return None
+
+    def alpha_at(self, index: int) -> float | Fraction:
+        """Step size of the layer with this number in a run.
+
+        Parameters
+        ----------
+        index
+            Number of the layer, from 0.
+
+        Returns
+        -------
+        float or Fraction
+            Positive step size.
+        """
+        return self.alpha.at(index) if isinstance(self.alpha, AbstractSteps) else self.alpha
 
     def score_matrix(self, tokens: Tokens) -> Square:
         """Score matrix A, shape (d, d), detached: the argmax does not change under small changes of A.
@@ -220,7 +221,7 @@ class HardmaxLayer(AbstractLayer):
             as_square("V", self.V, tokens.shape[1])
         return _checked_dimension("A", self.A, tokens).detach()
 
-    def choose(self, tokens: Tokens, queries: slice = _ALL) -> Choice:
+    def choose(self, tokens: Tokens, queries: slice = ALL_ROWS) -> Choice:
         """Tokens of the largest score for each query: the sets C_i.
 
         Parameters
@@ -235,9 +236,23 @@ class HardmaxLayer(AbstractLayer):
         Choice
             The set C_i of each query, in the order of the rows.
         """
+        if len(self.heads) > 1:
+            raise InputError(
+                "layer", str(self), "has several heads, each with choices of its own", "use layer.choose_heads(tokens)"
+            )
+        return self.choose_heads(tokens, queries)[0]
+
+    def choose_heads(self, tokens: Tokens, queries: slice = ALL_ROWS) -> tuple[Choice, ...]:
+        self.mask.require_fit(len(tokens))
+        if self.is_basic:
+            return (self._choose_basic(tokens, queries),)
+        return tuple(choice_of_head(head, tokens, self.mask, self.tolerance, queries) for head in self.heads)
+
+    def _choose_basic(self, tokens: Tokens, queries: slice) -> Choice:
         if self.tolerance == "exact":
             choice = exact_choice(self.score_matrix(tokens), tokens)
-            return choice if queries == _ALL else choice.among(torch.arange(len(tokens), device=tokens.device)[queries])
+            rows = torch.arange(len(tokens), device=tokens.device)
+            return choice if queries == ALL_ROWS else choice.among(rows[queries])
         with torch.no_grad():
             scaled, exponent = scaled_down("tokens", tokens)
             A, exponent_of_matrix = scaled_down("A", self.score_matrix(tokens))
@@ -246,21 +261,35 @@ class HardmaxLayer(AbstractLayer):
             return replace(choice, best=scale(choice.best, 2 * exponent + exponent_of_matrix))
 
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
-        found = distinct(tokens, weights)
-        heard = heard_mean(self.choose(found.points), found.points, found.weights)
-        return found.expand(_towards(found.points, heard, self.V, float(self.alpha)))
+        return self.step_at(tokens, weights, FIRST)
 
     def step_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
+        return self.step_at(tokens, weights, FIRST, rows)
+
+    def step_at(self, tokens: Tokens, weights: PerToken, context: Context, rows: slice = ALL_ROWS) -> Tokens:
+        alpha = float(self.alpha_at(context.index))
+        if not self.is_basic:
+            selected = self._selected(tokens, weights, rows)
+            return (tokens[rows] + alpha * selected) / (1 + alpha)
         found = distinct(tokens, weights)
-        if found.point_of is not None:
-            return self.step(tokens, weights)[rows]
-        heard = heard_mean(self.choose(tokens, rows), tokens, weights)
-        return _towards(tokens[rows], heard, self.V, float(self.alpha))
+        if rows == ALL_ROWS or found.point_of is not None:
+            mean = attended_mean(self._choose_basic(found.points, ALL_ROWS), found.points, found.weights)
+            return found.expand(_towards(found.points, mean, self.V, alpha))[rows]
+        mean = attended_mean(self._choose_basic(tokens, rows), tokens, weights)
+        return _towards(tokens[rows], mean, self.V, alpha)
+
+    def _selected(self, tokens: Tokens, weights: PerToken, rows: slice) -> Tokens:
+        """Sum over the heads of the values of the selected means, weighed by the shares, shape (rows, d)."""
+        positions = torch.arange(len(tokens), device=tokens.device)[rows]
+        intervals = None if self.mask.sees_all else self.mask.interval(positions, len(tokens))
+        total = torch.zeros_like(tokens[rows])
+        for head, share, choice in zip(self.heads, self.shares, self.choose_heads(tokens, rows), strict=True):
+            total = total + float(share) * head.values(attended_mean(choice, tokens, weights, intervals))
+        return total
 
     def __str__(self) -> str:
-        matrix = "I" if self.A is None else f"{self.A.shape[0]} x {self.A.shape[0]}"
-        value = "" if self.V is None else ", with V"
-        return f"hardmax attention, alpha = {self.alpha}, A = {matrix}{value}"
+        alpha = "step" if isinstance(self.alpha, AbstractSteps) else "alpha"
+        return f"hardmax attention, {alpha} = {self.alpha}, {_matrices(self.heads)}{_sight(self.mask)}"
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -284,43 +313,72 @@ class SoftmaxLayer(AbstractLayer):
         Query and key matrices instead of A: scores are :math:`\langle Q z_i, K z_j\rangle`.
     V
         Value matrix of shape (d, d); the identity when left out.
+    causal
+        Whether each token sees only itself and the tokens before it, as in a decoder.
+    window
+        Number of tokens in sight, as in :class:`HardmaxLayer`.
+    heads
+        Several heads instead of A, Q, K and V, as in :class:`HardmaxLayer`.
+    shares
+        Positive share of each head; they sum to one. Equal when left out.
     """
 
-    alpha: float
+    alpha: float | AbstractSteps
     beta: float
     A: Square | None
     V: Square | None
+    mask: Mask
+    heads: tuple[Head, ...]
+    shares: tuple[Share, ...]
 
     def __init__(
         self,
-        alpha: float = 0.5,
+        alpha: float | AbstractSteps = 0.5,
         A: ArrayLike | None = None,
         *,
         beta: float = 1.0,
         Q: ArrayLike | None = None,
         K: ArrayLike | None = None,
         V: ArrayLike | None = None,
+        causal: bool = False,
+        window: int | None = None,
+        heads: Sequence[Head | ArrayLike] | None = None,
+        shares: Sequence[Share] | None = None,
     ) -> None:
-        score, value = _matrices(A, Q, K, V)
-        object.__setattr__(self, "alpha", as_positive("alpha", alpha))
-        object.__setattr__(
-            self,
-            "beta",
-            as_number(
-                "beta",
-                beta,
-                lambda x: x >= 0,
-                "must be finite and not negative",
-                "use HardmaxLayer for the limit beta = inf",
-            ),
-        )
-        object.__setattr__(self, "A", score)
-        object.__setattr__(self, "V", value)
+        made, parts = _heads_of(A, Q, K, V, heads, shares)
+        single = heads is None
+        object.__setattr__(self, "alpha", alpha if isinstance(alpha, AbstractSteps) else as_positive("alpha", alpha))
+        object.__setattr__(self, "beta", as_inverse_temperature(beta))
+        object.__setattr__(self, "A", made[0].matrix if single else None)
+        object.__setattr__(self, "V", made[0].V if single else None)
+        object.__setattr__(self, "mask", as_mask(causal, window))
+        object.__setattr__(self, "heads", made)
+        object.__setattr__(self, "shares", parts)
+
+    @property
+    def stays_in_hull(self) -> bool:
+        return all(head.has_plain_values for head in self.heads)
+
+    @property
+    def is_basic(self) -> bool:
+        """Whether there is one head without a bias, and all tokens are in sight."""
+        one = len(self.heads) == 1 and self.heads[0].has_plain_scores and self.heads[0].value_bias is None
+        return one and self.mask.sees_all
 
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
-        return self.step_of(_ALL, tokens, weights)
+        return self.step_at(tokens, weights, FIRST)
 
     def step_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
+        return self.step_at(tokens, weights, FIRST, rows)
+
+    def step_at(self, tokens: Tokens, weights: PerToken, context: Context, rows: slice = ALL_ROWS) -> Tokens:
+        alpha = self.alpha.at(context.index) if isinstance(self.alpha, AbstractSteps) else self.alpha
+        if self.is_basic:
+            return self._step_basic(tokens, weights, alpha, rows)
+        mean = heads_sum(self.heads, self.shares, Softmax(self.beta), self.mask, tokens, weights, rows)
+        return (tokens[rows] + alpha * mean) / (1 + alpha)
+
+    def _step_basic(self, tokens: Tokens, weights: PerToken, alpha: float, rows: slice) -> Tokens:
         asking = tokens[rows]
         queries = self.beta * (asking @ _checked_dimension("A", self.A, tokens).T)
         mass = weights.log()
@@ -340,92 +398,8 @@ class SoftmaxLayer(AbstractLayer):
         pairs = queries.shape[0] * tokens.shape[0] if tokens.device.type == "cpu" else 0
         took = pairs * (8e-9 + 4e-10 * tokens.shape[1])  # on one thread: the exponential, and both products
         heard = torch.cat([*in_order(heard_by, torch.split(queries, at_once), seconds=took)])
-        return _towards(asking, heard, self.V, self.alpha)
+        return _towards(asking, heard, self.V, alpha)
 
     def __str__(self) -> str:
-        matrix = "I" if self.A is None else f"{self.A.shape[0]} x {self.A.shape[0]}"
-        return f"softmax attention, alpha = {self.alpha}, beta = {self.beta}, A = {matrix}"
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class FeedForwardLayer(AbstractLayer):
-    r"""Feed-forward layer, applied per token: :math:`z' = \eta z + W\,\mathrm{relu}(U z + b)`.
-
-    Parameters
-    ----------
-    U
-        Input weights of shape (h, d), with h hidden units.
-    b
-        Biases of shape (h,).
-    W
-        Output weights of shape (d, h).
-    eta
-        Factor of the residual connection.
-    """
-
-    U: Matrix
-    b: Values
-    W: Matrix
-    eta: float
-
-    def __init__(self, U: ArrayLike, b: ArrayLike, W: ArrayLike, eta: float = 1.0) -> None:
-        inner, _ = as_tensor("U", U)
-        bias, _ = as_tensor("b", b)
-        outer, _ = as_tensor("W", W)
-        hidden = tuple(inner.shape)[:1]
-        if inner.ndim != 2 or tuple(bias.shape) != hidden or tuple(outer.shape) != tuple(inner.shape)[::-1]:
-            raise InputError(
-                "U, b, W",
-                f"shapes {tuple(inner.shape)}, {tuple(bias.shape)}, {tuple(outer.shape)}",
-                "must have shapes (h, d), (h,), (d, h)",
-                "U reads d coordinates into h units, W writes them back",
-            )
-        for name, tensor in (("U", inner), ("b", bias), ("W", outer)):
-            if not bool(torch.isfinite(tensor).all()):
-                raise InputError(name, "NaN or infinity", "must be finite", "remove the entries that are not finite")
-            object.__setattr__(self, name, tensor.to(torch.float64))
-        object.__setattr__(self, "eta", as_number("eta", eta, lambda x: True, "must be finite", "pass a finite eta"))
-
-    def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
-        if tokens.shape[1] != self.U.shape[1]:
-            raise InputError(
-                "tokens",
-                f"{tokens.shape[1]} coordinates",
-                f"must have {self.U.shape[1]} coordinates to match U",
-                "tokens are (token, coordinate); transpose them if the axes are swapped",
-            )
-        device = tokens.device
-        hidden = torch.relu(tokens @ self.U.to(device).T + self.b.to(device))
-        return self.eta * tokens + hidden @ self.W.to(device).T
-
-    def step_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
-        return self.step(tokens[rows], weights[rows])
-
-    def __str__(self) -> str:
-        return f"feed-forward, {self.U.shape[0]} units, eta = {self.eta}"
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class Block(AbstractLayer):
-    """Several layers applied one after the other and counted as one layer.
-
-    Parameters
-    ----------
-    *layers
-        Layers in the order in which they are applied.
-    """
-
-    layers: tuple[AbstractLayer, ...]
-
-    def __init__(self, *layers: AbstractLayer) -> None:
-        if not layers or not all(isinstance(layer, AbstractLayer) for layer in layers):
-            raise InputError("layers", repr(layers)[:60], "must be one or more layers", "Block(HardmaxLayer(), …)")
-        object.__setattr__(self, "layers", layers)
-
-    def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
-        for layer in self.layers:
-            tokens = layer.step(tokens, weights)
-        return tokens
-
-    def __str__(self) -> str:
-        return "; then ".join(str(layer) for layer in self.layers)
+        matrix = _matrices(self.heads).removesuffix(", with V")
+        return f"softmax attention, alpha = {self.alpha}, beta = {self.beta}, {matrix}{_sight(self.mask)}"

@@ -63,6 +63,44 @@ def favourites(A: Rows, Z: Rows, queries: Sequence[int]) -> list[list[int]]:
     return chosen
 
 
+def exact_choice_in(
+    left: torch.Tensor,
+    right: torch.Tensor,
+    tokens: Tokens,
+    positions: Sequence[int],
+    intervals: Sequence[tuple[int, int]],
+    *,
+    shifts: tuple[torch.Tensor | None, torch.Tensor | None] = (None, None),
+    table: Rows | None = None,
+) -> Choice:
+    r"""Sets C_i of the tokens at ``positions``, each among the tokens of its interval, with ties by exact equality.
+
+    Scores are :math:`\langle L z_i + l, R z_k + r\rangle + b(i, k)` with ``left``, ``right``, ``shifts`` and ``table``.
+    """
+    require_small(tokens.shape[0])
+    rows = rational_rows(tokens)
+    moved = [
+        _affine(rational_rows(matrix), None if shift is None else rational_rows(shift[None])[0], rows)
+        for matrix, shift in zip((left, right), shifts, strict=True)
+    ]
+    chosen, best, zero = [], [], []
+    for number, (i, (start, stop)) in enumerate(zip(positions, intervals, strict=True)):
+        query = moved[0][i]
+        values = [sum((q * k for q, k in zip(query, key, strict=True)), fmpq(0)) for key in moved[1][start:stop]]
+        if table is not None:
+            values = [value + extra for value, extra in zip(values, table[number][start:stop], strict=True)]
+        largest = max(values)
+        chosen.append([start + k for k, value in enumerate(values) if value == largest])
+        best.append(as_float(largest))
+        zero.append(table is None and not any(query))
+    return _as_choice(chosen, best, zero, tokens.device)
+
+
+def _affine(matrix: Rows, shift: list[Rational] | None, rows: Rows) -> Rows:
+    moved: Rows = (fmpq_mat(rows) * fmpq_mat(matrix).transpose()).tolist()
+    return moved if shift is None else [[x + s for x, s in zip(row, shift, strict=True)] for row in moved]
+
+
 def exact_choice(A: Square, tokens: Tokens) -> Choice:
     """Sets C_i of all tokens, with ties by exact equality."""
     require_small(tokens.shape[0])
@@ -74,9 +112,12 @@ def exact_choice(A: Square, tokens: Tokens) -> Choice:
         as_float(sum((q * z for q, z in zip(query, rows[c[0]], strict=True)), fmpq(0)))
         for query, c in zip(queries, chosen, strict=True)
     ]
+    return _as_choice(chosen, best, zero, tokens.device)
+
+
+def _as_choice(chosen: list[list[int]], best: list[float], zero: list[bool], device: torch.device) -> Choice:
     tied = [i for i, c in enumerate(chosen) if len(c) > 1 and not zero[i]]
     sizes = [len(chosen[i]) for i in tied]
-    device = tokens.device
     return Choice(
         first=torch.tensor([c[0] for c in chosen], device=device),
         best=torch.tensor(best, dtype=torch.float64, device=device),

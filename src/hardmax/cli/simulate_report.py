@@ -246,6 +246,6 @@ def _draw(result: Trajectory | Equilibrium, tokens: np.ndarray, path: Path) -> N
 def _way_to(limit: Equilibrium, tokens: np.ndarray, weights: np.ndarray | None) -> Trajectory:
     """The layers that lead to a limit, as far as the eye can see them move."""
     layer: HardmaxLayer = limit.layer
-    approach = math.ceil(math.log(_NEARLY_THERE) / math.log1p(float(layer.alpha)))
+    approach = math.ceil(math.log(_NEARLY_THERE) / math.log1p(float(layer.alpha_at(0))))
     depth = min(_LONGEST_FILM, limit.layers + approach)
     return simulate(tokens, layer, depth=depth, weights=weights)

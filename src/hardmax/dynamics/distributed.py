@@ -303,7 +303,7 @@ def _split_process(
     shared_rows, local_rows = torch.nonzero(~found.mask)[:, 0], torch.nonzero(found.mask)[:, 0]
     before = sum(ranks.counts(len(own))[: ranks.rank])
     replicated = start(ranks.gather(own[shared_rows]), ranks.gather(weights[shared_rows]), layer, search)
-    local = ClosedForm(scale(own[local_rows], -found.exponent), float(layer.alpha))
+    local = ClosedForm(scale(own[local_rows], -found.exponent), float(layer.alpha_at(0)))
     local.settle(torch.arange(len(local_rows), device=own.device), found.targets, 0)
     return SplitProcess(
         ranks=ranks,

@@ -307,7 +307,7 @@ def _equilibrium_of(
         positions=kind.give_back(started.limit()),
         leadership=started.leadership(kind),
         layers=started.process.layer,
-        outcome=_outcome(started, max_layers, float(layer.alpha)),
+        outcome=_outcome(started, max_layers, float(layer.alpha_at(0))),
         assumptions=started.assumptions,
         layer=layer,
         weights=weights,

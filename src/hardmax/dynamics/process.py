@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 import torch
 
+from ..attention.argmax import attended_mean
 from ..attention.choice import Choice, apply
-from ..attention.layer import heard_mean
 from ..attention.search import attended
 from ..shapes import Indices, PerToken, Square, Tokens
 from .certainty import Certainty, safely_inside
@@ -132,7 +132,7 @@ class HardmaxProcess:
         if self.done:
             return
         self._last_heard = first[rest]
-        self._heard = heard_mean(choice.among(rest), points, pick(self._weights, self._candidates))
+        self._heard = attended_mean(choice.among(rest), points, pick(self._weights, self._candidates))
         if zero_heard:
             self._heard = torch.where(everyone[rest][:, None], self._mean_of_all(), self._heard)
         self._forget_candidates(points)

@@ -97,9 +97,9 @@ def start(
     found = distinct(tokens.detach(), weights)
     assumptions = assumptions_of(A, layer.has_plain_values, tokens, distinct=found.point_of is None)
     if layer.tolerance == "exact":
-        return PointProcess(ExactProcess(found.points, found.weights, A, layer.alpha), found, 0, assumptions)
+        return PointProcess(ExactProcess(found.points, found.weights, A, layer.alpha_at(0)), found, 0, assumptions)
     points, exponent = scaled_down("tokens", found.points)
     matrix, _ = scaled_down("A", A)
     tolerance = default_tolerance(torch.float64) if layer.tolerance is None else layer.tolerance
-    process = HardmaxProcess(points, found.weights, matrix, float(layer.alpha), tolerance, search)
+    process = HardmaxProcess(points, found.weights, matrix, float(layer.alpha_at(0)), tolerance, search)
     return PointProcess(process, found, exponent, assumptions)

@@ -152,7 +152,7 @@ def simulate(
     tensor = tensor.to(torch.float64)
     # The closed form has no gradients, so a V that is being trained is repeated even where it is the identity.
     trains = isinstance(layer, HardmaxLayer) and layer.V is not None and layer.V.requires_grad
-    decides = isinstance(layer, HardmaxLayer) and layer.has_plain_values and not trains
+    decides = isinstance(layer, HardmaxLayer) and layer.has_plain_values and layer.is_basic and not trains
     if not decides:
         tensor, mass = ranks.gather(tensor), ranks.gather(mass)
     if isinstance(layer, FlowStep):

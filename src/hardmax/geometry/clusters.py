@@ -167,7 +167,7 @@ def clusters(run: Result) -> Clusters:
     """
     run = result("run", run)
     who = roles(run)
-    alpha = float(hardmax_layer(run).alpha)
+    alpha = float(hardmax_layer(run).alpha_at(0))
     if isinstance(run, Trajectory):
         found = kept(run)
         limits, exact, unit = *_limits(run, found, who), found.unit

@@ -114,12 +114,12 @@ def _remedy(rule: HardmaxLayer) -> str:
     """Remedy for undecided tokens."""
     if _moves(rule):
         return "run more layers"
-    return f'alpha = {float(rule.alpha):g} is lost in rounding: pass alpha >= {SMALLEST_ALPHA:.1g} or tolerance="exact"'
+    return f'alpha = {float(rule.alpha_at(0)):g} is lost in rounding: pass alpha >= {SMALLEST_ALPHA:.1g} or tolerance="exact"'
 
 
 def _moves(rule: HardmaxLayer) -> bool:
     """Whether more layers may decide more tokens."""
-    return rule.tolerance == "exact" or float(rule.alpha) >= SMALLEST_ALPHA
+    return rule.tolerance == "exact" or float(rule.alpha_at(0)) >= SMALLEST_ALPHA
 
 
 def _facts(run: Result, A: np.ndarray, tolerance: float) -> tuple[Finding, ...]:

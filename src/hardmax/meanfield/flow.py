@@ -20,9 +20,9 @@ from typing import Literal
 
 import torch
 
+from ..attention.argmax import attended_mean
 from ..attention.choice import apply, default_tolerance
 from ..attention.distinct import distinct
-from ..attention.layer import heard_mean
 from ..attention.search import attended
 from ..dynamics.flows import AbstractFlow
 from ..errors import InputError
@@ -283,7 +283,7 @@ class SphereHardmaxFlow(_OnSphere):
         B = self.score_matrix(tokens.shape[1]).to(tokens.device)
         found = distinct(tokens, weights)
         asking = apply(B, found.points if queries is None else queries)
-        mean = heard_mean(attended(asking, found.points, tolerance=self.tolerance), found.points, found.weights)
+        mean = attended_mean(attended(asking, found.points, tolerance=self.tolerance), found.points, found.weights)
         return found.expand(mean) if queries is None else mean
 
     def __str__(self) -> str:
