@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from .attention.norms import LayerNorm as LayerNorm
     from .attention.norms import RmsNorm as RmsNorm
     from .attention.norms import UnitNorm as UnitNorm
+    from .attention.sequences import LayerSequence as LayerSequence
     from .attention.steps import AbstractSteps as AbstractSteps
     from .attention.steps import GeometricSteps as GeometricSteps
     from .attention.steps import PowerSteps as PowerSteps
@@ -185,6 +186,7 @@ _MODULE_OF = {
     "InputError": "errors",
     "LayerNorm": "attention.norms",
     "LeaderClassifier": "text.classifier",
+    "LayerSequence": "attention.sequences",
     "Leaders": "geometry.leaders",
     "Leadership": "dynamics.leadership",
     "Linear": "attention.weighting",

@@ -111,7 +111,7 @@ class ResidualStep(AbstractMove):
 class ImplicitStep(AbstractMove):
     r"""Step with a general value matrix: :math:`z' = (I + V)^{-1}(z + V m)`.
 
-    With :math:`V = \alpha I` this is the convex step. The heads pass on means of tokens: their own value matrices are the
+    With :math:`V = \alpha I` this is the convex step. The heads pass on means of tokens: their value matrices are the
     identity.
 
     Parameters
