@@ -43,12 +43,17 @@ if TYPE_CHECKING:
     from .dynamics.equilibrium import Equilibrium as Equilibrium
     from .dynamics.equilibrium import equilibrium as equilibrium
     from .dynamics.flows import AbstractFlow as AbstractFlow
-    from .dynamics.integrators import Adaptive as Adaptive
+    from .dynamics.flows import CallableFlow as CallableFlow
+    from .dynamics.flows import EuclideanFlow as EuclideanFlow
     from .dynamics.keep_and_stop_rules import Bound as Bound
     from .dynamics.keep_and_stop_rules import Decided as Decided
     from .dynamics.keep_and_stop_rules import Every as Every
     from .dynamics.leadership import Leadership as Leadership
     from .dynamics.leadership import Ties as Ties
+    from .dynamics.modified_flows import MomentumFlow as MomentumFlow
+    from .dynamics.modified_flows import NoisyFlow as NoisyFlow
+    from .dynamics.modified_flows import TimeDependentFlow as TimeDependentFlow
+    from .dynamics.runge_kutta import Adaptive as Adaptive
     from .dynamics.simulate import choose as choose
     from .dynamics.simulate import simulate as simulate
     from .dynamics.trajectory import Trajectory as Trajectory
@@ -120,12 +125,13 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "AbstractFlow": "dynamics.flows",
     "AbstractLayer": "attention.layer",
-    "Adaptive": "dynamics.integrators",
+    "Adaptive": "dynamics.runge_kutta",
     "Assumptions": "dynamics.assumptions",
     "Attention": "geometry.listening",
     "Backtest": "forecasting.diagnostics.backtest",
     "Block": "attention.layer",
     "Bound": "dynamics.keep_and_stop_rules",
+    "CallableFlow": "dynamics.flows",
     "Certificate": "interpolation.evaluation.certificate",
     "Choice": "attention.choice",
     "Cluster": "geometry.clusters",
@@ -133,6 +139,7 @@ _MODULE_OF = {
     "Decided": "dynamics.keep_and_stop_rules",
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
+    "EuclideanFlow": "dynamics.flows",
     "Every": "dynamics.keep_and_stop_rules",
     "ExactTransformer": "interpolation.transformer",
     "Explanation": "text.explaining.explanation",
@@ -151,8 +158,10 @@ _MODULE_OF = {
     "Lyapunov": "meanfield.energy",
     "Measure": "meanfield.measures",
     "MissingExtraError": "errors",
+    "MomentumFlow": "dynamics.modified_flows",
     "NoLimit": "meanfield.spectrum",
     "NoLimitError": "meanfield.spectrum",
+    "NoisyFlow": "dynamics.modified_flows",
     "Occupancy": "meanfield.measures",
     "Outcome": "outcomes",
     "Phases": "meanfield.phases",
@@ -166,6 +175,7 @@ _MODULE_OF = {
     "TheoremReport": "geometry.findings",
     "Ties": "dynamics.leadership",
     "TimeDelayedTransformer": "forecasting.forecaster",
+    "TimeDependentFlow": "dynamics.modified_flows",
     "ToDisk": "storage.to_disk",
     "Trajectory": "dynamics.trajectory",
     "Transport": "meanfield.transport",

@@ -31,6 +31,7 @@ import numpy as np
 import torch
 
 from ..attention.choice import Choice, apply, default_tolerance, length
+from ..attention.context import FIRST, Context
 from ..attention.distinct import distinct, projection
 from ..attention.layer import AbstractLayer, Block, HardmaxLayer
 from ..attention.scaling import exponent_of, scale, scaled_down
@@ -46,7 +47,7 @@ from .assumptions import Assumptions
 from .certainty import safely_inside
 from .closed_form import ClosedForm
 from .exact import ExactProcess
-from .flows import AbstractFlow
+from .flows import AbstractFlow, AbstractWrappedFlow
 from .integrators import FlowStep
 from .keep_and_stop_rules import InMemory, KeepRule
 from .leadership import Leadership, give_back_leadership
@@ -61,6 +62,7 @@ _SEEN_IN_CELLS = 64
 _LARGEST_SHARE_OF_CANDIDATES = 0.25
 # For this few candidates the search is cheap, and a further selection would not reduce them.
 _ENOUGH_CANDIDATES = 8192
+_ALL_ROWS = slice(None)
 # An odd 64-bit constant: multiplication by it spreads the bits of a number over its upper half.
 _MIXER = -7046029254386353131
 
@@ -102,18 +104,30 @@ class SplitLayer(AbstractLayer):
     layer: AbstractLayer
     ranks: Processes
 
+    @property
+    def stochastic(self) -> bool:
+        """Whether the layer draws random numbers; every process draws those of all tokens."""
+        return isinstance(self.layer, FlowStep) and self.layer.stochastic
+
+    def step_at(self, tokens: Tokens, weights: PerToken, context: Context, rows: slice = _ALL_ROWS) -> Tokens:
+        """Some rows of the tokens after one layer, given its place in the run, shape (rows, d)."""
+        if isinstance(self.layer, FlowStep):
+            split = replace(self.layer, flow=_SplitFlow(self.layer.flow, self.ranks))
+            return split.step_at(tokens, weights, context, rows)
+        return self.step(tokens, weights)[rows]
+
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
         if isinstance(self.layer, Block):
             for layer in self.layer.layers:
                 tokens = SplitLayer(layer, self.ranks).step(tokens, weights)
             return tokens
         if isinstance(self.layer, FlowStep):
-            return replace(self.layer, flow=_SplitFlow(self.layer.flow, self.ranks)).step(tokens, weights)
+            return self.step_at(tokens, weights, FIRST)
         return self.ranks.gather(self.layer.step_of(self.ranks.part(len(tokens)), tokens, weights))
 
 
 @dataclass(frozen=True, eq=False)
-class _SplitFlow(AbstractFlow):
+class _SplitFlow(AbstractWrappedFlow):
     flow: AbstractFlow
     ranks: Processes
 
@@ -123,8 +137,8 @@ class _SplitFlow(AbstractFlow):
     def velocity(self, tokens: Tokens, weights: PerToken) -> Tokens:
         return self.ranks.gather(self.flow.velocity_of(self.ranks.part(len(tokens)), tokens, weights))
 
-    def project(self, tokens: Tokens) -> Tokens:
-        return self.flow.project(tokens)
+    def at(self, time: float) -> AbstractFlow:
+        return _SplitFlow(self.flow.at(time), self.ranks)
 
 
 class LastState(InMemory):
