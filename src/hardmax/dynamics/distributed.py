@@ -48,7 +48,7 @@ from .assumptions import Assumptions
 from .certainty import safely_inside
 from .closed_form import ClosedForm
 from .exact import ExactProcess
-from .flows import AbstractFlow
+from .flows import AbstractFlow, AbstractWrappedFlow
 from .integrators import FlowStep
 from .keep_and_stop_rules import InMemory, KeepRule
 from .leadership import Leadership, give_back_leadership
@@ -104,6 +104,11 @@ class SplitLayer(AbstractLayer):
     layer: AbstractLayer
     ranks: Processes
 
+    @property
+    def stochastic(self) -> bool:
+        """Whether the layer draws random numbers; every process draws those of all tokens."""
+        return self.layer.stochastic
+
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
         return self.step_at(tokens, weights, FIRST)
 
@@ -122,7 +127,7 @@ class SplitLayer(AbstractLayer):
 
 
 @dataclass(frozen=True, eq=False)
-class _SplitFlow(AbstractFlow):
+class _SplitFlow(AbstractWrappedFlow):
     flow: AbstractFlow
     ranks: Processes
 
@@ -132,8 +137,8 @@ class _SplitFlow(AbstractFlow):
     def velocity(self, tokens: Tokens, weights: PerToken) -> Tokens:
         return self.ranks.gather(self.flow.velocity_of(self.ranks.part(len(tokens)), tokens, weights))
 
-    def project(self, tokens: Tokens) -> Tokens:
-        return self.flow.project(tokens)
+    def at(self, time: float) -> AbstractFlow:
+        return _SplitFlow(self.flow.at(time), self.ranks)
 
 
 class LastState(InMemory):
