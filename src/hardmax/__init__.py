@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .attention.moves import AbstractMove as AbstractMove
     from .attention.moves import ConvexStep as ConvexStep
     from .attention.moves import ImplicitStep as ImplicitStep
+    from .attention.moves import NoSkip as NoSkip
     from .attention.moves import ResidualStep as ResidualStep
     from .attention.moves import SphereStep as SphereStep
     from .attention.norms import AbstractNorm as AbstractNorm
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from .attention.steps import PowerSteps as PowerSteps
     from .attention.weighting import AbstractWeighting as AbstractWeighting
     from .attention.weighting import DoublyStochastic as DoublyStochastic
+    from .attention.weighting import Exponential as Exponential
     from .attention.weighting import Hardmax as Hardmax
     from .attention.weighting import Linear as Linear
     from .attention.weighting import Sigmoid as Sigmoid
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from .distributed import Processes as Processes
     from .distributed import processes as processes
     from .dynamics.assumptions import Assumptions as Assumptions
+    from .dynamics.attention_flow import AttentionFlow as AttentionFlow
     from .dynamics.equilibrium import Equilibrium as Equilibrium
     from .dynamics.equilibrium import equilibrium as equilibrium
     from .dynamics.flows import AbstractFlow as AbstractFlow
@@ -160,6 +163,7 @@ _MODULE_OF = {
     "Adaptive": "dynamics.runge_kutta",
     "Assumptions": "dynamics.assumptions",
     "Attention": "geometry.listening",
+    "AttentionFlow": "dynamics.attention_flow",
     "AttentionLayer": "attention.attention_layer",
     "Backtest": "forecasting.diagnostics.backtest",
     "Block": "attention.base",
@@ -179,6 +183,7 @@ _MODULE_OF = {
     "Every": "dynamics.keep_and_stop_rules",
     "ExactTransformer": "interpolation.transformer",
     "Explanation": "text.explaining.explanation",
+    "Exponential": "attention.weighting",
     "FeedForwardLayer": "attention.feed_forward",
     "FewTokensWarning": "meanfield.measures",
     "FileError": "errors",
@@ -206,6 +211,7 @@ _MODULE_OF = {
     "MomentumFlow": "dynamics.modified_flows",
     "NoLimit": "meanfield.spectrum",
     "NoLimitError": "meanfield.spectrum",
+    "NoSkip": "attention.moves",
     "NoisyFlow": "dynamics.modified_flows",
     "Occupancy": "meanfield.measures",
     "Outcome": "outcomes",
