@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from . import storage as storage
     from . import sweeps as sweeps
     from . import text as text
+    from . import zoo as zoo
     from .attention.attention_layer import AttentionLayer as AttentionLayer
     from .attention.base import AbstractLayer as AbstractLayer
     from .attention.base import Block as Block
@@ -149,6 +150,8 @@ if TYPE_CHECKING:
     from .storage.trajectories import save as save
     from .sweeps import read_sweep as read_sweep
     from .sweeps import sweep as sweep
+    from .sweeps.phase_diagram import PhaseDiagram as PhaseDiagram
+    from .sweeps.phase_diagram import phase_diagram as phase_diagram
     from .text.classifier import LeaderClassifier as LeaderClassifier
     from .text.explaining.explanation import Explanation as Explanation
 
@@ -215,6 +218,7 @@ _MODULE_OF = {
     "NoisyFlow": "dynamics.modified_flows",
     "Occupancy": "meanfield.measures",
     "Outcome": "outcomes",
+    "PhaseDiagram": "sweeps.phase_diagram",
     "Phases": "meanfield.phases",
     "Polytope": "polytopes",
     "PowerSteps": "attention.steps",
@@ -263,6 +267,7 @@ _MODULE_OF = {
     "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.random_tokens",
     "make_tokens": "datasets.random_tokens",
+    "phase_diagram": "sweeps.phase_diagram",
     "phases": "meanfield.phases",
     "processes": "distributed",
     "rates": "meanfield.rates",
@@ -292,6 +297,7 @@ _PACKAGES = (
     "storage",
     "sweeps",
     "text",
+    "zoo",
 )
 
 __all__ = ["__version__", *sorted(_MODULE_OF)]

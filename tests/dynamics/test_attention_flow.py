@@ -60,6 +60,16 @@ def test_drift_and_velocity_follow_the_definition(causal: bool, sphere: bool) ->
     np.testing.assert_array_equal(part, got[2:7])
 
 
+@pytest.mark.parametrize("weighting", [hm.Softmax, hm.Exponential])
+def test_at_infinite_temperature_the_mean_is_evaluated_once(weighting: type) -> None:
+    z, w = torch.from_numpy(unit(30, 3, 2)), torch.linspace(0.5, 2.0, 30, dtype=torch.float64)
+    heads = [hm.Head(V=np.diag([1.0, 2.0, 3.0]), value_bias=[0.1, 0.0, 0.2]), hm.Head()]
+    fast = hm.AttentionFlow(heads, weighting(0.0), shares=[0.3, 0.9], coupling=2.0)
+    slow = hm.AttentionFlow(heads, weighting(1e-300), shares=[0.3, 0.9], coupling=2.0)
+    np.testing.assert_allclose(fast.velocity(z, w), slow.velocity(z, w), rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(fast.velocity_of(slice(3, 9), z, w), fast.velocity(z, w)[3:9])
+
+
 def test_it_is_the_sphere_flow_where_both_apply() -> None:
     z, B, V = unit(60, 2, 1), np.diag([2.0, 1.0]), np.array([[1.0, 0.3], [0.0, 2.0]])
     ours = hm.AttentionFlow([hm.Head(B, V=V)], hm.Softmax(4.0))

@@ -16,7 +16,7 @@ import torch
 from ..attention.argmax import attended_mean, choice_of_head
 from ..attention.heads import Head, Share, as_heads, as_shares
 from ..attention.masks import Mask, as_mask
-from ..attention.weighting import AbstractWeighting, Hardmax, Softmax, heads_sum
+from ..attention.weighting import AbstractWeighting, Exponential, Hardmax, Softmax, heads_sum
 from ..errors import InputError
 from ..inputs import as_number
 from ..scalars import shown
@@ -99,8 +99,25 @@ class AttentionFlow(AbstractFlow):
     def drift_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
         if isinstance(self.weighting, Hardmax):
             return self.coupling * self._selected(rows, tokens, weights, self.weighting)
+        if self._attends_alike:
+            return self.coupling * self._mean(rows, tokens, weights)
         total = heads_sum(self.heads, self.shares, self.weighting, self.mask, tokens, weights, rows)
         return self.coupling * total
+
+    @property
+    def _attends_alike(self) -> bool:
+        """Whether all tokens attend to the mean of all tokens, so that the cost is linear in their number."""
+        hot = isinstance(self.weighting, (Softmax, Exponential)) and self.weighting.beta == 0
+        return hot and self.mask.sees_all and all(head.has_plain_scores for head in self.heads)
+
+    def _mean(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
+        """Sum over heads of the values of the mean token, shape (rows, d)."""
+        mean = ((weights / weights.sum()) @ tokens)[None, :]
+        total = torch.zeros_like(mean)
+        for head, share in zip(self.heads, self.shares, strict=True):
+            head.require_dimension(tokens.shape[1])
+            total = total + float(share) * head.values(mean)
+        return total.expand(len(tokens[rows]), -1)
 
     def velocity(self, tokens: Tokens, weights: PerToken) -> Tokens:
         return self.velocity_of(_ALL_ROWS, tokens, weights)
