@@ -110,13 +110,13 @@ class PhaseDiagram:
             image = ax.pcolormesh(_edges(self.x), _edges(self.y), self.mean, cmap="viridis", rasterized=True)
             bar = ax.figure.colorbar(image, ax=ax)
             bar.set_label(self.measure.replace("_", " "))
-            bar.outline.set_visible(False)  # type: ignore[operator]
+            bar.outline.set_visible(False)
             if self.critical is not None and len(self.critical):
                 ax.plot(*self.critical.T, color="white", linewidth=4.0)
                 ax.plot(*self.critical.T, color=INK, linewidth=2.0, linestyle="--", label="theory")
                 ax.legend(loc="best", labelcolor=INK, frameon=True, framealpha=0.9, edgecolor="none")
-            ax.set_xlim(_edges(self.x)[[0, -1]])
-            ax.set_ylim(_edges(self.y)[[0, -1]])
+            ax.set_xlim(float(_edges(self.x)[0]), float(_edges(self.x)[-1]))
+            ax.set_ylim(float(_edges(self.y)[0]), float(_edges(self.y)[-1]))
             ax.set_xlabel(self.x_name)
             ax.set_ylabel(self.y_name)
             ax.set_title(f"{self.model.replace('_', ' ')}: {self.measure.replace('_', ' ')}")
@@ -252,7 +252,7 @@ def phase_diagram(
     return PhaseDiagram(first.name, measure, x_name, xs, y_name, ys, mean, deviation, critical, rows)
 
 
-def _constructor(model: Constructor | str) -> Constructor:
+def _constructor(model: object) -> Constructor:
     from .. import zoo
 
     if isinstance(model, str):

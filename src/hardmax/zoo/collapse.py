@@ -22,8 +22,8 @@ from .synchronisation import as_beta
 
 # Values of the leading coordinate count as one where they differ by less than this share of their range.
 _SAME = 0.02
-# Residuals below this share of the tokens are rounding errors.
-_ROUNDING = 1e-13
+# Scores that differ by less than this leave the next residual to rounding errors of the weights.
+_ROUNDING = 1e-12
 
 
 def value_spectrum(spectrum: Sequence[float] = (1.0, 0.4), n: int = 40) -> FieldModel:
@@ -217,8 +217,9 @@ def rank_collapse(beta: float = 1.0, skip: float = 0.0, size: float = 0.3, n: in
     .. math:: X' = \mathrm{softmax}(\beta X X^\top) X, \qquad \mathrm{res}(X) = X - \mathbf{1}\bar x^\top
 
     Attention rows differ only through :math:`\beta\langle r_i, r_j\rangle`, of second order in the residuals
-    :math:`r_i = x_i - \bar x`, so the next residual is of third order: :math:`\log|\mathrm{res}|` triples from layer to
-    layer, up to a constant. With a skip connection it falls linearly.
+    :math:`r_i = x_i - \bar x`, so the next residual is of third order: for small R and mean zero :math:`R' \approx
+    \tfrac{\beta}{n} R R^\top R`, and :math:`\log|\mathrm{res}|` triples from layer to layer, up to a constant. With a
+    skip connection it falls linearly.
 
     Parameters
     ----------
@@ -236,8 +237,8 @@ def rank_collapse(beta: float = 1.0, skip: float = 0.0, size: float = 0.3, n: in
     Returns
     -------
     FieldModel
-        Layers; measures ``residual`` (Frobenius norm of res at the end) and ``exponent`` (of the last layer whose residual
-        is not rounding error: 3 without skip, 1 with it).
+        Layers; measures ``residual`` (Frobenius norm of res at the end) and ``exponent`` (of the last layer whose
+        residual is not rounding error: 3 without skip, 1 with it).
     """
     beta, size, n, d = as_positive("beta", beta), as_positive("size", size), as_count("n", n, 2), as_count("d", d, 1)
     skip = as_number("skip", skip, lambda x: 0 <= x < 1, "must lie in [0, 1)", "pass for example skip=0.5")
@@ -252,9 +253,10 @@ def rank_collapse(beta: float = 1.0, skip: float = 0.0, size: float = 0.3, n: in
         return np.concatenate([half, -half])
 
     def exponent(run: Run) -> float:
-        # log r_{k+1} = 3 log r_k + c: three residuals give the factor, where none of them is rounding error.
-        lengths = residuals(run)
-        kept = lengths[lengths > _ROUNDING * lengths[0]]
+        # log r_{k+1} = 3 log r_k + c for the largest singular value: three layers give the factor.
+        lengths = residuals(run, ord=2)
+        seen = 1 + int(np.argmin(np.append(beta * lengths**2 > _ROUNDING, False)))
+        kept = lengths[: min(seen, len(lengths))]
         if len(kept) < 3:
             return math.nan
         return math.log(kept[-1] / kept[-2]) / math.log(kept[-2] / kept[-3])
@@ -277,17 +279,19 @@ def rank_collapse(beta: float = 1.0, skip: float = 0.0, size: float = 0.3, n: in
     )
 
 
-def residuals(run: Run) -> np.ndarray:
-    """Frobenius norm of res(X) at each stored layer, shape (states,).
+def residuals(run: Run, ord: int | None = None) -> np.ndarray:
+    """Norm of res(X) at each stored layer, shape (states,).
 
     Parameters
     ----------
     run
         A run.
+    ord
+        2 for the largest singular value; the Frobenius norm when left out.
 
     Returns
     -------
     ndarray
         Shape (states,).
     """
-    return np.asarray(np.linalg.norm(run.tokens - run.tokens.mean(axis=1, keepdims=True), axis=(1, 2)))
+    return np.asarray(np.linalg.norm(run.tokens - run.tokens.mean(axis=1, keepdims=True), ord=ord, axis=(1, 2)))

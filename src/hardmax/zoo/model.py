@@ -34,7 +34,7 @@ class FieldModel:
     >>> run = model.run(time=4.0, random_state=0)
     >>> measured, theory = model.compare(run)["order"]
     >>> round(measured, 4), round(theory, 4)
-    (0.5959, 0.5959)
+    (0.5962, 0.5962)
     """
 
     name: str
