@@ -62,6 +62,7 @@ class AttentionFlow(AbstractFlow):
     heads: tuple[Head, ...]
     weighting: AbstractWeighting
     mask: Mask
+    """Tokens that each token sees."""
     shares: tuple[Share, ...]
     sphere: bool
     coupling: float
