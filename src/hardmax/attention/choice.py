@@ -104,6 +104,46 @@ class Choice:
     members: Indices
     """Members of the sets of all tied queries, one set after the other."""
 
+    @classmethod
+    def of(cls, selected: torch.Tensor) -> Choice:
+        """Choice from one index per query, or from a matrix of booleans.
+
+        Parameters
+        ----------
+        selected
+            Index of the point that each query attends to, shape (queries,), or True where a query attends to a point,
+            shape (queries, points), at least once per row.
+
+        Returns
+        -------
+        Choice
+            The sets; the largest scores are not known and are NaN.
+
+        Examples
+        --------
+        >>> Choice.of(torch.tensor([[True, True], [False, True]]))[0]
+        tensor([0, 1])
+        """
+        if selected.dtype == torch.bool and selected.ndim == 2 and bool(selected.any(dim=1).all()):
+            sizes = selected.sum(dim=1)
+            first = selected.to(torch.int8).argmax(dim=1)
+            tied = torch.nonzero(sizes > 1)[:, 0]
+            members = torch.nonzero(selected[tied])[:, 1]
+        elif selected.dtype in (torch.int32, torch.int64) and selected.ndim == 1:
+            first, tied, sizes = selected.to(torch.int64), selected.new_zeros(0, dtype=torch.int64), selected
+            members = tied
+        else:
+            raise InputError(
+                "selected",
+                f"{selected.dtype}, shape {tuple(selected.shape)}",
+                "must be one index per query, or booleans of shape (queries, points) with one True per row",
+                "pass the result of argmax, or of scores == largest",
+            )
+        offsets = torch.zeros(len(tied) + 1, dtype=torch.int64, device=selected.device)
+        offsets[1:] = sizes[tied].cumsum(0)
+        nothing = torch.zeros(len(first), dtype=torch.bool, device=selected.device)
+        return cls(first, torch.full_like(first, torch.nan, dtype=torch.float64), nothing, tied, offsets, members)
+
     def __len__(self) -> int:
         return int(self.first.shape[0])
 
