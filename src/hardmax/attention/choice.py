@@ -12,6 +12,7 @@ number of threads or the block size.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -157,7 +158,25 @@ class Choice:
 _MOST_MEMBERS = 200_000_000
 
 
-class Ballot:
+class AbstractBallot(ABC):
+    """Receiver of the candidates that a search method proposes."""
+
+    longest: float
+    """Length of the longest point."""
+
+    @abstractmethod
+    def settle(self, only: Indices) -> None:
+        """Set one candidate per query; queries with several candidates are passed to :meth:`decide` afterwards."""
+
+    @abstractmethod
+    def decide(self, rows: Indices, columns: Indices) -> None:
+        """Decide the queries in ``rows``; their candidates are the pairs ``(rows[p], columns[p])``.
+
+        All the candidates of a query come in the same call, each once.
+        """
+
+
+class Ballot(AbstractBallot):
     """Selection of the largest scores among the candidates that a search method proposes.
 
     Every search method ends here. The result does not depend on the candidates as long as those of a non-zero query
@@ -174,15 +193,10 @@ class Ballot:
         self._listed = 0
 
     def settle(self, only: Indices) -> None:
-        """Set one candidate per query; queries with several candidates are passed to :meth:`decide` afterwards."""
         self._first = only
         self._best = score_of_pairs(self._queries, self._points, None, only)
 
     def decide(self, rows: Indices, columns: Indices) -> None:
-        """Decide the queries in ``rows``; their candidates are the pairs ``(rows[p], columns[p])``.
-
-        All the candidates of a query come in the same call, each once.
-        """
         if len(rows) == 0:
             return
         values = score_of_pairs(self._queries, self._points, rows, columns)
