@@ -114,7 +114,7 @@ def test_prefix_of_a_causal_layer_is_the_layer_of_the_prefix_to_the_bit(name: st
         if name == "sphere":
             tokens = tokens / np.maximum(np.linalg.norm(tokens, axis=1, keepdims=True), 1e-300)
         whole = hm.simulate(tokens, hm.LayerSequence([layer] * 2), keep="last").final
-        for m in (3, 17, 127, 128, 129, 139):
+        for m in (5, 127, 129):
             part = hm.simulate(tokens[:m], hm.LayerSequence([layer] * 2), keep="last").final
             assert np.array_equal(part, whole[:m]), m
 
@@ -122,7 +122,7 @@ def test_prefix_of_a_causal_layer_is_the_layer_of_the_prefix_to_the_bit(name: st
 @pytest.mark.parametrize("name", [*FAMILY])
 def test_later_tokens_matter_without_a_mask(name: str) -> None:
     layer = FAMILY[name]()
-    tokens = RNG.normal(size=(30, 2))
+    tokens = RNG.normal(size=(30, 2)) * np.arange(1, 31)[:, None]
     assert not np.array_equal(layer(tokens[:20]), layer(tokens)[:20])
 
 
@@ -287,7 +287,8 @@ def test_choices_do_not_depend_on_the_scale(scale: float, sight: str) -> None:
     for here, there in zip(
         layer.choose_heads(torch.tensor(tokens)), layer.choose_heads(torch.tensor(tokens * power)), strict=True
     ):
-        assert torch.equal(here.first, there.first) and torch.equal(here.members, there.members)
+        assert torch.equal(here.first, there.first)
+        assert torch.equal(here.members, there.members)
 
 
 def test_infinite_products_of_steps() -> None:

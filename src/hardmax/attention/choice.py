@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 
 from ..errors import InputError
-from ..shapes import Indices, Matrix, PerQuery, Points, Queries, Tokens, Values
+from ..shapes import Indices, Matrix, PerQuery, Points, Projected, Queries, Tokens, Values
 from . import kernels
 
 # Numbers per block: coordinates are visited one by one, which is slow unless a block stays in the processor's cache.
@@ -60,8 +60,8 @@ def score(queries: Queries, points: Queries) -> PerQuery:
     return total
 
 
-def apply(A: Matrix, tokens: Tokens) -> Queries:
-    """Queries ``A z_i``, shape (tokens, d), each computed in the order of the coordinates (see :func:`score`)."""
+def apply(A: Matrix, tokens: Tokens) -> Projected:
+    """Queries ``A z_i``, shape (tokens, p), each computed in the order of the coordinates (see :func:`score`)."""
     if A.shape[0] == A.shape[1] and bool((torch.diag(A.diagonal()) == A).all()):
         return tokens * A.diagonal()  # adding products with zero changes nothing
     parts = []

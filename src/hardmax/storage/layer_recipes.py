@@ -175,8 +175,9 @@ class _Writer:
         """A layer of the user's own: its fields where it is a dataclass of plain values, otherwise words alone."""
         words = {"name": type(layer).__name__, "description": str(layer), "chose": layer.chooses}
         given: dict[str, object] | None = None
-        if is_dataclass(type(layer)):
-            names = [field.name for field in fields(type(layer)) if field.init]
+        kind: Any = type(layer)
+        if is_dataclass(kind):
+            names = [field.name for field in fields(kind) if field.init]
             given = {name: self.value(getattr(layer, name), f"{prefix}_{name}") for name in names}
         return {"kind": "own", **words, "fields": given}
 
