@@ -163,7 +163,7 @@ class HardmaxLayer(AbstractLayer):
         shares: Sequence[Share] | None = None,
     ) -> None:
         made, parts = _heads_of(A, Q, K, V, heads, shares)
-        single = heads is None
+        single = len(made) == 1
         object.__setattr__(self, "alpha", as_step(alpha))
         object.__setattr__(self, "A", made[0].matrix if single else None)
         object.__setattr__(self, "V", made[0].V if single else None)
@@ -380,7 +380,7 @@ class SoftmaxLayer(AbstractLayer):
         shares: Sequence[Share] | None = None,
     ) -> None:
         made, parts = _heads_of(A, Q, K, V, heads, shares)
-        single = heads is None
+        single = len(made) == 1
         object.__setattr__(self, "alpha", alpha if isinstance(alpha, AbstractSteps) else as_positive("alpha", alpha))
         object.__setattr__(self, "beta", as_inverse_temperature(beta))
         object.__setattr__(self, "A", made[0].matrix if single else None)
