@@ -28,12 +28,39 @@ if TYPE_CHECKING:
     from . import storage as storage
     from . import sweeps as sweeps
     from . import text as text
+    from .attention.attention_layer import AttentionLayer as AttentionLayer
+    from .attention.base import AbstractLayer as AbstractLayer
+    from .attention.base import Block as Block
     from .attention.choice import Choice as Choice
-    from .attention.layer import AbstractLayer as AbstractLayer
-    from .attention.layer import Block as Block
-    from .attention.layer import FeedForwardLayer as FeedForwardLayer
+    from .attention.context import Context as Context
+    from .attention.feed_forward import FeedForwardLayer as FeedForwardLayer
+    from .attention.heads import AbstractBias as AbstractBias
+    from .attention.heads import Head as Head
+    from .attention.heads import LinearBias as LinearBias
+    from .attention.heads import TableBias as TableBias
     from .attention.layer import HardmaxLayer as HardmaxLayer
     from .attention.layer import SoftmaxLayer as SoftmaxLayer
+    from .attention.masks import Mask as Mask
+    from .attention.moves import AbstractMove as AbstractMove
+    from .attention.moves import ConvexStep as ConvexStep
+    from .attention.moves import ImplicitStep as ImplicitStep
+    from .attention.moves import ResidualStep as ResidualStep
+    from .attention.moves import SphereStep as SphereStep
+    from .attention.norms import AbstractNorm as AbstractNorm
+    from .attention.norms import LayerNorm as LayerNorm
+    from .attention.norms import RmsNorm as RmsNorm
+    from .attention.norms import UnitNorm as UnitNorm
+    from .attention.sequences import LayerSequence as LayerSequence
+    from .attention.steps import AbstractSteps as AbstractSteps
+    from .attention.steps import GeometricSteps as GeometricSteps
+    from .attention.steps import PowerSteps as PowerSteps
+    from .attention.weighting import AbstractWeighting as AbstractWeighting
+    from .attention.weighting import DoublyStochastic as DoublyStochastic
+    from .attention.weighting import Hardmax as Hardmax
+    from .attention.weighting import Linear as Linear
+    from .attention.weighting import Sigmoid as Sigmoid
+    from .attention.weighting import Softmax as Softmax
+    from .attention.weighting import TopK as TopK
     from .citations import citation as citation
     from .datasets.random_tokens import make_matrix as make_matrix
     from .datasets.random_tokens import make_tokens as make_tokens
@@ -118,37 +145,55 @@ if TYPE_CHECKING:
     from .text.explaining.explanation import Explanation as Explanation
 
 _MODULE_OF = {
+    "AbstractBias": "attention.heads",
     "AbstractFlow": "dynamics.flows",
-    "AbstractLayer": "attention.layer",
+    "AbstractLayer": "attention.base",
+    "AbstractMove": "attention.moves",
+    "AbstractNorm": "attention.norms",
+    "AbstractSteps": "attention.steps",
+    "AbstractWeighting": "attention.weighting",
     "Adaptive": "dynamics.integrators",
     "Assumptions": "dynamics.assumptions",
     "Attention": "geometry.listening",
+    "AttentionLayer": "attention.attention_layer",
     "Backtest": "forecasting.diagnostics.backtest",
-    "Block": "attention.layer",
+    "Block": "attention.base",
     "Bound": "dynamics.keep_and_stop_rules",
     "Certificate": "interpolation.evaluation.certificate",
     "Choice": "attention.choice",
     "Cluster": "geometry.clusters",
     "Clusters": "geometry.clusters",
+    "Context": "attention.context",
+    "ConvexStep": "attention.moves",
     "Decided": "dynamics.keep_and_stop_rules",
+    "DoublyStochastic": "attention.weighting",
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
     "Every": "dynamics.keep_and_stop_rules",
     "ExactTransformer": "interpolation.transformer",
     "Explanation": "text.explaining.explanation",
-    "FeedForwardLayer": "attention.layer",
+    "FeedForwardLayer": "attention.feed_forward",
     "FewTokensWarning": "meanfield.measures",
     "FileError": "errors",
     "Finding": "geometry.findings",
     "Forecast": "forecasting.forecast",
+    "GeometricSteps": "attention.steps",
+    "Hardmax": "attention.weighting",
     "HardmaxError": "errors",
     "HardmaxLayer": "attention.layer",
+    "Head": "attention.heads",
+    "ImplicitStep": "attention.moves",
     "InputError": "errors",
+    "LayerNorm": "attention.norms",
     "LeaderClassifier": "text.classifier",
+    "LayerSequence": "attention.sequences",
     "Leaders": "geometry.leaders",
     "Leadership": "dynamics.leadership",
+    "Linear": "attention.weighting",
+    "LinearBias": "attention.heads",
     "LowTemperatureLimit": "meanfield.limit",
     "Lyapunov": "meanfield.energy",
+    "Mask": "attention.masks",
     "Measure": "meanfield.measures",
     "MissingExtraError": "errors",
     "NoLimit": "meanfield.spectrum",
@@ -157,18 +202,27 @@ _MODULE_OF = {
     "Outcome": "outcomes",
     "Phases": "meanfield.phases",
     "Polytope": "polytopes",
+    "PowerSteps": "attention.steps",
     "ProcessError": "errors",
     "Processes": "distributed",
     "Rates": "meanfield.rates",
+    "ResidualStep": "attention.moves",
+    "RmsNorm": "attention.norms",
+    "Sigmoid": "attention.weighting",
+    "Softmax": "attention.weighting",
     "SoftmaxLayer": "attention.layer",
     "SphereFlow": "meanfield.flow",
     "SphereHardmaxFlow": "meanfield.flow",
+    "SphereStep": "attention.moves",
+    "TableBias": "attention.heads",
     "TheoremReport": "geometry.findings",
     "Ties": "dynamics.leadership",
     "TimeDelayedTransformer": "forecasting.forecaster",
     "ToDisk": "storage.to_disk",
+    "TopK": "attention.weighting",
     "Trajectory": "dynamics.trajectory",
     "Transport": "meanfield.transport",
+    "UnitNorm": "attention.norms",
     "animate_tokens": "figures.animate",
     "attention_at": "geometry.listening",
     "check_assumptions": "geometry.theorem",

@@ -90,6 +90,21 @@ class AbstractLayer(ABC):
         """
         return self.step(tokens, weights) if rows == ALL_ROWS else self.step_of(rows, tokens, weights)
 
+    def at(self, index: int) -> AbstractLayer:
+        """The layer with this number in a run: itself, unless layers differ along depth.
+
+        Parameters
+        ----------
+        index
+            Number of the layer, from 0.
+
+        Returns
+        -------
+        AbstractLayer
+            Layer that maps the tokens at layer ``index`` to those at ``index + 1``.
+        """
+        return self
+
     @property
     def stochastic(self) -> bool:
         """Whether the layer draws random numbers from the generator of its context."""

@@ -144,9 +144,9 @@ class Head:
         for name, given in (("query_bias", query_bias), ("key_bias", key_bias)):
             if given is not None and width is None:
                 raise InputError(name, shown(given), "needs Q and K", "pass Q and K instead of A")
-            object.__setattr__(self, name, _vector(name, given, width))
+            object.__setattr__(self, name, as_vector(name, given, width))
         dimension = self.dimension
-        object.__setattr__(self, "value_bias", _vector("value_bias", value_bias, dimension))
+        object.__setattr__(self, "value_bias", as_vector("value_bias", value_bias, dimension))
         if self.V is not None and dimension is not None and len(self.V) != dimension:
             raise InputError(
                 "V", f"shape {tuple(self.V.shape)}", f"must be {dimension} x {dimension}", "it acts on the same tokens"
@@ -247,7 +247,8 @@ class Head:
                 )
 
 
-def _vector(name: str, value: ArrayLike | None, length: int | None) -> Values | None:
+def as_vector(name: str, value: ArrayLike | None, length: int | None = None) -> Values | None:
+    """A finite vector of this length, float64; None stays None."""
     if value is None:
         return None
     tensor = as_tensor(name, value)[0].to(torch.float64)

@@ -170,6 +170,11 @@ class HardmaxLayer(AbstractLayer):
         return all(head.has_plain_values for head in self.heads)
 
     @property
+    def trains(self) -> bool:
+        """Whether a value matrix requires gradients, which the closed form does not have."""
+        return any(head.V is not None and head.V.requires_grad for head in self.heads)
+
+    @property
     def is_basic(self) -> bool:
         """Whether this is the layer of the paper: one head, all tokens in sight, one step size, no bias."""
         one = len(self.heads) == 1 and self.heads[0].has_plain_scores and self.heads[0].value_bias is None

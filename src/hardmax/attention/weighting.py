@@ -7,6 +7,7 @@ therefore depends, to the last bit, on the tokens that it sees alone, not on how
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -311,17 +312,17 @@ def weighted_sums(
     if isinstance(weighting, DoublyStochastic):
         return _whole_matrix(weighting, queries, keys, values, mass, mask, bias, rows)
     count, asked = len(keys), range(len(queries))[rows]
-    padded = [_padded(array) for array in (queries, keys, values)]
-    masses = torch.cat([mass, mass.new_ones(len(padded[1]) - count)])
+    whole = [padded(array) for array in (queries, keys, values)]
+    masses = torch.cat([mass, mass.new_ones(len(whole[1]) - count)])
     blocks = range(asked.start // _ROWS, -(-asked.stop // _ROWS)) if len(asked) else range(0)
 
     def of_block(block: int) -> torch.Tensor:
-        start, stop = _columns(mask, block, len(padded[1]))
+        start, stop = _columns(mask, block, len(whole[1]))
         at = torch.arange(block * _ROWS, (block + 1) * _ROWS, device=queries.device)
         columns = torch.arange(start, stop, device=queries.device)
         seen = mask.visible(at, columns) & (columns < count)
         seen[:, :1] |= ~seen.any(dim=1, keepdim=True)  # padding, whose result is dropped
-        scores = padded[0][block * _ROWS : (block + 1) * _ROWS] @ padded[1][start:stop].T
+        scores = whole[0][block * _ROWS : (block + 1) * _ROWS] @ whole[1][start:stop].T
         if bias is not None:
             scores = scores + bias.at(at[:, None].clamp_max(len(queries) - 1), columns[None, :].clamp_max(count - 1))
         if not bool(torch.isfinite(scores.detach().masked_fill(~seen, 0.0)[: len(queries) - block * _ROWS]).all()):
@@ -329,7 +330,7 @@ def weighted_sums(
             problem, remedy = "must keep <A z_i, z_k> within float64", "rescale the tokens or lower beta"
             raise InputError("tokens", f"largest size {size:.3g}", problem, remedy)
         weights = weighting.weights(scores, seen, masses[start:stop])
-        return torch.cat([weights @ padded[2][start:stop], weights.sum(dim=1, keepdim=True)], dim=1)
+        return torch.cat([weights @ whole[2][start:stop], weights.sum(dim=1, keepdim=True)], dim=1)
 
     pairs = len(asked) * count if queries.device.type == "cpu" else 0
     took = pairs * (8e-9 + 4e-10 * queries.shape[1])  # seconds on one thread: the exponential, and both products
@@ -371,7 +372,16 @@ def _whole_matrix(
     return weights @ values, weights.sum(dim=1, keepdim=True)
 
 
-def _padded(rows: torch.Tensor) -> torch.Tensor:
+def in_blocks(function: Callable[[Tokens], Tokens], tokens: Tokens) -> Tokens:
+    """A function of each row by itself, evaluated in blocks of a fixed shape, so that no row depends on the others.
+
+    A matrix product of another shape may round differently.
+    """
+    return torch.cat([function(block) for block in torch.split(padded(tokens), _ROWS)])[: len(tokens)]
+
+
+def padded(rows: torch.Tensor) -> torch.Tensor:
+    """Rows with zeros below, up to a multiple of the rows of a block."""
     missing = -len(rows) % _ROWS
     return torch.cat([rows, rows.new_zeros((missing, rows.shape[1]))]) if missing else rows
 

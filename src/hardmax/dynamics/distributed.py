@@ -30,9 +30,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from ..attention.base import ALL_ROWS, AbstractLayer, Block
 from ..attention.choice import Choice, apply, default_tolerance, length
+from ..attention.context import FIRST, Context
 from ..attention.distinct import distinct, projection
-from ..attention.layer import AbstractLayer, Block, HardmaxLayer
+from ..attention.layer import HardmaxLayer
 from ..attention.scaling import exponent_of, scale, scaled_down
 from ..attention.search import attended
 from ..attention.search.cells import HIGHEST_DIMENSION
@@ -121,13 +123,20 @@ class SplitLayer(AbstractLayer):
     ranks: Processes
 
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
-        if isinstance(self.layer, Block):
-            for layer in self.layer.layers:
-                tokens = SplitLayer(layer, self.ranks).step(tokens, weights)
-            return tokens
-        if isinstance(self.layer, FlowStep):
-            return replace(self.layer, flow=_SplitFlow(self.layer.flow, self.ranks)).step(tokens, weights)
-        return self.ranks.gather(self.layer.step_of(self.ranks.part(len(tokens)), tokens, weights))
+        return self.step_at(tokens, weights, FIRST)
+
+    def step_at(self, tokens: Tokens, weights: PerToken, context: Context, rows: slice = ALL_ROWS) -> Tokens:
+        layer = self.layer.at(context.index)
+        if isinstance(layer, Block):
+            for part in layer.layers:
+                tokens = SplitLayer(part, self.ranks).step_at(tokens, weights, context)
+            return tokens[rows]
+        if isinstance(layer, FlowStep):
+            split = replace(layer, flow=_SplitFlow(layer.flow, self.ranks))
+            return split.step_at(tokens, weights, context)[rows]
+        if layer.stochastic:  # random numbers are drawn for all tokens, so every process draws the same
+            return layer.step_at(tokens, weights, context, rows)
+        return self.ranks.gather(layer.step_at(tokens, weights, context, self.ranks.part(len(tokens))))[rows]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import overload
 
 import numpy as np
 import torch
 
+from ..attention.base import AbstractLayer
 from ..attention.choice import Choice
-from ..attention.layer import AbstractLayer, HardmaxLayer
+from ..attention.context import Context
+from ..attention.layer import HardmaxLayer
+from ..attention.sequences import LayerSequence, layers_of
 from ..distributed import ALONE, Processes
 from ..errors import InputError
 from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights
 from ..outcomes import Ending, Outcome
 from ..progress import Progress, Ticker
+from ..randomness import seeded
 from ..shapes import Array, ArrayLike, PerToken, Tokens
 from ..threads import one_thread
 from .execution import TokenProcess, execution_on
@@ -26,11 +31,14 @@ from .keep_and_stop_rules import InMemory, Keep, KeepRule, Moment, StopRule, fin
 from .process_setup import refuse_swapped_axes
 from .trajectory import Trajectory
 
+Layers = AbstractLayer | AbstractFlow | Sequence[AbstractLayer] | Callable[[int], AbstractLayer]
+"""What a run passes through: one layer or flow, a list of layers, or a rule that gives the layer with each number."""
+
 
 @overload
 def simulate(  # type: ignore[overload-overlap]  # all but tensors come back as NumPy arrays
     tokens: torch.Tensor,
-    layer: AbstractLayer | AbstractFlow,
+    layer: Layers,
     *,
     depth: int | None = None,
     time: float | None = None,
@@ -40,6 +48,8 @@ def simulate(  # type: ignore[overload-overlap]  # all but tensors come back as 
     stop: StopRule | Iterable[StopRule] = (),
     weights: ArrayLike | None = None,
     seconds: float | None = None,
+    random_state: int | np.random.Generator | None = None,
+    labels: ArrayLike | None = None,
     processes: Processes | None = None,
     progress: Progress = None,
 ) -> Trajectory[torch.Tensor]: ...
@@ -48,7 +58,7 @@ def simulate(  # type: ignore[overload-overlap]  # all but tensors come back as 
 @overload
 def simulate(
     tokens: ArrayLike,
-    layer: AbstractLayer | AbstractFlow,
+    layer: Layers,
     *,
     depth: int | None = None,
     time: float | None = None,
@@ -58,6 +68,8 @@ def simulate(
     stop: StopRule | Iterable[StopRule] = (),
     weights: ArrayLike | None = None,
     seconds: float | None = None,
+    random_state: int | np.random.Generator | None = None,
+    labels: ArrayLike | None = None,
     processes: Processes | None = None,
     progress: Progress = None,
 ) -> Trajectory[np.ndarray]: ...
@@ -65,7 +77,7 @@ def simulate(
 
 def simulate(
     tokens: ArrayLike,
-    layer: AbstractLayer | AbstractFlow,
+    layer: Layers,
     *,
     depth: int | None = None,
     time: float | None = None,
@@ -75,6 +87,8 @@ def simulate(
     stop: StopRule | Iterable[StopRule] = (),
     weights: ArrayLike | None = None,
     seconds: float | None = None,
+    random_state: int | np.random.Generator | None = None,
+    labels: ArrayLike | None = None,
     processes: Processes | None = None,
     progress: Progress = None,
 ) -> Trajectory:
@@ -90,9 +104,10 @@ def simulate(
         of tensors flow through layers and flows that are run step by step, not through a :class:`HardmaxLayer`, whose
         decided tokens are in closed form: call ``layer(tokens)`` repeatedly for gradients.
     layer
-        Layer to repeat, or flow to follow.
+        Layer to repeat, or flow to follow. Layers that differ along depth are given as a list, or as a function of the
+        number of the layer, from 0, that returns a layer.
     depth
-        Number of layers; required for layers.
+        Number of layers; required for layers, except for a list, whose length it is when left out.
     time
         Duration, in units of time; required for flows.
     step
@@ -109,6 +124,11 @@ def simulate(
         tokens.
     seconds
         Time limit; a run that exceeds it ends with the outcome "out of time".
+    random_state
+        Seed of the random numbers of stochastic layers and flows, or a generator to draw it from. Drawn and stored in
+        ``run.seed`` when left out; other layers ignore it.
+    labels
+        Fixed label per token, shape (tokens,) or (tokens, k), for layers that use labels.
     processes
         Group of processes that share the work, see :func:`hardmax.processes`; ``tokens`` and ``weights`` are then those
         of this process (``processes.share(tokens)``), and every process returns the whole run. A rule that writes to
@@ -129,36 +149,77 @@ def simulate(
     >>> run.tokens.shape, run.leadership.leaders
     ((3, 3, 2), array([0, 2]))
     """
+    chosen: AbstractLayer
     if isinstance(layer, AbstractFlow):
         if depth is not None:
             raise InputError("depth", depth, "is for layers, not for flows", "pass time=8.0 instead")
-        layer, depth = discretised(layer, time, step, integrator)
+        chosen, depth = discretised(layer, time, step, integrator)
     elif time is not None or step is not None:
         raise InputError("time", time, "is for flows, not for layers", "pass depth=50 instead")
-    if not isinstance(layer, AbstractLayer):
-        raise InputError("layer", repr(layer), "must be a layer", "pass for example HardmaxLayer(alpha=0.5)")
+    else:
+        chosen, depth = _layer_and_depth(layer, depth)
+    return _simulate(tokens, chosen, depth, keep, stop, weights, seconds, random_state, labels, processes, progress)
+
+
+def _layer_and_depth(layer: Layers, depth: int | None) -> tuple[AbstractLayer, int]:
+    """One layer object for a layer, a list of layers or a rule, and the number of layers to run."""
+    if isinstance(layer, Sequence):
+        layer = LayerSequence(layer)
+    if isinstance(layer, LayerSequence):
+        depth = len(layer.layers) if depth is None else as_count("depth", depth)
+        if depth > len(layer.layers):
+            problem = f"is more than the {len(layer.layers)} layers of the list"
+            raise InputError("depth", depth, problem, "leave out depth, or pass a longer list")
+        return layer, depth
+    depth = as_count("depth", depth)
+    if isinstance(layer, AbstractLayer):
+        return layer, depth
+    if callable(layer) and not isinstance(layer, type):
+        return layers_of(layer, depth), depth
+    raise InputError("layer", repr(layer), "must be a layer", "pass for example HardmaxLayer(alpha=0.5)")
+
+
+def _simulate(
+    tokens: ArrayLike,
+    layer: AbstractLayer,
+    depth: int,
+    keep: Keep,
+    stop: StopRule | Iterable[StopRule],
+    weights: ArrayLike | None,
+    seconds: float | None,
+    random_state: int | np.random.Generator | None,
+    labels: ArrayLike | None,
+    processes: Processes | None,
+    progress: Progress,
+) -> Trajectory:
+    """States of tokens that pass through ``depth`` layers."""
     ranks = ALONE if processes is None else processes
     with ranks.together():
         tensor, kind = as_tokens(tokens)
-        depth = as_count("depth", depth)
         mass = as_weights(weights, tensor.shape[0], tensor.device)
         limit = None if seconds is None else as_positive("seconds", seconds)
         rules = _stop_rules(stop)
+        seed = _seed(layer, random_state, several=ranks.count > 1)
+        marks = _labels(labels, tensor)
     kept = keep if isinstance(keep, str) else type(keep).__name__
-    ranks.agree(coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, depth=depth, keep=kept, seconds=limit)
+    ranks.agree(
+        coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, depth=depth, keep=kept, seconds=limit, seed=seed
+    )
     shape = (sum(ranks.counts(tensor.shape[0])), tensor.shape[1])
     execution = execution_on(ranks)
     keeper = execution.keeper(keeping(keep, depth, shape))
     tensor = tensor.to(torch.float64)
     # The closed form has no gradients, so a V that is being trained is repeated even where it is the identity.
-    trains = isinstance(layer, HardmaxLayer) and layer.V is not None and layer.V.requires_grad
-    decides = isinstance(layer, HardmaxLayer) and layer.has_plain_values and layer.is_basic and not trains
+    decides = isinstance(layer, HardmaxLayer) and layer.why_no_limit is None and layer.is_basic and not layer.trains
     if not decides:
         tensor, mass = ranks.gather(tensor), ranks.gather(mass)
+        marks = None if marks is None else ranks.gather(marks)
     if isinstance(layer, FlowStep):
         with one_thread():
             tensor = layer.admit(tensor, mass, kind.dtype)
-    run = _Run(depth, keeper, rules, limit, progress if ranks.first else False, ranks)
+    generator = None if seed is None else torch.Generator().manual_seed(seed)
+    first = Context(0, generator, marks)
+    run = _Run(depth, keeper, rules, limit, progress if ranks.first else False, ranks, first)
     started = None
     with one_thread(), finishing(keeper) as finish:
         if isinstance(layer, HardmaxLayer) and decides:
@@ -181,8 +242,35 @@ def simulate(
                 weights=None if weights is None else kind.give_back(mass),
                 leadership=None if started is None else started.leadership(kind),
                 assumptions=None if started is None else started.assumptions,
+                seed=seed,
             )
         )
+
+
+# Seeds are drawn from 31 bits, which every generator takes.
+_SEEDS = 2**31
+
+
+def _seed(layer: AbstractLayer, random_state: int | np.random.Generator | None, several: bool) -> int | None:
+    """Seed of the random numbers of a run; None where the layer draws none."""
+    if not layer.stochastic:
+        return None
+    if several and (random_state is None or isinstance(random_state, np.random.Generator)):
+        given = "None" if random_state is None else "a generator"
+        problem = "must be a number where several processes share a run: each has a generator of its own"
+        raise InputError("random_state", given, problem, "pass the same seed in every process, random_state=0")
+    found = seeded(random_state)
+    return int(found.generator.integers(_SEEDS)) if found.seed is None else found.seed
+
+
+def _labels(labels: ArrayLike | None, tokens: Tokens) -> torch.Tensor | None:
+    if labels is None:
+        return None
+    array = labels if isinstance(labels, torch.Tensor) else torch.as_tensor(np.asarray(labels))
+    if array.ndim not in (1, 2) or len(array) != len(tokens):
+        problem = f"must have one label per token, {len(tokens)}"
+        raise InputError("labels", f"shape {tuple(array.shape)}", problem, "pass an array of shape (tokens,)")
+    return array.to(tokens.device)
 
 
 def _stop_rules(stop: StopRule | Iterable[StopRule]) -> tuple[StopRule, ...]:
@@ -217,7 +305,9 @@ class _Run:
         seconds: float | None,
         progress: Progress,
         ranks: Processes,
+        first: Context,
     ) -> None:
+        self._first = first
         self._depth, self._keeper, self._rules, self._seconds = depth, keeper, rules, seconds
         self._began = time.monotonic()
         self._progress = progress
@@ -247,7 +337,7 @@ class _Run:
                 if ending is not None:
                     return ending
                 if k < self._depth:
-                    following = layer.step(tokens, weights)
+                    following = layer.step_at(tokens, weights, replace(self._first, index=k))
                     if not bool(torch.isfinite(following).all()):
                         self._keep_last(k, tokens)
                         return Outcome(
@@ -287,15 +377,16 @@ class _Run:
 
 
 @one_thread()
-def choose(tokens: ArrayLike, layer: HardmaxLayer) -> Choice:
-    """Tokens that each token listens to in one hardmax layer: the sets C_i.
+def choose(tokens: ArrayLike, layer: AbstractLayer) -> Choice:
+    """Tokens that each token listens to in one layer that chooses: the sets C_i.
 
     Parameters
     ----------
     tokens
         Shape (tokens, d).
     layer
-        Hardmax layer, for its score matrix and tolerance.
+        Layer that attends to some tokens alone, such as a :class:`HardmaxLayer` with one head; with several heads use
+        ``layer.choose_heads``.
 
     Returns
     -------
@@ -307,8 +398,8 @@ def choose(tokens: ArrayLike, layer: HardmaxLayer) -> Choice:
     >>> choose([[1.0, 0.0], [0.5, 0.1], [-1.0, 0.2]], HardmaxLayer()).first.tolist()
     [0, 0, 2]
     """
-    if not isinstance(layer, HardmaxLayer):
-        remedy = "pass for example HardmaxLayer(alpha=0.5)"  # type: ignore[unreachable]
-        raise InputError("layer", str(layer), "must be a HardmaxLayer: other layers attend to every token", remedy)
+    if not isinstance(layer, AbstractLayer) or not layer.chooses:
+        remedy = "pass for example HardmaxLayer(alpha=0.5)"
+        raise InputError("layer", str(layer), "must choose: other layers attend to every token", remedy)
     tensor, _ = as_tokens(tokens)
     return layer.choose(tensor.to(torch.float64))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, cast
 
 import numpy as np
 
-from ..attention.layer import AbstractLayer
+from ..attention.base import AbstractLayer
 from ..inputs import plain
 from ..outcomes import Outcome, counted
 from ..shapes import ArrayT_co
@@ -32,7 +32,7 @@ class Trajectory(Generic[ArrayT_co]):
     outcome: Outcome
     """How the run ended."""
     layer: AbstractLayer
-    """Layer that was repeated."""
+    """Layer that was repeated; a :class:`hardmax.LayerSequence` where layers differed along depth."""
     times: np.ndarray | None = None
     """Time of each stored state, shape (states,), for flows in continuous time; otherwise None."""
     weights: ArrayT_co | None = None
@@ -41,6 +41,8 @@ class Trajectory(Generic[ArrayT_co]):
     """Leaders and followers up to the last layer, for a :class:`HardmaxLayer` with V = I; otherwise None."""
     assumptions: Assumptions | None = None
     """Which assumptions of Theorem 1.1 hold for these tokens and this layer; None where there is no leadership."""
+    seed: int | None = None
+    """Seed of the random numbers of a stochastic layer or flow, which reproduces the run; otherwise None."""
 
     @property
     def final(self) -> ArrayT_co:

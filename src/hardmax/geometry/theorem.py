@@ -114,7 +114,8 @@ def _remedy(rule: HardmaxLayer) -> str:
     """Remedy for undecided tokens."""
     if _moves(rule):
         return "run more layers"
-    return f'alpha = {float(rule.alpha_at(0)):g} is lost in rounding: pass alpha >= {SMALLEST_ALPHA:.1g} or tolerance="exact"'
+    alpha = float(rule.alpha_at(0))
+    return f'alpha = {alpha:g} is lost in rounding: pass alpha >= {SMALLEST_ALPHA:.1g} or tolerance="exact"'
 
 
 def _moves(rule: HardmaxLayer) -> bool:
