@@ -176,7 +176,7 @@ class Ballot:
     def settle(self, only: Indices) -> None:
         """Set one candidate per query; queries with several candidates are passed to :meth:`decide` afterwards."""
         self._first = only
-        self._best = _score_of_pairs(self._queries, self._points, None, only)
+        self._best = score_of_pairs(self._queries, self._points, None, only)
 
     def decide(self, rows: Indices, columns: Indices) -> None:
         """Decide the queries in ``rows``; their candidates are the pairs ``(rows[p], columns[p])``.
@@ -185,7 +185,7 @@ class Ballot:
         """
         if len(rows) == 0:
             return
-        values = _score_of_pairs(self._queries, self._points, rows, columns)
+        values = score_of_pairs(self._queries, self._points, rows, columns)
         self._best[rows] = -torch.inf
         self._best.scatter_reduce_(0, rows, values, reduce="amax")
         wins = values >= self._best[rows] - self._slack(rows)
@@ -225,18 +225,23 @@ class Ballot:
 
     def _slack(self, rows: Indices) -> Values:
         # The same operations as in ``slack``, for some of the queries.
-        return self._tolerance * _score_of_pairs(self._queries, self._queries, rows, rows).sqrt() * self.longest
+        return self._tolerance * score_of_pairs(self._queries, self._queries, rows, rows).sqrt() * self.longest
 
     def _keep(self, rows: Indices, columns: Indices) -> None:
         self._listed += len(rows)
-        if self._listed > _MOST_MEMBERS:
-            raise InputError(
-                "tokens",
-                f"more than {_MOST_MEMBERS} tied pairs",
-                "must not tie so often that the ties do not fit in memory",
-                "merge tokens that coincide into one token with a weight, or lower the tolerance",
-            )
+        require_fewer_ties(self._listed)
         self._tied.append((rows, columns))
+
+
+def require_fewer_ties(pairs: int) -> None:
+    """Raise an InputError where so many pairs of a query and a member are too many to be listed."""
+    if pairs > _MOST_MEMBERS:
+        raise InputError(
+            "tokens",
+            f"more than {_MOST_MEMBERS} tied pairs",
+            "must not tie so often that the ties do not fit in memory",
+            "merge tokens that coincide into one token with a weight, or lower the tolerance",
+        )
 
 
 def _at_once(device: torch.device) -> int:
@@ -255,7 +260,7 @@ def zero_rows(queries: Queries) -> torch.Tensor:
     return zero
 
 
-def _score_of_pairs(queries: Points, points: Points, rows: Indices | None, columns: Indices) -> Values:
+def score_of_pairs(queries: Points, points: Points, rows: Indices | None, columns: Indices) -> Values:
     """:func:`score` of the pairs ``(rows[p], columns[p])``, without a large copy; None: all queries."""
     parts = []
     size = max(1, _at_once(queries.device) // queries.shape[1])

@@ -63,7 +63,7 @@ def attended(
     if method not in METHODS:
         raise InputError("method", repr(method), "is not a search method", f"pass one of {', '.join(METHODS)}")
     size = queries.abs().amax(dim=1)
-    if not bool(_is_ordinary(size).all() & _is_ordinary(points.abs().max())):
+    if not bool(is_ordinary(size).all() & is_ordinary(points.abs().max())):
         return _attended_at_any_size(queries, points, tolerance, method, hint)
     ballot = Ballot(queries, points, tolerance)
     if bool(size.any()):
@@ -71,7 +71,8 @@ def attended(
     return ballot.choice()
 
 
-def _is_ordinary(size: torch.Tensor) -> torch.Tensor:
+def is_ordinary(size: torch.Tensor) -> torch.Tensor:
+    """True where the square of a number of this size neither overflows nor loses digits."""
     return ((size > _SMALLEST) & (size < _LARGEST)) | (size == 0)
 
 
