@@ -18,6 +18,9 @@ from ..shapes import PerToken, Tokens
 from .exact_ties import Point, dot, mean, minus
 from .undecided import Undecided
 
+# The end of a segment is placed a little further on, so that rounding of the infinite product does not matter.
+_SAFELY = 1 - 2.0**-40
+
 Sets = tuple[tuple[int, ...], ...]  # the tokens that a token listens to, per head
 
 
@@ -256,7 +259,11 @@ class ExactFamilyProcess:
         resonant = zero if share else gap
         if (any(slow) or any(resonant)) and self._remaining(self.layer) > 0:
             return None  # the limit of such a token has no closed form where the steps have a finite sum
-        directions = [points[i], *([moving] if share else []), *([now, later] if rest else [])]
+        ends = [now, later]
+        if not share and not any(gap):  # steps of a finite sum end before the target
+            short = rational(self._remaining(self.layer) * _SAFELY)
+            ends = [_plus(later, short, minus(points[i], later))]
+        directions = [points[i], *([moving] if share else []), *(ends if rest else [])]
         failing = self._failing(i, sets, directions, points)
         if failing is not None:
             if not spread and not any(gap) and not active:

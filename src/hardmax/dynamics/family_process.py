@@ -35,6 +35,8 @@ from .undecided import Undecided
 _NARROWINGS = 24
 # Runs shorter than this are not tested for choices that repeat.
 _REPEATS_FROM = 64
+# The end of a segment is placed a little further on, so that rounding of the infinite product does not matter.
+_SAFELY = 1 - 2.0**-40
 
 
 def search_in_sight(queries: Queries, points: Tokens, *, tolerance: float, stop: Indices | None = None) -> Choice:
@@ -211,6 +213,11 @@ class FamilyProcess:
         group, group_of = torch.unique(heard, dim=1, return_inverse=True) if len(choices) > 1 else _unique(heard)
         targets = self._system.mean_of_heads([view.points[points] for points in group])
         stop = None if view.stop is None else view.stop[rows]
+        ends, short = targets, self._system.remaining(self.layer)
+        if short > 0:  # steps of a finite sum end before the target, at a point of each token's own
+            group, targets = group[:, group_of], targets[group_of]
+            group_of = torch.arange(len(rows), device=rows.device)
+            ends = targets + short * _SAFELY * (self._form.anchor[tokens[rows]] - targets)
         follows = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
         for h, matrix in enumerate(self._system.matrices):
             # A fixed token leads among all that it sees, which without a mask is everything.
@@ -218,7 +225,7 @@ class FamilyProcess:
                 break
             left = torch.nonzero(follows)[:, 0]
             sight = None if stop is None else stop[left]
-            reached = self._reached(view, apply(matrix, targets), group[h], group_of[left], sight)
+            reached = self._reached(view, apply(matrix, ends), group[h], group_of[left], sight)
             reason = Undecided.OUTSIDE_CONE + h if len(choices) > 1 else Undecided.NOT_LEADING_IN_SIGHT
             self.reasons[tokens[rows[left[~reached]]]] = int(reason)
             follows[left[~reached]] = False
@@ -295,7 +302,7 @@ class FamilyProcess:
 
     def _watch(self, view: View) -> None:
         """Note whether the state repeats, so that no further token will be decided."""
-        self._before = view.places
+        self._before = view.places.clone()  # those of layer 0 are the anchors themselves
         if self.layer < _REPEATS_FROM or not self._constant:
             return
         decided = self._form.decided_at[view.candidates] >= 0
