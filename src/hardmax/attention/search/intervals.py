@@ -8,11 +8,13 @@ interval have no influence, not even on rounding.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
 
 from ...shapes import Indices, PerQuery, PerToken, Queries, Tokens, Values
+from ...threads import in_order
 from ..choice import Choice, length, require_fewer_ties, score_of_pairs, zero_rows
 from .margins import UNIT32, UNIT64, product_error, tie_margin
 
@@ -23,6 +25,8 @@ Bias: TypeAlias = Callable[[Indices, Indices], torch.Tensor]
 _ROWS, _COLUMNS = 512, 1024
 # On a GPU blocks are limited by memory alone.
 _LARGER_ON_DEVICE = 8
+# On one thread, for products of few coordinates; used only to decide when threads pay.
+_SECONDS_A_PAIR = 4e-9
 # Pairs stored before those that later candidates have beaten are dropped, as a multiple of the number of queries.
 _PAIRS_PER_QUERY = 4
 
@@ -70,15 +74,18 @@ class IntervalBallot:
         """Length of the longest point of each interval, shape (queries,)."""
         self.size = length(queries)
         self.slack = tolerance * self.size * self.longest
+        self.reach = tie_margin(tolerance, points.shape[1]) * self.size * self.longest * (1 + UNIT32)
+        """Distance of the true score of a member below the true largest score, at most; shape (queries,)."""
         self.best = torch.full_like(self.slack, -torch.inf)
         """Largest score of each query among the candidates so far."""
         self._pairs: list[tuple[Indices, Indices, Values]] = []
         self._count, self._most = 0, _PAIRS_PER_QUERY * len(queries)
 
-    @property
-    def reach(self) -> PerQuery:
-        """Distance of the true score of a member below the true largest score, at most; shape (queries,)."""
-        return tie_margin(self.tolerance, self.points.shape[1]) * self.size * self.longest * (1 + UNIT32)
+    def expect(self, rows: Indices, columns: Indices) -> None:
+        """Take the scores of these points as known from the start where they are in the interval of their query."""
+        seen = (columns >= self.start[rows]) & (columns < self.stop[rows])
+        rows, columns = rows[seen], columns[seen]
+        self.best[rows] = score_of_pairs(self.queries, self.points, rows, columns)
 
     def propose(self, rows: Indices, columns: Indices) -> None:
         """Add the candidates ``(rows[p], columns[p])``."""
@@ -130,48 +137,72 @@ class IntervalBallot:
 
 def decide_with_bias(ballot: IntervalBallot, bias: Bias) -> None:
     """Decide all queries by the sum of score and bias of every pair, the score in the canonical order of operations."""
-    for rows, begin, end in _blocks(ballot, torch.arange(len(ballot.queries), device=ballot.queries.device)):
-        queries, points = ballot.queries[rows], ballot.points[begin:end]
+    every = torch.arange(len(ballot.queries), device=ballot.queries.device)
+    for block in _blocks(every, ballot.start, ballot.stop):
+        queries, points = ballot.queries[block.rows], ballot.points[block.begin : block.end]
         scores = queries[:, :1] * points[:, 0]
         for k in range(1, points.shape[1]):
             scores += queries[:, k : k + 1] * points[:, k]
-        row, column = _visible(ballot, rows, begin, end).nonzero(as_tuple=True)
+        row, column = block.visible.nonzero(as_tuple=True)
         values = scores[row, column]
-        row, column = rows[row], column + begin
+        row, column = block.rows[row], column + block.begin
         ballot.record(row, column, values + bias(row, column))
 
 
-def decide_by_dense_blocks(ballot: IntervalBallot, rows: Indices) -> None:
-    """Decide the queries in ``rows``, none of them zero, by products of all points of their intervals."""
+def decide_by_dense_blocks(ballot: IntervalBallot, rows: Indices, start: Indices, stop: Indices) -> None:
+    """Propose for the queries in ``rows``, none of them zero, the best of ``range(start[k], stop[k])`` each."""
     d = ballot.points.shape[1]
     reach = ballot.reach + 2 * (product_error(d, UNIT64) + (d + 8) * UNIT64) * ballot.size * ballot.longest
-    for some, begin, end in _blocks(ballot, rows):
-        scores = ballot.queries[some] @ ballot.points[begin:end].T
-        if not bool((ballot.start[some] <= begin).all() & (ballot.stop[some] >= end).all()):
-            scores.masked_fill_(~_visible(ballot, some, begin, end), -torch.inf)
-        known = torch.maximum(scores.amax(dim=1), ballot.best[some])
-        row, column = (scores >= (known - reach[some])[:, None]).nonzero(as_tuple=True)
-        ballot.propose(some[row], column + begin)
+
+    def candidates(block: _Block) -> tuple[Indices, Indices]:
+        scores = ballot.queries[block.rows] @ ballot.points[block.begin : block.end].T
+        if not bool((block.start <= block.begin).all() & (block.stop >= block.end).all()):
+            scores.masked_fill_(~block.visible, -torch.inf)
+        known = torch.maximum(scores.amax(dim=1), ballot.best[block.rows])
+        row, column = (scores >= (known - reach[block.rows])[:, None]).nonzero(as_tuple=True)
+        return block.rows[row], column + block.begin
+
+    blocks = _blocks(rows, start, stop)
+    pairs = sum(len(block.rows) * (block.end - block.begin) for block in blocks)
+    seconds = _SECONDS_A_PAIR * pairs if rows.device.type == "cpu" else 0.0
+    for some, columns in in_order(candidates, blocks, seconds=seconds):
+        ballot.propose(some, columns)
 
 
-def _visible(ballot: IntervalBallot, rows: Indices, begin: int, end: int) -> torch.Tensor:
-    """True where the point ``begin + k`` is in the interval of the query ``rows[i]``, shape (rows, points)."""
-    places = torch.arange(begin, end, device=rows.device)
-    return (places >= ballot.start[rows][:, None]) & (places < ballot.stop[rows][:, None])
+@dataclass(frozen=True)
+class _Block:
+    """Some rows with their intervals, and the points from ``begin`` to ``end``, not all of which all rows see."""
+
+    rows: Indices
+    start: Indices
+    stop: Indices
+    begin: int
+    end: int
+
+    @property
+    def visible(self) -> torch.Tensor:
+        """True where a point is in the interval of a row, shape (rows, points)."""
+        places = torch.arange(self.begin, self.end, device=self.rows.device)
+        return (places >= self.start[:, None]) & (places < self.stop[:, None])
 
 
-def _blocks(ballot: IntervalBallot, rows: Indices) -> list[tuple[Indices, int, int]]:
-    """Blocks of rows, each with some of the points that they see: ``(rows, begin, end)``."""
-    if len(rows) == 0:
-        return []
+def _blocks(rows: Indices, start: Indices, stop: Indices) -> list[_Block]:
+    """Blocks that together hold every row with every point of its interval."""
     larger = 1 if rows.device.type == "cpu" else _LARGER_ON_DEVICE
-    middle = ballot.start[rows] + ballot.stop[rows]
+    middle = start + stop
     if bool((middle[1:] < middle[:-1]).any()):
-        rows = rows[torch.argsort(middle, stable=True)]
-    blocks = []
-    for some in torch.split(rows, larger * _ROWS):
-        first, last = int(ballot.start[some].min()), int(ballot.stop[some].max())
-        blocks += [
-            (some, begin, min(begin + larger * _COLUMNS, last)) for begin in range(first, last, larger * _COLUMNS)
-        ]
+        order = torch.argsort(middle, stable=True)
+        rows, start, stop = rows[order], start[order], stop[order]
+    blocks, pending = [], [slice(k, k + larger * _ROWS) for k in range(0, len(rows), larger * _ROWS)]
+    while pending:
+        part = pending.pop()
+        some, low, high = rows[part], start[part], stop[part]
+        first, last = int(low.min()), int(high.max())
+        # Rows whose intervals are far apart are not taken together.
+        if len(some) > 1 and last - first > larger * _COLUMNS + 2 * int((high - low).max()):
+            middle_row = part.start + len(some) // 2
+            pending += [slice(part.start, middle_row), slice(middle_row, part.start + len(some))]
+            continue
+        for begin in range(first, last, larger * _COLUMNS):
+            blocks.append(_Block(some, low, high, begin, min(begin + larger * _COLUMNS, last)))
     return blocks

@@ -11,7 +11,9 @@ from ...shapes import Indices, Queries, Tokens
 from ..choice import Choice, zero_rows
 from ..scaling import exponents_of, scale_rows, scaled_down
 from .auto import attended, is_ordinary
-from .intervals import Bias, IntervalBallot, decide_by_dense_blocks, decide_with_bias, largest_in
+from .cells import HIGHEST_DIMENSION
+from .intervals import Bias, IntervalBallot, decide_with_bias, largest_in
+from .parts import decide_by_halves, decide_by_prefixes
 
 
 def attended_in(
@@ -184,4 +186,10 @@ def _joined(parts: list[tuple[Indices, Choice]]) -> Choice:
 
 def _decide(ballot: IntervalBallot, rows: Indices, hint: Indices | None) -> None:
     """Decide the queries in ``rows``, none of them zero."""
-    decide_by_dense_blocks(ballot, rows)
+    start, stop = ballot.start[rows], ballot.stop[rows]
+    if hint is not None:
+        ballot.expect(rows, hint[rows])
+    if ballot.points.shape[1] <= HIGHEST_DIMENSION and rows.device.type == "cpu":
+        decide_by_prefixes(ballot, rows, start, stop)
+    else:
+        decide_by_halves(ballot, rows, start, stop)
