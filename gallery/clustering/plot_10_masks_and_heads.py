@@ -16,7 +16,7 @@ import hardmax as hm
 from hardmax.figures import draw_tokens
 
 tokens = hm.make_tokens("gaussian", 80, 2, random_state=5)
-matrices = [np.array([[2.0, 0.8], [0.8, 0.6]]), np.array([[0.6, -0.8], [-0.8, 2.0]])]
+matrices = [np.array([[1.2, 0.3], [0.3, 1.0]]), np.array([[1.0, -0.3], [-0.3, 1.2]])]
 layers = {
     "all tokens in sight": hm.HardmaxLayer(alpha=0.5),
     "causal": hm.HardmaxLayer(alpha=0.5, causal=True),

@@ -210,7 +210,7 @@ def _simulate(
     keeper = execution.keeper(keeping(keep, depth, shape))
     tensor = tensor.to(torch.float64)
     # The closed form has no gradients, so a V that is being trained is repeated even where it is the identity.
-    decides = isinstance(layer, HardmaxLayer) and layer.why_no_limit is None and layer.is_basic and not layer.trains
+    decides = isinstance(layer, HardmaxLayer) and layer.why_no_limit is None and not layer.trains
     if not decides:
         tensor, mass = ranks.gather(tensor), ranks.gather(mass)
         marks = None if marks is None else ranks.gather(marks)
