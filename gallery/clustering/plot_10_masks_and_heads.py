@@ -32,7 +32,7 @@ figure, axes = plt.subplots(2, 2, figsize=(10, 9), layout="constrained")
 for ax, (title, layer) in zip(axes.flat, layers.items(), strict=True):
     limit = hm.equilibrium(tokens, layer)
     draw_tokens(limit, start=tokens, ax=ax)
-    ax.set_title(f"{title}: {len(limit.leaders)} leaders, {len(limit.limit_points)} limit points")
+    ax.set_title(f"{title}: {len(limit.leaders)} leaders, {len(limit.limit_points)} limit points", loc="left")
     print(f"{title}: {limit.outcome}")
 
 # %%
