@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
+import numpy as np
 import torch
 
 from ..errors import InputError
@@ -97,12 +98,12 @@ class NoisyFlow(AbstractWrappedFlow):
 def _amplitude(noise: ArrayLike, space: AbstractSpace) -> float | Values:
     remedy = "pass for example noise=0.3"
     values, _ = as_tensor("noise", noise)
-    if values.ndim == 0 or not space.per_coordinate:
-        if values.ndim:
-            problem = f"must be one number: in {space} it has no coordinates of its own"
-            raise InputError("noise", f"shape {tuple(values.shape)}", problem, remedy)
+    if np.ndim(noise) == 0:  # type: ignore[arg-type]  # checked above
         problem = "must be finite and not negative"
         return as_number("noise", values.item(), lambda x: 0 <= x <= _LARGEST_NOISE, problem, remedy)
+    if not space.per_coordinate:
+        problem = f"must be one number: it is the same in all directions of {space}"
+        raise InputError("noise", f"shape {tuple(values.shape)}", problem, remedy)
     if values.ndim != 1:
         problem = "must be one number, or one per coordinate"
         raise InputError("noise", f"shape {tuple(values.shape)}", problem, remedy)
