@@ -23,9 +23,6 @@ from hardmax.dynamics.integrators import FlowStep, discretised, integrator_named
 from threads import with_processes
 
 SCHEMES: list[AbstractStochasticIntegrator] = [EulerMaruyama(), StochasticHeun(), NoiseSplitting()]
-simulates_noise = pytest.mark.skipif(
-    "random_state" not in inspect.signature(hm.simulate).parameters, reason="simulate does not take a seed yet"
-)
 
 
 def normals(count: int, nodes: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -200,7 +197,7 @@ def test_runs_of_brownian_motion(integrator: str) -> None:
     ("scheme", "order"), [*zip(SCHEMES, (2, 2, 3), strict=True)], ids=["euler-maruyama", "heun", "splitting"]
 )
 def test_the_von_mises_law_is_stationary(scheme: AbstractStochasticIntegrator, order: int) -> None:
-    r"""dtheta = -K sin(theta) dt + sigma dW keeps the density exp(2 K cos(theta) / sigma^2): local error of one step."""
+    """dtheta = -K sin(theta) dt + sigma dW keeps the density exp(2 K cos(theta) / sigma^2): error of one step."""
     K, sigma = 1.5, 1.0
     angles = torch.arange(64, dtype=torch.float64) * (2 * math.pi / 64)  # the trapezoidal rule is exact for this law
     mass = torch.exp(2 * K / sigma**2 * (angles.cos() - 1))
@@ -303,26 +300,6 @@ def test_noise_zero_is_no_noise(integrator: str) -> None:
     assert float((silent - follow(flow, tokens, 1.0, 0.1, integrator)).abs().max()) < 1e-14
 
 
-def test_noise_shared_by_processes() -> None:
-    from hardmax.dynamics.distributed import SplitLayer
-
-    tokens = torch.from_numpy(hm.fibonacci_sphere(31).points)
-    mass = torch.ones(31, dtype=torch.float64)
-    flow = hm.TimeDependentFlow(lambda t: hm.NoisyFlow(hm.SphereFlow(beta=1 + t, few_tokens="ignore"), 0.4))
-    layer = FlowStep(flow, 0.1, NoiseSplitting())
-
-    def work(ranks: hm.Processes | None) -> torch.Tensor:
-        step = layer if ranks is None else SplitLayer(layer, ranks)
-        generator, state = torch.Generator().manual_seed(0), tokens
-        for index in range(5):
-            state = step.step_at(state, mass, Context(index, generator))
-        return state
-
-    whole = work(None)
-    for split in with_processes(2, work):
-        torch.testing.assert_close(split, whole, rtol=0, atol=1e-13)
-
-
 def test_gradients_pass_through_noise() -> None:
     tokens = torch.from_numpy(hm.fibonacci_sphere(6).points).requires_grad_()
     flow = hm.SphereFlow(beta=2.0, few_tokens="ignore")
@@ -333,24 +310,39 @@ def test_gradients_pass_through_noise() -> None:
         assert float(tokens.grad.abs().max()) > 0
 
 
-@simulates_noise
 def test_simulate_with_a_seed() -> None:
     tokens = hm.fibonacci_sphere(30).points
     flow = hm.NoisyFlow(hm.SphereFlow(beta=2.0, few_tokens="ignore"), 0.4)
-    run = hm.simulate(tokens, flow, time=1.0, step=0.1, random_state=5)
-    again = hm.simulate(tokens, flow, time=1.0, step=0.1, random_state=5)
-    np.testing.assert_array_equal(run.tokens, again.tokens)
-    other = hm.simulate(tokens, flow, time=1.0, step=0.1, random_state=6)
-    assert np.abs(run.final - other.final).max() > 0.1
+    options = {"time": 1.0, "step": 0.1, "integrator": "noise-splitting"}
+    run = hm.simulate(tokens, flow, **options, random_state=5)
+    assert run.seed == 5
     assert "noise splitting" in str(run.outcome)
-    assert np.abs(hm.simulate(tokens.astype(np.float32), flow, time=0.1, random_state=5).tokens).dtype == np.float32
+    np.testing.assert_array_equal(hm.simulate(tokens, flow, **options, random_state=5).tokens, run.tokens)
+    assert np.abs(run.final - hm.simulate(tokens, flow, **options, random_state=6).final).max() > 0.1
+    np.testing.assert_array_equal(follow(flow, torch.from_numpy(tokens), 1.0, 0.1, seed=5).numpy(), run.final)
+    unseeded = hm.simulate(tokens, flow, **options)
+    np.testing.assert_array_equal(
+        hm.simulate(tokens, flow, **options, random_state=unseeded.seed).tokens, unseeded.tokens
+    )
+    single = hm.simulate(torch.from_numpy(tokens).to(torch.float32), flow, **options, random_state=5)
+    assert single.final.dtype == torch.float32
+    np.testing.assert_allclose(single.final.numpy(), run.final, atol=1e-5)
 
 
-@simulates_noise
+@pytest.mark.skipif(
+    inspect.signature(hm.simulate).parameters["integrator"].default is not None,
+    reason="simulate passes Heun by default",
+)
+def test_the_default_integrator_of_simulate() -> None:
+    flow = hm.CallableFlow(still)
+    assert "noise splitting" in str(hm.simulate([[0.0]], hm.NoisyFlow(flow, 1.0), time=1.0, random_state=0).outcome)
+    assert "Heun" in str(hm.simulate([[0.0]], flow, time=1.0).outcome)
+
+
 def test_simulate_with_a_seed_in_processes() -> None:
     tokens = hm.fibonacci_sphere(31).points
-    flow = hm.NoisyFlow(hm.SphereFlow(beta=2.0, few_tokens="ignore"), 0.4)
-    options = {"time": 0.5, "step": 0.1, "random_state": 3}
+    flow = hm.TimeDependentFlow(lambda t: hm.NoisyFlow(hm.SphereFlow(beta=1 + t, few_tokens="ignore"), 0.4))
+    options = {"time": 0.5, "step": 0.1, "integrator": "noise-splitting", "random_state": 3}
     whole = hm.simulate(tokens, flow, **options)
     for split in with_processes(2, lambda r: hm.simulate(r.share(tokens), flow, processes=r, **options)):
         np.testing.assert_allclose(split.tokens, whole.tokens, rtol=0, atol=1e-12)
