@@ -265,6 +265,15 @@ def test_nesterov_friction_depends_on_time() -> None:
     assert hm.MomentumFlow(spring()).positions(run)[-1, 0, 0] == pytest.approx(exact(2.5), abs=1e-6)
 
 
+def test_a_force_that_depends_on_time() -> None:
+    """x'' = cos(t) from rest: x = 1 - cos(t) and p = sin(t)."""
+    force = hm.TimeDependentFlow(lambda t: hm.CallableFlow(lambda z, w: torch.full_like(z, math.cos(t))))
+    flow = hm.MomentumFlow(force, friction=0.0)
+    run = hm.simulate([[0.0]], flow, time=2.0, step=0.05, integrator="rk4")
+    assert flow.positions(run)[-1, 0, 0] == pytest.approx(1 - math.cos(2.0), abs=1e-7)
+    assert flow.momenta(run)[-1, 0, 0] == pytest.approx(math.sin(2.0), abs=1e-7)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -278,6 +278,14 @@ def test_amplitude_that_depends_on_time() -> None:
     assert slope([1 / 2, 1 / 8], errors) == pytest.approx(2, abs=0.1)
 
 
+@pytest.mark.parametrize("integrator", ["stochastic-heun", "noise-splitting"])
+def test_noise_around_a_flow_that_depends_on_time(integrator: str) -> None:
+    """dX = 2 t dt + sigma dW: the mean at time 1 is 1, exactly for methods of order two."""
+    moving = hm.TimeDependentFlow(lambda t: hm.CallableFlow(lambda z, w: torch.full_like(z, 2 * t)))
+    silent = follow(hm.NoisyFlow(moving, 0.0), torch.zeros((1, 1), dtype=torch.float64), 1.0, 0.1, integrator)
+    assert float(silent) == pytest.approx(1.0, abs=1e-12)
+
+
 # ---------------------------------------------------------------- seeds, processes, kinds of input
 
 
