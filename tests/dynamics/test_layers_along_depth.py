@@ -192,3 +192,24 @@ def test_choices_from_indices_and_booleans() -> None:
     for wrong in (torch.tensor([[False, False]]), torch.tensor([0.5]), torch.tensor([[1, 2]])):
         with pytest.raises(hm.InputError, match=r"selected must be one index per query"):
             hm.Choice.of(wrong)
+
+
+@pytest.mark.parametrize("kind", ["noisy", "momentum", "noisy momentum", "own"])
+def test_flows_are_saved_and_loaded(kind: str, tmp_path: Path) -> None:
+    start = TOKENS / np.linalg.norm(TOKENS, axis=1, keepdims=True)
+    inside = hm.SphereFlow(np.eye(2), MATRICES[0], beta=4.0, few_tokens="ignore")
+    flow: hm.AbstractFlow = {
+        "noisy": hm.NoisyFlow(inside, 0.3),
+        "momentum": hm.MomentumFlow(inside, 0.5, 2.0),
+        "noisy momentum": hm.NoisyFlow(hm.MomentumFlow(inside), 0.1),
+        "own": hm.CallableFlow(lambda tokens, weights: -tokens),
+    }[kind]
+    run = hm.simulate(start, flow, time=0.2, random_state=1)
+    hm.save(run, tmp_path / "run.zip")
+    again = hm.load(tmp_path / "run.zip")
+    assert str(again.layer) == str(run.layer)
+    assert again.seed == run.seed
+    if kind == "own":
+        assert isinstance(again.layer, StoredLayer)
+    else:
+        assert np.array_equal(hm.simulate(start, again.layer.flow, time=0.2, random_state=1).tokens, run.tokens)
