@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .attention.steps import AbstractSteps as AbstractSteps
     from .attention.steps import GeometricSteps as GeometricSteps
     from .attention.steps import PowerSteps as PowerSteps
+    from .attention.torch_layers import from_torch as from_torch
     from .attention.weighting import AbstractWeighting as AbstractWeighting
     from .attention.weighting import DoublyStochastic as DoublyStochastic
     from .attention.weighting import Exponential as Exponential
@@ -200,8 +201,8 @@ _MODULE_OF = {
     "ImplicitStep": "attention.moves",
     "InputError": "errors",
     "LayerNorm": "attention.norms",
-    "LeaderClassifier": "text.classifier",
     "LayerSequence": "attention.sequences",
+    "LeaderClassifier": "text.classifier",
     "Leaders": "geometry.leaders",
     "Leadership": "dynamics.leadership",
     "Linear": "attention.weighting",
@@ -258,6 +259,7 @@ _MODULE_OF = {
     "draw_tokens": "figures.tokens",
     "equilibrium": "dynamics.equilibrium",
     "fibonacci_sphere": "meanfield.measures",
+    "from_torch": "attention.torch_layers",
     "interpolate": "interpolation.constructions.interpolate",
     "kernel_occupancy": "meanfield.measures",
     "leaders": "geometry.leaders",

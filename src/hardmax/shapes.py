@@ -35,4 +35,6 @@ Indices: TypeAlias = Int64[torch.Tensor, " _"]
 Values: TypeAlias = Float[torch.Tensor, " _"]
 Points: TypeAlias = Float[torch.Tensor, "_ coordinate"]
 """Any number of points: tokens, queries or targets, where a function has arrays of several lengths."""
+Projected: TypeAlias = Float[torch.Tensor, "_ _"]
+"""Queries or keys: any number of rows, with as many coordinates as the head that made them has."""
 Mask: TypeAlias = Bool[torch.Tensor, " token"]

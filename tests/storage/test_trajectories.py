@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import h5py
@@ -262,12 +263,15 @@ def test_names_and_values_that_cannot_be_saved(tmp_path: Path) -> None:
     ):
         hm.save([1.0], tmp_path / "run.nc")  # type: ignore[arg-type]
 
+    @dataclass(frozen=True)
     class Strange(hm.AbstractLayer):
+        secret: object
+
         def step(self, tokens, weights):  # type: ignore[no-untyped-def]
             return tokens
 
-    strange = hm.simulate([[1.0, 2.0]], Strange(), depth=1)
-    with pytest.raises(hm.InputError, match=r"layer must be a layer of this library to be saved, got Strange"):
+    strange = hm.simulate([[1.0, 2.0]], Strange(object()), depth=1)
+    with pytest.raises(hm.InputError, match=r"layer must hold numbers, arrays or parts of this library to be saved"):
         hm.save(strange, tmp_path / "run.nc")
     with pytest.raises(hm.FileError, match=r"missing does not exist: create it"):
         hm.save(_RUNS["limit"], tmp_path / "missing/run.zarr")

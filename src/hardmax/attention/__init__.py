@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .search import attended as attended
+    from .search import attended_in as attended_in
     from .search.pool import outer_points as outer_points
 
 _MODULE_OF = {
     "attended": "search",
+    "attended_in": "search",
     "outer_points": "search.pool",
 }
 

@@ -133,6 +133,10 @@ class AttentionLayer(AbstractLayer):
     def chooses(self) -> bool:
         return isinstance(self.weighting, Hardmax)
 
+    @property
+    def has_leaders(self) -> bool:
+        return self.chooses and self.stays_in_hull
+
     def choose(self, tokens: Tokens, queries: slice = ALL_ROWS) -> Choice:
         if len(self.heads) > 1:
             raise InputError(

@@ -140,6 +140,11 @@ class AbstractLayer(ABC):
         """Whether each token attends to some tokens alone, so that there are leaders and followers."""
         return type(self).choose is not AbstractLayer.choose
 
+    @property
+    def has_leaders(self) -> bool:
+        """Whether a token that attends to itself alone leads: tokens move towards the tokens that they attend to."""
+        return self.chooses
+
     def choose_heads(self, tokens: Tokens, queries: slice = ALL_ROWS) -> tuple[Choice, ...]:
         """Tokens that each token attends to, for each head.
 

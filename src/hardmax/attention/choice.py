@@ -12,12 +12,13 @@ number of threads or the block size.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
 
 from ..errors import InputError
-from ..shapes import Indices, Matrix, PerQuery, Points, Queries, Tokens, Values
+from ..shapes import Indices, Matrix, PerQuery, Points, Projected, Queries, Tokens, Values
 from . import kernels
 
 # Numbers per block: coordinates are visited one by one, which is slow unless a block stays in the processor's cache.
@@ -59,8 +60,8 @@ def score(queries: Queries, points: Queries) -> PerQuery:
     return total
 
 
-def apply(A: Matrix, tokens: Tokens) -> Queries:
-    """Queries ``A z_i``, shape (tokens, d), each computed in the order of the coordinates (see :func:`score`)."""
+def apply(A: Matrix, tokens: Tokens) -> Projected:
+    """Queries ``A z_i``, shape (tokens, p), each computed in the order of the coordinates (see :func:`score`)."""
     if A.shape[0] == A.shape[1] and bool((torch.diag(A.diagonal()) == A).all()):
         return tokens * A.diagonal()  # adding products with zero changes nothing
     parts = []
@@ -103,6 +104,46 @@ class Choice:
     """Start of each tied query in ``members``, shape (tied + 1,)."""
     members: Indices
     """Members of the sets of all tied queries, one set after the other."""
+
+    @classmethod
+    def of(cls, selected: torch.Tensor) -> Choice:
+        """Choice from one index per query, or from a matrix of booleans.
+
+        Parameters
+        ----------
+        selected
+            Index of the point that each query attends to, shape (queries,), or True where a query attends to a point,
+            shape (queries, points), at least once per row.
+
+        Returns
+        -------
+        Choice
+            The sets; the largest scores are not known and are NaN.
+
+        Examples
+        --------
+        >>> Choice.of(torch.tensor([[True, True], [False, True]]))[0]
+        tensor([0, 1])
+        """
+        if selected.dtype == torch.bool and selected.ndim == 2 and bool(selected.any(dim=1).all()):
+            sizes = selected.sum(dim=1)
+            first = selected.to(torch.int8).argmax(dim=1)
+            tied = torch.nonzero(sizes > 1)[:, 0]
+            members = torch.nonzero(selected[tied])[:, 1]
+        elif selected.dtype in (torch.int32, torch.int64) and selected.ndim == 1:
+            first, tied, sizes = selected.to(torch.int64), selected.new_zeros(0, dtype=torch.int64), selected
+            members = tied
+        else:
+            raise InputError(
+                "selected",
+                f"{selected.dtype}, shape {tuple(selected.shape)}",
+                "must be one index per query, or booleans of shape (queries, points) with one True per row",
+                "pass the result of argmax, or of scores == largest",
+            )
+        offsets = torch.zeros(len(tied) + 1, dtype=torch.int64, device=selected.device)
+        offsets[1:] = sizes[tied].cumsum(0)
+        nothing = torch.zeros(len(first), dtype=torch.bool, device=selected.device)
+        return cls(first, torch.full_like(first, torch.nan, dtype=torch.float64), nothing, tied, offsets, members)
 
     def __len__(self) -> int:
         return int(self.first.shape[0])
@@ -157,7 +198,25 @@ class Choice:
 _MOST_MEMBERS = 200_000_000
 
 
-class Ballot:
+class AbstractBallot(ABC):
+    """Receiver of the candidates that a search method proposes."""
+
+    longest: float
+    """Length of the longest point."""
+
+    @abstractmethod
+    def settle(self, only: Indices) -> None:
+        """Set one candidate per query; queries with several candidates are passed to :meth:`decide` afterwards."""
+
+    @abstractmethod
+    def decide(self, rows: Indices, columns: Indices) -> None:
+        """Decide the queries in ``rows``; their candidates are the pairs ``(rows[p], columns[p])``.
+
+        All the candidates of a query come in the same call, each once.
+        """
+
+
+class Ballot(AbstractBallot):
     """Selection of the largest scores among the candidates that a search method proposes.
 
     Every search method ends here. The result does not depend on the candidates as long as those of a non-zero query
@@ -174,18 +233,13 @@ class Ballot:
         self._listed = 0
 
     def settle(self, only: Indices) -> None:
-        """Set one candidate per query; queries with several candidates are passed to :meth:`decide` afterwards."""
         self._first = only
-        self._best = _score_of_pairs(self._queries, self._points, None, only)
+        self._best = score_of_pairs(self._queries, self._points, None, only)
 
     def decide(self, rows: Indices, columns: Indices) -> None:
-        """Decide the queries in ``rows``; their candidates are the pairs ``(rows[p], columns[p])``.
-
-        All the candidates of a query come in the same call, each once.
-        """
         if len(rows) == 0:
             return
-        values = _score_of_pairs(self._queries, self._points, rows, columns)
+        values = score_of_pairs(self._queries, self._points, rows, columns)
         self._best[rows] = -torch.inf
         self._best.scatter_reduce_(0, rows, values, reduce="amax")
         wins = values >= self._best[rows] - self._slack(rows)
@@ -225,18 +279,23 @@ class Ballot:
 
     def _slack(self, rows: Indices) -> Values:
         # The same operations as in ``slack``, for some of the queries.
-        return self._tolerance * _score_of_pairs(self._queries, self._queries, rows, rows).sqrt() * self.longest
+        return self._tolerance * score_of_pairs(self._queries, self._queries, rows, rows).sqrt() * self.longest
 
     def _keep(self, rows: Indices, columns: Indices) -> None:
         self._listed += len(rows)
-        if self._listed > _MOST_MEMBERS:
-            raise InputError(
-                "tokens",
-                f"more than {_MOST_MEMBERS} tied pairs",
-                "must not tie so often that the ties do not fit in memory",
-                "merge tokens that coincide into one token with a weight, or lower the tolerance",
-            )
+        require_fewer_ties(self._listed)
         self._tied.append((rows, columns))
+
+
+def require_fewer_ties(pairs: int) -> None:
+    """Raise an InputError where so many pairs of a query and a member are too many to be listed."""
+    if pairs > _MOST_MEMBERS:
+        raise InputError(
+            "tokens",
+            f"more than {_MOST_MEMBERS} tied pairs",
+            "must not tie so often that the ties do not fit in memory",
+            "merge tokens that coincide into one token with a weight, or lower the tolerance",
+        )
 
 
 def _at_once(device: torch.device) -> int:
@@ -255,7 +314,7 @@ def zero_rows(queries: Queries) -> torch.Tensor:
     return zero
 
 
-def _score_of_pairs(queries: Points, points: Points, rows: Indices | None, columns: Indices) -> Values:
+def score_of_pairs(queries: Points, points: Points, rows: Indices | None, columns: Indices) -> Values:
     """:func:`score` of the pairs ``(rows[p], columns[p])``, without a large copy; None: all queries."""
     parts = []
     size = max(1, _at_once(queries.device) // queries.shape[1])

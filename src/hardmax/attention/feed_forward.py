@@ -14,7 +14,7 @@ from ..shapes import ArrayLike, Matrix, PerToken, Tokens, Values
 from .base import AbstractLayer
 from .heads import as_vector
 from .norms import AbstractNorm
-from .weighting import in_blocks
+from .row_blocks import in_blocks
 
 _ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "relu": torch.relu,

@@ -16,8 +16,9 @@ import torch
 from ..errors import InputError
 from ..inputs import as_number, as_score_matrix, as_square, as_tensor
 from ..scalars import shown
-from ..shapes import ArrayLike, Indices, Matrix, Square, Tokens, Values
+from ..shapes import ArrayLike, Indices, Matrix, Projected, Square, Tokens, Values
 from .choice import apply
+from .row_blocks import in_blocks
 
 
 class AbstractBias(ABC):
@@ -176,13 +177,15 @@ class Head:
         """Score matrix A, or :math:`K^T Q`, shape (d, d); None stands for the identity."""
         return self.A if self.Q is None or self.K is None else self.K.T @ self.Q
 
-    def queries(self, tokens: Tokens) -> Tokens:
+    def queries(self, tokens: Tokens, *, fast: bool = False) -> Projected:
         """Query of each token, shape (tokens, p), each computed in the order of the coordinates.
 
         Parameters
         ----------
         tokens
             Float64 tensor of shape (tokens, d).
+        fast
+            Whether matrix products may be used, which add in another order.
 
         Returns
         -------
@@ -190,25 +193,27 @@ class Head:
             ``A z_i``, or ``Q z_i`` with its bias.
         """
         if self.Q is None:
-            return tokens if self.A is None else apply(self.A.to(tokens.device), tokens)
-        return _shifted(apply(self.Q.to(tokens.device), tokens), self.query_bias)
+            return tokens if self.A is None else _product(self.A, tokens, fast)
+        return _shifted(_product(self.Q, tokens, fast), self.query_bias)
 
-    def keys(self, tokens: Tokens) -> Tokens:
+    def keys(self, tokens: Tokens, *, fast: bool = False) -> Projected:
         """Key of each token, shape (tokens, p), each computed in the order of the coordinates.
 
         Parameters
         ----------
         tokens
             Float64 tensor of shape (tokens, d).
+        fast
+            Whether matrix products may be used, which add in another order.
 
         Returns
         -------
         Tensor
             The tokens themselves, or ``K z_k`` with its bias.
         """
-        return tokens if self.K is None else _shifted(apply(self.K.to(tokens.device), tokens), self.key_bias)
+        return tokens if self.K is None else _shifted(_product(self.K, tokens, fast), self.key_bias)
 
-    def values(self, sums: Tokens, totals: Tokens | None = None) -> Tokens:
+    def values(self, sums: Tokens, totals: torch.Tensor | None = None, *, fast: bool = False) -> Tokens:
         """Value of each weighted sum of tokens, shape (tokens, d): V times the sum, plus the value bias.
 
         Parameters
@@ -217,13 +222,15 @@ class Head:
             Weighted sums of tokens, shape (tokens, d).
         totals
             Sum of the weights of each, shape (tokens, 1), which multiplies the value bias; one when left out.
+        fast
+            Whether matrix products may be used, which add in another order.
 
         Returns
         -------
         Tensor
             Shape (tokens, d).
         """
-        moved = sums if self.V is None else apply(self.V.to(sums.device), sums)
+        moved = sums if self.V is None else _product(self.V, sums, fast)
         if self.value_bias is None:
             return moved
         bias = self.value_bias.to(sums.device)
@@ -247,6 +254,12 @@ class Head:
                 )
 
 
+def _product(matrix: Matrix, rows: Tokens, fast: bool) -> Projected:
+    """The matrix times each row; in blocks of one shape, or in the order of the coordinates."""
+    there = matrix.to(rows.device)
+    return in_blocks(lambda some: some @ there.T, rows) if fast else apply(there, rows)
+
+
 def as_vector(name: str, value: ArrayLike | None, length: int | None = None) -> Values | None:
     """A finite vector of this length, float64; None stays None."""
     if value is None:
@@ -260,7 +273,7 @@ def as_vector(name: str, value: ArrayLike | None, length: int | None = None) -> 
     return tensor
 
 
-def _shifted(rows: Tokens, by: Values | None) -> Tokens:
+def _shifted(rows: Projected, by: Values | None) -> Projected:
     return rows if by is None else rows + by.to(rows.device)
 
 

@@ -6,6 +6,7 @@ Both are short names for :class:`~hardmax.AttentionLayer` with their weighting a
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -72,6 +73,13 @@ def as_step(alpha: float | Fraction | AbstractSteps) -> float | Fraction | Abstr
         return alpha
     number = as_positive("alpha", alpha)
     return alpha if isinstance(alpha, Fraction) else number
+
+
+def replace_field(layer: HardmaxLayer, name: str, value: object) -> HardmaxLayer:
+    """A copy of a layer with one field changed."""
+    changed = copy.copy(layer)
+    object.__setattr__(changed, name, value)
+    return changed
 
 
 def _matrices(heads: tuple[Head, ...]) -> str:
@@ -155,7 +163,7 @@ class HardmaxLayer(AbstractLayer):
         shares: Sequence[Share] | None = None,
     ) -> None:
         made, parts = _heads_of(A, Q, K, V, heads, shares)
-        single = heads is None
+        single = len(made) == 1
         object.__setattr__(self, "alpha", as_step(alpha))
         object.__setattr__(self, "A", made[0].matrix if single else None)
         object.__setattr__(self, "V", made[0].V if single else None)
@@ -168,6 +176,10 @@ class HardmaxLayer(AbstractLayer):
     def has_plain_values(self) -> bool:
         """Whether V is the identity in every head, left out or given, so that tokens move towards tokens."""
         return all(head.has_plain_values for head in self.heads)
+
+    @property
+    def has_leaders(self) -> bool:
+        return self.has_plain_values
 
     @property
     def trains(self) -> bool:
@@ -193,6 +205,21 @@ class HardmaxLayer(AbstractLayer):
         if not self.mask.nested:
             return f"has a {self.mask}: the hull of what a token sees may grow, so nothing is decided"
         return None
+
+    def with_tolerance(self, tolerance: Tolerance) -> HardmaxLayer:
+        """The same layer with another tolerance of ties.
+
+        Parameters
+        ----------
+        tolerance
+            As in the constructor.
+
+        Returns
+        -------
+        HardmaxLayer
+            New layer.
+        """
+        return replace_field(self, "tolerance", Hardmax(tolerance).tolerance)
 
     def alpha_at(self, index: int) -> float | Fraction:
         """Step size of the layer with this number in a run.
@@ -222,6 +249,8 @@ class HardmaxLayer(AbstractLayer):
         Tensor
             A, or the identity where the layer has none.
         """
+        if len(self.heads) > 1:
+            raise InputError("layer", str(self), "has several heads, each with a score matrix", "use layer.heads[h]")
         if self.V is not None:
             as_square("V", self.V, tokens.shape[1])
         return _checked_dimension("A", self.A, tokens).detach()
@@ -351,7 +380,7 @@ class SoftmaxLayer(AbstractLayer):
         shares: Sequence[Share] | None = None,
     ) -> None:
         made, parts = _heads_of(A, Q, K, V, heads, shares)
-        single = heads is None
+        single = len(made) == 1
         object.__setattr__(self, "alpha", alpha if isinstance(alpha, AbstractSteps) else as_positive("alpha", alpha))
         object.__setattr__(self, "beta", as_inverse_temperature(beta))
         object.__setattr__(self, "A", made[0].matrix if single else None)

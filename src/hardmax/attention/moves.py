@@ -140,7 +140,9 @@ class ImplicitStep(AbstractMove):
     def __init__(self, V: ArrayLike) -> None:
         matrix = as_square("V", V)
         identity = torch.eye(len(matrix), dtype=torch.float64)
-        if float(torch.linalg.cond(identity + matrix)) > 1e12:  # fewer than four digits of the result would be right
+        if (
+            not float(torch.linalg.cond(identity + matrix)) <= 1e12
+        ):  # fewer than four digits of the result would be right
             raise InputError("V", "I + V is singular", "must leave I + V invertible", "rescale V")
         object.__setattr__(self, "V", matrix)
 

@@ -9,6 +9,7 @@ from ..errors import InputError
 from ..scalars import shown
 from ..shapes import PerToken, Tokens
 from .base import ALL_ROWS, AbstractLayer
+from .choice import Choice
 from .context import FIRST, Context
 
 
@@ -42,7 +43,7 @@ class LayerSequence(AbstractLayer):
         object.__setattr__(self, "layers", made)
 
     def at(self, index: int) -> AbstractLayer:
-        return self.layers[index]
+        return self.layers[min(index, len(self.layers) - 1)]
 
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
         return self.step_at(tokens, weights, FIRST)
@@ -61,6 +62,16 @@ class LayerSequence(AbstractLayer):
     @property
     def chooses(self) -> bool:
         return all(layer.chooses for layer in self.layers)
+
+    @property
+    def has_leaders(self) -> bool:
+        return all(layer.has_leaders for layer in self.layers)
+
+    def choose(self, tokens: Tokens, queries: slice = ALL_ROWS) -> Choice:
+        return self.at(0).choose(tokens, queries)
+
+    def choose_heads(self, tokens: Tokens, queries: slice = ALL_ROWS) -> tuple[Choice, ...]:
+        return self.at(0).choose_heads(tokens, queries)
 
     @property
     def why_no_limit(self) -> str | None:

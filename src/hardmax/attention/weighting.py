@@ -7,7 +7,6 @@ therefore depends, to the last bit, on the tokens that it sees alone, not on how
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,16 +15,15 @@ import torch
 from ..errors import InputError
 from ..inputs import as_number
 from ..scalars import as_count
-from ..shapes import Matrix, PerToken, Points, Queries, Tokens
+from ..shapes import Matrix, PerToken, Points, Projected, Tokens
 from ..threads import in_order
 from .choice import TIE_UNITS
 from .heads import AbstractBias, Head, Share
 from .masks import Mask
+from .row_blocks import ROWS, padded
 
 Tolerance = float | Literal["exact"] | None
 
-# Rows per block: with 1e5 tokens the scores of a block take 100 MB.
-_ROWS = 128
 # The exponential of a larger number, times a token, leaves float64.
 _LARGEST_EXPONENT = 700.0
 # A matrix of doubly stochastic weights is held whole; this many tokens take 0.8 GB in float64.
@@ -310,9 +308,9 @@ def _shared(chosen: torch.Tensor, mass: PerToken) -> Matrix:
 
 def weighted_sums(
     weighting: AbstractWeighting,
-    queries: Queries,
-    keys: Queries,
-    values: Tokens,
+    queries: Projected,
+    keys: Projected,
+    values: Points,
     mass: PerToken,
     mask: Mask,
     *,
@@ -346,18 +344,18 @@ def weighted_sums(
     count, asked = len(keys), range(len(queries))[rows]
     whole = [padded(array) for array in (queries, keys, values)]
     masses = torch.cat([mass, mass.new_ones(len(whole[1]) - count)])
-    blocks = range(asked.start // _ROWS, -(-asked.stop // _ROWS)) if len(asked) else range(0)
+    blocks = range(asked.start // ROWS, -(-asked.stop // ROWS)) if len(asked) else range(0)
 
     def of_block(block: int) -> torch.Tensor:
         start, stop = _columns(mask, block, len(whole[1]))
-        at = torch.arange(block * _ROWS, (block + 1) * _ROWS, device=queries.device)
+        at = torch.arange(block * ROWS, (block + 1) * ROWS, device=queries.device)
         columns = torch.arange(start, stop, device=queries.device)
         seen = mask.visible(at, columns) & (columns < count)
         seen[:, :1] |= ~seen.any(dim=1, keepdim=True)  # padding, whose result is dropped
-        scores = whole[0][block * _ROWS : (block + 1) * _ROWS] @ whole[1][start:stop].T
+        scores = whole[0][block * ROWS : (block + 1) * ROWS] @ whole[1][start:stop].T
         if bias is not None:
             scores = scores + bias.at(at[:, None].clamp_max(len(queries) - 1), columns[None, :].clamp_max(count - 1))
-        if not bool(torch.isfinite(scores.detach().masked_fill(~seen, 0.0)[: len(queries) - block * _ROWS]).all()):
+        if not bool(torch.isfinite(scores.detach().masked_fill(~seen, 0.0)[: len(queries) - block * ROWS]).all()):
             size = float(keys.detach().abs().max())
             problem, remedy = "must keep <A z_i, z_k> within float64", "rescale the tokens or lower beta"
             raise InputError("tokens", f"largest size {size:.3g}", problem, remedy)
@@ -371,16 +369,16 @@ def weighted_sums(
         if len(blocks)
         else values.new_zeros((0, values.shape[1] + 1))
     )
-    first = blocks.start * _ROWS if len(blocks) else 0
+    first = blocks.start * ROWS if len(blocks) else 0
     done = done[asked.start - first : asked.stop - first]
     return done[:, :-1], done[:, -1:]
 
 
 def _whole_matrix(
     weighting: DoublyStochastic,
-    queries: Queries,
-    keys: Queries,
-    values: Tokens,
+    queries: Projected,
+    keys: Projected,
+    values: Points,
     mass: PerToken,
     mask: Mask,
     bias: AbstractBias | None,
@@ -404,26 +402,12 @@ def _whole_matrix(
     return weights @ values, weights.sum(dim=1, keepdim=True)
 
 
-def in_blocks(function: Callable[[Tokens], Tokens], tokens: Tokens) -> Tokens:
-    """A function of each row by itself, evaluated in blocks of a fixed shape, so that no row depends on the others.
-
-    A matrix product of another shape may round differently.
-    """
-    return torch.cat([function(block) for block in torch.split(padded(tokens), _ROWS)])[: len(tokens)]
-
-
-def padded(rows: torch.Tensor) -> torch.Tensor:
-    """Rows with zeros below, up to a multiple of the rows of a block."""
-    missing = -len(rows) % _ROWS
-    return torch.cat([rows, rows.new_zeros((missing, rows.shape[1]))]) if missing else rows
-
-
 def _columns(mask: Mask, block: int, count: int) -> tuple[int, int]:
     """First and last-plus-one of the columns that some row of a block sees, in whole blocks."""
-    first = 0 if mask.before is None else max(0, block * _ROWS - mask.before) // _ROWS * _ROWS
+    first = 0 if mask.before is None else max(0, block * ROWS - mask.before) // ROWS * ROWS
     if mask.after is None:
         return first, count
-    return first, min(count, -(-((block + 1) * _ROWS + mask.after) // _ROWS) * _ROWS)
+    return first, min(count, -(-((block + 1) * ROWS + mask.after) // ROWS) * ROWS)
 
 
 def heads_sum(
@@ -434,7 +418,7 @@ def heads_sum(
     tokens: Tokens,
     weights: PerToken,
     rows: slice = slice(None),
-    memory: Tokens | None = None,
+    memory: Points | None = None,
 ) -> Points:
     """Sum over heads of the values that they pass on, weighed by their shares, shape (rows, d).
 
@@ -446,7 +430,7 @@ def heads_sum(
     total = torch.zeros_like(tokens[rows])
     for head, share in zip(heads, shares, strict=True):
         head.require_dimension(tokens.shape[1])
-        queries, keys = head.queries(tokens), head.keys(source)
+        queries, keys = head.queries(tokens, fast=True), head.keys(source, fast=True)
         sums, totals = weighted_sums(weighting, queries, keys, source, mass, mask, bias=head.bias, rows=rows)
-        total = total + float(share) * head.values(sums, totals)
+        total = total + float(share) * head.values(sums, totals, fast=True)
     return total

@@ -48,6 +48,8 @@ from .assumptions import Assumptions
 from .certainty import safely_inside
 from .closed_form import ClosedForm
 from .exact import ExactProcess
+from .family_exact import ExactFamilyProcess
+from .family_process import FamilyProcess, search_in_sight
 from .flows import AbstractFlow, AbstractWrappedFlow
 from .integrators import FlowStep
 from .keep_and_stop_rules import InMemory, KeepRule
@@ -69,18 +71,34 @@ _MIXER = -7046029254386353131
 
 @dataclass(frozen=True)
 class SplitSearch:
-    """The search of :func:`~hardmax.attention.search.attended`, with the queries shared by the processes."""
+    """The search for the points of the largest score, with the queries shared by the processes.
+
+    With ``stop`` query i sees the points before ``stop[i]``, as in
+    :func:`~hardmax.dynamics.family_process.search_in_sight`.
+    """
 
     ranks: Processes
     worthwhile: int = _PAIRS_WORTH_SPLITTING
 
-    def __call__(self, queries: Queries, points: Tokens, *, tolerance: float, hint: Indices | None = None) -> Choice:
+    def __call__(
+        self,
+        queries: Queries,
+        points: Tokens,
+        *,
+        tolerance: float,
+        hint: Indices | None = None,
+        stop: Indices | None = None,
+    ) -> Choice:
         ranks, count = self.ranks, len(queries)
         seen = len(points) if points.shape[1] > HIGHEST_DIMENSION else min(len(points), _SEEN_IN_CELLS)
-        if count * seen < self.worthwhile:
-            return attended(queries, points, tolerance=tolerance, hint=hint)
-        mine = ranks.part(count)
-        own = attended(queries[mine], points, tolerance=tolerance, hint=None if hint is None else hint[mine])
+        shared = count * seen >= self.worthwhile
+        mine = ranks.part(count) if shared else slice(None)
+        if stop is not None:
+            own = search_in_sight(queries[mine], points, tolerance=tolerance, stop=stop[mine])
+        else:
+            own = attended(queries[mine], points, tolerance=tolerance, hint=None if hint is None else hint[mine])
+        if not shared:
+            return own
         first = ranks.gather(own.first)
         if len(first) != count:
             raise ProcessError(
@@ -103,11 +121,6 @@ class SplitLayer(AbstractLayer):
 
     layer: AbstractLayer
     ranks: Processes
-
-    @property
-    def stochastic(self) -> bool:
-        """Whether the layer draws random numbers; every process draws those of all tokens."""
-        return self.layer.stochastic
 
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
         return self.step_at(tokens, weights, FIRST)
@@ -179,7 +192,7 @@ class SplitProcess:
     assumptions: Assumptions
 
     @property
-    def process(self) -> HardmaxProcess | ExactProcess:
+    def process(self) -> HardmaxProcess | ExactProcess | FamilyProcess | ExactFamilyProcess:
         """The process on the replicated tokens, which include all undecided ones."""
         return self.replicated.process
 
@@ -221,6 +234,14 @@ class SplitProcess:
             ties={indices[token]: [indices[m] for m in members.tolist()] for token, members in found.ties.items()},
         )
 
+    def choices(self) -> None:
+        """Leaders per head, which are not stored where there is one head."""
+        return None
+
+    def reasons(self) -> torch.Tensor:
+        """Code of the reason why each token is undecided, shape (tokens,); local tokens are decided."""
+        return self._whole(self.replicated.reasons(), torch.zeros_like(self.local_rows))
+
     def _whole(self, replicated: torch.Tensor, local: torch.Tensor) -> torch.Tensor:
         """One row per token of all processes, from rows of the replicated tokens and of this process's local ones."""
         counts = self.ranks.counts(len(self.replicated_rows))
@@ -234,7 +255,7 @@ class SplitProcess:
 def start_split(ranks: Processes, own: Tokens, weights: PerToken, layer: HardmaxLayer) -> PointProcess | SplitProcess:
     """Process that decides the future of all tokens; ``own`` and their weights are those of this process."""
     search = SplitSearch(ranks)
-    if layer.tolerance != "exact" and own.shape[1] in (2, 3):
+    if layer.is_basic and layer.tolerance != "exact" and own.shape[1] in (2, 3):
         found = _local_tokens(ranks, own, layer)
         if found is not None:
             return _split_process(ranks, own, weights, layer, found, search)

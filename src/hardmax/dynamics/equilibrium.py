@@ -28,8 +28,11 @@ from ..threads import one_thread
 from .assumptions import Assumptions
 from .closed_form import same_limits
 from .execution import TokenProcess, execution_on
+from .family_exact import ExactFamilyProcess
+from .family_process import FamilyProcess
 from .leadership import Leadership, Ties
 from .process import SMALLEST_ALPHA
+from .undecided import counted_reasons
 
 if TYPE_CHECKING:
     import xarray
@@ -53,6 +56,11 @@ class Equilibrium(Generic[ArrayT_co]):
     """Layer of which this is the limit."""
     weights: ArrayT_co | None = None
     """Weight per token, shape (tokens,), when weights were given; otherwise None."""
+    head_choices: ArrayT_co | None = None
+    """Leader of each token in each head, shape (heads, tokens); None where all heads have the leaders ``follows``."""
+    reasons: ArrayT_co | None = None
+    """Code of the reason why each token is undecided (:class:`Undecided`), 0 where it is decided, shape (tokens,);
+    None where every token is decided."""
 
     @property
     def leaders(self) -> ArrayT_co:
@@ -78,6 +86,21 @@ class Equilibrium(Generic[ArrayT_co]):
     def decided_at(self) -> ArrayT_co:
         """Layer from which the future of each token is in closed form, shape (tokens,); -1 where undecided."""
         return self.leadership.decided_at
+
+    @property
+    def choices(self) -> ArrayT_co:
+        """Leader of each token in each head, shape (heads, tokens): the lowest where several tie, -1 if undecided."""
+        if self.head_choices is not None:
+            return self.head_choices
+        heads = len(self.layer.heads)
+        follows = self.follows
+        repeated = follows.expand(heads, -1) if isinstance(follows, torch.Tensor) else np.tile(follows, (heads, 1))
+        return repeated  # type: ignore[return-value]  # the same kind of array as follows
+
+    @property
+    def undecided_reasons(self) -> dict[str, int]:
+        """Number of undecided tokens for each reason, by sentence."""
+        return {} if self.reasons is None else counted_reasons(plain(self.reasons))
 
     @property
     def limit_points(self) -> np.ndarray:
@@ -110,6 +133,11 @@ class Equilibrium(Generic[ArrayT_co]):
         tied = np.zeros(len(positions), dtype=bool)
         tied[ties.tokens] = True
         tied |= follows < 0
+        if not self.layer.is_basic and len(leaders):
+            # A token that follows several heads, or stops short of its leader, has a limit of its own.
+            size = float(np.abs(positions).max())
+            away = np.abs(positions - positions[np.maximum(follows, 0)]).max(axis=1)
+            tied |= away > max(1e-12, 8 * float(np.finfo(positions.dtype).eps)) * size
         row = np.searchsorted(leaders, follows) if len(leaders) else np.zeros(len(positions), dtype=np.int64)
         others = np.flatnonzero(tied)
         unit = float(np.finfo(positions.dtype).eps)
@@ -199,7 +227,8 @@ def equilibrium(
     tokens
         Shape (tokens, d). The result has the same kind of array, dtype and device.
     layer
-        A :class:`HardmaxLayer` whose value matrix is the identity; ``HardmaxLayer(alpha=0.5)`` when left out.
+        A :class:`HardmaxLayer` whose value matrix is the identity in every head; it may be causal, have several heads
+        and steps that depend on the layer. ``HardmaxLayer(alpha=0.5)`` when left out.
     weights
         Positive weight per token, shape (tokens,); all equal when left out. It weighs the token in means over several
         tokens.
@@ -233,8 +262,8 @@ def equilibrium(
             "must be a HardmaxLayer: other layers have no closed form",
             "use simulate(depth=…)",
         )
-    if not layer.has_plain_values:
-        raise InputError("layer", str(layer), "must have V = identity for a closed form", "use simulate(depth=…)")
+    if layer.why_no_limit is not None:
+        raise InputError("layer", str(layer), layer.why_no_limit, "use simulate(depth=…)")
     ranks = ALONE if processes is None else processes
     with ranks.together():
         tensor, kind = as_tokens(tokens)
@@ -293,7 +322,7 @@ def _layers_until_decided(
 ) -> Iterator[int]:
     """Numbers of the layers, each after it was run, until every token is decided or nothing more can be done."""
     process = started.process
-    while not (process.done or process.stuck or started.settled) and process.layer < max_layers:
+    while not (process.done or process.stuck or started.settled or process.recurring) and process.layer < max_layers:
         if seconds is not None and ranks.largest(time.monotonic() - began) > seconds:
             return
         process.move()
@@ -303,6 +332,7 @@ def _layers_until_decided(
 def _equilibrium_of(
     started: TokenProcess, kind: Kind, layer: HardmaxLayer, max_layers: int, weights: Array | None
 ) -> Equilibrium:
+    choices = started.choices()
     return Equilibrium(
         positions=kind.give_back(started.limit()),
         leadership=started.leadership(kind),
@@ -311,6 +341,8 @@ def _equilibrium_of(
         assumptions=started.assumptions,
         layer=layer,
         weights=weights,
+        head_choices=None if choices is None else kind.give_back(choices),
+        reasons=kind.give_back(started.reasons()) if not started.process.done else None,
     )
 
 
@@ -325,21 +357,36 @@ def _outcome(started: TokenProcess, max_layers: int, alpha: float) -> Outcome:
             f"{counted(undecided, 'token')} cannot be decided in floating point: alpha = {alpha:g} is lost in rounding",
             f'pass alpha of at least {SMALLEST_ALPHA:.1g}, or tolerance="exact"',
         )
+    why = _why(started)
     if started.settled:
         doubt = "" if process.certain else 'scores came to differ by rounding errors alone, see tolerance="exact"; '
         return Outcome(
             Ending.SETTLED,
-            f"{counted(undecided, 'token')} stopped moving at layer {process.layer} without following a leader",
+            f"{counted(undecided, 'token')} stopped moving at layer {process.layer} without following a leader{why}",
             f"their positions are where they stopped; {doubt}{started.assumptions}",
+        )
+    if process.recurring:
+        return Outcome(
+            Ending.UNDECIDED,
+            f"{counted(undecided, 'token')} return to the same positions for ever, seen by layer {process.layer}{why}",
+            "they have no limit; their positions are those of the last layer",
         )
     if process.layer >= max_layers:
         return Outcome(
             Ending.UNDECIDED,
-            f"{undecided} tokens were still undecided after {process.layer} layers",
+            f"{undecided} tokens were still undecided after {process.layer} layers{why}",
             f"raise max_layers; {started.assumptions}",
         )
     return Outcome(
         Ending.OUT_OF_TIME,
-        f"{undecided} tokens were still undecided after {process.layer} layers",
+        f"{undecided} tokens were still undecided after {process.layer} layers{why}",
         "allow more seconds",
     )
+
+
+def _why(started: TokenProcess) -> str:
+    """The reasons of undecided tokens with their counts, as the end of a sentence; empty where no reason is known."""
+    if not isinstance(started.process, (FamilyProcess, ExactFamilyProcess)):
+        return ""
+    found = counted_reasons(started.reasons().tolist())
+    return ": " + ", ".join(f"{count} {reason}" for reason, count in found.items())

@@ -53,7 +53,7 @@ class ExactProcess:
         require_small(count)
         self.layer = 0
         self.settled = False
-        self.stuck = False  # no step is too small for a rational
+        self.stuck = self.recurring = False  # no step is too small for a rational
         self.certain = True
         self.active = torch.arange(count)
         self.decided_at = torch.full((count,), -1)

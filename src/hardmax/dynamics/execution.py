@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import torch
+
 from ..attention.layer import AbstractLayer, HardmaxLayer
 from ..distributed import Processes
 from ..inputs import Kind
 from ..shapes import PerToken, Tokens
 from .assumptions import Assumptions
 from .exact import ExactProcess
+from .family_exact import ExactFamilyProcess
+from .family_process import FamilyProcess
 from .keep_and_stop_rules import KeepRule
 from .leadership import Leadership
 from .process import HardmaxProcess
@@ -20,7 +24,7 @@ class TokenProcess(Protocol):
     """A hardmax process in terms of tokens: their positions, limits, leaders and followers."""
 
     @property
-    def process(self) -> HardmaxProcess | ExactProcess:
+    def process(self) -> HardmaxProcess | ExactProcess | FamilyProcess | ExactFamilyProcess:
         """The process on distinct points, advanced layer by layer."""
 
     @property
@@ -42,6 +46,12 @@ class TokenProcess(Protocol):
 
     def leadership(self, kind: Kind) -> Leadership:
         """Leaders, followers and ties, by index of the token."""
+
+    def choices(self) -> torch.Tensor | None:
+        """Leader of each token in each head, shape (heads, tokens), -1 while undecided; None where heads are alike."""
+
+    def reasons(self) -> torch.Tensor:
+        """Code of the reason why each token is undecided, shape (tokens,); 0 where it is decided."""
 
 
 class Execution(Protocol):

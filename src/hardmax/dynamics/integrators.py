@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from ..attention.base import ALL_ROWS, AbstractLayer
 from ..attention.context import FIRST, Context
-from ..attention.layer import AbstractLayer
 from ..errors import InputError
 from ..inputs import as_positive
 from ..outcomes import Ending, Outcome
@@ -27,7 +27,6 @@ from .stochastic_integrators import StochasticHeun as StochasticHeun
 
 _DEFAULT_STEP = 0.05  # twenty steps per unit of time
 _MOST_STEPS = 10_000_000  # longer runs are refused
-_ALL_ROWS = slice(None)
 
 _BY_NAME: dict[str, AbstractIntegrator] = {
     "euler": ProjectedEuler(),
@@ -91,7 +90,7 @@ class FlowStep(AbstractLayer):
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
         return self.step_at(tokens, weights, FIRST)
 
-    def step_at(self, tokens: Tokens, weights: PerToken, context: Context, rows: slice = _ALL_ROWS) -> Tokens:
+    def step_at(self, tokens: Tokens, weights: PerToken, context: Context, rows: slice = ALL_ROWS) -> Tokens:
         """Some rows of the tokens after the step with the number ``context.index``, shape (rows, d).
 
         Parameters

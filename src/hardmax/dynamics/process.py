@@ -49,7 +49,7 @@ class HardmaxProcess:
     ) -> None:
         count, device = points.shape[0], points.device
         self.layer = 0
-        self.settled = False
+        self.settled = self.recurring = False
         self.active = torch.arange(count, device=device)
         self.emerged_at = torch.full((count,), -1, device=device)
         self.follows = torch.full((count,), -1, device=device)

@@ -15,7 +15,7 @@ from typing import ClassVar
 import torch
 from jaxtyping import Float
 
-from ..shapes import PerToken, Tokens
+from ..shapes import PerToken, Tokens, Values
 from .flows import AbstractFlow
 from .runge_kutta import AbstractIntegrator, Heun
 
@@ -191,13 +191,21 @@ def _slope(
 ) -> Tokens:
     """Displacement of an Euler-Maruyama step before the projection, shape (tokens, d)."""
     moved = step * flow.velocity(tokens, weights)
-    return moved + flow.space.tangent(tokens, flow.diffusion * increments.sum(dim=0)) if flow.stochastic else moved
+    if not flow.stochastic:
+        return moved
+    return moved + flow.space.tangent(tokens, _amplitude(flow, tokens) * increments.sum(dim=0))
 
 
 def _brownian(flow: AbstractFlow, tokens: Tokens, duration: float, increment: Tokens) -> Tokens:
     if not flow.stochastic:
         return tokens
-    sigma = flow.diffusion
+    sigma = _amplitude(flow, tokens)
     # One number where the space needs one; NoisyFlow refuses several amplitudes there.
     variance = duration * (sigma**2 if isinstance(sigma, float) else float((sigma**2).max()))
     return flow.space.brownian(tokens, sigma * increment, variance)
+
+
+def _amplitude(flow: AbstractFlow, tokens: Tokens) -> float | Values:
+    """Amplitude of the noise: one number, or one per coordinate on the device of the tokens, shape (d,)."""
+    sigma = flow.diffusion
+    return sigma.to(tokens.device) if isinstance(sigma, torch.Tensor) else sigma

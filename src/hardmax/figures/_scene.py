@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..attention.layer import HardmaxLayer
 from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
@@ -57,7 +56,7 @@ def index_of_layer(run: Trajectory, layer: int | None) -> int:
 def scene_of_layer(run: Trajectory, k: int) -> Scene:
     """The scene of a run at its k-th stored layer."""
     positions = plain(run.tokens[k]).astype(np.float64)
-    if not isinstance(run.layer, HardmaxLayer):
+    if not run.layer.chooses:
         return Scene(positions, np.zeros(len(positions), dtype=bool), np.full(len(positions), NOBODY), {})
     attention = attention_at(run, k)
     return _scene(positions, attention.leads, attention.follows, attention.ties, attention.hears_everyone)

@@ -57,8 +57,9 @@ def draw_attention_geometry(tokens: ArrayLike, layer: HardmaxLayer, token: int =
         raise InputError(
             "tokens", f"{points.shape[1]} coordinates", "must have two coordinates", "draw a projection of them"
         )
-    if not isinstance(layer, HardmaxLayer):
-        raise InputError("layer", str(layer), "must be a HardmaxLayer", "pass for example HardmaxLayer(alpha=0.5)")
+    if not isinstance(layer, HardmaxLayer) or len(layer.heads) > 1:
+        problem = "must be a HardmaxLayer with one head: the picture shows its score matrix"
+        raise InputError("layer", str(layer), problem, "pass for example HardmaxLayer(alpha=0.5)")
     if isinstance(token, bool) or not isinstance(token, (int, np.integer)) or not 0 <= token < len(points):
         raise InputError("token", token, f"must be one of 0 … {len(points) - 1}", "pass the index of a token")
     A = layer.score_matrix(torch.from_numpy(points)).numpy()

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ..attention.layer import HardmaxLayer
+from ..attention.steps import AbstractSteps
 from ..dynamics.closed_form import same_limits
 from ..dynamics.equilibrium import equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..inputs import plain
 from ..threads import one_thread
-from .result_arrays import Kept, Result, Roles, hardmax_layer, kept, result, roles
+from .result_arrays import Kept, Result, Roles, kept, result, roles
 
 if TYPE_CHECKING:
     import pandas
@@ -73,7 +75,7 @@ class Clusters:
     rates: np.ndarray
     """Measured factor of convergence per layer of each cluster, shape (clusters,); see :class:`Cluster`."""
     theory: float
-    r"""Factor per layer according to the theory, :math:`1/(1+\alpha)`."""
+    r"""Factor per layer according to the theory, :math:`1/(1+\alpha)`; NaN where it has none."""
 
     def __len__(self) -> int:
         return len(self.centres)
@@ -150,7 +152,8 @@ def clusters(run: Result) -> Clusters:
     Parameters
     ----------
     run
-        Trajectory or Equilibrium of a :class:`HardmaxLayer` with V = I.
+        Trajectory or Equilibrium of a layer that chooses: a :class:`HardmaxLayer` with V = I, with any mask and heads,
+        or a layer with a method ``choose`` of its own, whose clusters are those at the last stored layer.
 
     Returns
     -------
@@ -167,7 +170,6 @@ def clusters(run: Result) -> Clusters:
     """
     run = result("run", run)
     who = roles(run)
-    alpha = float(hardmax_layer(run).alpha_at(0))
     if isinstance(run, Trajectory):
         found = kept(run)
         limits, exact, unit = *_limits(run, found, who), found.unit
@@ -193,8 +195,16 @@ def clusters(run: Result) -> Clusters:
         leaders=tuple(named),
         weights=np.bincount(cluster_of, weights=mass, minlength=len(first)),
         rates=rates,
-        theory=1.0 / (1.0 + alpha),
+        theory=_theory(run),
     )
+
+
+def _theory(run: Result) -> float:
+    """Factor per layer of the theory; NaN where steps differ or the layer is not a hardmax layer."""
+    layer = run.layer
+    if not isinstance(layer, HardmaxLayer) or isinstance(layer.alpha, AbstractSteps):
+        return float("nan")
+    return 1.0 / (1.0 + float(layer.alpha))
 
 
 def _limits(run: Trajectory, found: Kept, who: Roles) -> tuple[np.ndarray, bool]:
@@ -208,14 +218,20 @@ def _limits(run: Trajectory, found: Kept, who: Roles) -> tuple[np.ndarray, bool]
     special = np.zeros(len(limits), dtype=bool)
     special[who.ties.tokens] = True
     special[who.leaders] = True
+    if not who.proved:
+        return limits, False
     if from_start and special.any():
         weights = None if run.weights is None else plain(run.weights)
         enough = int(who.decided_at[special].max())  # layers after which these were decided
-        whole = equilibrium(found.states[0], hardmax_layer(run), weights=weights, max_layers=enough, progress=False)
+        whole = equilibrium(found.states[0], _hardmax(run), weights=weights, max_layers=enough, progress=False)
         limits[special] = plain(whole.positions)[special]
     loyal = (who.follows >= 0) & ~special
     limits[loyal] = limits[who.follows[loyal]]
     return limits, from_start
+
+
+def _hardmax(run: Trajectory) -> HardmaxLayer | None:
+    return run.layer if isinstance(run.layer, HardmaxLayer) else None
 
 
 def _group(limits: np.ndarray, exact: bool, unit: float, who: Roles) -> tuple[np.ndarray, np.ndarray]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from ..attention.layer import HardmaxLayer
 from ..dynamics.assumptions import is_positive_definite
 from ..dynamics.equilibrium import Equilibrium
 from ..inputs import plain
-from .result_arrays import Result, Roles, hardmax_layer, near_one, result, roles, score_matrix, states
+from .result_arrays import Result, Roles, near_one, result, roles, score_matrix, states
 
 if TYPE_CHECKING:
     import pandas
@@ -30,7 +31,7 @@ class Leaders:
     followers: np.ndarray
     """Number of other tokens that follow the leader, shape (leaders,); tokens with several leaders count for each."""
     a_norms: np.ndarray | None
-    r"""Length :math:`\sqrt{\langle A z, z\rangle}`, shape (leaders,); None when A is not positive definite."""
+    r"""Length :math:`\sqrt{\langle A z, z\rangle}`, shape (leaders,); None without one positive definite A."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -71,7 +72,9 @@ def leaders(run: Result) -> Leaders:
     Parameters
     ----------
     run
-        Trajectory or Equilibrium of a :class:`HardmaxLayer` with V = I.
+        Trajectory or Equilibrium of a layer that chooses: a :class:`HardmaxLayer` with V = I, with any mask and heads,
+        or a layer with a method ``choose`` of its own. Where the run does not prove who leads for ever, the leaders are
+        those at the last stored layer: tokens that listen to themselves alone in every head.
 
     Returns
     -------
@@ -89,14 +92,22 @@ def leaders(run: Result) -> Leaders:
     who = roles(run)
     everywhere = plain(run.positions) if isinstance(run, Equilibrium) else states(run)[-1]
     positions = everywhere[who.leaders].astype(np.float64)
-    A = score_matrix(hardmax_layer(run), positions.shape[1])
     return Leaders(
         index=who.leaders,
         emerged_at=who.emerged_at,
         positions=positions,
         followers=_followers(who),
-        a_norms=a_norms(A, positions) if is_positive_definite(torch.from_numpy(A)) else None,
+        a_norms=_a_norms(run, positions),
     )
+
+
+def _a_norms(run: Result, positions: np.ndarray) -> np.ndarray | None:
+    """A-norms of the leaders; None where there is no one A, or it is not positive definite."""
+    layer = run.layer
+    if not isinstance(layer, HardmaxLayer) or len(layer.heads) > 1 or not layer.heads[0].has_plain_scores:
+        return None
+    A = score_matrix(layer, positions.shape[1])
+    return a_norms(A, positions) if is_positive_definite(torch.from_numpy(A)) else None
 
 
 def a_norms(A: np.ndarray, points: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..shapes import Indices, Tokens
 from ..threads import one_thread
-from .result_arrays import Roles, hardmax_layer, kept, states
+from .result_arrays import Roles, choices_at, kept, states, ties_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +38,8 @@ class Attention:
 
 
 @one_thread()
-def attention_at(run: Trajectory, k: int) -> Attention:
-    """Tokens that each token listens to in the ``k``-th stored state of a run of a hardmax layer.
+def attention_at(run: Trajectory, k: int, head: int = 0) -> Attention:
+    """Tokens that each token listens to in the ``k``-th stored state of a run of a layer that chooses.
 
     Decided tokens listen to their leaders, which is known from the run; scores are computed for the other tokens only.
     At deep layers a follower is so close to its leader that scores could not separate the two. A token tied for ever
@@ -48,9 +48,11 @@ def attention_at(run: Trajectory, k: int) -> Attention:
     Parameters
     ----------
     run
-        Trajectory of a :class:`HardmaxLayer`.
+        Trajectory of a :class:`HardmaxLayer`, or of a layer with a method ``choose`` of its own.
     k
         Index of the stored state; negative indices count from the last.
+    head
+        Index of the head, for layers with several.
 
     Returns
     -------
@@ -70,14 +72,19 @@ def attention_at(run: Trajectory, k: int) -> Attention:
         raise InputError("k", repr(k), "must be the index of a stored state", remedy)
     found = kept(run)
     state, number = found.states[k], int(run.layers[k])
-    layer = found.rule(hardmax_layer(run), int(k))
+    layer = run.layer
+    if not isinstance(layer, HardmaxLayer) or not layer.is_basic:
+        return _of_head(choices_at(run, found, int(k)), head, number)
+    if head != 0:
+        raise InputError("head", head, "must be 0: the layer has one head", "leave out head")
+    layer = found.rule(layer, int(k))
     known = None if run.leadership is None else Roles.of(run.leadership)
     decided = np.zeros(len(state), dtype=bool)
     if known is not None:
         decided = (known.decided_at >= 0) & (known.decided_at <= number)
     asked = _ask(layer, state, np.flatnonzero(~decided))
     if known is None:
-        return Attention(number, asked.follows, _ties(asked.ties), asked.leads, asked.everyone)
+        return Attention(number, asked.follows, ties_of(asked.ties), asked.leads, asked.everyone)
 
     alias = _leader_if_arrived(state, known, decided, TIE_UNITS * found.unit)
     leads = np.zeros(len(state), dtype=bool)
@@ -87,10 +94,24 @@ def attention_at(run: Trajectory, k: int) -> Attention:
     return Attention(
         layer=number,
         follows=np.where(decided, known.follows, alias[asked.follows]),
-        ties=_ties({i: members for i, members in ties.items() if len(members) > 1}),
+        ties=ties_of({i: members for i, members in ties.items() if len(members) > 1}),
         leads=leads,
         hears_everyone=asked.everyone,
     )
+
+
+def _of_head(choices: tuple[Choice, ...], head: int, number: int) -> Attention:
+    """The choices of one head of a layer at the layer with this number; leaders lead in every head."""
+    if isinstance(head, bool) or not isinstance(head, (int, np.integer)) or not 0 <= head < len(choices):
+        raise InputError("head", repr(head), f"must be one of 0 … {len(choices) - 1}", "pass the index of a head")
+    itself = torch.arange(len(choices[0]))
+    leads = torch.ones(len(itself), dtype=torch.bool)
+    for choice in choices:
+        leads &= (choice.first == itself) & ~choice.everyone
+        leads[choice.tied] = False
+    chosen = choices[int(head)]
+    several = {token: chosen[token].numpy() for token in chosen.tied.tolist()}
+    return Attention(number, chosen.first.numpy(), ties_of(several), leads.numpy(), chosen.everyone.numpy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,10 +176,3 @@ def _trajectory(run: object) -> Trajectory:
             "a limit has no layers: pass the result of hm.simulate",
         )
     return run
-
-
-def _ties(listed: dict[int, np.ndarray]) -> Ties:
-    tokens = np.array(sorted(listed), dtype=np.int64)
-    members = [listed[int(i)] for i in tokens]
-    offsets = np.cumsum([0, *(len(m) for m in members)], dtype=np.int64)
-    return Ties(tokens, offsets, np.concatenate(members, dtype=np.int64) if members else offsets[:0])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
 
-from ..attention.choice import TIE_UNITS
+from ..attention.base import AbstractLayer
+from ..attention.choice import TIE_UNITS, Choice
 from ..attention.layer import HardmaxLayer
 from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.leadership import Leadership, Ties
@@ -18,6 +20,7 @@ from ..errors import InputError
 from ..inputs import plain
 
 Result = Trajectory | Equilibrium
+LayerT = TypeVar("LayerT", bound=AbstractLayer)
 
 _UNIT64 = float(np.finfo(np.float64).eps)
 
@@ -31,6 +34,8 @@ class Roles:
     follows: np.ndarray
     decided_at: np.ndarray
     ties: Ties
+    proved: bool = True
+    """Whether leaders and followers are those for ever; otherwise those seen at the last stored layer."""
 
     @classmethod
     def of(cls, leadership: Leadership) -> Roles:
@@ -55,29 +60,84 @@ def result(argument: str, value: object) -> Result:
     return value
 
 
-def hardmax_layer(run: Result) -> HardmaxLayer:
-    """The hardmax layer of a run; only hardmax has leaders."""
-    if not isinstance(run.layer, HardmaxLayer):
+def require_choices(run: Result) -> AbstractLayer:
+    """The layer of a run, if each token attends to some tokens alone; otherwise an InputError is raised."""
+    if not run.layer.chooses:
         raise InputError(
             "run",
             str(run.layer),
-            "must come from a HardmaxLayer",
-            "only hardmax attention has leaders and followers",
+            "must come from a layer that chooses: this one attends to every token",
+            "use a HardmaxLayer, or a layer with a method choose",
         )
     return run.layer
 
 
+def hardmax_layer(run: Result) -> HardmaxLayer:
+    """The hardmax layer of a run with one head that sees all tokens, to which Theorem 1.1 applies."""
+    return require_hardmax(run.layer, "run")
+
+
 def roles(run: Result) -> Roles:
     """Leaders and followers of a run; raises an InputError where it has none."""
-    if run.leadership is None:
-        layer = hardmax_layer(run)
+    if run.leadership is not None:
+        return Roles.of(run.leadership)
+    layer = require_choices(run)
+    if not layer.has_leaders:
         raise InputError(
             "run",
             str(layer),
             "must have V = identity to have leaders",
             "leave out V, or look at attention_at(run, k)",
         )
-    return Roles.of(run.leadership)
+    if not isinstance(run, Trajectory):
+        raise InputError("run", str(layer), "has no leaders", "pass the result of hm.simulate")
+    return _observed(run)
+
+
+def choices_at(run: Trajectory, found: Kept, k: int) -> tuple[Choice, ...]:
+    """Sets C_i of all tokens at the k-th stored state, one Choice per head."""
+    layer = found.rule(require_choices(run).at(int(run.layers[k])), k)
+    return layer.choose_heads(torch.from_numpy(np.ascontiguousarray(found.states[k])))
+
+
+def _observed(run: Trajectory) -> Roles:
+    """Leaders and followers as the stored states show them: without a proof that they stay.
+
+    A leader listens to itself alone in every head at the last stored state; it emerged at the first stored layer from
+    which on it always does. A follower listens, in the first head, to leaders alone.
+    """
+    found = kept(run)
+    count = found.states.shape[1]
+    itself = torch.arange(count)
+    emerged = np.full(count, -1)
+    for k in range(len(found.layers)):
+        alone = torch.ones(count, dtype=torch.bool)
+        for choice in choices_at(run, found, k):
+            alone &= (choice.first == itself) & ~choice.everyone
+            alone[choice.tied] = False
+        leads = alone.numpy()
+        emerged = np.where(leads, np.where(emerged < 0, found.layers[k], emerged), -1)
+    last = choices_at(run, found, -1)[0]
+    first = last.first.numpy()
+    follows = np.where(leads, np.arange(count), np.where(leads[first], first, -1))
+    follows[last.everyone.numpy()] = -1
+    several: dict[int, np.ndarray] = {}
+    for token in last.tied.tolist():
+        members = last[token].numpy()
+        follows[token] = members[0] if leads[members].all() else -1
+        if leads[members].all():
+            several[token] = members
+    leaders = np.flatnonzero(leads)
+    undecided = np.full(count, -1)
+    return Roles(leaders, emerged[leaders], follows, undecided, ties_of(several), proved=False)
+
+
+def ties_of(listed: dict[int, np.ndarray]) -> Ties:
+    """Ties in compressed rows, from the members of each tied token."""
+    tokens = np.array(sorted(listed), dtype=np.int64)
+    members = [listed[int(i)] for i in tokens]
+    offsets = np.cumsum([0, *(len(m) for m in members)], dtype=np.int64)
+    return Ties(tokens, offsets, np.concatenate(members, dtype=np.int64) if members else offsets[:0])
 
 
 def states(run: Trajectory) -> np.ndarray:
@@ -97,21 +157,21 @@ def states(run: Trajectory) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Stored states of a run of a hardmax layer in float64, and their rounding unit."""
+    """Stored states of a run in float64, and their rounding unit."""
 
     states: np.ndarray
     layers: np.ndarray
     unit: float
     """Rounding unit of the states, relative to the largest coordinate."""
 
-    def rule(self, layer: HardmaxLayer, k: int) -> HardmaxLayer:
+    def rule(self, layer: LayerT, k: int) -> LayerT:
         """Layer with the tolerance for the k-th state: past layer 0, ties must survive the rounding of the states."""
-        if self.layers[k] == 0:
+        if self.layers[k] == 0 or not isinstance(layer, HardmaxLayer):
             return layer
         tolerance = TIE_UNITS * self.unit
         if isinstance(layer.tolerance, float):
             tolerance = layer.tolerance if self.unit == _UNIT64 else max(layer.tolerance, tolerance)
-        return HardmaxLayer(layer.alpha, layer.A, V=layer.V, tolerance=tolerance)
+        return cast(LayerT, layer.with_tolerance(tolerance))
 
 
 def kept(run: Trajectory) -> Kept:
@@ -124,10 +184,10 @@ def kept(run: Trajectory) -> Kept:
     if stored == np.float64:
         return Kept(found, run.layers, _UNIT64)
     unit = float(np.finfo(stored).eps)
-    if int(run.layers[0]) == 0:
+    if int(run.layers[0]) == 0 and run.times is None and not run.layer.stochastic:
         again = simulate(
             found[0],
-            hardmax_layer(run),
+            run.layer,
             depth=int(run.layers[-1]),
             keep=run.layers.tolist(),
             weights=None if run.weights is None else plain(run.weights),
@@ -151,10 +211,17 @@ def near_one(array: np.ndarray) -> tuple[np.ndarray, int]:
     return np.ldexp(array, -exponent), exponent
 
 
-def require_hardmax(layer: object) -> HardmaxLayer:
-    """The layer, if it is a HardmaxLayer; otherwise an InputError is raised."""
+def require_hardmax(layer: object, argument: str = "layer") -> HardmaxLayer:
+    """The layer, if Theorem 1.1 is about it; otherwise an InputError names what it lacks."""
     if not isinstance(layer, HardmaxLayer):
         raise InputError(
-            "layer", repr(layer)[:60], "must be a HardmaxLayer", "Theorem 1.1 is about HardmaxLayer(alpha, A)"
+            argument, str(layer)[:60], "must be a HardmaxLayer", "Theorem 1.1 is about HardmaxLayer(alpha, A)"
+        )
+    if not layer.is_basic:
+        raise InputError(
+            argument,
+            str(layer),
+            "must have one head, see all tokens and have one step size",
+            "Theorem 1.1 is about HardmaxLayer(alpha, A); see hm.equilibrium for masks, heads and steps",
         )
     return layer

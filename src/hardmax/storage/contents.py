@@ -121,6 +121,12 @@ class Reader:
             raise self.bad(name, f"has shape {values.shape}, not {shape}".replace("None", "any"))
         return values
 
+    def axes(self, name: str) -> int:
+        """Number of axes of an array."""
+        if not self.has(name):
+            raise self.bad(name, "is missing")
+        return self.contents.arrays[name][1].ndim
+
     def made(self, name: str, make: Callable[[], _T]) -> _T:
         """The value that ``make`` builds from the field ``name``; its errors become errors about the file."""
         try:
@@ -129,5 +135,5 @@ class Reader:
             if isinstance(error, FileError):
                 raise
             raise self.bad(name, f"cannot be used ({error})") from error
-        except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, OverflowError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise self.bad(name, f"is incomplete or wrong ({type(error).__name__}: {error})") from error

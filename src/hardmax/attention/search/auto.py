@@ -7,9 +7,9 @@ from dataclasses import replace
 import torch
 
 from ...errors import InputError
-from ...shapes import Indices, Queries, Tokens
+from ...shapes import Indices, PerQuery, Queries, Tokens
 from .. import kernels
-from ..choice import Ballot, Choice
+from ..choice import AbstractBallot, Ballot, Choice
 from ..scaling import exponents_of, scale_rows, scaled_down
 from .accelerated import decide_by_kernels, takes
 from .blocks import decide_by_blocks, decide_by_longest
@@ -63,15 +63,19 @@ def attended(
     if method not in METHODS:
         raise InputError("method", repr(method), "is not a search method", f"pass one of {', '.join(METHODS)}")
     size = queries.abs().amax(dim=1)
-    if not bool(_is_ordinary(size).all() & _is_ordinary(points.abs().max())):
+    if not bool(is_ordinary(size).all() & is_ordinary(points.abs().max())):
         return _attended_at_any_size(queries, points, tolerance, method, hint)
     ballot = Ballot(queries, points, tolerance)
     if bool(size.any()):
-        _decide(ballot, queries, points, tolerance, method, hint)
+        if method == "auto" and ballot.longest > 0 and kernels.usable(points.device) and takes(points.shape[1]):
+            decide_by_kernels(ballot, queries, points, tie_margin(tolerance, points.shape[1]), tolerance)
+        else:
+            decide(ballot, queries, points, tolerance, method, hint)
     return ballot.choice()
 
 
-def _is_ordinary(size: torch.Tensor) -> torch.Tensor:
+def is_ordinary(size: torch.Tensor) -> torch.Tensor:
+    """True where the square of a number of this size neither overflows nor loses digits."""
     return ((size > _SMALLEST) & (size < _LARGEST)) | (size == 0)
 
 
@@ -88,14 +92,20 @@ def _attended_at_any_size(
     return replace(choice, best=scale_rows(choice.best, exponents + exponent))
 
 
-def _decide(
-    ballot: Ballot, queries: Queries, points: Tokens, tolerance: float, method: str, hint: Indices | None
+def decide(
+    ballot: AbstractBallot,
+    queries: Queries,
+    points: Tokens,
+    tolerance: float,
+    method: str,
+    hint: Indices | None = None,
+    known: PerQuery | None = None,
 ) -> None:
-    """Decide all queries that are not zero."""
+    """Decide all queries that are not zero, without Triton kernels.
+
+    ``known`` is a score of each query (perhaps -inf): candidates that are not within the tolerance of it may be left out.
+    """
     margin = tie_margin(tolerance, points.shape[1])
-    if method == "auto" and ballot.longest > 0 and kernels.usable(points.device) and takes(points.shape[1]):
-        decide_by_kernels(ballot, queries, points, margin, tolerance)
-        return
     d, pairs = points.shape[1], queries.shape[0] * points.shape[0]
     on_processor = points.device.type == "cpu"
     low = method == "auto" and pairs > _FEW_PAIRS and on_processor
@@ -115,7 +125,7 @@ def _decide(
     if method == "dense" or not on_processor or (method == "auto" and small):
         decide_by_blocks(ballot, queries, points, margin, dtype=dtype)
     else:
-        decide_by_longest(ballot, queries, points, margin, dtype=dtype, hint=hint)
+        decide_by_longest(ballot, queries, points, margin, dtype=dtype, hint=hint, known=known)
 
 
 def _float32_is_kept(device: torch.device) -> bool:

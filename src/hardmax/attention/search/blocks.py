@@ -15,8 +15,9 @@ import torch
 
 from ...shapes import Indices, PerQuery, Queries, Tokens, Values
 from ...threads import in_order
-from ..choice import Ballot
+from ..choice import AbstractBallot, length
 from .frames import Frame, plain_frame, round_frame
+from .margins import UNIT64
 from .screens import BLOCK, TILE, AbstractScreen, IntegerScreen, ProductScreen, integers_are_fast, rows_at_once
 
 # Pairs of a row and a block scored again at a time: at most 2**17 * 128 scores are held.
@@ -29,7 +30,9 @@ _PAIRS_FOR_INTEGERS = 1 << 26
 _SECONDS_A_PRODUCT = 3e-11
 
 
-def decide_by_blocks(ballot: Ballot, queries: Queries, points: Tokens, margin: float, *, dtype: torch.dtype) -> None:
+def decide_by_blocks(
+    ballot: AbstractBallot, queries: Queries, points: Tokens, margin: float, *, dtype: torch.dtype
+) -> None:
     """Decide all queries by all points."""
     frame = plain_frame(queries, points, margin, dtype)
     screen = ProductScreen(frame)
@@ -42,17 +45,19 @@ def decide_by_blocks(ballot: Ballot, queries: Queries, points: Tokens, margin: f
 
 
 def decide_by_longest(
-    ballot: Ballot,
+    ballot: AbstractBallot,
     queries: Queries,
     points: Tokens,
     margin: float,
     *,
     dtype: torch.dtype,
     hint: Indices | None = None,
+    known: PerQuery | None = None,
 ) -> None:
     """Decide all queries by the points that are long enough to matter.
 
-    ``hint`` names a good point for each query: a row that knows a good score from the start can stop earlier.
+    ``hint`` names a good point for each query: a row that knows a good score from the start can stop earlier. ``known``
+    is a score of each query (perhaps -inf) that only points within the margin below it, or above it, can contest.
     """
     frame = round_frame(queries, points, margin, dtype)
     everybody = torch.arange(len(frame.rows), device=points.device)
@@ -60,15 +65,17 @@ def decide_by_longest(
     first = min(TILE, points.shape[0])
     parts = torch.split(everybody, rows_at_once(points.device))
     start = torch.cat([*in_order(lambda rows: fine.maxima(rows, 0, first), parts, seconds=_seconds(frame))])
-    known = start.amax(dim=1) - fine.error
+    certain = start.amax(dim=1) - fine.error
     if hint is not None:
-        known = torch.maximum(known, _score_of_hint(frame, hint) - fine.error)
+        certain = torch.maximum(certain, _score_of_hint(frame, hint) - fine.error)
+    if known is not None:
+        certain = torch.maximum(certain, _in_frame(frame, queries, points, known) - fine.error)
     screen = _screen(frame, fine)
     pending = _Pending(ballot, frame)
     # Rows with a known large score stop early; rows that stop together are processed together.
-    parts = torch.split(torch.argsort(known, descending=True), rows_at_once(points.device))
+    parts = torch.split(torch.argsort(certain, descending=True), rows_at_once(points.device))
     every = in_order(
-        lambda rows: _maxima_of_longest(frame, screen, rows, start[rows], known[rows]),
+        lambda rows: _maxima_of_longest(frame, screen, rows, start[rows], certain[rows]),
         parts,
         seconds=_seconds(frame),
     )
@@ -98,6 +105,14 @@ def _score_of_hint(frame: Frame, hint: Indices) -> Values:
     return (frame.queries * frame.points[place[hint[frame.rows]]]).sum(dim=1)
 
 
+def _in_frame(frame: Frame, queries: Queries, points: Tokens, known: PerQuery) -> Values:
+    """Scores of some rows in units of the frame, rounded downwards."""
+    rows = queries[frame.rows]
+    # Twice the rounding of the score of the centre, which is no longer than the longest point.
+    rounding = 4 * (points.shape[1] + 4) * UNIT64 * length(rows) * length(points).max()
+    return ((known[frame.rows] - rows @ frame.centre - rounding) / frame.sizes).to(frame.reach.dtype)
+
+
 def _maxima_of_longest(
     frame: Frame, screen: AbstractScreen, rows: Indices, start: torch.Tensor, known: Values
 ) -> tuple[torch.Tensor, Values, Values]:
@@ -120,7 +135,7 @@ def _maxima_of_longest(
 class _Pending:
     """Blocks to be scored again, gathered until there are enough to be worth it."""
 
-    def __init__(self, ballot: Ballot, frame: Frame) -> None:
+    def __init__(self, ballot: AbstractBallot, frame: Frame) -> None:
         self._ballot, self._frame = ballot, frame
         self._known: PerQuery = torch.full_like(frame.reach, -torch.inf)
         self._rows: list[Indices] = []

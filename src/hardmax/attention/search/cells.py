@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..choice import Ballot
+from ..choice import AbstractBallot
 from .margins import UNIT64
 from .pool import outer_points
 
@@ -43,7 +43,7 @@ _FEWEST_ENTRIES, _MOST_ENTRIES = 1 << 21, 1 << 27
 _QUERIES_PER_CHILD = 2
 
 
-def decide_by_cells(ballot: Ballot, queries: Floats, points: Floats, margin: float) -> bool:
+def decide_by_cells(ballot: AbstractBallot, queries: Floats, points: Floats, margin: float) -> bool:
     """True after all queries were decided; False where too many points can win."""
     d = points.shape[1]
     # A direction on the cube is at most sqrt(d) long; centre scores are rounded too.
@@ -52,7 +52,7 @@ def decide_by_cells(ballot: Ballot, queries: Floats, points: Floats, margin: flo
     budget = min(max(_FEWEST_ENTRIES, len(queries) * len(points) // _PAIRS_PER_ENTRY), _MOST_ENTRIES)
     if 2 * d * len(pool) > budget:
         return False
-    places = _place(queries, len(pool))
+    places = place(queries, len(pool))
     cells = _build(points[pool], places, reach, budget)
     if cells is None:
         return False
@@ -67,14 +67,14 @@ def decide_by_cells(ballot: Ballot, queries: Floats, points: Floats, margin: flo
         done = ends[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, done + _PAIRS_AT_ONCE, side="right")))
         part = leaves[start:stop]
-        members = cells.members[_ranges(cells.starts[part], cells.sizes[part])]
+        members = cells.members[ranges(cells.starts[part], cells.sizes[part])]
         several = np.repeat(rows[start:stop], cells.sizes[part])
         ballot.decide(torch.from_numpy(several), torch.from_numpy(pool[members]))
         start = stop
     return True
 
 
-def _ranges(starts: Integers, sizes: Integers) -> Integers:
+def ranges(starts: Integers, sizes: Integers) -> Integers:
     """``starts[0], starts[0] + 1, …`` (``sizes[0]`` of them), then the same for the next."""
     shift = starts - (np.cumsum(sizes) - sizes)
     places = np.arange(int(sizes.sum()))
@@ -83,7 +83,7 @@ def _ranges(starts: Integers, sizes: Integers) -> Integers:
 
 
 @dataclass(frozen=True)
-class _Places:
+class Places:
     """Where the queries lie on the cube: a box on every face, halved ``levels`` times along each edge."""
 
     low: Floats
@@ -93,7 +93,8 @@ class _Places:
     """The finest cell of each query: the face, then the bits of the tangential coordinates, interleaved."""
 
 
-def _place(queries: Floats, pool: int) -> _Places:
+def place(queries: Floats, pool: int) -> Places:
+    """Places of the queries on the cube, in cells fine enough for so many points."""
     m, d = queries.shape
     levels = _LEVELS[d]
     while 2 * d * 2 ** ((d - 1) * (levels + 1)) <= min(4 * pool, _MOST_CELLS):
@@ -115,7 +116,7 @@ def _place(queries: Floats, pool: int) -> _Places:
             np.minimum(ticks, 2**levels - 1, out=ticks)
             code |= ticks if d == 2 else spread[ticks] << k
         codes[part] = code
-    return _Places(low, width, levels, codes)
+    return Places(low, width, levels, codes)
 
 
 def _project(queries: Floats, face: NDArray[np.int32], tangential: Floats) -> None:
@@ -154,7 +155,7 @@ class _Cells:
     members: Integers
 
 
-def _build(pool: Floats, places: _Places, reach: float, budget: int) -> _Cells | None:
+def _build(pool: Floats, places: Places, reach: float, budget: int) -> _Cells | None:
     d = pool.shape[1]
     children = 2 ** (d - 1)
     occupied = [np.bincount(places.codes, minlength=2 * d * children**places.levels)]
@@ -169,7 +170,7 @@ def _build(pool: Floats, places: _Places, reach: float, budget: int) -> _Cells |
         budget -= int(sizes.sum())
         if budget < 0:
             return None
-        members, sizes = _filter(pool, *_geometry(codes, level, d, places), members, starts, sizes, reach)
+        members, sizes = _filter(pool, *geometry(codes, level, d, places), members, starts, sizes, reach)
         split = (sizes > 1) & (occupied[level][codes] >= _QUERIES_PER_CHILD * children)
         if level == places.levels:
             split[:] = False
@@ -189,7 +190,7 @@ def _build(pool: Floats, places: _Places, reach: float, budget: int) -> _Cells |
     return _Cells(table, np.cumsum(sizes) - sizes, sizes, np.concatenate(leaf_members))
 
 
-def _geometry(codes: Integers, level: int, d: int, places: _Places) -> tuple[Floats, Floats]:
+def geometry(codes: Integers, level: int, d: int, places: Places) -> tuple[Floats, Floats]:
     """Centres of cells on the cube and their half widths, widened a little against rounding; zero off the face."""
     face = codes >> ((d - 1) * level)
     centres, half = np.zeros((len(codes), d)), np.zeros((len(codes), d))
@@ -224,7 +225,7 @@ def _filter(
         done = ends[begin - 1] if begin else 0
         stop = max(begin + 1, int(np.searchsorted(ends, done + _ENTRIES_AT_ONCE, side="right")))
         part = slice(begin, stop)
-        members = source[_ranges(starts[part], sizes[part])]
+        members = source[ranges(starts[part], sizes[part])]
         cell = np.repeat(np.arange(stop - begin), sizes[part])
         stays = _may_win(columns, centres[part], half[part], members, cell, sizes[part]) >= -reach
         kept_members.append(members[stays])

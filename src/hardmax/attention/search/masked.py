@@ -1,13 +1,19 @@
-"""Temporary dense search in intervals."""
+"""Search under a mask: for each query the points of the largest score in an interval of the points."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 
+from ...errors import InputError
 from ...shapes import Indices, Queries, Tokens
-from ..choice import Choice, length, score, zero_rows
+from ..choice import Choice, zero_rows
+from ..scaling import exponents_of, scale_rows, scaled_down
+from .auto import attended, is_ordinary
+from .cells import HIGHEST_DIMENSION
+from .intervals import Bias, IntervalBallot, decide_with_bias, largest_in
+from .parts import decide_by_halves, decide_by_prefixes
 
 
 def attended_in(
@@ -17,36 +23,173 @@ def attended_in(
     stop: Indices,
     *,
     tolerance: float,
-    bias: Callable[[Indices, Indices], torch.Tensor] | None = None,
+    bias: Bias | None = None,
     hint: Indices | None = None,
 ) -> Choice:
-    everyone = zero_rows(queries) if bias is None else torch.zeros(len(queries), dtype=torch.bool)
-    lengths = length(points)
-    first, best, tied, sizes, members = [], [], [], [], []
-    for i in range(len(queries)):
-        a, b = int(start[i]), int(stop[i])
-        at = torch.arange(a, b)
-        values = score(queries[i].expand(b - a, -1).contiguous(), points[a:b])
-        if bias is not None:
-            values = values + bias(torch.full_like(at, i), at)
-        top = values.max()
-        slack = tolerance * length(queries[i : i + 1])[0] * lengths[a:b].max()
-        chosen = at[values >= top - slack]
-        if bool(everyone[i]):
-            first.append(a)
-            best.append(0.0)
-            continue
-        first.append(int(chosen[0]))
-        best.append(float(top))
-        if len(chosen) > 1:
-            tied.append(i)
-            sizes.append(len(chosen))
-            members.append(chosen)
-    return Choice(
-        torch.tensor(first),
-        torch.tensor(best, dtype=torch.float64),
-        everyone,
-        torch.tensor(tied, dtype=torch.int64),
-        torch.tensor([0, *sizes]).cumsum(0),
-        torch.cat(members) if members else torch.zeros(0, dtype=torch.int64),
+    r"""For each query i the points of ``range(start[i], stop[i])`` whose score is within the tolerance of the largest.
+
+    The result for a query depends on the query and the points of its interval alone, to the last bit: a causal search of
+    the first m tokens gives the first m rows of the causal search of all.
+
+    Parameters
+    ----------
+    queries, points
+        Finite float64 tensors on one device, shapes (queries, d) and (points, d), with numbers of any size; the
+        coordinates of points must not range over more than 288 orders of magnitude.
+    start, stop
+        Interval of points that each query sees, int64, each of shape (queries,); no interval is empty.
+    tolerance
+        Relative tolerance: a score ties when it is within ``tolerance`` times the length of the query times that of
+        the longest point of the interval of the largest score.
+    bias
+        Function of paired query rows and point indices, each of shape (pairs,), that returns what is added to the score
+        of each pair, shape (pairs,). With a bias every pair is scored, and the members of a zero query are listed.
+    hint
+        Index of a point with a large score for each query, shape (queries,), if known; may make the search faster.
+
+    Returns
+    -------
+    Choice
+        The set of each query; where ``everyone`` is True the query is zero and attends to all points of its interval,
+        of which ``first`` is the first.
+
+    Examples
+    --------
+    >>> tokens = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0]], dtype=torch.float64)
+    >>> causal = attended_in(tokens, tokens, torch.zeros(3, dtype=torch.int64), torch.tensor([1, 2, 3]), tolerance=1e-14)
+    >>> [causal[i].tolist() for i in range(3)]
+    [[0], [1], [2]]
+    """
+    _require_intervals(queries, points, start, stop)
+    if bias is None and not bool(start.any()) and bool((stop == points.shape[0]).all()):
+        return attended(queries, points, tolerance=tolerance, hint=hint)
+    size = queries.abs().amax(dim=1)
+    sizes = points.abs().amax(dim=1)
+    if not bool(is_ordinary(size).all() & is_ordinary(sizes.max())):
+        return _attended_at_any_size(queries, points, start, stop, tolerance, bias, hint)
+    tiny = ~is_ordinary(largest_in(sizes, start, stop))
+    if bool(tiny.any()):
+        return _attended_by_size(queries, points, start, stop, tolerance, bias, tiny)
+    ballot = IntervalBallot(queries, points, start, stop, tolerance, zero_attends_to_all=bias is None)
+    if bias is not None:
+        decide_with_bias(ballot, bias)
+    elif bool(size.any()):
+        _decide(ballot, (~zero_rows(queries)).nonzero()[:, 0], hint)
+    return ballot.choice()
+
+
+def _require_intervals(queries: Queries, points: Tokens, start: Indices, stop: Indices) -> None:
+    for name, ends in (("start", start), ("stop", stop)):
+        if ends.dtype != torch.int64 or ends.shape != queries.shape[:1]:
+            raise InputError(
+                name,
+                f"{ends.dtype}, shape {tuple(ends.shape)}",
+                f"must be int64 of shape ({queries.shape[0]},), one for each query",
+                "pass the interval of points that each query sees",
+            )
+    wrong = (start < 0) | (stop > points.shape[0]) | (start >= stop)
+    if bool(wrong.any()):
+        i = int(wrong.nonzero()[0, 0])
+        raise InputError(
+            "start, stop",
+            f"range({int(start[i])}, {int(stop[i])}) for query {i}",
+            f"must be an interval of the {points.shape[0]} points with at least one of them",
+            "pass 0 <= start < stop <= number of points for every query",
+        )
+
+
+def _attended_at_any_size(
+    queries: Queries,
+    points: Tokens,
+    start: Indices,
+    stop: Indices,
+    tolerance: float,
+    bias: Bias | None,
+    hint: Indices | None,
+) -> Choice:
+    """The same choice for numbers whose squares leave the range of float64.
+
+    Points, and each query by itself, are brought near one by exact powers of two.
+    """
+    scaled, exponent = scaled_down("points", points)
+    exponents = exponents_of(queries.abs().amax(dim=1))
+
+    def scaled_bias(rows: Indices, columns: Indices) -> torch.Tensor:
+        assert bias is not None
+        return scale_rows(bias(rows, columns), -(exponents + exponent)[rows])
+
+    choice = attended_in(
+        scale_rows(queries, -exponents),
+        scaled,
+        start,
+        stop,
+        tolerance=tolerance,
+        bias=None if bias is None else scaled_bias,
+        hint=hint,
     )
+    return replace(choice, best=scale_rows(choice.best, exponents + exponent))
+
+
+def _attended_by_size(
+    queries: Queries,
+    points: Tokens,
+    start: Indices,
+    stop: Indices,
+    tolerance: float,
+    bias: Bias | None,
+    tiny: torch.Tensor,
+) -> Choice:
+    """The same choice where some intervals have only points whose squares underflow: these are searched apart."""
+    parts = []
+    for chosen, seen in (
+        (~tiny, points),
+        # The points of ordinary size are in none of these intervals.
+        (tiny, torch.where(is_ordinary(points.abs().amax(dim=1))[:, None], 0.0, points)),
+    ):
+        rows = chosen.nonzero()[:, 0]
+
+        def bias_of_part(some: Indices, columns: Indices, rows: Indices = rows) -> torch.Tensor:
+            assert bias is not None
+            return bias(rows[some], columns)
+
+        part = attended_in(
+            queries[rows],
+            seen,
+            start[rows],
+            stop[rows],
+            tolerance=tolerance,
+            bias=None if bias is None else bias_of_part,
+        )
+        parts.append((rows, part))
+    return _joined(parts)
+
+
+def _joined(parts: list[tuple[Indices, Choice]]) -> Choice:
+    """Choice of all queries from those of some rows each."""
+    rows = torch.cat([rows for rows, _ in parts])
+    back = torch.argsort(rows)
+    owners = torch.cat([rows[part.rows] for rows, part in parts])
+    members = torch.cat([part.members for _, part in parts])
+    order = torch.argsort(owners, stable=True)
+    tied, sizes = torch.unique_consecutive(owners[order], return_counts=True)
+    offsets = torch.zeros(len(tied) + 1, dtype=torch.int64, device=rows.device)
+    offsets[1:] = sizes.cumsum(0)
+    return Choice(
+        first=torch.cat([part.first for _, part in parts])[back],
+        best=torch.cat([part.best for _, part in parts])[back],
+        everyone=torch.cat([part.everyone for _, part in parts])[back],
+        tied=tied,
+        offsets=offsets,
+        members=members[order],
+    )
+
+
+def _decide(ballot: IntervalBallot, rows: Indices, hint: Indices | None) -> None:
+    """Decide the queries in ``rows``, none of them zero."""
+    start, stop = ballot.start[rows], ballot.stop[rows]
+    if hint is not None:
+        ballot.expect(rows, hint[rows])
+    if ballot.points.shape[1] <= HIGHEST_DIMENSION and rows.device.type == "cpu":
+        decide_by_prefixes(ballot, rows, start, stop)
+    else:
+        decide_by_halves(ballot, rows, start, stop)

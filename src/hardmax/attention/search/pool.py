@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 # Points that fix the inscribed ball, the outermost of them that span its hull, and points per pass: speed only.
 _SAMPLE = 8192
 _OUTERMOST = 512
+# Points of a sequence that are always among those of its prefixes.
+_FIRST = 512
 _CHUNK = 1 << 15
 # Cells to an edge of the cube of directions, for d = 1, 2, 3 and 4: enough to lose little of the radius.
 _GRID = (1, 256, 24, 8)
@@ -35,10 +37,55 @@ def outer_points(points: Floats, depth: float) -> NDArray[np.int64]:
     array
         Indices, ascending. Further points may be among them: the test is conservative.
     """
-    n, d = points.shape
+    n = points.shape[0]
     if n <= _SAMPLE:
         return np.arange(n)
-    sample = points[:: n // _SAMPLE]
+    return points_outside(points[:: n // _SAMPLE], points, depth)
+
+
+def outer_points_of_prefixes(points: Floats, depth: float) -> NDArray[np.int64]:
+    """Indices of all points whose score can come within ``depth |q|`` of the largest up to them for some query q.
+
+    A point is left out where it lies deep inside the hull of the first m points and is one of the next m.
+
+    Parameters
+    ----------
+    points
+        Float64 array of shape (points, d), d at most 4.
+    depth
+        Distance below the largest score, in units of the length of the query.
+
+    Returns
+    -------
+    array
+        Indices, ascending, 0 among them.
+    """
+    n, known = points.shape[0], min(points.shape[0], _FIRST)
+    found = [np.arange(known)]
+    while known < n:
+        stop = min(2 * known, n)
+        sample = points[:known][:: max(1, known // _SAMPLE)]
+        found.append(known + points_outside(sample, points[known:stop], depth))
+        known = stop
+    return np.concatenate(found)
+
+
+def points_outside(sample: Floats, points: Floats, depth: float) -> NDArray[np.int64]:
+    """Indices of all points that do not lie more than ``depth`` inside the hull of the sample, and perhaps others.
+
+    Parameters
+    ----------
+    sample, points
+        Float64 arrays of shapes (sample, d) and (points, d), d at most 4.
+    depth
+        Distance from the surface of the hull.
+
+    Returns
+    -------
+    array
+        Indices, ascending.
+    """
+    n, d = points.shape
     centre = sample.mean(axis=0)
     variances, axes = np.linalg.eigh(np.cov(sample, rowvar=False).reshape(d, d))
     if not variances[0] > 1e-12 * variances[-1]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from ...threads import allowed_threads
-from ..choice import Ballot
+from ..choice import AbstractBallot
 from .margins import UNIT64
 
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ _GLANCE = 1000
 _PAIRS_AT_ONCE = 1 << 21
 
 
-def decide_by_tree(ballot: Ballot, queries: Floats, points: Floats, margin: float) -> bool:
+def decide_by_tree(ballot: AbstractBallot, queries: Floats, points: Floats, margin: float) -> bool:
     """True after all queries were decided; False where lengths differ."""
     d = points.shape[1]
     for some in (points[:: 1 + len(points) // _GLANCE], points):  # most clouds are refused at a glance

@@ -1,0 +1,232 @@
+r"""Tied tokens under masks, heads and steps, in floating point: which of them listen to the same sets for ever.
+
+In head h token i listens to the set :math:`C_i^h`, in which a set that lies at the position of a token at rest is
+replaced by that token. Over all heads, active members have the total share :math:`\sigma` and the mean u, decided ones
+the mean d now and :math:`d_\infty` in the limit. The sets stay the same for ever when
+
+1. every active member listens to the same sets as i, and every decided one goes straight to its target;
+2. for each of the directions :math:`v \in \{z_i, u, d, d_\infty\}` the largest :math:`\langle A_h v, \cdot\rangle` in
+   the sight of i is attained by every member, by its target if it is decided, and, in heads with active members, by u,
+   d and :math:`d_\infty`.
+
+The proof and the closed form are in ``docs/devdocs/attention-family.rst``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ..attention.choice import apply, score
+from ..shapes import Indices, Tokens
+from .family_form import FamilySystem
+from .family_view import HeadChoice, View
+
+# Pairs of a tied token and a member that are examined at one layer; beyond that, ties wait for a later layer.
+_MOST_PAIRS = 5_000_000
+
+
+@dataclass(frozen=True)
+class LastingTies:
+    """Tied tokens that listen to the same sets for ever."""
+
+    rows: Indices
+    """Rows of the view's tokens."""
+    targets: Tokens
+    share: torch.Tensor
+    """Share of active members in what the token listens to."""
+    slow: Tokens
+    resonant: Tokens
+    bent: torch.Tensor
+    """Whether ``slow`` or ``resonant`` is not negligible."""
+    pairs: dict[int, list[list[int]]]
+    """Members of each of these tokens in each head."""
+
+
+def lasting_ties(
+    system: FamilySystem, view: View, choices: list[HeadChoice], hard: Indices, resting: Indices
+) -> LastingTies | None:
+    """Those of the tokens in the rows ``hard`` that listen to the same sets for ever; None if none was examined.
+
+    ``resting`` is the lowest token at rest at each point.
+    """
+    pairs = _Pairs.of(system, view, choices, hard, resting)
+    return None if pairs is None else _Examined(system, view, hard, pairs).lasting()
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs of a tied token (by its place in ``hard``) and a member, per head."""
+
+    row: Indices
+    head: Indices
+    member: Indices
+
+    @staticmethod
+    def of(
+        system: FamilySystem, view: View, choices: list[HeadChoice], hard: Indices, resting: Indices
+    ) -> _Pairs | None:
+        tokens = view.tokens[hard]
+        parts: list[tuple[Indices, Indices, Indices]] = []
+        place = torch.full_like(view.tokens, -1)
+        place[hard] = torch.arange(len(hard), device=hard.device)
+        for h, choice in enumerate(choices):
+            row = place[choice.rows]
+            mine = row >= 0
+            row, point = row[mine], choice.members[mine]
+            alone = torch.nonzero(choice.single[hard])[:, 0]
+            at = choice.first[hard[alone]]
+            calm = view.sees(tokens[alone], resting[at])
+            listed = [(alone[calm], resting[at[calm]])]
+            row, point = torch.cat([row, alone[~calm]]), torch.cat([point, at[~calm]])
+            if len(row) > _MOST_PAIRS:
+                return None
+            pair, member = view.tokens_at(tokens[row], point)
+            listed.append((row[pair], member))
+            silent = torch.nonzero(choice.everyone[hard])[:, 0]
+            seen = tokens[silent] + 1 if system.causal else torch.full_like(silent, view.count)
+            if int(seen.sum()) + len(pair) > _MOST_PAIRS:
+                return None
+            asks = torch.repeat_interleave(silent, seen)
+            first = torch.repeat_interleave(seen.cumsum(0) - seen, seen)
+            listed.append((asks, torch.arange(len(asks), device=asks.device) - first))
+            rows, members = (torch.cat(some) for some in zip(*listed, strict=True))
+            parts.append((rows, torch.full_like(rows, h), members))
+        row, head, member = (torch.cat(some) for some in zip(*parts, strict=True))
+        order = torch.argsort((row * len(choices) + head) * view.count + member)
+        return _Pairs(row[order], head[order], member[order])
+
+
+class _Examined:
+    """The conditions on ties, tested for all pairs at once."""
+
+    def __init__(self, system: FamilySystem, view: View, hard: Indices, pairs: _Pairs) -> None:
+        self._system, self._view, self._hard, self._pairs = system, view, hard, pairs
+        form, member, row = system.form, pairs.member, pairs.row
+        self._decided = form.decided_at[member] >= 0
+        self._target = form.target[member]
+        places = form.positions(view.layer, member)
+        apart = (places - self._target).abs().amax(dim=1)
+        near = self._decided & (apart <= system.tolerance * system.sizes[member])
+        self._place = torch.where(near[:, None], self._target, places)
+
+        heads = len(system.matrices)
+        key = row * heads + pairs.head
+        mass = system.weights[member]
+        total = mass.new_zeros(len(hard) * heads).index_add(0, key, mass)
+        shares = torch.tensor(system.shares, dtype=mass.dtype, device=mass.device)
+        part = shares[pairs.head] * mass / total[key]
+        self._share = self._sum(part * ~self._decided)
+        self._rest = self._sum(part * self._decided)
+        moving, now, later = (
+            self._sum((part * which)[:, None] * values) / weight.clamp_min(1e-300)[:, None]
+            for which, values, weight in (
+                (~self._decided, self._place, self._share),
+                (self._decided, self._place, self._rest),
+                (self._decided, self._target, self._rest),
+            )
+        )
+        none = (self._rest == 0)[:, None]
+        self._moving, self._now, self._later = moving, torch.where(none, moving, now), torch.where(none, moving, later)
+
+    def lasting(self) -> LastingTies:
+        """The tokens whose sets stay the same for ever."""
+        system, view, share = self._system, self._view, self._share[:, None]
+        gap = self._now - self._later
+        odds = torch.where(share > 0, self._rest[:, None] / share.clamp_min(1e-300), 0.0)
+        slow = torch.where(share > 0, self._moving - self._later + odds * gap, 0.0)
+        resonant = torch.where(share > 0, 0.0, gap)
+        negligible = system.tolerance * system.sizes[view.tokens[self._hard]]
+        bent = (slow.abs().amax(dim=1) > negligible) | (resonant.abs().amax(dim=1) > negligible)
+        stands = self._alike()
+        if system.remaining(view.layer) > 0:  # without a closed form, where the steps have a finite sum
+            stands &= ~bent
+        stands = self._settled_together(self._attained(stands))
+        rows = torch.nonzero(stands)[:, 0]
+        return LastingTies(
+            self._hard[rows], self._later[rows], self._share[rows], slow[rows], resonant[rows], bent[rows],
+            self._members_of(rows),
+        )  # fmt: skip
+
+    def _sum(self, values: torch.Tensor) -> torch.Tensor:
+        total = values.new_zeros((len(self._hard), *values.shape[1:]))
+        return total.index_add(0, self._pairs.row, values)
+
+    def _all(self, flags: torch.Tensor) -> torch.Tensor:
+        found = torch.ones(len(self._hard), dtype=torch.bool, device=flags.device)
+        found[self._pairs.row[~flags]] = False
+        return found
+
+    def _row_of_members(self) -> Indices:
+        row_of = torch.full((self._view.count,), -1, device=self._hard.device)
+        row_of[self._view.tokens[self._hard]] = torch.arange(len(self._hard), device=self._hard.device)
+        return row_of[self._pairs.member]
+
+    def _alike(self) -> torch.Tensor:
+        """Mask of rows whose active members all listen to the same sets, and whose decided members go straight."""
+        system, pairs = self._system, self._pairs
+        generator = torch.Generator().manual_seed(0)
+        shape = (len(system.matrices), self._view.count)
+        keys = torch.randint(-(2**62), 2**62, shape, generator=generator).to(pairs.row.device)
+        # A number per tuple of sets: equal ones get equal numbers, others differ but for odds of about 2^-60.
+        name = self._sum(keys[pairs.head, pairs.member])
+        theirs = self._row_of_members()
+        same = (theirs >= 0) & (name[theirs] == name[pairs.row])
+        alike = self._all(torch.where(self._decided, system.form.straight[pairs.member], same))
+        if not system.definite and self._view.layer > 0:
+            # Tokens that listen to one another alone may merely be closer together than floats resolve.
+            alike &= self._rest > 0
+        return alike
+
+    def _settled_together(self, stands: torch.Tensor) -> torch.Tensor:
+        """The mask without rows of which an active member is not settled with them."""
+        theirs = self._row_of_members()
+        while True:
+            left = stands & self._all(self._decided | stands[theirs])
+            if torch.equal(left, stands):
+                return stands
+            stands = left
+
+    def _attained(self, stands: torch.Tensor) -> torch.Tensor:
+        """The mask without rows of which a point on the face misses the largest score in some direction."""
+        system, view, pairs = self._system, self._view, self._pairs
+        own = system.form.anchor[view.tokens[self._hard]]
+        towards = (self._moving, self._now, self._later)
+        given = (self._share > 0, self._rest > 0, self._rest > 0)
+        for h, matrix in enumerate(system.matrices):
+            mine = pairs.head == h
+            row, place, decided = pairs.row[mine], self._place[mine], self._decided[mine]
+            target = torch.where(decided[:, None], self._target[mine], place)
+            active = torch.zeros_like(stands)
+            active[row[~decided]] = True
+            asked = [(own, torch.ones_like(stands)), *zip(towards, given, strict=True)]
+            for direction, applies in asked:
+                rows = torch.nonzero(stands & applies)[:, 0]
+                if not len(rows):
+                    continue
+                queries = apply(matrix, direction)
+                stop = None if view.stop is None else view.stop[self._hard]
+                sight = None if stop is None else stop[rows]
+                least = torch.full_like(self._share, -torch.inf)
+                best = system.search(queries[rows], view.points, tolerance=system.tolerance, stop=sight).best
+                least[rows] = best - view.slack(queries[rows], system.tolerance, sight)
+                for values in (place, target):
+                    missed = score(queries[row], values) < least[row]
+                    stands[row[missed]] = False
+                for values, there in zip(towards, given, strict=True):
+                    stands &= ~(active & there) | (score(queries, values) >= least)
+        return stands
+
+    def _members_of(self, rows: Indices) -> dict[int, list[list[int]]]:
+        heads = len(self._system.matrices)
+        wanted = torch.isin(self._pairs.row, rows)
+        found: dict[int, list[list[int]]] = {
+            token: [[] for _ in range(heads)] for token in self._view.tokens[self._hard[rows]].tolist()
+        }
+        asking = self._view.tokens[self._hard[self._pairs.row[wanted]]].tolist()
+        for token, head, member in zip(
+            asking, self._pairs.head[wanted].tolist(), self._pairs.member[wanted].tolist(), strict=True
+        ):
+            found[token][head].append(member)
+        return found
