@@ -122,7 +122,7 @@ def test_the_prefix_of_a_causal_run_is_the_run_of_the_prefix(weighting: hm.Abstr
 def test_prefixes_of_tie_rich_tokens(points: list, weighting: hm.AbstractWeighting, data: st.DataObject) -> None:
     z = np.array(points, dtype=float) / 2
     m = data.draw(st.integers(1, len(z)))
-    flow = hm.AttentionFlow(weighting=weighting, causal=True, sphere=False, coupling=0.1)
+    flow = hm.AttentionFlow(weighting=weighting, causal=True, sphere=False, coupling=0.01)
     whole = hm.simulate(z, flow, time=0.2, step=0.1).final
     np.testing.assert_array_equal(hm.simulate(z[:m], flow, time=0.2, step=0.1).final, whole[:m])
 

@@ -36,7 +36,7 @@ def test_means_are_those_of_single_runs() -> None:
 
 def test_seeds_give_mean_and_deviation() -> None:
     found = hm.phase_diagram(
-        "noisy", x=("beta", [0.5, 1.0]), y=("coupling", [0.2, 3.0]), fixed={"n": 20}, seeds=3, time=1.0
+        "noisy", x=("beta", [0.5, 1.0]), y=("coupling", [0.2, 3.0]), fixed={"n": 20}, seeds=3, time=1.0, step=0.1
     )
     table = found.to_pandas()
     chosen = table[(table["beta"] == 1.0) & (table["coupling"] == 3.0)]["order"]
@@ -117,6 +117,7 @@ def test_it_is_drawn_with_its_theory() -> None:
         ({"fixed": {"rho": 0.1}}, "fixed is no other parameter of the model"),
         ({"seeds": 0}, "seeds must be a whole number, at least 1"),
         ({"time": 2.0}, "time is not for long_context"),
+        ({"step": 0.1}, "step is not for long_context"),
         ({"y": ("gamma", [-1.0, 1.0])}, "gamma must be finite and not negative"),
     ],
 )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Axis = tuple[str, Iterable[float]]
 Constructor = Callable[..., FieldModel]
 # Columns of the table that are not parameters of the model.
-_OWN = ("model", "measure", "duration")
+_OWN = ("model", "measure", "lengths")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +137,10 @@ class _Experiment:
     constructor: Constructor
 
     def __call__(
-        self, *, model: str, measure: str, duration: float | None, random_state: int, **parameters: object
+        self, *, model: str, measure: str, lengths: Mapping[str, float], random_state: int, **parameters: object
     ) -> Mapping[str, object]:
         made = self.constructor(**parameters)
-        given = {} if duration is None else {"time" if made.in_time else "depth": duration}
-        run = made.run(random_state=random_state, progress=False, **given)  # type: ignore[arg-type]
+        run = made.run(random_state=random_state, progress=False, **lengths)  # type: ignore[arg-type]
         return {"value": made.measure(measure, run), "outcome": run.outcome}
 
 
@@ -155,6 +154,7 @@ def phase_diagram(
     seeds: int = 3,
     time: float | None = None,
     depth: int | None = None,
+    step: float | None = None,
     path: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     backend: str | None = None,
@@ -178,6 +178,8 @@ def phase_diagram(
         Duration of each run of a flow; that of the model when left out.
     depth
         Number of layers of each run; that of the model when left out.
+    step
+        Longest step of a flow; that of the model when left out.
     path
         Folder for finished runs: a diagram that was stopped resumes there, see :func:`hardmax.sweep`.
     jobs
@@ -219,11 +221,11 @@ def phase_diagram(
     if measure not in first.measures:
         remedy = f"pass one of {', '.join(first.measures)}"
         raise InputError("measure", shown(measure), f"is no measure of {first.name}", remedy)
-    duration = _duration(first, time, depth)
+    lengths = _lengths(first, time=time, depth=depth, step=step)
     points = {
         "model": [f"{constructor.__module__}.{constructor.__qualname__}"],
         "measure": [measure],
-        "duration": [duration],
+        "lengths": [lengths],
         **{name: [value] for name, value in others.items()},
         y_name: ys.tolist(),
         x_name: xs.tolist(),
@@ -285,12 +287,14 @@ def _axis(argument: str, axis: object, known: list[str]) -> tuple[str, np.ndarra
     return name, values
 
 
-def _duration(model: FieldModel, time: float | None, depth: int | None) -> float | None:
-    wrong = ("depth", depth) if model.in_time else ("time", time)
-    if wrong[1] is not None:
-        right = "time" if model.in_time else "depth"
-        raise InputError(wrong[0], wrong[1], f"is not for {model.name}", f"pass {right} instead")
-    return time if model.in_time else depth
+def _lengths(model: FieldModel, **given: float | None) -> dict[str, float]:
+    """Arguments of ``model.run`` among time, depth and step."""
+    right = ("time", "step") if model.in_time else ("depth",)
+    found = {name: value for name, value in given.items() if value is not None}
+    for name, value in found.items():
+        if name not in right:
+            raise InputError(name, value, f"is not for {model.name}", f"pass {right[0]} instead")
+    return found
 
 
 def _critical(

@@ -183,7 +183,7 @@ def _final_rate(run: Run) -> float:
 
 
 def metastable(
-    beta: float = 6.0, centres: Sequence[float] = (0.0, 1.1, 2.5), scatter: float = 0.02, n: int = 60
+    beta: float = 4.0, centres: Sequence[float] = (0.0, 1.3, 3.0), scatter: float = 0.02, n: int = 60
 ) -> FieldModel:
     r"""Metastability: clusters stay for times that grow exponentially with beta, and the energy climbs a staircase
     (2410.06833).
@@ -208,8 +208,8 @@ def metastable(
     Returns
     -------
     FieldModel
-        A flow; measures ``clusters`` (number at the end), ``energy`` (relative to its maximum, 1 for one cluster) and
-        ``energy`` predicted by the equation for the clusters.
+        A flow; measures ``clusters`` (number at the end), ``order`` and ``energy`` (relative to its maximum, 1 for one
+        cluster), with the energy of the equation for the clusters as its prediction.
     """
     beta, n = as_positive("beta", beta), as_count("n", n, 2)
     if isinstance(centres, (str, float, int)) or len(centres) < 2:
@@ -247,7 +247,7 @@ def metastable(
         parameters={"beta": beta, "centres": angles, "scatter": scatter, "n": n},
         constructor=metastable,
         law=law,
-        duration=120.0,
+        duration=150.0,
         measures={"energy": lambda run: energy_of(run.final, beta), "clusters": clusters_on_circle, "order": order},
         theory={"energy": merged},
         step=0.2,
