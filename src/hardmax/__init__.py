@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from . import sweeps as sweeps
     from . import text as text
     from .attention.choice import Choice as Choice
+    from .attention.index import LeaderIndex as LeaderIndex
     from .attention.layer import AbstractLayer as AbstractLayer
     from .attention.layer import Block as Block
     from .attention.layer import FeedForwardLayer as FeedForwardLayer
@@ -145,6 +146,7 @@ _MODULE_OF = {
     "HardmaxLayer": "attention.layer",
     "InputError": "errors",
     "LeaderClassifier": "text.classifier",
+    "LeaderIndex": "attention.index",
     "Leaders": "geometry.leaders",
     "Leadership": "dynamics.leadership",
     "LowTemperatureLimit": "meanfield.limit",
