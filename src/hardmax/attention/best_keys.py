@@ -32,6 +32,8 @@ _BLOCK, _FIRST_LOOK = 256, 64
 # One pass over all keys is faster than visits of so many leaves, and of one more for so many keys, or than to sort so
 # many shortlisted keys: keys that repeat or lie on a line can tie in any number.
 _MANY_LEAVES, _KEYS_PER_LEAF_VISIT, _MANY_KEYS = 16, 1500, 4096
+# NumPy sorts faster than Python from this many scores on.
+_MANY_TO_SORT = 64
 # Scores of a block of queries held at a time: 32 MB.
 _SCORES_AT_ONCE = 1 << 22
 
@@ -138,11 +140,15 @@ class PlaneForest(AbstractStructure):
 
     A hull is an upper and a lower chain, each with the slopes of its edges, so that the best key of a node for one
     query is found by bisection. A key may be missing from a hull only if it certainly lies inside: near-collinear keys
-    are compared in exact arithmetic.
+    are compared in exact arithmetic. Keys that repeat are stored once, so that any number of copies costs no time.
     """
 
     def __init__(self) -> None:
-        self._x, self._y = array("d"), array("d")
+        self._x, self._y = array("d"), array("d")  # of the distinct keys
+        self._place_of: dict[complex, int] = {}
+        self._position = array("q")  # first position of each distinct key
+        self._copies: dict[int, list[int]] = {}  # all positions of those that repeat
+        self._count = 0
         # By level and node: negative slopes of the edges, ascending, and the positions of the vertices.
         self._upper: list[list[Chain]] = []
         self._lower: list[list[Chain]] = []
@@ -150,25 +156,23 @@ class PlaneForest(AbstractStructure):
 
     def append(self, key: Sequence[float]) -> None:
         """Add one key."""
-        self._x.append(key[0])
-        self._y.append(key[1])
+        x, y = key
+        point, position = complex(x, y), self._count
+        self._count += 1
+        place = self._place_of.setdefault(point, len(self._x))
+        if place < len(self._x):
+            self._copies.setdefault(place, [self._position[place]]).append(position)
+            return
+        self._x.append(x)
+        self._y.append(y)
+        self._position.append(position)
         if len(self._x) % LEAF == 0:
             self._add_leaf(len(self._x) // LEAF - 1)
 
     def extend(self, keys: np.ndarray) -> None:
         """Add keys, shape (keys, 2)."""
-        leaves = len(self._x) // LEAF
-        self._x.extend(keys[:, 0].tolist())
-        self._y.extend(keys[:, 1].tolist())
-        for leaf in range(leaves, len(self._x) // LEAF):
-            self._add_leaf(leaf)
-
-    def hull(self) -> list[int]:
-        """Positions of the vertices of the convex hull of all keys, in the order of the boundary."""
-        everybody = sorted(range(len(self._x)), key=self._x.__getitem__)
-        upper = _chain(everybody, self._x, self._y, 1.0)[1].tolist()
-        lower = _chain(everybody, self._x, self._y, -1.0)[1].tolist()
-        return upper + [p for p in reversed(lower) if p not in (upper[0], upper[-1])]
+        for key in keys.tolist():
+            self.append(key)
 
     def _add_leaf(self, leaf: int) -> None:
         ordered = sorted(range(leaf * LEAF, (leaf + 1) * LEAF), key=self._x.__getitem__)
@@ -222,7 +226,18 @@ class PlaneForest(AbstractStructure):
             visits += 1
             if visits > most:
                 return -1
+        if self._copies:
+            self._list_copies(shortlist)
         return visits * leaf + len(x) % leaf
+
+    def _list_copies(self, shortlist: Shortlist) -> None:
+        """Replace distinct keys by all positions that hold them; more of them than needed do no harm."""
+        found = list(zip(shortlist.scores, shortlist.positions, strict=True))
+        shortlist.scores, shortlist.positions = [], []
+        for score, place in found:
+            positions = self._copies.get(place) or [self._position[place]]
+            shortlist.scores += [score] * len(positions)
+            shortlist.positions += positions
 
     def _score(self, q: float, p: float, start: int, stop: int, shortlist: Shortlist) -> None:
         scores = [q * a + p * b for a, b in zip(self._x[start:stop], self._y[start:stop], strict=True)]
@@ -391,6 +406,8 @@ def ranked(positions: Sequence[int], scores: Sequence[Any], k: int, slack: Any) 
     Scores may be floats or rationals. Among candidates that include all keys of a needed score, further ones change
     nothing.
     """
+    if len(scores) > _MANY_TO_SORT and isinstance(slack, float):
+        return _ranked_many(np.array(positions), np.array(scores), k, slack)
     ordered = sorted(zip([-score for score in scores], positions, strict=True))
     lowest = -ordered[k - 1][0] - slack
     inside = k
@@ -398,6 +415,16 @@ def ranked(positions: Sequence[int], scores: Sequence[Any], k: int, slack: Any) 
         inside += 1
     margin = ordered[inside][0] - ordered[k - 1][0] if inside < len(ordered) else math.inf
     return [position for _, position in ordered[:inside]], [-score for score, _ in ordered[:inside]], margin
+
+
+def _ranked_many(
+    positions: np.ndarray, scores: np.ndarray, k: int, slack: float
+) -> tuple[list[int], list[float], float]:
+    order = np.lexsort((positions, -scores))
+    kth = scores[order[k - 1]]
+    inside = int(np.count_nonzero(scores >= kth - slack))
+    margin = float(kth - scores[order[inside]]) if inside < len(order) else math.inf
+    return positions[order[:inside]].tolist(), scores[order[:inside]].tolist(), margin
 
 
 def best_of_block(
