@@ -199,7 +199,7 @@ def run(quick: bool = False) -> Report:
         changed, wrong_sets = order_dependent(decisions // 4, d, units)
         report.notes.append(
             f"near-ties, d = {d}, tolerance {units:g}: {decisions // 4:,} keys in {decisions // 4 // _SET:,} sets;"
-            f" answers that depend on the order: {changed}; sets for which faiss names a key outside the ties: {wrong_sets}"
+            f" answers that depend on the order: {changed}; sets where faiss names a key outside the ties: {wrong_sets}"
         )
         report.checks.append(Check(f"order-dependent answers, d = {d}", changed, 0.0, at_least=False, unit=""))
     report.notes += [

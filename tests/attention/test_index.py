@@ -166,7 +166,7 @@ CLOUDS: dict[str, Callable[[], np.ndarray]] = {
 }
 
 
-def queries_for(keys: np.ndarray, count: int = 12) -> np.ndarray:
+def queries_for(keys: np.ndarray, count: int = 5) -> np.ndarray:
     """Random queries, axes, queries orthogonal to differences of keys (which tie or nearly tie), and keys."""
     rng = np.random.default_rng(5)
     d = keys.shape[1]
@@ -190,20 +190,20 @@ def test_answers_are_those_of_loops_over_all_keys(cloud: str, tolerance: float) 
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_answers_are_those_of_attended_to_the_last_bit(cloud: str) -> None:
     keys = CLOUDS[cloud]()
-    check_as_attended(keys, np.concatenate([queries_for(keys, 6), np.zeros((1, keys.shape[1]))]))
+    check_as_attended(keys, np.concatenate([queries_for(keys, 3), np.zeros((1, keys.shape[1]))]))
 
 
 @pytest.mark.parametrize("cloud", [name for name in CLOUDS if name != "many coordinates"])
 def test_exact_answers_are_those_of_fractions(cloud: str) -> None:
-    keys = CLOUDS[cloud]()[:130]
-    check_exact(keys, queries_for(keys, 4))
+    keys = CLOUDS[cloud]()[:70]
+    check_exact(keys, queries_for(keys, 2)[::2])
 
 
-@pytest.mark.parametrize(("d", "n"), [(2, 2500), (3, 2500)])
+@pytest.mark.parametrize(("d", "n"), [(2, 1200), (3, 1200)])
 def test_structures_of_many_levels_answer_like_loops(d: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best_keys, "_BLOCK", 16)
     for keys in (gaussian(n, d), grid(n, d, 40)):
-        check(keys, queries_for(keys, 3), ks=(1, 7))
+        check(keys, queries_for(keys, 1), ks=(1, 7))
 
 
 coordinate = st.one_of(
@@ -213,7 +213,7 @@ coordinate = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data(), st.sampled_from([1, 2, 3]))
 def test_loops_agree_on_tie_rich_keys(data: st.DataObject, d: int) -> None:
     rows = st.lists(st.tuples(*[coordinate] * d), min_size=1, max_size=70)
@@ -232,7 +232,7 @@ def same(one: object, other: object) -> bool:
     return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from(["gaussian", "grid", "near-repeated", "near-collinear", "circle", "space", "many coordinates"]),
     st.lists(st.integers(0, 60), max_size=12),
@@ -243,7 +243,7 @@ def test_answers_do_not_depend_on_the_blocks_in_which_keys_arrive(
     cloud: str, sizes: list[int], others: list[int], seed: int
 ) -> None:
     keys = CLOUDS[cloud]()
-    query = queries_for(keys)[seed % 12]
+    query = queries_for(keys)[seed % 8]
     found = []
     for parts in (sizes, others):
         built = hm.LeaderIndex(keys.shape[1])
@@ -292,7 +292,7 @@ def order_dependent(rounds: int, n: int, d: int, tolerance: float, seed: int) ->
 @pytest.mark.parametrize("d", [2, 3, 8])
 @pytest.mark.parametrize("tolerance", [0.0, 4e-16, TOLERANCE])
 def test_near_ties_are_decided_the_same_way_in_any_order(d: int, tolerance: float) -> None:
-    assert order_dependent(15, 90, d, tolerance, seed=d) == 0
+    assert order_dependent(8, 90, d, tolerance, seed=d) == 0
 
 
 @pytest.mark.slow
@@ -426,11 +426,11 @@ def test_a_search_passes_over_all_keys_where_many_tie(monkeypatch: pytest.Monkey
     monkeypatch.setattr(best_keys, "_MANY_KEYS", 30)
     for d in (2, 3):
         for keys in (grid(500, d, 1), gaussian(500, d) * 1e200, grid(500, d, 1) * 1e200):
-            queries = np.concatenate([grid(8, d, 1), gaussian(2, d)])
+            queries = np.concatenate([grid(4, d, 1), gaussian(1, d)])
             check_as_attended(keys, queries)
             if keys.max() < 10:
                 check(keys, queries[np.abs(queries).max(axis=1) > 0], ks=(1, 40))
-                check_exact(keys, queries[-3:], ks=(2,))
+                check_exact(keys[:200], queries[-2:], ks=(2,))
 
 
 @pytest.mark.parametrize("d", [2, 3])
@@ -455,7 +455,7 @@ def test_blocks_of_queries_go_either_way(d: int, monkeypatch: pytest.MonkeyPatch
 
 def test_a_query_in_the_plane_sees_few_keys() -> None:
     built = hm.LeaderIndex(2)
-    built.append(gaussian(20_000, 2))
+    built.append(gaussian(5_000, 2))
     shortlist = best_keys.Shortlist(1, 0.0, 0.0)
     assert 0 < built._structure.collect([0.6, 0.8], shortlist, 5.0) < 200
 
