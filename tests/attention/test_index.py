@@ -138,6 +138,12 @@ def collinear(n: int) -> np.ndarray:
     return np.linspace(-1, 1, n)[:, None] * np.array([0.3, 0.1]) + np.array([0.7, 0.2])
 
 
+def shallow_arc(n: int) -> np.ndarray:
+    """Keys on an arc that is nearly straight, in random order."""
+    steps = np.random.default_rng(n).permutation(n) / n
+    return np.stack([steps, steps - 1e-8 * steps**2], axis=1)
+
+
 def ulps(keys: np.ndarray, seed: int = 0) -> np.ndarray:
     """The same keys, each coordinate moved by up to two units in its last place."""
     steps = np.random.default_rng(seed).integers(-2, 3, size=keys.shape)
@@ -151,6 +157,7 @@ CLOUDS: dict[str, Callable[[], np.ndarray]] = {
     "grid": lambda: grid(300, 2),
     "collinear": lambda: collinear(130),
     "near-collinear": lambda: ulps(collinear(130)),
+    "shallow arc": lambda: shallow_arc(300),
     "vertical": lambda: np.stack([np.full(90, 0.1), np.arange(90) * 0.7], axis=1),
     "repeated": lambda: np.repeat(gaussian(9, 2), 20, axis=0),
     "near-repeated": lambda: ulps(np.repeat(gaussian(5, 2), 50, axis=0)),
@@ -337,6 +344,27 @@ def test_the_exact_index_sees_what_rounding_hides() -> None:
     assert rounded.best([1.0, 1.0]).ties.tolist() == [0, 1, 2]
     found = exact.best([1.0, 1.0])
     assert (found.first, found.margin) == (2, 1e-30)
+
+
+def test_the_exact_margin_is_that_to_the_best_of_near_ties() -> None:
+    rng = np.random.default_rng(3)
+    for d in [2, 4] * 5:
+        query, keys = near_ties(40, d, rng)
+        best = query * (3.0 + 1e-7) / (query @ query)
+        check_exact(np.concatenate([keys, best[None]]), query[None], ks=(1, 2))
+
+
+def test_the_tolerance_ends_at_the_same_bit_for_all_ways_in() -> None:
+    keys = np.array([[1.0, 0.0], [0.95, 0.0], [np.nextafter(0.95, 0), 0.0]])
+    for parts in ([keys], list(keys)):
+        built = hm.LeaderIndex(2, 0.05)
+        for part in parts:
+            built.append(part)
+        for query in (np.array([1.0, 0.0]), np.array([[1.0, 0.0]]).repeat(2, axis=0)):
+            found = built.best(query)
+            assert np.array_equal(np.atleast_2d(np.asarray(found.ties))[-1], [0, 1])
+            assert np.all(found.margin == 1.0 - keys[2, 0])
+    check_as_attended(keys, np.array([[1.0, 0.0]]), 0.05)
 
 
 def test_a_zero_query_ties_with_every_key() -> None:
