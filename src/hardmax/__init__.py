@@ -32,19 +32,16 @@ if TYPE_CHECKING:
     from .attention.base import AbstractLayer as AbstractLayer
     from .attention.base import Block as Block
     from .attention.choice import Choice as Choice
-<<<<<<< HEAD
     from .attention.context import Context as Context
     from .attention.feed_forward import FeedForwardLayer as FeedForwardLayer
     from .attention.heads import AbstractBias as AbstractBias
     from .attention.heads import Head as Head
     from .attention.heads import LinearBias as LinearBias
     from .attention.heads import TableBias as TableBias
-=======
     from .attention.index import LeaderIndex as LeaderIndex
     from .attention.layer import AbstractLayer as AbstractLayer
     from .attention.layer import Block as Block
     from .attention.layer import FeedForwardLayer as FeedForwardLayer
->>>>>>> wt-index
     from .attention.layer import HardmaxLayer as HardmaxLayer
     from .attention.layer import SoftmaxLayer as SoftmaxLayer
     from .attention.masks import Mask as Mask
