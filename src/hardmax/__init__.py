@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from .attention.heads import LinearBias as LinearBias
     from .attention.heads import TableBias as TableBias
     from .attention.index import LeaderIndex as LeaderIndex
-    from .attention.layer import AbstractLayer as AbstractLayer
-    from .attention.layer import Block as Block
-    from .attention.layer import FeedForwardLayer as FeedForwardLayer
     from .attention.layer import HardmaxLayer as HardmaxLayer
     from .attention.layer import SoftmaxLayer as SoftmaxLayer
     from .attention.masks import Mask as Mask

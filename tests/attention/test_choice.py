@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+import hardmax as hm
+from hardmax.attention import attended
 from hardmax.attention import choice as choice_module
 from hardmax.attention.choice import apply, length, score
 
