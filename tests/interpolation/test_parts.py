@@ -10,13 +10,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from flint import fmpq
+from flint import arb, fmpq
 
 from hardmax.errors import InputError
 from hardmax.interpolation import Block, Neuron, OuterProduct, interpolate
 from hardmax.interpolation.arithmetic.affine import SignFilter, affine_map, patterns
 from hardmax.interpolation.arithmetic.directions import Lattice, _separation, admissible, choose_direction
-from hardmax.interpolation.arithmetic.exact_evaluation import evaluate, linear, sparse
+from hardmax.interpolation.arithmetic.exact_evaluation import State, evaluate, linear, sparse
 from hardmax.interpolation.arithmetic.numbers import (
     as_fraction,
     bits,
@@ -36,8 +36,10 @@ from hardmax.interpolation.constructions.identification import (
     distinct,
     dual,
     make_items,
+    untouched,
     useful_gap,
 )
+from hardmax.interpolation.constructions.leaders import _enclosed_items
 from hardmax.interpolation.constructions.line import Item, line_stage, merge_neighbours, smallest_gap
 from hardmax.interpolation.constructions.mean_pool import pooled_code
 from hardmax.interpolation.constructions.paper_and_witness import _dividing_value, hat
@@ -258,6 +260,25 @@ def test_items_that_touch_are_refused() -> None:
     level = read_data([[[0, 0]]], [[[1, 1]]], token_level=True)
     with pytest.raises(ValueError, match="token of every interval"):
         make_items(level, [distinct([ZERO])])
+
+
+def test_enclosures_of_tokens_that_touch_or_overlap_are_one_interval() -> None:
+    found = untouched((1, 0), [])
+    # Two tokens at the same place are one: the best gap is then that between 0 and 10.
+    data = read_data([[[0, 0], [0, 1], [10, 0], [12, 0]]], [[[1, 1], [2, 2]]])
+    lattice = Lattice(data)
+    items = _enclosed_items(lattice, State(data.inputs), found)
+    assert [(item.low, item.high) for item in items] == [(0, 0), (10, 12)]
+    # A ball inside another does not shorten it.
+    state = State(data.inputs)
+    for row, (low, high) in zip(state.rows, [(0, 6), (2, 4), (20, 22), (23, 24)], strict=True):
+        row[0] = arb((low + high) / 2, (high - low) / 2)
+    first, second = _enclosed_items(lattice, state, found)
+    assert first.low <= 0 < 6 <= first.high < 7
+    assert 19 < second.low <= 20 < 24 <= second.high < 25
+    level = read_data([[[0, 0], [0, 1]]], [[[1, 1], [2, 2]]], token_level=True)
+    with pytest.raises(SeparationError, match="two tokens of a sequence are not separated"):
+        _enclosed_items(Lattice(level), State(level.inputs), found)
 
 
 @pytest.mark.parametrize("flat", [False, True])
