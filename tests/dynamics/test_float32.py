@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardmax as hm
-from helpers import spd
+from helpers import examples, spd
 from rational_oracle import System, generic, tie_rich
 
 CLOSE = np.array([[1, 0], [0.99999, 0.0037], [0, 1]], np.float32)
@@ -60,7 +60,7 @@ def test_evenly_spaced_points_of_the_circle_are_decided() -> None:
     assert len(limit.leaders) == 2000
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=examples(12))
 @given(st.one_of(tie_rich(), generic()))
 def test_float32_tokens_are_answered_as_the_same_numbers_in_float64(system: System) -> None:
     tokens = system.tokens.astype(np.float32)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import hardmax as hm
 from hardmax.dynamics.leadership import Leadership
 from hardmax.geometry.theorem import check_assumptions, check_theorem
-from helpers import SHEARED, spd
+from helpers import SHEARED, examples, spd
 
 NAMES = [
     "leaders exist",
@@ -29,7 +29,7 @@ NAMES = [
 FACE = np.array([[2.0, 2.0], [-2.0, 2.0], [0.0, 1.0], [0.5, -0.1], [0.0, -3.0]])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.integers(0, 2**31), st.integers(1, 40), st.integers(1, 6), st.floats(0.05, 3.0))
 def test_random_systems_obey(seed: int, n: int, d: int, alpha: float) -> None:
     rng = np.random.default_rng(seed)
@@ -39,7 +39,7 @@ def test_random_systems_obey(seed: int, n: int, d: int, alpha: float) -> None:
     assert report.assumptions.hold
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.lists(st.lists(st.integers(-2, 2), min_size=2, max_size=2), min_size=1, max_size=10), st.booleans())
 def test_tie_rich_systems_obey_also_beyond_the_assumptions(rows: list[list[int]], exact: bool) -> None:
     layer = hm.HardmaxLayer(0.5, SHEARED, tolerance="exact" if exact else None)
