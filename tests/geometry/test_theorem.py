@@ -192,3 +192,12 @@ def test_bad_input_is_refused() -> None:
 def test_facts_about_the_layers_are_not_known_where_all_scores_are_zero(tokens: np.ndarray, matrix: np.ndarray) -> None:
     report = check_theorem(hm.simulate(tokens, hm.HardmaxLayer(0.5, A=matrix), depth=3))
     assert "not known facts 1 to 6: all scores are zero" in str(report)
+
+
+def test_findings_say_what_was_looked_at_and_never_less_than_nothing() -> None:
+    report = check_theorem(hm.simulate(FACE, hm.HardmaxLayer(0.5), depth=4))
+    leaders = hm.equilibrium(FACE, hm.HardmaxLayer(0.5))
+    assert leaders.emerged_at.tolist() == [0] * len(leaders.leaders)
+    assert f", {5 * len(leaders.leaders)} looks" in report["leaders stop"].sentence
+    for name in ("A-norms", "leaders stop", "nested hulls"):
+        assert 0 <= report[name].worst <= report[name].tolerance

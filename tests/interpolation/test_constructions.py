@@ -151,3 +151,11 @@ def test_the_paper_route_has_its_own_count() -> None:
     inputs, outputs = make("windows", 2, d=2)
     net = interpolate(inputs, outputs, construction="paper")
     assert len(net.blocks) == 2 * net.data.targets + len(net.data) - 1
+
+
+def test_the_paper_route_sends_from_beyond_all_first_coordinates() -> None:
+    inputs = [[[0, 0], [1, 0]], [[0, 0], [2, 1]], [[1, 0], [2, 1]]]
+    outputs = [[[40, 0], [-30, 1]], [[3, 0], [-2, 1]], [[17, 1], [-25, 0]]]
+    net = interpolate(inputs, outputs, construction="paper")
+    assert_exact(net)
+    assert literally_right(net)

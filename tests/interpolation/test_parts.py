@@ -15,7 +15,7 @@ from flint import arb, fmpq
 from hardmax.errors import InputError
 from hardmax.interpolation import Block, Neuron, OuterProduct, interpolate
 from hardmax.interpolation.arithmetic.affine import SignFilter, affine_map, patterns
-from hardmax.interpolation.arithmetic.directions import Lattice, _separation, admissible, choose_direction
+from hardmax.interpolation.arithmetic.directions import Lattice, _candidates, _separation, admissible, choose_direction
 from hardmax.interpolation.arithmetic.exact_evaluation import State, evaluate, linear, sparse
 from hardmax.interpolation.arithmetic.numbers import (
     as_fraction,
@@ -30,6 +30,7 @@ from hardmax.interpolation.arithmetic.numbers import (
 from hardmax.interpolation.blocks import stacked
 from hardmax.interpolation.constructions.identification import (
     SeparationError,
+    _ordered,
     behind_pass,
     best_window,
     crossing,
@@ -183,6 +184,11 @@ def brute_separation(lattice: Lattice, u: tuple[int, ...], needed: list[int]) ->
     return 1.0 if worst is None else float(worst / extent)
 
 
+def first_candidates(lattice: Lattice, box: int) -> list[tuple[int, ...]]:
+    """The candidates that the choice with seed 0 begins with."""
+    return list(_candidates(lattice, box, np.random.default_rng(0)))
+
+
 def test_separation_of_directions_by_brute_force() -> None:
     rng = random.Random(9)  # noqa: S311
     for _ in range(25):
@@ -207,6 +213,11 @@ def test_separation_of_directions_by_brute_force() -> None:
             u = choose_direction(lattice, measures=measures, generator=np.random.default_rng(0))
             assert admissible(lattice, u, np.array(needed), measures=measures)
             assert np.gcd.reduce(u) == 1
+            # No admissible candidate of the first box is better.
+            first = first_candidates(lattice, 1)
+            allowed = [v for v in first if admissible(lattice, v, np.array(needed), measures=measures)]
+            best = max((_separation(lattice, v, np.array(needed)) for v in allowed), default=0.0)
+            assert _separation(lattice, u, np.array(needed)) >= best * (1 - 1e-12)
 
 
 def test_codes_of_means_and_bends_are_what_they_say() -> None:
@@ -247,6 +258,15 @@ def test_neighbours_with_one_target_are_joined() -> None:
     assert smallest_gap(joined[:1]) is None
     assert Item(ONE, ONE, a).is_point
     assert not joined[0].is_point
+
+
+def test_targets_that_neighbours_share_lie_beside_them() -> None:
+    a, b, c = q(0, 0), q(1, 0), q(2, 0)
+    assert _ordered([c, b, a], None, []) == [a, b, c]
+    assert _ordered([a, b, c], b, []) == [b, a, c]
+    assert _ordered([a, b, c], b, [a]) == [b, c, a]
+    assert _ordered([a, b, c], None, [a, b]) == [a, c, b]
+    assert _ordered([a], a, [a]) == [a]
 
 
 def test_items_that_touch_are_refused() -> None:
