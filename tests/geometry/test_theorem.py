@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.dynamics.leadership import Leadership
+from hardmax.geometry import theorem
 from hardmax.geometry.theorem import check_assumptions, check_theorem
 from helpers import SHEARED, examples, spd
 
@@ -201,3 +202,15 @@ def test_findings_say_what_was_looked_at_and_never_less_than_nothing() -> None:
     assert f", {5 * len(leaders.leaders)} looks" in report["leaders stop"].sentence
     for name in ("A-norms", "leaders stop", "nested hulls"):
         assert 0 <= report[name].worst <= report[name].tolerance
+
+
+def test_runs_of_a_check_show_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def run(*given: object, **options: object) -> hm.Trajectory:
+        asked.append(options["progress"])
+        return hm.simulate(*given, **options)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr(theorem, "simulate", run)
+    assert check_theorem(FACE, hm.HardmaxLayer(0.5)).holds
+    assert asked == [False, False]
