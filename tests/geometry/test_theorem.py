@@ -202,6 +202,9 @@ def test_findings_say_what_was_looked_at_and_never_less_than_nothing() -> None:
     assert f", {5 * len(leaders.leaders)} looks" in report["leaders stop"].sentence
     for name in ("A-norms", "leaders stop", "nested hulls"):
         assert 0 <= report[name].worst <= report[name].tolerance
+    # Here <A z, z> grows for all tokens, so there is no decrease.
+    shrinking = hm.simulate([[1.0, 0.0], [-1.0, 0.0]], hm.HardmaxLayer(0.5, A=-np.eye(2)), depth=4)
+    assert check_theorem(shrinking)["A-norms"].worst == 0
 
 
 def test_runs_of_a_check_show_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
