@@ -155,7 +155,9 @@ def test_the_paper_route_has_its_own_count() -> None:
 
 def test_the_paper_route_sends_from_beyond_all_first_coordinates() -> None:
     inputs = [[[0, 0], [1, 0]], [[0, 0], [2, 1]], [[1, 0], [2, 1]]]
-    outputs = [[[40, 0], [-30, 1]], [[3, 0], [-2, 1]], [[17, 1], [-25, 0]]]
-    net = interpolate(inputs, outputs, construction="paper")
-    assert_exact(net)
-    assert literally_right(net)
+    # Tokens are sent one group after the other: a target must not lie where another group still waits. The tokens
+    # themselves are at most at 9, so groups that waited right behind them would be at 10, 11 and 12.
+    for place in (10, 11, 12):
+        net = interpolate(inputs, [[[place, 0]], [[40, 0]], [[-5, 0]]], construction="paper")
+        assert_exact(net)
+        assert literally_right(net)
