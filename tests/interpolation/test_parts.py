@@ -84,6 +84,7 @@ def test_powers_of_two_and_rounding() -> None:
     assert to_float(fmpq(10) ** 400) == np.inf
     assert to_float(-(fmpq(10) ** 400)) == -np.inf
     assert to_float(fmpq(0)) == 0.0
+    assert to_float(fmpq(1, 10**400)) == -to_float(fmpq(-1, 10**400)) == 5e-324  # positive stays positive
 
 
 def test_a_hat_is_a_hat() -> None:

@@ -48,7 +48,7 @@ def test_case_a_ends_at_the_top_of_v(case_a: dict[float, Phases]) -> None:
     assert end.direction == pytest.approx([0.0, 1.0], abs=1e-3)
     assert end.distance is not None
     assert end.distance < 1e-2
-    law = circle_quantiles(500, lambda angle: 1 + np.sin(angle) / 2)
+    law = circle_quantiles(1000, lambda angle: 1 + np.sin(angle) / 2)
     final = simulate(law.points, SphereFlow(B_A, V_A, 100.0), time=14.0, step=0.08, keep="last").final
     assert np.linalg.norm(final - [0.0, 1.0], axis=1).max() < 1e-2
 
