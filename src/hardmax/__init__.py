@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .attention.heads import Head as Head
     from .attention.heads import LinearBias as LinearBias
     from .attention.heads import TableBias as TableBias
+    from .attention.index import LeaderIndex as LeaderIndex
     from .attention.layer import HardmaxLayer as HardmaxLayer
     from .attention.layer import SoftmaxLayer as SoftmaxLayer
     from .attention.masks import Mask as Mask
@@ -203,6 +204,7 @@ _MODULE_OF = {
     "LayerNorm": "attention.norms",
     "LayerSequence": "attention.sequences",
     "LeaderClassifier": "text.classifier",
+    "LeaderIndex": "attention.index",
     "Leaders": "geometry.leaders",
     "Leadership": "dynamics.leadership",
     "Linear": "attention.weighting",

@@ -145,6 +145,7 @@ class HardmaxLayer(AbstractLayer):
     V: Square | None
     tolerance: Tolerance
     mask: Mask
+    """Tokens that each token sees."""
     heads: tuple[Head, ...]
     shares: tuple[Share, ...]
 
@@ -362,6 +363,7 @@ class SoftmaxLayer(AbstractLayer):
     A: Square | None
     V: Square | None
     mask: Mask
+    """Tokens that each token sees."""
     heads: tuple[Head, ...]
     shares: tuple[Share, ...]
 

@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from .options import panel, read_number, read_step, read_whole
+from .options import RULES, panel, read_number, read_step, read_whole
 
 # The names of hardmax.datasets, repeated here because the help must not import it; a test compares them.
 LAWS = ("gaussian", "uniform-cube", "ball", "sphere", "circle", "grid", "clusters", "heavy-tails")
-RULES = ("hardmax", "softmax:BETA", "topk:K", "topk:K:BETA", "sigmoid:BETA", "linear:BETA", "sinkhorn:BETA")
 MATRICES = ("identity", "paper", "random-spd", "anisotropic", "random", "rotation")
 
 # Options by the panel of the help in which they are shown.

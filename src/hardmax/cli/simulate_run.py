@@ -30,8 +30,7 @@ from ..geometry.theorem import check_theorem
 from ..storage.to_disk import ToDisk
 from ..storage.token_tables import read_matrix, read_tokens, read_weights
 from . import standard_input
-from .options import waiting
-from .simulate import RULES
+from .options import RULES, waiting
 from .simulate_report import Summary, is_zarr, require_targets, write_files
 
 _SOFTMAX_DEPTH = 20
