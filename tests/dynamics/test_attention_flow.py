@@ -98,6 +98,10 @@ def test_a_causal_mask_on_the_sphere_flow_is_refused_where_it_has_no_meaning() -
         hm.SphereFlow(beta=np.inf, causal=True)
     with pytest.raises(hm.InputError, match="queries have no place in a causal sequence"):
         hm.SphereFlow(causal=True).attention(unit(5, 2, 0), queries=unit(2, 2, 1))
+    run = hm.simulate(unit(5, 2, 0), hm.SphereFlow(few_tokens="ignore", causal=True), time=0.1)
+    for analysis in (hm.lyapunov, hm.phases):
+        with pytest.raises(hm.InputError, match="run must not be causal"):
+            analysis(run)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS, ids=str)
