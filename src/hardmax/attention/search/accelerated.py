@@ -10,8 +10,10 @@ from ...errors import InputError
 from ...shapes import Indices, Queries, Tokens
 from ..choice import Ballot
 from ..kernels.canonical import pair_scores
-from .arrangement import arrange
+from .arrangement import Arranged, Intervals, arrange, in_sequence
 from .decision import Found, Screen
+from .intervals import IntervalBallot
+from .margins import tie_margin
 from .maxima import NARROWEST, WIDEST, Tiles
 from .outliers import Cloud, cloud_of, decide_between, outliers_of
 
@@ -69,7 +71,46 @@ def best_points(
     ``square`` is the squared length that the tolerance refers to, that of the longest point when left out.
     """
     arranged = arrange(queries, points, margin, tolerance, prune, square)
-    in_two_fit = 3 * points.shape[1]
+    return _best_of(arranged, tiles, most_visits, maxima_at_once)
+
+
+def best_points_in(
+    queries: Queries,
+    points: Tokens,
+    margin: float,
+    tolerance: float,
+    intervals: Intervals,
+    *,
+    tiles: Tiles | None = None,
+    most_visits: int = _MOST_VISITS,
+    maxima_at_once: int = _MAXIMA_AT_ONCE,
+) -> Found:
+    """Points of the interval of each query within the tolerance of its largest score; for a zero query any of them.
+
+    Rows whose intervals are near each other should be neighbours: blocks that no row of a tile sees are left out.
+    """
+    arranged = in_sequence(queries, points, margin, tolerance, intervals)
+    return _best_of(arranged, tiles, most_visits, maxima_at_once)
+
+
+def decide_intervals_by_kernels(ballot: IntervalBallot) -> None:
+    """Decide all queries that are not zero."""
+    middle = ballot.start + ballot.stop
+    order = torch.argsort(middle, stable=True) if bool((middle[1:] < middle[:-1]).any()) else None
+    start, stop, longest, queries = (
+        values if order is None else values[order]
+        for values in (ballot.start, ballot.stop, ballot.longest, ballot.queries)
+    )
+    margin = tie_margin(ballot.tolerance, queries.shape[1])
+    found = best_points_in(queries, ballot.points, margin, ballot.tolerance, Intervals(start, stop, longest))
+    alone = torch.ones(len(start), dtype=torch.bool, device=start.device).index_fill(0, found.tied, False)[found.rows]
+    rows, tied = (found.rows[alone], found.tied) if order is None else (order[found.rows[alone]], order[found.tied])
+    ballot.record(rows, found.first[alone], found.best[alone])
+    ballot.propose(tied, found.members)
+
+
+def _best_of(arranged: Arranged, tiles: Tiles | None, most_visits: int, maxima_at_once: int) -> Found:
+    in_two_fit = 3 * arranged.z.shape[1]
     pieces = 2 if in_two_fit <= NARROWEST else 1
     parts: list[Found] = []
     finer = pieces == 1 and in_two_fit <= WIDEST

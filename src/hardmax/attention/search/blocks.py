@@ -30,7 +30,9 @@ _PAIRS_FOR_INTEGERS = 1 << 26
 _SECONDS_A_PRODUCT = 3e-11
 
 
-def decide_by_blocks(ballot: AbstractBallot, queries: Queries, points: Tokens, margin: float, *, dtype: torch.dtype) -> None:
+def decide_by_blocks(
+    ballot: AbstractBallot, queries: Queries, points: Tokens, margin: float, *, dtype: torch.dtype
+) -> None:
     """Decide all queries by all points."""
     frame = plain_frame(queries, points, margin, dtype)
     screen = ProductScreen(frame)

@@ -8,8 +8,10 @@ import torch
 
 from ...errors import InputError
 from ...shapes import Indices, Queries, Tokens
+from .. import kernels
 from ..choice import Choice, zero_rows
 from ..scaling import exponents_of, scale_rows, scaled_down
+from .accelerated import decide_intervals_by_kernels, takes
 from .auto import attended, is_ordinary
 from .cells import HIGHEST_DIMENSION
 from .intervals import Bias, IntervalBallot, decide_with_bias, largest_in
@@ -187,9 +189,13 @@ def _joined(parts: list[tuple[Indices, Choice]]) -> Choice:
 def _decide(ballot: IntervalBallot, rows: Indices, hint: Indices | None) -> None:
     """Decide the queries in ``rows``, none of them zero."""
     start, stop = ballot.start[rows], ballot.stop[rows]
+    d, device = ballot.points.shape[1], ballot.points.device
+    if kernels.usable(device) and takes(d) and bool(ballot.lengths.any()):
+        decide_intervals_by_kernels(ballot)
+        return
     if hint is not None:
         ballot.expect(rows, hint[rows])
-    if ballot.points.shape[1] <= HIGHEST_DIMENSION and rows.device.type == "cpu":
+    if d <= HIGHEST_DIMENSION and device.type == "cpu":
         decide_by_prefixes(ballot, rows, start, stop)
     else:
         decide_by_halves(ballot, rows, start, stop)

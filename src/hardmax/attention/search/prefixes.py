@@ -230,8 +230,8 @@ class _Cells:
         score = self.centres[cell, 0] * self.columns[0][members]
         for k in range(1, len(self.columns)):
             score += self.centres[cell, k] * self.columns[k][members]
-        bits = int(len(members)).bit_length()
-        room = 62 - bits - int(len(self.centres)).bit_length()
+        bits = len(members).bit_length()
+        room = 62 - bits - len(self.centres).bit_length()
         score *= 2.0 ** (room - 1) / max(float(np.abs(score).max()), 2.0**-900)
         key = score.astype(np.int64) + (1 << (room - 1))
         key += cell << (room + 1)
