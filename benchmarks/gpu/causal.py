@@ -1,4 +1,4 @@
-"""Who listens to whom under a causal mask on a GPU, against the search without a mask, with wrong leaders beside time."""
+"""Who listens to whom under a causal mask on a GPU: against no mask, with wrong leaders beside time."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from hardmax.attention.search import attended, attended_in, auto, masked, maxima
 from hardmax.attention.search.accelerated import (
     best_points,
     best_points_in,
+    choice_by_kernels,
     decide_by_kernels,
-    decide_intervals_by_kernels,
 )
 from hardmax.attention.search.arrangement import Intervals
 from hardmax.attention.search.decision import Screen
@@ -325,21 +325,29 @@ def assert_same_in_intervals(
     assert_same(ballot.choice(), plain)
 
 
-@pytest.mark.parametrize("mask", [Mask(after=0), Mask(before=0), Mask(before=20, after=5), Mask(before=3, after=0)])
-@pytest.mark.parametrize(("kind", "d"), [("gaussian", 1), ("sphere", 2), ("lattice", 2), ("far", 3), ("lattice", 7)])
+@pytest.mark.parametrize(
+    ("kind", "d", "mask"),
+    [
+        ("gaussian", 1, Mask(before=0)),
+        ("sphere", 2, Mask(after=0)),
+        ("lattice", 2, Mask(before=20, after=5)),
+        ("far", 3, Mask(after=0)),
+        ("lattice", 7, Mask(before=3, after=0)),
+    ],
+)
 def test_intervals_give_the_choice_of_the_plain_search(kind: str, d: int, mask: Mask) -> None:
-    points = tokens_of(kind, 70, d)
-    start, stop = (ends.to(DEVICE) for ends in mask.interval(torch.arange(70), 70))
+    points = tokens_of(kind, 37, d)
+    start, stop = (ends.to(DEVICE) for ends in mask.interval(torch.arange(37), 37))
     assert_same_in_intervals(points, points, start, stop)
 
 
-def test_intervals_in_any_order_in_portions_and_screened_again_finer() -> None:
-    points = tokens_of("lattice", 75, maxima.NARROWEST // 3 + 1)
+def test_intervals_in_portions_and_screened_again_finer() -> None:
+    points = tokens_of("lattice", 50, maxima.NARROWEST // 3 + 1)
     generator = torch.Generator().manual_seed(5)
-    ends = torch.randint(0, 76, (40, 2), generator=generator).sort(dim=1).values
-    start = ends[:, 0].clamp_max(74)
+    ends = torch.randint(0, 51, (20, 2), generator=generator).sort(dim=1).values
+    start = ends[:, 0].clamp_max(49)
     stop = torch.maximum(ends[:, 1], start + 1)
-    queries = points[torch.randperm(75, generator=generator)[:40]]
+    queries = points[torch.randperm(50, generator=generator)[:20]]
     queries[::7] = 0
     assert_same_in_intervals(queries, points, start.to(DEVICE), stop.to(DEVICE), most_visits=0, maxima_at_once=16)
 
@@ -353,12 +361,12 @@ def test_the_masked_search_takes_the_kernels_where_they_can_run(monkeypatch: pyt
     plain = attended_in(queries, points.cpu(), start, stop, tolerance=TOLERANCE)
     taken = []
 
-    def decide(ballot: IntervalBallot) -> None:
-        taken.append(len(ballot.queries))
-        decide_intervals_by_kernels(ballot)
+    def choice(*given: object) -> Choice:
+        taken.append(len(given))
+        return choice_by_kernels(*given)
 
     monkeypatch.setattr(kernels, "usable", lambda device: True)
-    monkeypatch.setattr(masked, "decide_intervals_by_kernels", decide)
+    monkeypatch.setattr(masked, "choice_by_kernels", choice)
     found = attended_in(queries.to(DEVICE), points, start.to(DEVICE), stop.to(DEVICE), tolerance=TOLERANCE)
-    assert taken == [40]
+    assert taken
     assert_same(found, plain)

@@ -8,11 +8,11 @@ import torch
 
 from ...errors import InputError
 from ...shapes import Indices, Queries, Tokens
-from ..choice import Ballot
+from ..choice import Ballot, Choice, length, listed_choice, require_fewer_ties, zero_rows
 from ..kernels.canonical import pair_scores
 from .arrangement import Arranged, Intervals, arrange, in_sequence
 from .decision import Found, Screen
-from .intervals import IntervalBallot
+from .intervals import largest_in
 from .margins import tie_margin
 from .maxima import NARROWEST, WIDEST, Tiles
 from .outliers import Cloud, cloud_of, decide_between, outliers_of
@@ -93,20 +93,20 @@ def best_points_in(
     return _best_of(arranged, tiles, most_visits, maxima_at_once)
 
 
-def decide_intervals_by_kernels(ballot: IntervalBallot) -> None:
-    """Decide all queries that are not zero."""
-    middle = ballot.start + ballot.stop
+def choice_by_kernels(queries: Queries, points: Tokens, start: Indices, stop: Indices, tolerance: float) -> Choice:
+    """The choice of each query among the points from ``start`` to ``stop``; not all points are zero."""
+    middle = start + stop
     order = torch.argsort(middle, stable=True) if bool((middle[1:] < middle[:-1]).any()) else None
-    start, stop, longest, queries = (
-        values if order is None else values[order]
-        for values in (ballot.start, ballot.stop, ballot.longest, ballot.queries)
-    )
-    margin = tie_margin(ballot.tolerance, queries.shape[1])
-    found = best_points_in(queries, ballot.points, margin, ballot.tolerance, Intervals(start, stop, longest))
-    alone = torch.ones(len(start), dtype=torch.bool, device=start.device).index_fill(0, found.tied, False)[found.rows]
-    rows, tied = (found.rows[alone], found.tied) if order is None else (order[found.rows[alone]], order[found.tied])
-    ballot.record(rows, found.first[alone], found.best[alone])
-    ballot.propose(tied, found.members)
+    asked, low, high = (queries, start, stop) if order is None else (queries[order], start[order], stop[order])
+    seen = Intervals(low, high, largest_in(length(points), low, high))
+    found = best_points_in(asked, points, tie_margin(tolerance, points.shape[1]), tolerance, seen)
+    rows, tied = (found.rows, found.tied) if order is None else (order[found.rows], order[found.tied])
+    first = torch.empty_like(start).index_copy_(0, rows, found.first)
+    best = torch.empty_like(queries[:, 0]).index_copy_(0, rows, found.best)
+    everyone = zero_rows(queries)
+    first, best = torch.where(everyone, start, first), best.masked_fill(everyone, 0.0)
+    require_fewer_ties(len(tied))
+    return listed_choice(first, best, everyone, tied, found.members, len(points))
 
 
 def _best_of(arranged: Arranged, tiles: Tiles | None, most_visits: int, maxima_at_once: int) -> Found:

@@ -102,7 +102,8 @@ class Screen:
         where = (asked.halves, self._points.halves, q, self._z)
         options: dict[str, Any] = {
             "D": d, "K": self._width, "ROWS": tiles.rows, "BLOCK": tiles.block, "CHUNK": _MAXIMA_PER_LOAD,
-            "WIDTH": 16, "UNROLL": d <= _UNROLLED_UP_TO, "MASKED": sight is not None, "num_warps": 1, "enable_fp_fusion": False,
+            "WIDTH": 16, "UNROLL": d <= _UNROLLED_UP_TO, "MASKED": sight is not None,
+            "num_warps": 1, "enable_fp_fusion": False,
         }  # fmt: skip
         kernels.decide[(count,)](
             maxima, top, screened.favourite, second, screened.ends, *screened.seen, *where, error, needed, slack,

@@ -11,7 +11,7 @@ from ...shapes import Indices, Queries, Tokens
 from .. import kernels
 from ..choice import Choice, zero_rows
 from ..scaling import exponents_of, scale_rows, scaled_down
-from .accelerated import decide_intervals_by_kernels, takes
+from .accelerated import choice_by_kernels, takes
 from .auto import attended, is_ordinary
 from .cells import HIGHEST_DIMENSION
 from .intervals import Bias, IntervalBallot, decide_with_bias, largest_in
@@ -30,8 +30,8 @@ def attended_in(
 ) -> Choice:
     r"""For each query i the points of ``range(start[i], stop[i])`` whose score is within the tolerance of the largest.
 
-    The result for a query depends on the query and the points of its interval alone, to the last bit: a causal search of
-    the first m tokens gives the first m rows of the causal search of all.
+    The result for a query depends on the query and the points of its interval alone, to the last bit: a causal search
+    of the first m tokens gives the first m rows of the causal search of all.
 
     Parameters
     ----------
@@ -45,7 +45,9 @@ def attended_in(
         the longest point of the interval of the largest score.
     bias
         Function of paired query rows and point indices, each of shape (pairs,), that returns what is added to the score
-        of each pair, shape (pairs,). With a bias every pair is scored, and the members of a zero query are listed.
+        of each pair, shape (pairs,). With a bias every pair is scored, and the members of a zero query are listed. It
+        must not be larger than the product of the lengths of query and points by 300 orders of magnitude, unless it is
+        infinite.
     hint
         Index of a point with a large score for each query, shape (queries,), if known; may make the search faster.
 
@@ -58,29 +60,42 @@ def attended_in(
     Examples
     --------
     >>> tokens = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0]], dtype=torch.float64)
-    >>> causal = attended_in(tokens, tokens, torch.zeros(3, dtype=torch.int64), torch.tensor([1, 2, 3]), tolerance=1e-14)
+    >>> start, stop = torch.tensor([0, 0, 0]), torch.tensor([1, 2, 3])
+    >>> causal = attended_in(tokens, tokens, start, stop, tolerance=1e-14)
     >>> [causal[i].tolist() for i in range(3)]
     [[0], [1], [2]]
     """
-    _require_intervals(queries, points, start, stop)
-    if bias is None and not bool(start.any()) and bool((stop == points.shape[0]).all()):
+    _require_shapes(queries, points, start, stop)
+    if len(queries) == 0:
+        return attended(queries, points, tolerance=tolerance)
+    size, sizes = queries.abs().amax(dim=1), points.abs().amax(dim=1)
+    ordinary = is_ordinary(size).all() & is_ordinary(sizes.max())
+    wrong = (start < 0) | (stop > points.shape[0]) | (start >= stop)
+    sees_all = ~start.any() & (stop == points.shape[0]).all()
+    none_zero, not_all_zero = is_ordinary(sizes).all() & sizes.all(), sizes.any()
+    # Together, since a GPU is waited for each time.
+    flags: list[bool] = torch.stack([wrong.any(), sees_all, ordinary, none_zero, not_all_zero]).tolist()
+    if flags[0]:
+        _refuse(wrong, start, stop, len(points))
+    if flags[1] and bias is None:
         return attended(queries, points, tolerance=tolerance, hint=hint)
-    size = queries.abs().amax(dim=1)
-    sizes = points.abs().amax(dim=1)
-    if not bool(is_ordinary(size).all() & is_ordinary(sizes.max())):
+    if not flags[2]:
         return _attended_at_any_size(queries, points, start, stop, tolerance, bias, hint)
-    tiny = ~is_ordinary(largest_in(sizes, start, stop))
-    if bool(tiny.any()):
-        return _attended_by_size(queries, points, start, stop, tolerance, bias, tiny)
+    if not flags[3]:
+        tiny = ~is_ordinary(largest_in(sizes, start, stop))
+        if bool(tiny.any()):
+            return _attended_by_size(queries, points, start, stop, tolerance, bias, tiny)
+    if bias is None and flags[4] and kernels.usable(points.device) and takes(points.shape[1]):
+        return choice_by_kernels(queries, points, start, stop, tolerance)
     ballot = IntervalBallot(queries, points, start, stop, tolerance, zero_attends_to_all=bias is None)
     if bias is not None:
         decide_with_bias(ballot, bias)
-    elif bool(size.any()):
+    else:
         _decide(ballot, (~zero_rows(queries)).nonzero()[:, 0], hint)
     return ballot.choice()
 
 
-def _require_intervals(queries: Queries, points: Tokens, start: Indices, stop: Indices) -> None:
+def _require_shapes(queries: Queries, points: Tokens, start: Indices, stop: Indices) -> None:
     for name, ends in (("start", start), ("stop", stop)):
         if ends.dtype != torch.int64 or ends.shape != queries.shape[:1]:
             raise InputError(
@@ -89,15 +104,23 @@ def _require_intervals(queries: Queries, points: Tokens, start: Indices, stop: I
                 f"must be int64 of shape ({queries.shape[0]},), one for each query",
                 "pass the interval of points that each query sees",
             )
-    wrong = (start < 0) | (stop > points.shape[0]) | (start >= stop)
-    if bool(wrong.any()):
-        i = int(wrong.nonzero()[0, 0])
+    if points.shape[0] == 0 or points.shape[1] != queries.shape[1]:
         raise InputError(
-            "start, stop",
-            f"range({int(start[i])}, {int(stop[i])}) for query {i}",
-            f"must be an interval of the {points.shape[0]} points with at least one of them",
-            "pass 0 <= start < stop <= number of points for every query",
+            "points",
+            f"shape {tuple(points.shape)}",
+            f"must be at least one point with {queries.shape[1]} coordinates, as many as the queries have",
+            "pass queries and points of the same tokens",
         )
+
+
+def _refuse(wrong: torch.Tensor, start: Indices, stop: Indices, count: int) -> None:
+    i = int(wrong.nonzero()[0, 0])
+    raise InputError(
+        "start, stop",
+        f"range({int(start[i])}, {int(stop[i])}) for query {i}",
+        f"must be an interval of the {count} points with at least one of them",
+        "pass 0 <= start < stop <= number of points for every query",
+    )
 
 
 def _attended_at_any_size(
@@ -115,18 +138,14 @@ def _attended_at_any_size(
     """
     scaled, exponent = scaled_down("points", points)
     exponents = exponents_of(queries.abs().amax(dim=1))
-
-    def scaled_bias(rows: Indices, columns: Indices) -> torch.Tensor:
-        assert bias is not None
-        return scale_rows(bias(rows, columns), -(exponents + exponent)[rows])
-
+    shifts = -(exponents + exponent)
     choice = attended_in(
         scale_rows(queries, -exponents),
         scaled,
         start,
         stop,
         tolerance=tolerance,
-        bias=None if bias is None else scaled_bias,
+        bias=bias and (lambda rows, columns: scale_rows(bias(rows, columns), shifts[rows])),
         hint=hint,
     )
     return replace(choice, best=scale_rows(choice.best, exponents + exponent))
@@ -150,17 +169,13 @@ def _attended_by_size(
     ):
         rows = chosen.nonzero()[:, 0]
 
-        def bias_of_part(some: Indices, columns: Indices, rows: Indices = rows) -> torch.Tensor:
-            assert bias is not None
-            return bias(rows[some], columns)
-
         part = attended_in(
             queries[rows],
             seen,
             start[rows],
             stop[rows],
             tolerance=tolerance,
-            bias=None if bias is None else bias_of_part,
+            bias=bias and (lambda some, columns, rows=rows: bias(rows[some], columns)),
         )
         parts.append((rows, part))
     return _joined(parts)
@@ -189,13 +204,9 @@ def _joined(parts: list[tuple[Indices, Choice]]) -> Choice:
 def _decide(ballot: IntervalBallot, rows: Indices, hint: Indices | None) -> None:
     """Decide the queries in ``rows``, none of them zero."""
     start, stop = ballot.start[rows], ballot.stop[rows]
-    d, device = ballot.points.shape[1], ballot.points.device
-    if kernels.usable(device) and takes(d) and bool(ballot.lengths.any()):
-        decide_intervals_by_kernels(ballot)
-        return
     if hint is not None:
         ballot.expect(rows, hint[rows])
-    if d <= HIGHEST_DIMENSION and device.type == "cpu":
+    if ballot.points.shape[1] <= HIGHEST_DIMENSION and rows.device.type == "cpu":
         decide_by_prefixes(ballot, rows, start, stop)
     else:
         decide_by_halves(ballot, rows, start, stop)

@@ -1,7 +1,7 @@
 """Search in intervals by parts of the points: prefixes of aligned blocks, or halves of halves.
 
-Each part proposes, for the queries that see it, all of its points that can be within the tolerance of the largest score;
-:class:`hardmax.attention.search.intervals.IntervalBallot` decides once, among the candidates of all parts.
+Each part proposes, for the queries that see it, all of its points that can be within the tolerance of the largest
+score; :class:`hardmax.attention.search.intervals.IntervalBallot` decides once, among the candidates of all parts.
 """
 
 from __future__ import annotations
