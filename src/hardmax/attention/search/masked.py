@@ -175,10 +175,15 @@ def _attended_by_size(
             start[rows],
             stop[rows],
             tolerance=tolerance,
-            bias=bias and (lambda some, columns, rows=rows: bias(rows[some], columns)),
+            bias=bias and _of_rows(bias, rows),
         )
         parts.append((rows, part))
     return _joined(parts)
+
+
+def _of_rows(bias: Bias, rows: Indices) -> Bias:
+    """The bias of some of the queries, numbered in their order."""
+    return lambda some, columns: bias(rows[some], columns)
 
 
 def _joined(parts: list[tuple[Indices, Choice]]) -> Choice:

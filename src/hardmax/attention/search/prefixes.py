@@ -220,7 +220,8 @@ class _Cells:
         until = np.where(ended, before[-1], before[lists.members[np.minimum(gone, last)]])
         stay = until - before[lists.members[places]]
         everybody = before[-1] - before[lists.members[lists.starts]]
-        return np.bincount(cell, weights=stay, minlength=len(sizes)) * steps - everybody
+        excess: Floats = np.bincount(cell, weights=stay, minlength=len(sizes)) * steps - everybody
+        return excess
 
     def _leaders(self, members: Integers, cell: Integers) -> Integers:
         """Place of the entry with the largest score at the centre, up to each entry of its cell.
