@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hardmax.attention import attended, attended_in
 from hardmax.attention.choice import Choice, default_tolerance
 from hardmax.attention.masks import Mask
-from hardmax.attention.search import auto, intervals, parts, pool, prefixes
+from hardmax.attention.search import auto, intervals, masked, pool, prefixes
 from hardmax.attention.search.intervals import IntervalBallot, decide_by_dense_blocks, largest_in
-from hardmax.attention.search.parts import decide_by_halves, decide_by_prefixes
+from hardmax.attention.search.masked import decide_by_halves, decide_by_prefixes
 from hardmax.errors import InputError
 
 TOLERANCE = default_tolerance(torch.float64)
@@ -141,9 +141,9 @@ METHODS = {"dense": decide_by_dense_blocks, "halves": decide_by_halves, "prefixe
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every limit below which a method leaves its work to dense blocks, lowered."""
-    monkeypatch.setattr(parts, "_SHORT", 24)
-    monkeypatch.setattr(parts, "_FEW_PAIRS", 1000)
-    monkeypatch.setattr(parts, "_LEAF", 24)
+    monkeypatch.setattr(masked, "_SHORT", 24)
+    monkeypatch.setattr(masked, "_FEW_PAIRS", 1000)
+    monkeypatch.setattr(masked, "_LEAF", 24)
     monkeypatch.setattr(pool, "_FIRST", 8)
     monkeypatch.setattr(prefixes, "_ENTRIES_AT_ONCE", 500)
     monkeypatch.setattr(prefixes, "_PAIRS_AT_ONCE", 60)
@@ -205,7 +205,7 @@ def test_cells_give_up_where_too_many_points_can_win(monkeypatch: pytest.MonkeyP
         decide_by_halves(*given)
 
     monkeypatch.setattr(prefixes, "_MOST_ENTRIES", 1000)
-    monkeypatch.setattr(parts, "decide_by_halves", halves)
+    monkeypatch.setattr(masked, "decide_by_halves", halves)
     assert_same(by("prefixes", points, points, ends, TOLERANCE), wanted)
     assert taken
 
