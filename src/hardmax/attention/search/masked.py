@@ -1,7 +1,7 @@
 """Search under a mask: for each query the points of the largest score in an interval of the points.
 
-Intervals are searched by parts of the points, prefixes of aligned blocks or halves of halves. Each part proposes, for the
-queries that see it, all of its points that can be within the tolerance of the largest score; the ballot decides once.
+Intervals are searched by parts of the points, prefixes of aligned blocks or halves of halves. Each part proposes, for
+the queries that see it, all of its points that can be within the tolerance of the largest score; the ballot decides.
 """
 
 from __future__ import annotations
