@@ -16,7 +16,8 @@ from flint import fmpq, fmpq_mat
 from ..attention.rational import Rational, Rows, as_float, rational, rational_rows, require_small
 from ..shapes import PerToken, Tokens
 from .exact_ties import Point, dot, mean, minus
-from .undecided import Undecided
+from .leadership import leaders_of_groups
+from .undecided import Undecided, is_examined_together
 
 # The end of a segment is placed a little further on, so that rounding of the infinite product does not matter.
 _SAFELY = 1 - 2.0**-40
@@ -178,6 +179,8 @@ class ExactFamilyProcess:
         behind = {i: [self._leaders_behind(members) for members in tie.sets] for i, tie in ties.items()}
         for i, tie in ties.items():
             self._settle(tie, behind[i], points)
+        if is_examined_together(self.layer) and self._remaining(self.layer) == 0:
+            self._settle_together({i: self._reduced(chosen[i], points) for i in sets if i not in ties}, points)
         self.active = torch.tensor([i for i in active if i not in self._future], dtype=torch.int64)
 
     def _chosen(self, active: list[int], points: Rows) -> dict[int, Sets]:
@@ -302,11 +305,72 @@ class ExactFamilyProcess:
         if len(behind[0]) > 1:
             self.ties[i] = behind[0]
 
+    def _settle_together(self, sets: dict[int, Sets], points: Rows) -> None:
+        """Settle active tokens that keep their sets if all that they see move as these sets say."""
+        heard = {i: self._mean(some, points) for i, some in sets.items()}
+        goals = {i: future.target for i, future in self._future.items()} | heard
+        straight = {i for i, future in self._future.items() if future.straight} | set(sets)
+        every = range(len(points))
+        final = {}
+        while True:
+            final = {i: self._mean(sets[i], [goals[k] for k in every]) for i in sets}
+            bent = {i for i in sets if i in straight and (final[i] != heard[i] or not _all_in(sets[i], straight))}
+            if not bent:
+                break
+            straight -= bent
+        resolved = {i for i in sets if _all_in(sets[i], straight)}
+        known = [i in resolved or (i in self._future and self._future[i].straight) for i in every]
+        ends = [(goals[k], final.get(k, goals[k])) for k in every]
+        accepted = []
+        for i in sorted(sets):
+            kept = all(known[: self._sight(i)]) and self._keeps(i, sets[i], goals, ends, points)
+            if kept:
+                accepted.append(i)
+            elif not self._causal:
+                return  # without a mask every token sees it
+            else:
+                break
+        for i in accepted:
+            gap = minus(heard[i], final[i])
+            self._future[i] = _Future(points[i], final[i], self.layer, fmpq(0), None, gap if any(gap) else None)
+            self.decided_at[i] = self.layer
+            self.reasons[i] = 0
+        self._name(accepted, sets)
+
+    def _keeps(
+        self, i: int, sets: Sets, goals: dict[int, Point], ends: list[tuple[Point, Point]], points: Rows
+    ) -> bool:
+        """Whether members and their goals attain the largest scores of positions and ends, in all directions of i."""
+        seen = self._sight(i)
+        for A, members in zip(self._A, sets, strict=True):
+            for direction in (points[i], *ends[i]):
+                query = list((A * fmpq_mat([[x] for x in direction])).entries())
+                now = max(dot(query, z) for z in points[:seen])
+                later = max(dot(query, y) for pair in ends[:seen] for y in pair)
+                if any(dot(query, points[k]) != now or dot(query, goals[k]) != later for k in members):
+                    return False
+        return True
+
+    def _name(self, tokens: list[int], sets: dict[int, Sets]) -> None:
+        """Name the leaders of tokens that were settled together; the lowest member leads a group without a leader."""
+        for i, leaders, first in leaders_of_groups(tokens, sets, self.follows, self.ties):
+            if first is not None:
+                self.emerged_at[first] = self.layer
+            for h, some in enumerate(leaders):
+                self.choices[h, i] = some[0]
+            self.follows[i] = self.choices[0, i]
+            if len(leaders[0]) > 1:
+                self.ties[i] = leaders[0]
+
     def _leaders_behind(self, members: Sequence[int]) -> list[int]:
         """Leaders among these tokens and leaders that they follow, ascending."""
         decided = [k for k in members if k in self._future]
         leaders = {int(self.follows[k]) for k in decided}
         return sorted(leaders.union(*(self.ties[k] for k in decided if k in self.ties)))
+
+
+def _all_in(sets: Sets, tokens: set[int]) -> bool:
+    return all(k in tokens for members in sets for k in members)
 
 
 def _plus(left: Point, factor: Rational, right: Point) -> Point:

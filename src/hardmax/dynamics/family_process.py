@@ -26,10 +26,11 @@ from ..attention.search.masked import attended_in
 from ..shapes import Indices, PerToken, Queries, Square, Tokens
 from .certainty import safely_inside
 from .family_form import FamilySystem
-from .family_ties import lasting_ties
+from .family_ties import lasting_ties, lasting_together
 from .family_view import HeadChoice, View, choose_certainly
+from .leadership import leaders_of_groups
 from .process import SMALLEST_ALPHA
-from .undecided import Undecided
+from .undecided import Undecided, is_examined_together
 
 # Searches that narrow down where a token stops to lead; followers left over are asked one by one.
 _NARROWINGS = 24
@@ -154,6 +155,8 @@ class FamilyProcess:
         hard = torch.nonzero(~single & allowed)[:, 0]
         if len(hard):
             settled |= self._tie(view, choices, hard, resting)
+        if is_examined_together(self.layer) and not bool(settled.all()):
+            settled |= self._settle_together(view, choices, settled, allowed, resting)
         rest = torch.nonzero(~settled)[:, 0]
         if not self._system.definite and not bool(certain[rest].all()):
             doubtful = int(tokens[rest][~certain[rest]].min()) if self._causal else 0
@@ -261,6 +264,32 @@ class FamilyProcess:
             if len(leaders[0]) > 1:
                 self.ties[token] = leaders[0]
         self.follows[tokens] = self.choices[0, tokens]
+        self.reasons[tokens] = 0
+        return done
+
+    def _settle_together(
+        self, view: View, choices: list[HeadChoice], settled: torch.Tensor, allowed: torch.Tensor, resting: Indices
+    ) -> torch.Tensor:
+        """Mask of the active tokens that keep their sets if all that they see do, after settling them."""
+        done = torch.zeros_like(settled)
+        waiting = torch.nonzero(~settled)[:, 0]
+        doubtful = view.tokens[waiting[~allowed[waiting]]]
+        found = lasting_together(self._system, view, choices, waiting, resting, doubtful)
+        if found is None:
+            return done
+        done[found.rows] = True
+        tokens = view.tokens[found.rows]
+        self._form.settle(tokens, found.targets, self.layer)
+        bent = found.bent
+        self._form.bend(tokens[bent], found.share[bent], found.slow[bent], found.resonant[bent])
+        for token, leaders, first in leaders_of_groups(tokens.tolist(), found.pairs, self.follows, self.ties):
+            if first is not None:
+                self.emerged_at[first] = self.layer
+            for h, some in enumerate(leaders):
+                self.choices[h, token] = some[0]
+            self.follows[token] = self.choices[0, token]
+            if len(leaders[0]) > 1:
+                self.ties[token] = leaders[0]
         self.reasons[tokens] = 0
         return done
 

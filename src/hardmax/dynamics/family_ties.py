@@ -18,13 +18,16 @@ from dataclasses import dataclass
 
 import torch
 
-from ..attention.choice import apply, score
+from ..attention.choice import apply, length, score
+from ..attention.distinct import distinct
 from ..shapes import Indices, Tokens
 from .family_form import FamilySystem
 from .family_view import HeadChoice, View
 
 # Pairs of a tied token and a member that are examined at one layer; beyond that, ties wait for a later layer.
 _MOST_PAIRS = 5_000_000
+# Pairs of an active token and a candidate; beyond that, tokens are not examined together.
+_LARGEST_TABLE = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,19 @@ class LastingTies:
     """Whether ``slow`` or ``resonant`` is not negligible."""
     pairs: dict[int, list[list[int]]]
     """Members of each of these tokens in each head."""
+
+
+def lasting_together(
+    system: FamilySystem, view: View, choices: list[HeadChoice], active: Indices, resting: Indices, bad: Indices
+) -> LastingTies | None:
+    """Active tokens in these rows that keep their sets if all that they see move as these sets say; None if none does.
+
+    Tokens that see one of ``bad`` are left out.
+    """
+    if len(active) * len(view.candidates) > _LARGEST_TABLE or system.remaining(view.layer) > 0:
+        return None
+    pairs = _Pairs.of(system, view, choices, active, resting)
+    return None if pairs is None else _Examined(system, view, active, pairs).together(bad)
 
 
 def lasting_ties(
@@ -116,7 +132,7 @@ class _Examined:
         mass = system.weights[member]
         total = mass.new_zeros(len(hard) * heads).index_add(0, key, mass)
         shares = torch.tensor(system.shares, dtype=mass.dtype, device=mass.device)
-        part = shares[pairs.head] * mass / total[key]
+        part = self._part = shares[pairs.head] * mass / total[key]
         self._share = self._sum(part * ~self._decided)
         self._rest = self._sum(part * self._decided)
         moving, now, later = (
@@ -148,6 +164,80 @@ class _Examined:
             self._hard[rows], self._later[rows], self._share[rows], slow[rows], resonant[rows], bent[rows],
             self._members_of(rows),
         )  # fmt: skip
+
+    def together(self, bad: Indices) -> LastingTies | None:
+        """The tokens that keep their sets if all that they see move as these sets say."""
+        system, view, hard, pairs = self._system, self._view, self._hard, self._pairs
+        theirs, straight = self._row_of_members(), system.form.straight[pairs.member]
+        tokens = view.tokens[hard]
+        negligible = system.tolerance * system.sizes[tokens]
+        heard = self._sum(self._part[:, None] * self._place)
+        goals = torch.where(self._decided[:, None], self._target, heard[theirs])
+        final = self._sum(self._part[:, None] * goals)
+        direct = (final - heard).abs().amax(dim=1) <= negligible
+        while True:
+            simple = self._all(torch.where(self._decided, straight, direct[theirs]))
+            if torch.equal(direct & simple, direct):
+                break
+            direct &= simple
+        final = torch.where(direct[:, None], heard, final)
+
+        first_end, last_end = system.form.target[view.candidates], system.form.target[view.candidates]
+        place = torch.searchsorted(view.candidates, tokens)
+        first_end[place], last_end[place] = heard, final
+        bent = view.candidates[~system.form.straight[view.candidates]]
+        rows = self._before_bad(torch.cat([bad, bent, tokens[~simple]]))
+        if not len(rows):
+            return None
+        missing = self._not_kept(rows, heard, final, goals, torch.stack([first_end, last_end], dim=1), place)
+        rows = self._before_bad(torch.cat([bad, bent, tokens[~simple], tokens[missing]]))
+        if not len(rows):
+            return None
+        gap = (heard - final)[rows]
+        return LastingTies(
+            hard[rows], final[rows], torch.zeros_like(gap[:, 0]), torch.zeros_like(gap), gap, ~direct[rows],
+            self._members_of(rows),
+        )  # fmt: skip
+
+    def _before_bad(self, bad: Indices) -> Indices:
+        """Rows of the tokens that see none of these tokens."""
+        tokens = self._view.tokens[self._hard]
+        every = torch.arange(len(tokens), device=tokens.device)
+        if not len(bad):
+            return every
+        return every[tokens < bad.min()] if self._system.causal else every[:0]
+
+    def _not_kept(
+        self, rows: Indices, heard: Tokens, final: Tokens, goals: Tokens, ends: torch.Tensor, place: Indices
+    ) -> Indices:
+        """Those of the rows in which a member or its goal misses the largest score of positions or ends."""
+        system, view, pairs = self._system, self._view, self._pairs
+        merged = distinct(ends.reshape(-1, ends.shape[2]), ends.new_ones(2 * len(ends)))
+        later = merged.points
+        length_of = length(later)
+        longest = length_of.cummax(dim=0).values if system.causal else length_of.max().expand(len(later))
+        stop = end = None
+        if view.stop is not None:
+            stop = view.stop[self._hard][rows]
+            end = torch.searchsorted(merged.first, 2 * place[rows] + 1, right=True)
+        kept = torch.zeros(len(self._hard), dtype=torch.bool, device=rows.device)
+        kept[rows] = True
+        own = system.form.anchor[view.tokens[self._hard]]
+        for h, matrix in enumerate(system.matrices):
+            mine = pairs.head == h
+            row, now, goal = pairs.row[mine], self._place[mine], goals[mine]
+            for direction in (own, heard, final):
+                queries = apply(matrix, direction)
+                asked = queries[rows]
+                least = torch.full((2, len(self._hard)), -torch.inf, dtype=asked.dtype, device=asked.device)
+                best = system.search(asked, view.points, tolerance=system.tolerance, stop=stop).best
+                least[0, rows] = best - view.slack(asked, system.tolerance, stop)
+                best = system.search(asked, later, tolerance=system.tolerance, stop=end).best
+                reach = longest[-1] if end is None else longest[end - 1]
+                least[1, rows] = best - system.tolerance * length(asked) * reach
+                for number, values in enumerate((now, goal)):
+                    kept[row[score(queries[row], values) < least[number][row]]] = False
+        return rows[~kept[rows]]
 
     def _sum(self, values: torch.Tensor) -> torch.Tensor:
         total = values.new_zeros((len(self._hard), *values.shape[1:]))

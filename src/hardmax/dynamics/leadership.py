@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -79,6 +79,39 @@ class Leadership(Generic[ArrayT_co]):
     def undecided(self) -> int:
         """Number of tokens whose leader is not known yet."""
         return int((self.decided_at < 0).sum())
+
+
+def leaders_of_groups(
+    tokens: Sequence[int],
+    sets: Mapping[int, Sequence[Sequence[int]]],
+    follows: Indices,
+    ties: Mapping[int, Sequence[int]],
+) -> Iterator[tuple[int, list[list[int]], int | None]]:
+    """Leaders of each token in each head, for tokens that were decided together and may listen to one another.
+
+    A token is named after all that it listens to. Where that never comes to an end the tokens are a group without a
+    leader, and the lowest member leads: it comes third in the triple of the first token of the group.
+    """
+    known = {
+        k: [int(follows[k]), *ties.get(k, ())] for i in tokens for some in sets[i] for k in some if follows[k] >= 0
+    }
+    waiting = list(tokens)
+    while waiting:
+        ready = [i for i in waiting if all(k in known for some in sets[i] for k in some)]
+        first = None
+        if not ready:
+            i = waiting[0]
+            first = min(k for some in sets[i] for k in some if k not in known)
+            known[first] = [first]
+            ready = [i for i in waiting if i == first or all(k in known for some in sets[i] for k in some)]
+        for i in ready:
+            leaders = [sorted({leader for k in some for leader in known.get(k, ())}) for some in sets[i]]
+            lowest = min(leader for some in leaders for leader in some) if any(leaders) else i
+            named = [some or [lowest] for some in leaders]
+            if i not in known:
+                known[i] = named[0]
+            yield i, ([[i]] * len(named) if known[i] == [i] else named), (first if i == first else None)
+        waiting = [i for i in waiting if i not in ready]
 
 
 def give_back_leadership(

@@ -128,11 +128,10 @@ def start(
     if problem is not None:
         raise InputError("layer", str(layer), problem, "use simulate(depth=…)")
     refuse_swapped_axes(tokens, any(head.dimension is not None for head in layer.heads))
-    if layer.is_basic:
-        A = layer.score_matrix(tokens)
-        return _start_basic(tokens, weights, A, layer, (0,), search or attended)
     for head in layer.heads:
         head.require_dimension(tokens.shape[1])
+    if layer.is_basic:
+        return _start_basic(tokens, weights, _matrix(layer.heads[0], tokens), layer, (0,), search or attended)
     layer.mask.require_fit(len(tokens))
     if layer.tolerance == "exact":
         return _start_exact(tokens, weights, layer)
@@ -180,9 +179,7 @@ def _start_exact(tokens: Tokens, weights: PerToken, layer: HardmaxLayer) -> Poin
     exact = [_exact_matrix(head, tokens.shape[1]) for head in layer.heads]
     kept, head_of = _distinct_heads(exact)
     if len(kept) == 1 and layer.mask.sees_all and not isinstance(layer.alpha, AbstractSteps):
-        matrix = layer.heads[0].matrix
-        A = torch.eye(tokens.shape[1], dtype=torch.float64) if matrix is None else matrix.detach()
-        return _start_basic(tokens, weights, A.to(tokens.device), layer, head_of, attended)
+        return _start_basic(tokens, weights, _matrix(layer.heads[0], tokens), layer, head_of, attended)
     found = _found(tokens, weights, layer)
     assumptions = _assumptions([_scaled_matrix(head, tokens) for head in layer.heads], tokens)
     steps = layer.alpha if isinstance(layer.alpha, AbstractSteps) else None
@@ -238,6 +235,13 @@ def _scaled_matrix(head: Head, tokens: Tokens) -> Square:
         return scaled_down("A", (K.T @ Q).to(tokens.device))[0]
     A = torch.eye(d, dtype=torch.float64) if head.A is None else head.A.detach()
     return scaled_down("A", A.to(tokens.device))[0]
+
+
+def _matrix(head: Head, tokens: Tokens) -> Square:
+    """Score matrix of a head, detached: the argmax does not change under small changes of A."""
+    given = head.matrix
+    identity = torch.eye(tokens.shape[1], dtype=torch.float64)
+    return (identity if given is None else given.detach().to(torch.float64)).to(tokens.device)
 
 
 def _exact_matrix(head: Head, d: int) -> Rows:
