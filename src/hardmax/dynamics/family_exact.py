@@ -21,6 +21,8 @@ from .undecided import Undecided, is_examined_together
 
 # The end of a segment is placed a little further on, so that rounding of the infinite product does not matter.
 _SAFELY = 1 - 2.0**-40
+# Rounds of listening after which what a token hears must be constant.
+_MOST_ROUNDS = 6
 
 Sets = tuple[tuple[int, ...], ...]  # the tokens that a token listens to, per head
 
@@ -34,7 +36,7 @@ class _Future:
     layer: int
     share: Rational
     slow: Point | None = None
-    resonant: Point | None = None
+    resonant: tuple[Point, ...] | None = None
 
     @property
     def straight(self) -> bool:
@@ -146,8 +148,12 @@ class ExactFamilyProcess:
                 rate *= (1 + alpha * future.share) / (1 + alpha)
             place = [x + (rate - fast) * p for x, p in zip(place, future.slow, strict=True)]
         if future.resonant is not None:
-            drift = fast * sum(steps, fmpq(0))
-            place = [x + drift * q for x, q in zip(place, future.resonant, strict=True)]
+            sums = [fmpq(1)] + [fmpq(0)] * len(future.resonant)  # elementary symmetric polynomials of the steps
+            for alpha in steps:
+                for k in range(len(future.resonant), 0, -1):
+                    sums[k] += alpha * sums[k - 1]
+            for weight, term in zip(sums[1:], future.resonant, strict=True):
+                place = _plus(place, fast * weight, term)
         return place
 
     def _limit(self, token: int) -> Point:
@@ -291,7 +297,7 @@ class ExactFamilyProcess:
 
     def _settle(self, tie: _Tie, behind: list[list[int]], points: Rows) -> None:
         i = tie.token
-        slow, resonant = (term if any(term) else None for term in (tie.slow, tie.resonant))
+        slow, resonant = tie.slow if any(tie.slow) else None, (tie.resonant,) if any(tie.resonant) else None
         everyone = sorted({k for some in behind for k in some})
         if not everyone:  # the members listen to one another alone and meet at their mean
             everyone = [min(k for members in tie.sets for k in members)]
@@ -306,49 +312,43 @@ class ExactFamilyProcess:
             self.ties[i] = behind[0]
 
     def _settle_together(self, sets: dict[int, Sets], points: Rows) -> None:
-        """Settle active tokens that keep their sets if all that they see move as these sets say."""
-        heard = {i: self._mean(some, points) for i, some in sets.items()}
-        goals = {i: future.target for i, future in self._future.items()} | heard
-        straight = {i for i, future in self._future.items() if future.straight} | set(sets)
+        """Settle active tokens that keep their sets if all that they see do."""
         every = range(len(points))
-        final = {}
-        while True:
-            final = {i: self._mean(sets[i], [goals[k] for k in every]) for i in sets}
-            bent = {i for i in sets if i in straight and (final[i] != heard[i] or not _all_in(sets[i], straight))}
-            if not bent:
+        goals = [self._future[k].target if k in self._future else points[k] for k in every]
+        clouds = [points]
+        while True:  # what tokens hear after 1, 2, … rounds of listening, until that is constant
+            spoken = clouds[-1]
+            following = [self._mean(sets[k], spoken) if k in sets else goals[k] for k in every]
+            restless = {k for k in sets if following[k] != spoken[k]}
+            if (len(clouds) > 1 and not restless) or len(clouds) > _MOST_ROUNDS:
                 break
-            straight -= bent
-        resolved = {i for i in sets if _all_in(sets[i], straight)}
-        known = [i in resolved or (i in self._future and self._future[i].straight) for i in every]
-        ends = [(goals[k], final.get(k, goals[k])) for k in every]
+            clouds.append(following)
+        known = [k not in restless and (k in sets or self._future[k].straight) for k in every]
         accepted = []
         for i in sorted(sets):
-            kept = all(known[: self._sight(i)]) and self._keeps(i, sets[i], goals, ends, points)
-            if kept:
+            if all(known[: self._sight(i)]) and self._keeps(i, sets[i], clouds):
                 accepted.append(i)
-            elif not self._causal:
-                return  # without a mask every token sees it
-            else:
+            elif self._causal:
                 break
+            else:
+                return  # without a mask every token sees it
         for i in accepted:
-            gap = minus(heard[i], final[i])
-            self._future[i] = _Future(points[i], final[i], self.layer, fmpq(0), None, gap if any(gap) else None)
+            terms = tuple(minus(cloud[i], clouds[-1][i]) for cloud in clouds[1:-1])
+            resonant = terms if any(any(term) for term in terms) else None
+            self._future[i] = _Future(points[i], clouds[-1][i], self.layer, fmpq(0), None, resonant)
             self.decided_at[i] = self.layer
             self.reasons[i] = 0
         self._name(accepted, sets)
 
-    def _keeps(
-        self, i: int, sets: Sets, goals: dict[int, Point], ends: list[tuple[Point, Point]], points: Rows
-    ) -> bool:
-        """Whether members and their goals attain the largest scores of positions and ends, in all directions of i."""
-        seen = self._sight(i)
+    def _keeps(self, i: int, sets: Sets, clouds: list[Rows]) -> bool:
+        """Whether the members attain the largest score in every round of listening, for the query of every round."""
         for A, members in zip(self._A, sets, strict=True):
-            for direction in (points[i], *ends[i]):
-                query = list((A * fmpq_mat([[x] for x in direction])).entries())
-                now = max(dot(query, z) for z in points[:seen])
-                later = max(dot(query, y) for pair in ends[:seen] for y in pair)
-                if any(dot(query, points[k]) != now or dot(query, goals[k]) != later for k in members):
-                    return False
+            for asked in clouds:
+                query = list((A * fmpq_mat([[x] for x in asked[i]])).entries())
+                for cloud in clouds:
+                    best = max(dot(query, y) for y in cloud[: self._sight(i)])
+                    if any(dot(query, cloud[k]) != best for k in members):
+                        return False
         return True
 
     def _name(self, tokens: list[int], sets: dict[int, Sets]) -> None:
@@ -367,10 +367,6 @@ class ExactFamilyProcess:
         decided = [k for k in members if k in self._future]
         leaders = {int(self.follows[k]) for k in decided}
         return sorted(leaders.union(*(self.ties[k] for k in decided if k in self.ties)))
-
-
-def _all_in(sets: Sets, tokens: set[int]) -> bool:
-    return all(k in tokens for members in sets for k in members)
 
 
 def _plus(left: Point, factor: Rational, right: Point) -> Point:

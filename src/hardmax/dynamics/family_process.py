@@ -253,7 +253,7 @@ class FamilyProcess:
         behind = {token: [self._leaders_behind(some) for some in sets] for token, sets in found.pairs.items()}
         self._form.settle(tokens, found.targets, self.layer)
         bent = found.bent
-        self._form.bend(tokens[bent], found.share[bent], found.slow[bent], found.resonant[bent])
+        self._form.bend(tokens[bent], found.share[bent], found.slow[bent], found.resonant[:, bent])
         for token, leaders in behind.items():
             everyone = sorted({leader for some in leaders for leader in some})
             if not everyone:  # the members listen to one another alone and meet at their mean
@@ -281,7 +281,7 @@ class FamilyProcess:
         tokens = view.tokens[found.rows]
         self._form.settle(tokens, found.targets, self.layer)
         bent = found.bent
-        self._form.bend(tokens[bent], found.share[bent], found.slow[bent], found.resonant[bent])
+        self._form.bend(tokens[bent], found.share[bent], found.slow[bent], found.resonant[:, bent])
         for token, leaders, first in leaders_of_groups(tokens.tolist(), found.pairs, self.follows, self.ties):
             if first is not None:
                 self.emerged_at[first] = self.layer

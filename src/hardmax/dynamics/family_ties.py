@@ -19,13 +19,15 @@ from dataclasses import dataclass
 import torch
 
 from ..attention.choice import apply, length, score
-from ..attention.distinct import distinct
+from ..attention.distinct import Distinct, distinct
 from ..shapes import Indices, Tokens
 from .family_form import FamilySystem
 from .family_view import HeadChoice, View
 
 # Pairs of a tied token and a member that are examined at one layer; beyond that, ties wait for a later layer.
 _MOST_PAIRS = 5_000_000
+# Rounds of listening after which what a token hears must be constant.
+_MOST_ROUNDS = 6
 # Pairs of an active token and a candidate; beyond that, tokens are not examined together.
 _LARGEST_TABLE = 50_000_000
 
@@ -40,7 +42,8 @@ class LastingTies:
     share: torch.Tensor
     """Share of active members in what the token listens to."""
     slow: Tokens
-    resonant: Tokens
+    resonant: torch.Tensor
+    """Terms q of the closed form, shape (rounds, tokens, d)."""
     bent: torch.Tensor
     """Whether ``slow`` or ``resonant`` is not negligible."""
     pairs: dict[int, list[list[int]]]
@@ -161,43 +164,59 @@ class _Examined:
         stands = self._settled_together(self._attained(stands))
         rows = torch.nonzero(stands)[:, 0]
         return LastingTies(
-            self._hard[rows], self._later[rows], self._share[rows], slow[rows], resonant[rows], bent[rows],
+            self._hard[rows], self._later[rows], self._share[rows], slow[rows], resonant[rows][None], bent[rows],
             self._members_of(rows),
         )  # fmt: skip
 
     def together(self, bad: Indices) -> LastingTies | None:
-        """The tokens that keep their sets if all that they see move as these sets say."""
-        system, view, hard, pairs = self._system, self._view, self._hard, self._pairs
-        theirs, straight = self._row_of_members(), system.form.straight[pairs.member]
+        """The tokens that keep their sets if all that they see do, by the positions of repeated listening."""
+        system, view, hard = self._system, self._view, self._hard
         tokens = view.tokens[hard]
-        negligible = system.tolerance * system.sizes[tokens]
-        heard = self._sum(self._part[:, None] * self._place)
-        goals = torch.where(self._decided[:, None], self._target, heard[theirs])
-        final = self._sum(self._part[:, None] * goals)
-        direct = (final - heard).abs().amax(dim=1) <= negligible
-        while True:
-            simple = self._all(torch.where(self._decided, straight, direct[theirs]))
-            if torch.equal(direct & simple, direct):
-                break
-            direct &= simple
-        final = torch.where(direct[:, None], heard, final)
-
-        first_end, last_end = system.form.target[view.candidates], system.form.target[view.candidates]
         place = torch.searchsorted(view.candidates, tokens)
-        first_end[place], last_end[place] = heard, final
         bent = view.candidates[~system.form.straight[view.candidates]]
-        rows = self._before_bad(torch.cat([bad, bent, tokens[~simple]]))
+        rounds, restless = self._rounds()
+        # Of decided tokens the rounds are the position, then the target.
+        goals = system.form.target[view.candidates]
+        clouds = [view.places] + [goals.clone() for _ in rounds[1:]]
+        for cloud, heard in zip(clouds[1:], rounds[1:], strict=True):
+            cloud[place] = heard
+        out = torch.cat([bad, bent, tokens[restless]])
+        rows = self._before_bad(out)
+        for k, cloud in enumerate(clouds):
+            merged = distinct(cloud, cloud.new_ones(len(cloud)))
+            members = torch.where(self._decided[:, None], self._target, rounds[k][self._row_of_members()])
+            members = self._place if k == 0 else members
+            for direction in rounds:
+                if not len(rows):
+                    return None
+                missed = self._missed(rows, direction, merged, members, place)
+                out = torch.cat([out, tokens[missed]])
+                rows = self._before_bad(out)
         if not len(rows):
             return None
-        missing = self._not_kept(rows, heard, final, goals, torch.stack([first_end, last_end], dim=1), place)
-        rows = self._before_bad(torch.cat([bad, bent, tokens[~simple], tokens[missing]]))
-        if not len(rows):
-            return None
-        gap = (heard - final)[rows]
-        return LastingTies(
-            hard[rows], final[rows], torch.zeros_like(gap[:, 0]), torch.zeros_like(gap), gap, ~direct[rows],
-            self._members_of(rows),
-        )  # fmt: skip
+        last = rounds[-1][rows]
+        corners = torch.stack([heard[rows] - last for heard in rounds[1:-1]] or [torch.zeros_like(last)])
+        away = (corners.abs() > (system.tolerance * system.sizes[tokens[rows]])[None, :, None]).any(dim=0).any(dim=1)
+        nothing = torch.zeros_like(last)
+        return LastingTies(hard[rows], last, nothing[:, 0], nothing, corners, away, self._members_of(rows))
+
+    def _rounds(self) -> tuple[list[Tokens], torch.Tensor]:
+        """Positions of the tied tokens, then what they hear after 1, 2, … rounds of listening, until that is constant.
+
+        Second a mask of the tokens for which it is not constant after the largest number of rounds.
+        """
+        theirs = self._row_of_members()
+        tokens = self._view.tokens[self._hard]
+        negligible = self._system.tolerance * self._system.sizes[tokens]
+        rounds = [self._system.form.anchor[tokens], self._sum(self._part[:, None] * self._place)]
+        while True:
+            spoken = torch.where(self._decided[:, None], self._target, rounds[-1][theirs])
+            following = self._sum(self._part[:, None] * spoken)
+            differs = (following - rounds[-1]).abs().amax(dim=1) > negligible
+            following = torch.where(differs[:, None], following, rounds[-1])
+            if not bool(differs.any()) or len(rounds) > _MOST_ROUNDS:
+                return rounds, differs
+            rounds.append(following)
 
     def _before_bad(self, bad: Indices) -> Indices:
         """Rows of the tokens that see none of these tokens."""
@@ -207,36 +226,24 @@ class _Examined:
             return every
         return every[tokens < bad.min()] if self._system.causal else every[:0]
 
-    def _not_kept(
-        self, rows: Indices, heard: Tokens, final: Tokens, goals: Tokens, ends: torch.Tensor, place: Indices
-    ) -> Indices:
-        """Those of the rows in which a member or its goal misses the largest score of positions or ends."""
-        system, view, pairs = self._system, self._view, self._pairs
-        merged = distinct(ends.reshape(-1, ends.shape[2]), ends.new_ones(2 * len(ends)))
-        later = merged.points
-        length_of = length(later)
-        longest = length_of.cummax(dim=0).values if system.causal else length_of.max().expand(len(later))
-        stop = end = None
-        if view.stop is not None:
-            stop = view.stop[self._hard][rows]
-            end = torch.searchsorted(merged.first, 2 * place[rows] + 1, right=True)
+    def _missed(self, rows: Indices, directions: Tokens, cloud: Distinct, members: Tokens, place: Indices) -> Indices:
+        """Those of the rows in which a member misses the largest score of the cloud, one point per candidate."""
+        system, pairs = self._system, self._pairs
+        stop = None
+        if system.causal:
+            stop = torch.searchsorted(cloud.first, place[rows], right=True)
+        lengths = length(cloud.points)
+        longest = lengths.max() if stop is None else lengths.cummax(dim=0).values[stop - 1]
         kept = torch.zeros(len(self._hard), dtype=torch.bool, device=rows.device)
         kept[rows] = True
-        own = system.form.anchor[view.tokens[self._hard]]
         for h, matrix in enumerate(system.matrices):
-            mine = pairs.head == h
-            row, now, goal = pairs.row[mine], self._place[mine], goals[mine]
-            for direction in (own, heard, final):
-                queries = apply(matrix, direction)
-                asked = queries[rows]
-                least = torch.full((2, len(self._hard)), -torch.inf, dtype=asked.dtype, device=asked.device)
-                best = system.search(asked, view.points, tolerance=system.tolerance, stop=stop).best
-                least[0, rows] = best - view.slack(asked, system.tolerance, stop)
-                best = system.search(asked, later, tolerance=system.tolerance, stop=end).best
-                reach = longest[-1] if end is None else longest[end - 1]
-                least[1, rows] = best - system.tolerance * length(asked) * reach
-                for number, values in enumerate((now, goal)):
-                    kept[row[score(queries[row], values) < least[number][row]]] = False
+            mine = (pairs.head == h) & kept[pairs.row]
+            queries = apply(matrix, directions)
+            least = torch.full_like(self._share, -torch.inf)
+            best = system.search(queries[rows], cloud.points, tolerance=system.tolerance, stop=stop).best
+            least[rows] = best - system.tolerance * length(queries[rows]) * longest
+            row = pairs.row[mine]
+            kept[row[score(queries[row], members[mine]) < least[row]]] = False
         return rows[~kept[rows]]
 
     def _sum(self, values: torch.Tensor) -> torch.Tensor:
