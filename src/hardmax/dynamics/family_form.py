@@ -38,7 +38,7 @@ class FamilyForm:
         self._steps: list[float] = []
         self._logs = [0.0]  # sums of log(1 + alpha) over the layers before each
         self._bent: dict[int, tuple[float, torch.Tensor, torch.Tensor]] = {}
-        self._chances: tuple[tuple[int, int, int], list[float]] = ((-1, -1, -1), [])
+        self._chances: tuple[tuple[int, int, int], torch.Tensor] = ((-1, -1, -1), points[:0, 0])
 
     def step(self, layer: int) -> float:
         """Step size of a layer."""
@@ -108,11 +108,9 @@ class FamilyForm:
             steps = torch.tensor(self._steps[start:layer], dtype=torch.float64)
             rate = float(torch.exp((torch.log1p(share * steps) - torch.log1p(steps)).sum()))
             bend = (rate - fast) * slow
-        for weight, term in zip(self._weights_of_rounds(start, layer, len(resonant)), resonant, strict=True):
-            bend = bend + weight * term
-        return bend
+        return bend + (self._weights_of_rounds(start, layer, len(resonant))[:, None] * resonant).sum(dim=0)
 
-    def _weights_of_rounds(self, start: int, layer: int, count: int) -> list[float]:
+    def _weights_of_rounds(self, start: int, layer: int, count: int) -> torch.Tensor:
         """Weights lambda e_1, …, lambda e_count: probabilities that 1, …, count of the layers are heard."""
         if self._chances[0] != (start, layer, count):
             chances = [1.0] + [0.0] * count
@@ -121,7 +119,7 @@ class FamilyForm:
                 for k in range(count, 0, -1):
                     chances[k] += heard * (chances[k - 1] - chances[k])
                 chances[0] *= 1 - heard
-            self._chances = ((start, layer, count), chances[1:])
+            self._chances = ((start, layer, count), torch.tensor(chances[1:], dtype=torch.float64))
         return self._chances[1]
 
 

@@ -177,6 +177,7 @@ class FamilyProcess:
             near = decided & (apart <= self._system.tolerance * self._system.sizes[candidates])
             places = torch.where(near[:, None], self._form.target[candidates], places)
             self._rests[candidates[near]] = True
+            self._form.straight[candidates[near]] = True
         found = distinct(places, self._system.weights[candidates])
         if self._constant:
             self.settled = self._before is not None and torch.equal(self._before, places)

@@ -9,7 +9,10 @@ the mean d now and :math:`d_\infty` in the limit. The sets stay the same for eve
    the sight of i is attained by every member, by its target if it is decided, and, in heads with active members, by u,
    d and :math:`d_\infty`.
 
-The proof and the closed form are in ``docs/devdocs/attention-family.rst``.
+Tokens whose members retreat from their faces are examined together, by rounds of listening: what a token hears, what
+those that it hears hear, and so on. If in every round the members have the largest scores, no set ever changes.
+
+The proofs and the closed forms are in ``docs/devdocs/attention-family.rst``.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from .family_view import HeadChoice, View
 # Pairs of a tied token and a member that are examined at one layer; beyond that, ties wait for a later layer.
 _MOST_PAIRS = 5_000_000
 # Rounds of listening after which what a token hears must be constant.
-_MOST_ROUNDS = 6
+_MOST_ROUNDS = 64
 # Pairs of an active token and a candidate; beyond that, tokens are not examined together.
 _LARGEST_TABLE = 50_000_000
 
@@ -175,6 +178,7 @@ class _Examined:
         place = torch.searchsorted(view.candidates, tokens)
         bent = view.candidates[~system.form.straight[view.candidates]]
         rounds, restless = self._rounds()
+        directions = (rounds[0], rounds[1], rounds[-1])
         # Of decided tokens the rounds are the position, then the target.
         goals = system.form.target[view.candidates]
         clouds = [view.places] + [goals.clone() for _ in rounds[1:]]
@@ -186,7 +190,7 @@ class _Examined:
             merged = distinct(cloud, cloud.new_ones(len(cloud)))
             members = torch.where(self._decided[:, None], self._target, rounds[k][self._row_of_members()])
             members = self._place if k == 0 else members
-            for direction in rounds:
+            for direction in directions:
                 if not len(rows):
                     return None
                 missed = self._missed(rows, direction, merged, members, place)
@@ -203,7 +207,8 @@ class _Examined:
     def _rounds(self) -> tuple[list[Tokens], torch.Tensor]:
         """Positions of the tied tokens, then what they hear after 1, 2, … rounds of listening, until that is constant.
 
-        Second a mask of the tokens for which it is not constant after the largest number of rounds.
+        Second a mask of the tokens for which it is not constant after the largest number of rounds, or leaves the
+        segment from its first to its last value.
         """
         theirs = self._row_of_members()
         tokens = self._view.tokens[self._hard]
@@ -215,8 +220,20 @@ class _Examined:
             differs = (following - rounds[-1]).abs().amax(dim=1) > negligible
             following = torch.where(differs[:, None], following, rounds[-1])
             if not bool(differs.any()) or len(rounds) > _MOST_ROUNDS:
-                return rounds, differs
+                return rounds, differs | self._leaves_segment(rounds[1:], negligible)
             rounds.append(following)
+
+    @staticmethod
+    def _leaves_segment(heard: list[Tokens], negligible: torch.Tensor) -> torch.Tensor:
+        """Mask of the tokens of which some round is off the segment from the first to the last one."""
+        along = heard[0] - heard[-1]
+        size = score(along, along).clamp_min(1e-300)
+        leaves = torch.zeros_like(negligible, dtype=torch.bool)
+        for each in heard[1:-1]:
+            part = (score(each - heard[-1], along) / size).clamp(0, 1)
+            off = (each - heard[-1] - part[:, None] * along).abs().amax(dim=1)
+            leaves |= off > 4 * negligible
+        return leaves
 
     def _before_bad(self, bad: Indices) -> Indices:
         """Rows of the tokens that see none of these tokens."""

@@ -92,26 +92,29 @@ def leaders_of_groups(
     A token is named after all that it listens to. Where that never comes to an end the tokens are a group without a
     leader, and the lowest member leads: it comes third in the triple of the first token of the group.
     """
-    known = {
-        k: [int(follows[k]), *ties.get(k, ())] for i in tokens for some in sets[i] for k in some if follows[k] >= 0
-    }
+    heard = {k for i in tokens for some in sets[i] for k in some}
+    known = {k: [int(follows[k]), *ties.get(k, ())] for k in heard if follows[k] >= 0}
     waiting = list(tokens)
     while waiting:
-        ready = [i for i in waiting if all(k in known for some in sets[i] for k in some)]
+        ready = [i for i in waiting if _is_ready(i, sets[i], known)]
         first = None
         if not ready:
-            i = waiting[0]
-            first = min(k for some in sets[i] for k in some if k not in known)
+            first = min(k for some in sets[waiting[0]] for k in some if k not in known)
             known[first] = [first]
-            ready = [i for i in waiting if i == first or all(k in known for some in sets[i] for k in some)]
+            ready = [first]
         for i in ready:
             leaders = [sorted({leader for k in some for leader in known.get(k, ())}) for some in sets[i]]
-            lowest = min(leader for some in leaders for leader in some) if any(leaders) else i
-            named = [some or [lowest] for some in leaders]
-            if i not in known:
-                known[i] = named[0]
-            yield i, ([[i]] * len(named) if known[i] == [i] else named), (first if i == first else None)
+            lowest = min(leader for some in leaders for leader in some)
+            named = [[i]] * len(leaders) if i == first else [some or [lowest] for some in leaders]
+            known[i] = named[0]
+            yield i, named, first
         waiting = [i for i in waiting if i not in ready]
+
+
+def _is_ready(token: int, sets: Sequence[Sequence[int]], known: Mapping[int, Sequence[int]]) -> bool:
+    """Whether the leaders of all other tokens that a token listens to are known, and it listens to some."""
+    others = [k for some in sets for k in some if k != token]
+    return bool(others) and all(k in known for k in others)
 
 
 def give_back_leadership(
