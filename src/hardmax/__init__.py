@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .attention.heads import Head as Head
     from .attention.heads import LinearBias as LinearBias
     from .attention.heads import TableBias as TableBias
+    from .attention.index import LeaderIndex as LeaderIndex
     from .attention.layer import HardmaxLayer as HardmaxLayer
     from .attention.layer import SoftmaxLayer as SoftmaxLayer
     from .attention.masks import Mask as Mask
@@ -71,12 +72,17 @@ if TYPE_CHECKING:
     from .dynamics.equilibrium import Equilibrium as Equilibrium
     from .dynamics.equilibrium import equilibrium as equilibrium
     from .dynamics.flows import AbstractFlow as AbstractFlow
-    from .dynamics.integrators import Adaptive as Adaptive
+    from .dynamics.flows import CallableFlow as CallableFlow
+    from .dynamics.flows import EuclideanFlow as EuclideanFlow
     from .dynamics.keep_and_stop_rules import Bound as Bound
     from .dynamics.keep_and_stop_rules import Decided as Decided
     from .dynamics.keep_and_stop_rules import Every as Every
     from .dynamics.leadership import Leadership as Leadership
     from .dynamics.leadership import Ties as Ties
+    from .dynamics.modified_flows import MomentumFlow as MomentumFlow
+    from .dynamics.modified_flows import NoisyFlow as NoisyFlow
+    from .dynamics.modified_flows import TimeDependentFlow as TimeDependentFlow
+    from .dynamics.runge_kutta import Adaptive as Adaptive
     from .dynamics.simulate import choose as choose
     from .dynamics.simulate import simulate as simulate
     from .dynamics.trajectory import Trajectory as Trajectory
@@ -153,13 +159,14 @@ _MODULE_OF = {
     "AbstractNorm": "attention.norms",
     "AbstractSteps": "attention.steps",
     "AbstractWeighting": "attention.weighting",
-    "Adaptive": "dynamics.integrators",
+    "Adaptive": "dynamics.runge_kutta",
     "Assumptions": "dynamics.assumptions",
     "Attention": "geometry.listening",
     "AttentionLayer": "attention.attention_layer",
     "Backtest": "forecasting.diagnostics.backtest",
     "Block": "attention.base",
     "Bound": "dynamics.keep_and_stop_rules",
+    "CallableFlow": "dynamics.flows",
     "Certificate": "interpolation.evaluation.certificate",
     "Choice": "attention.choice",
     "Cluster": "geometry.clusters",
@@ -170,6 +177,7 @@ _MODULE_OF = {
     "DoublyStochastic": "attention.weighting",
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
+    "EuclideanFlow": "dynamics.flows",
     "Every": "dynamics.keep_and_stop_rules",
     "ExactTransformer": "interpolation.transformer",
     "Explanation": "text.explaining.explanation",
@@ -188,6 +196,7 @@ _MODULE_OF = {
     "LayerNorm": "attention.norms",
     "LayerSequence": "attention.sequences",
     "LeaderClassifier": "text.classifier",
+    "LeaderIndex": "attention.index",
     "Leaders": "geometry.leaders",
     "Leadership": "dynamics.leadership",
     "Linear": "attention.weighting",
@@ -197,8 +206,10 @@ _MODULE_OF = {
     "Mask": "attention.masks",
     "Measure": "meanfield.measures",
     "MissingExtraError": "errors",
+    "MomentumFlow": "dynamics.modified_flows",
     "NoLimit": "meanfield.spectrum",
     "NoLimitError": "meanfield.spectrum",
+    "NoisyFlow": "dynamics.modified_flows",
     "Occupancy": "meanfield.measures",
     "Outcome": "outcomes",
     "Phases": "meanfield.phases",
@@ -219,6 +230,7 @@ _MODULE_OF = {
     "TheoremReport": "geometry.findings",
     "Ties": "dynamics.leadership",
     "TimeDelayedTransformer": "forecasting.forecaster",
+    "TimeDependentFlow": "dynamics.modified_flows",
     "ToDisk": "storage.to_disk",
     "TopK": "attention.weighting",
     "Trajectory": "dynamics.trajectory",

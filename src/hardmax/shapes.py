@@ -23,6 +23,8 @@ ArrayT_co = TypeVar("ArrayT_co", bound=Array, covariant=True, default=Array)
 """Kind of the arrays of a result, for type checkers: that of the arguments."""
 
 Tokens: TypeAlias = Float[torch.Tensor, "token coordinate"]
+States: TypeAlias = Float[torch.Tensor, "token state"]
+"""Tokens with the extra coordinates that they carry, such as momenta."""
 TokenBatch: TypeAlias = Float[torch.Tensor, "*batch token coordinate"]
 Queries: TypeAlias = Float[torch.Tensor, "query coordinate"]
 Matrix: TypeAlias = Float[torch.Tensor, "row column"]

@@ -39,6 +39,29 @@ def test_the_picture_is_what_the_library_says(start: str, query: dict[str, str])
     assert np.array_equal(same, limit.follows[:, None] == limit.follows)
 
 
+@pytest.mark.parametrize("query", [{"sight": "causal"}, {"heads": "2", "a": "1.5"}, {"sight": "causal", "heads": "3"}])
+@pytest.mark.parametrize("depth", [{"limit": "1"}, {"layer": "3"}, {"attention": "softmax", "layer": "2"}])
+def test_masks_and_heads_are_what_the_library_says(query: dict[str, str], depth: dict[str, str]) -> None:
+    state = TokensState.from_query({"start": "gaussian", "n": "60", "selected": "5", **query, **depth})
+    assert TokensState.from_query(state.to_query()).settings == state.settings
+    picture = paint(Computed.of(state), state, ColourBook())
+    layer = state.layer
+    assert layer.mask.causal == (query.get("sight") == "causal")
+    assert len(layer.heads) == int(query.get("heads", "1"))
+    if state.settings.limit:
+        assert isinstance(layer, hm.HardmaxLayer)
+        expected = hm.equilibrium(state.tokens, layer).positions
+    else:
+        expected = hm.simulate(state.tokens, layer, depth=state.settings.layer).final
+    assert np.array_equal(picture.positions, expected)
+
+
+def test_code_of_masks_and_heads(tmp_path: Path) -> None:
+    query = {"start": "gaussian", "n": "60", "sight": "causal", "heads": "3", "a": "1.5", "limit": "1"}
+    state = TokensState.from_query(query)
+    assert str(hm.equilibrium(state.tokens, state.hardmax)) in run_code(code_of(state), tmp_path)
+
+
 def test_the_matrix_has_the_ellipse_that_is_drawn() -> None:
     state = TokensState.from_query({"a": "2", "b": "0.5", "angle": "30"})
     A = state.matrix

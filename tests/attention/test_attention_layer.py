@@ -81,7 +81,7 @@ def _exact_step(
     return moved
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_hardmax_with_masks_and_heads_equals_plain_loops(data: st.DataObject) -> None:
     """O1: every mask, 1 to 3 heads, ties, repeated and zero tokens, weights; exact and in floats."""

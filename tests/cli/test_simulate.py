@@ -225,3 +225,56 @@ def test_what_is_no_number_is_refused(text: str) -> None:
 def test_a_half_is_not_a_whole_number() -> None:
     with pytest.raises(hm.InputError, match="--n must be a whole number, got '1/2'"):
         read_whole("--n", "1/2", 7)
+
+
+@pytest.mark.parametrize(
+    ("flags", "layer"),
+    [
+        (["--causal"], hm.HardmaxLayer(0.5, causal=True)),
+        (["--causal", "--depth", "3"], hm.HardmaxLayer(0.5, causal=True)),
+        (["--window", "5", "--depth", "3"], hm.HardmaxLayer(0.5, window=5)),
+        (["--softmax", "2", "--causal", "--depth", "3"], hm.SoftmaxLayer(0.5, beta=2.0, causal=True)),
+        (["--steps", "power:2", "--depth", "3"], hm.HardmaxLayer(hm.PowerSteps(0.5, power=2.0))),
+        (["--steps", "geometric:0.5"], hm.HardmaxLayer(hm.GeometricSteps(0.5, ratio=0.5))),
+        (
+            ["--heads", "2", "--causal", "--depth", "3"],
+            hm.HardmaxLayer(heads=[hm.make_matrix("random-spd", 2, random_state=h) for h in (0, 1)], causal=True),
+        ),
+        (["--rule", "topk:4:2", "--depth", "3"], hm.AttentionLayer(weighting=hm.TopK(4, beta=2.0))),
+        (["--rule", "sinkhorn:3", "--depth", "2"], hm.AttentionLayer(weighting=hm.DoublyStochastic(3.0))),
+        (
+            ["--rule", "sigmoid:2", "--depth", "3", "--causal"],
+            hm.AttentionLayer(weighting=hm.Sigmoid(2.0), move=hm.ResidualStep(0.5), causal=True),
+        ),
+    ],
+)
+def test_masks_heads_rules_and_steps(flags: list[str], layer: hm.AbstractLayer) -> None:
+    """The command saves what the library computes with the same layer."""
+    _simulate("--n", "40", *flags, "--save", "run.zip")
+    found = hm.load("run.zip")
+    assert str(found.layer) == str(layer)
+    tokens = hm.make_tokens("gaussian", 40, 2, random_state=0)
+    if isinstance(found, hm.Equilibrium):
+        assert isinstance(layer, hm.HardmaxLayer)
+        assert np.array_equal(found.positions, hm.equilibrium(tokens, layer).positions)
+    else:
+        assert np.array_equal(found.tokens, hm.simulate(tokens, layer, depth=len(found) - 1).tokens)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--rule", "topk:x", "--depth", "2"], "--rule has 'x' where a number belongs"),
+        (["--rule", "best", "--depth", "2"], "--rule is not understood"),
+        (["--rule", "softmax:2", "--limit"], "--rule does not go with --limit"),
+        (["--steps", "linear:2"], "--steps is not understood"),
+        (["--heads", "2", "--matrix", "paper"], "--matrix does not go with --heads"),
+        (["--theorem", "--causal"], "--theorem does not go with --causal"),
+        (["--window", "4"], "the hull of what a token sees may grow"),
+        (["--window", "300", "--depth", "2"], "is wider than the 200 tokens"),
+    ],
+)
+def test_masks_heads_rules_and_steps_that_do_not_fit(flags: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["simulate", *flags])
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())

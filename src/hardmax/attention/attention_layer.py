@@ -72,6 +72,7 @@ class AttentionLayer(AbstractLayer):
     weighting: AbstractWeighting
     move: AbstractMove
     mask: Mask
+    """Tokens that each token sees."""
     shares: tuple[Share, ...]
     pre_norm: AbstractNorm | None
     update_norm: AbstractNorm | None

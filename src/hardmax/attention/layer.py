@@ -145,6 +145,7 @@ class HardmaxLayer(AbstractLayer):
     V: Square | None
     tolerance: Tolerance
     mask: Mask
+    """Tokens that each token sees."""
     heads: tuple[Head, ...]
     shares: tuple[Share, ...]
 
@@ -163,7 +164,7 @@ class HardmaxLayer(AbstractLayer):
         shares: Sequence[Share] | None = None,
     ) -> None:
         made, parts = _heads_of(A, Q, K, V, heads, shares)
-        single = heads is None
+        single = len(made) == 1
         object.__setattr__(self, "alpha", as_step(alpha))
         object.__setattr__(self, "A", made[0].matrix if single else None)
         object.__setattr__(self, "V", made[0].V if single else None)
@@ -362,6 +363,7 @@ class SoftmaxLayer(AbstractLayer):
     A: Square | None
     V: Square | None
     mask: Mask
+    """Tokens that each token sees."""
     heads: tuple[Head, ...]
     shares: tuple[Share, ...]
 
@@ -380,7 +382,7 @@ class SoftmaxLayer(AbstractLayer):
         shares: Sequence[Share] | None = None,
     ) -> None:
         made, parts = _heads_of(A, Q, K, V, heads, shares)
-        single = heads is None
+        single = len(made) == 1
         object.__setattr__(self, "alpha", alpha if isinstance(alpha, AbstractSteps) else as_positive("alpha", alpha))
         object.__setattr__(self, "beta", as_inverse_temperature(beta))
         object.__setattr__(self, "A", made[0].matrix if single else None)

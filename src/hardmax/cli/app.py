@@ -22,6 +22,7 @@ from . import (
     forecast,
     interpolate,
     meanfield,
+    model,
     reproduce,
     sentiment,
     simulate,
@@ -68,7 +69,7 @@ def _read_marked(given: dict[str, Any], stack: ExitStack) -> None:
 
 
 # A new command is a module with a function `register(app)` and one entry here.
-_COMMANDS = (demo, simulate, sentiment, interpolate, forecast, meanfield, sweep, explore, reproduce, data, doctor)
+_COMMANDS = (demo, simulate, sentiment, interpolate, forecast, meanfield, model, sweep, explore, reproduce, data, doctor)
 
 # Exit statuses by convention: usage error, 128 + SIGINT, 128 + SIGPIPE.
 _BAD_INPUT, _INTERRUPTED, _PIPE_CLOSED = 2, 130, 141

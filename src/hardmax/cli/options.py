@@ -20,6 +20,10 @@ _PATIENCE = 2.0
 """Seconds of work before a spinner appears: shorter work needs none."""
 
 
+RULES = ("hardmax", "softmax:BETA", "topk:K", "topk:K:BETA", "sigmoid:BETA", "linear:BETA", "sinkhorn:BETA")
+"""The values of --rule: how scores become weights."""
+
+
 def panel(title: str) -> Callable[..., Any]:
     """``typer.Option`` for the options of one panel."""
     return partial(typer.Option, rich_help_panel=title)

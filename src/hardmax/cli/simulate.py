@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import panel, read_number, read_step, read_whole
+from .options import RULES, panel, read_number, read_step, read_whole
 
 # The names of hardmax.datasets, repeated here because the help must not import it; a test compares them.
 LAWS = ("gaussian", "uniform-cube", "ball", "sphere", "circle", "grid", "clusters", "heavy-tails")
@@ -53,6 +53,26 @@ def simulate(
     softmax: Annotated[
         str | None, _layer(metavar="BETA", help="Softmax at this inverse temperature instead of hardmax.")
     ] = None,
+    rule: Annotated[
+        str | None,
+        _layer(metavar="RULE", help=f"How scores become weights: {', '.join(RULES)}.", show_default="hardmax"),
+    ] = None,
+    causal: Annotated[
+        bool, _layer("--causal", help="Each token sees itself and the tokens before it, as in a decoder.")
+    ] = False,
+    window: Annotated[
+        str | None, _layer(metavar="W", help="Each token sees W tokens, itself included: with --causal the last W.")
+    ] = None,
+    heads: Annotated[
+        str | None,
+        _layer(metavar="H", help="H heads with equal shares, each with a random symmetric positive definite matrix."),
+    ] = None,
+    steps: Annotated[
+        str | None,
+        _layer(
+            metavar="RULE", help="Steps that shrink with the layer t: power:P for alpha (t + 1)^-P, or geometric:R."
+        ),
+    ] = None,
     exact: Annotated[
         bool, _layer("--exact", help="Decide by rational arithmetic, without any tolerance (few tokens).")
     ] = False,
@@ -94,6 +114,10 @@ def simulate(
     [cyan]python make_points.py | hardmax simulate -[/cyan]
     [dim]# a million tokens of three coordinates[/dim]
     [cyan]hardmax simulate --random ball --n 1000000 --dim 3[/cyan]
+    [dim]# a decoder with two heads, at infinite depth[/dim]
+    [cyan]hardmax simulate --causal --heads 2[/cyan]
+    [dim]# every token attends to its four best, for 20 layers[/dim]
+    [cyan]hardmax simulate --rule topk:4 --depth 20[/cyan]
     [dim]# layer by layer, as a film and a file[/dim]
     [cyan]hardmax simulate --depth 20 --animate run.gif --save run.zarr[/cyan]
 
@@ -115,6 +139,11 @@ def simulate(
             alpha=read_step("--alpha", alpha, exact=exact),
             matrix=matrix,
             softmax=read_number("--softmax", softmax, 4.0),
+            rule=rule,
+            causal=causal,
+            window=read_whole("--window", window, 8, least=1),
+            heads=read_whole("--heads", heads, 2, least=1),
+            steps=steps,
             exact=exact,
             depth=read_whole("--depth", depth, 20, least=0),
             limit=limit,

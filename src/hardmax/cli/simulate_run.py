@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import typer
 
+from ..attention.attention_layer import AttentionLayer
+from ..attention.base import AbstractLayer
 from ..attention.layer import HardmaxLayer, SoftmaxLayer
+from ..attention.moves import ConvexStep, ResidualStep
+from ..attention.steps import AbstractSteps, GeometricSteps, PowerSteps
+from ..attention.weighting import AbstractWeighting, DoublyStochastic, Hardmax, Linear, Sigmoid, Softmax, TopK
 from ..datasets import MATRICES, make_matrix, make_tokens
 from ..distributed import processes
 from ..dynamics.equilibrium import Equilibrium, equilibrium
@@ -23,7 +30,7 @@ from ..geometry.theorem import check_theorem
 from ..storage.to_disk import ToDisk
 from ..storage.token_tables import read_matrix, read_tokens, read_weights
 from . import standard_input
-from .options import waiting
+from .options import RULES, waiting
 from .simulate_report import Summary, is_zarr, require_targets, write_files
 
 _SOFTMAX_DEPTH = 20
@@ -45,6 +52,11 @@ class Request:
     alpha: float | Fraction = 0.5
     matrix: str | None = None
     softmax: float | None = None
+    rule: str | None = None
+    causal: bool = False
+    window: int | None = None
+    heads: int | None = None
+    steps: str | None = None
     exact: bool = False
     depth: int | None = None
     limit: bool = False
@@ -63,7 +75,7 @@ class Request:
     @property
     def wants_limit(self) -> bool:
         """Whether infinite depth is asked for, which is what hardmax does unless given a depth."""
-        return self.limit or (self.depth is None and self.softmax is None)
+        return self.limit or (self.depth is None and self.softmax is None and self.rule in (None, "hardmax"))
 
 
 def run(request: Request) -> None:
@@ -139,6 +151,14 @@ def _refuse_contradictions(request: Request) -> None:
         ("--softmax", request.softmax is not None, "--limit", request.limit),
         ("--softmax", request.softmax is not None, "--exact", request.exact),
         ("--softmax", request.softmax is not None, "--theorem", request.theorem),
+        ("--softmax", request.softmax is not None, "--rule", request.rule is not None),
+        ("--rule", request.rule not in (None, "hardmax"), "--limit", request.limit),
+        ("--rule", request.rule not in (None, "hardmax"), "--exact", request.exact),
+        ("--matrix", request.matrix is not None, "--heads", request.heads is not None),
+        ("--theorem", request.theorem, "--causal", request.causal),
+        ("--theorem", request.theorem, "--window", request.window is not None),
+        ("--theorem", request.theorem, "--heads", request.heads is not None),
+        ("--theorem", request.theorem, "--steps", request.steps is not None),
         ("--keep", request.keep is not None, "infinite depth", request.wants_limit),
         ("--quiet", request.quiet, "--json", request.as_json),
     )
@@ -168,16 +188,76 @@ def _seed(request: Request) -> int:
     return 0 if request.seed is None else request.seed
 
 
-def _layer(request: Request, dimension: int) -> HardmaxLayer | SoftmaxLayer:
-    A = _matrix(request, dimension)
+def _layer(request: Request, dimension: int) -> AbstractLayer:
+    sight: dict[str, Any] = {"causal": request.causal, "window": request.window}
+    A, heads = _matrix(request, dimension), _heads(request, dimension)
+    alpha = _steps(request)
     if request.softmax is not None:
-        return SoftmaxLayer(float(request.alpha), A, beta=request.softmax)
-    return HardmaxLayer(request.alpha, A, tolerance="exact" if request.exact else None)
+        step = alpha if isinstance(alpha, AbstractSteps) else float(alpha)
+        return SoftmaxLayer(step, A, beta=request.softmax, heads=heads, **sight)
+    weighting = None if request.rule is None else _weighting(request.rule)
+    if weighting is None or isinstance(weighting, Hardmax):
+        return HardmaxLayer(alpha, A, tolerance="exact" if request.exact else None, heads=heads, **sight)
+    matrices = heads if heads is not None else None if A is None else [A]
+    step = alpha if isinstance(alpha, AbstractSteps) else float(alpha)
+    # A convex step needs weights that sum to one.
+    move = ConvexStep(step) if weighting.averages else ResidualStep(step)
+    return AttentionLayer(matrices, weighting=weighting, move=move, **sight)
 
 
-def _hardmax(layer: HardmaxLayer | SoftmaxLayer) -> HardmaxLayer:
+def _heads(request: Request, dimension: int) -> list[np.ndarray] | None:
+    if request.heads is None:
+        return None
+    return [make_matrix("random-spd", dimension, random_state=_seed(request) + h) for h in range(request.heads)]
+
+
+def _steps(request: Request) -> float | Fraction | AbstractSteps:
+    """The step size, or one per layer."""
+    if request.steps is None:
+        return request.alpha
+    kind, _, value = request.steps.partition(":")
+    number = _number("--steps", request.steps, value)
+    if kind == "power" and number is not None:
+        return PowerSteps(float(request.alpha), power=number)
+    if kind == "geometric" and number is not None:
+        return GeometricSteps(float(request.alpha), ratio=number)
+    raise InputError("--steps", request.steps, "is not understood", "pass for example power:1 or geometric:0.9")
+
+
+def _weighting(rule: str) -> AbstractWeighting:
+    """The weighting that ``--rule`` names, such as ``topk:4``."""
+    kind, *values = rule.split(":")
+    numbers = [_number("--rule", rule, value) for value in values]
+    given = [number for number in numbers if number is not None]
+    if kind == "hardmax" and not given:
+        return Hardmax()
+    if kind == "topk" and given and given[0] == int(given[0]):
+        return TopK(int(given[0]), *given[1:])
+    simple: dict[str, Callable[..., AbstractWeighting]] = {
+        "softmax": Softmax,
+        "sigmoid": Sigmoid,
+        "linear": Linear,
+        "sinkhorn": DoublyStochastic,
+    }
+    if kind in simple and len(given) <= 1:
+        return simple[kind](*given)
+    raise InputError("--rule", rule, "is not understood", f"pass one of {', '.join(RULES)}")
+
+
+def _number(flag: str, whole: str, value: str) -> float | None:
+    if not value:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        raise InputError(flag, whole, f"has {value!r} where a number belongs", "pass for example topk:4") from None
+
+
+def _hardmax(layer: AbstractLayer) -> HardmaxLayer:
     if not isinstance(layer, HardmaxLayer):
         raise InputError("--softmax", str(layer), "has no infinite depth in closed form", "give --depth K")
+    if layer.why_no_limit is not None:
+        raise InputError("--window", str(layer), layer.why_no_limit, "give --depth K")
     return layer
 
 

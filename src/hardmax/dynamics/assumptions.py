@@ -29,6 +29,8 @@ class Assumptions:
     """No token is the origin."""
     distinct: bool
     """No token is repeated."""
+    basic: bool = True
+    """The layer is that of the paper: one head, all tokens in sight, the same step in every layer."""
 
     @property
     def hold(self) -> bool:
@@ -42,6 +44,7 @@ class Assumptions:
             "plain_values": "the value matrix V is not the identity",
             "nonzero": "some token is zero",
             "distinct": "some tokens are repeated",
+            "basic": "the layer has a mask, several heads or steps that change",
         }
         broken = [text for name, text in sentences.items() if not getattr(self, name)]
         if not broken:

@@ -50,7 +50,7 @@ from .closed_form import ClosedForm
 from .exact import ExactProcess
 from .family_exact import ExactFamilyProcess
 from .family_process import FamilyProcess, search_in_sight
-from .flows import AbstractFlow
+from .flows import AbstractFlow, AbstractWrappedFlow
 from .integrators import FlowStep
 from .keep_and_stop_rules import InMemory, KeepRule
 from .leadership import Leadership, give_back_leadership
@@ -140,7 +140,7 @@ class SplitLayer(AbstractLayer):
 
 
 @dataclass(frozen=True, eq=False)
-class _SplitFlow(AbstractFlow):
+class _SplitFlow(AbstractWrappedFlow):
     flow: AbstractFlow
     ranks: Processes
 
@@ -150,8 +150,8 @@ class _SplitFlow(AbstractFlow):
     def velocity(self, tokens: Tokens, weights: PerToken) -> Tokens:
         return self.ranks.gather(self.flow.velocity_of(self.ranks.part(len(tokens)), tokens, weights))
 
-    def project(self, tokens: Tokens) -> Tokens:
-        return self.flow.project(tokens)
+    def at(self, time: float) -> AbstractFlow:
+        return _SplitFlow(self.flow.at(time), self.ranks)
 
 
 class LastState(InMemory):

@@ -1,190 +1,32 @@
-r"""Integrators: one step of length h along a flow, and the layer that repeats it.
-
-The stages of Heun, Runge-Kutta and the adaptive pair are evaluated at projected points, that is, on the field
-:math:`F(z) = f(z/|z|)` extended off the sphere; the sum is projected once at the end. This preserves the full order.
-"""
+"""Integrators by name, and the layer that moves tokens along a flow for one step."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
-from ..attention.layer import AbstractLayer
+from ..attention.base import ALL_ROWS, AbstractLayer
+from ..attention.context import FIRST, Context
 from ..errors import InputError
-from ..inputs import as_number, as_positive
+from ..inputs import as_positive
 from ..outcomes import Ending, Outcome
-from ..shapes import PerToken, Tokens
+from ..shapes import PerToken, States, Tokens
 from .flows import AbstractFlow
+from .runge_kutta import AbstractIntegrator as AbstractIntegrator
+from .runge_kutta import Adaptive as Adaptive
+from .runge_kutta import Heun as Heun
+from .runge_kutta import ProjectedEuler as ProjectedEuler
+from .runge_kutta import ResidualNormalise as ResidualNormalise
+from .runge_kutta import RungeKutta4 as RungeKutta4
+from .stochastic_integrators import AbstractStochasticIntegrator as AbstractStochasticIntegrator
+from .stochastic_integrators import EulerMaruyama as EulerMaruyama
+from .stochastic_integrators import NoiseSplitting as NoiseSplitting
+from .stochastic_integrators import StochasticHeun as StochasticHeun
 
 _DEFAULT_STEP = 0.05  # twenty steps per unit of time
 _MOST_STEPS = 10_000_000  # longer runs are refused
-
-
-class AbstractIntegrator(ABC):
-    """Interface of an integrator: the rule for one step."""
-
-    name: ClassVar[str]
-    """Name in messages."""
-    order: ClassVar[int]
-    """Order of convergence in the length of the step."""
-    real_interval: ClassVar[float]
-    """Length of the interval of stability on the negative real axis."""
-
-    @abstractmethod
-    def advance(self, flow: AbstractFlow, tokens: Tokens, weights: PerToken, step: float) -> Tokens:
-        """Tokens after the time ``step``, shape (tokens, d).
-
-        Parameters
-        ----------
-        flow
-            Flow to follow.
-        tokens
-            Float64 tensor of shape (tokens, d).
-        weights
-            Positive weight per token, shape (tokens,).
-        step
-            Length of the step, in units of time.
-
-        Returns
-        -------
-        Tensor
-            Shape (tokens, d), projected onto the space of the flow.
-        """
-
-
-@dataclass(frozen=True)
-class ProjectedEuler(AbstractIntegrator):
-    """Projected Euler method, order one: x + h f(x), projected."""
-
-    name = "projected Euler"
-    order = 1
-    real_interval = 2.0
-
-    def advance(self, flow: AbstractFlow, tokens: Tokens, weights: PerToken, step: float) -> Tokens:
-        return flow.project(tokens + step * flow.velocity(tokens, weights))
-
-
-@dataclass(frozen=True)
-class ResidualNormalise(AbstractIntegrator):
-    """Residual connection and layer normalisation, as in a transformer, order one: x + h drift(x), projected.
-
-    The drift is not projected to the tangent space first; the error is a few times that of projected Euler.
-    """
-
-    name = "residual + normalise"
-    order = 1
-    real_interval = 2.0
-
-    def advance(self, flow: AbstractFlow, tokens: Tokens, weights: PerToken, step: float) -> Tokens:
-        return flow.project(tokens + step * flow.drift(tokens, weights))
-
-
-@dataclass(frozen=True)
-class Heun(AbstractIntegrator):
-    """Heun's method, order two: the mean of the velocities at the start and at the end of an Euler step."""
-
-    name = "Heun"
-    order = 2
-    real_interval = 2.0
-
-    def advance(self, flow: AbstractFlow, tokens: Tokens, weights: PerToken, step: float) -> Tokens:
-        first = flow.velocity(tokens, weights)
-        second = flow.velocity(flow.project(tokens + step * first), weights)
-        return flow.project(tokens + 0.5 * step * (first + second))
-
-
-@dataclass(frozen=True)
-class RungeKutta4(AbstractIntegrator):
-    """Classical Runge-Kutta method, order four."""
-
-    name = "Runge-Kutta 4"
-    order = 4
-    real_interval = 2.785
-
-    def advance(self, flow: AbstractFlow, tokens: Tokens, weights: PerToken, step: float) -> Tokens:
-        def field(points: Tokens) -> Tokens:
-            return flow.velocity(flow.project(points), weights)
-
-        k1 = field(tokens)
-        k2 = field(tokens + 0.5 * step * k1)
-        k3 = field(tokens + 0.5 * step * k2)
-        k4 = field(tokens + step * k3)
-        return flow.project(tokens + step / 6 * (k1 + 2 * k2 + 2 * k3 + k4))
-
-
-# Dormand and Prince 1980, order 5 with an embedded order 4; the last stage is the next step's first.
-_NODES = (
-    (1 / 5,),
-    (3 / 40, 9 / 40),
-    (44 / 45, -56 / 15, 32 / 9),
-    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
-    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
-    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
-)
-_ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
-_MOST_SUBSTEPS = 100_000  # per step; a tolerance that needs more is refused
-
-
-@dataclass(frozen=True)
-class Adaptive(AbstractIntegrator):
-    """Dormand-Prince 5(4) with substeps inside each step, chosen so that the error estimate stays below a tolerance.
-
-    States are stored once per step, so runs with different tolerances can be compared state by state.
-
-    Parameters
-    ----------
-    tolerance
-        Largest estimated error of a coordinate per substep, in (0, 1).
-    """
-
-    tolerance: float = 1e-8
-
-    name = "adaptive Dormand-Prince 5(4)"
-    order = 5
-    real_interval = float("inf")  # substeps shrink until the error estimate allows them
-
-    def __post_init__(self) -> None:
-        as_number("tolerance", self.tolerance, lambda x: 0 < x < 1, "must lie in (0, 1)", "pass for example 1e-8")
-
-    def advance(self, flow: AbstractFlow, tokens: Tokens, weights: PerToken, step: float) -> Tokens:
-        done, substep = 0.0, step
-        first = flow.velocity(tokens, weights)
-        for _ in range(_MOST_SUBSTEPS):
-            substep = min(substep, step - done)
-            moved, last, error = _dormand_prince(flow, tokens, weights, substep, first)
-            # The estimate falls like the fifth power of the substep; 0.9 leaves room for its own error.
-            factor = 5.0 if error == 0 else min(5.0, max(0.2, 0.9 * (self.tolerance / error) ** 0.2))
-            if error <= self.tolerance:
-                done += substep
-                if step - done <= 1e-14 * step:
-                    return moved
-                tokens, first = moved, last
-            substep *= factor
-        raise InputError(
-            "tolerance",
-            self.tolerance,
-            f"needs more than {_MOST_SUBSTEPS} substeps in one step of {step:g}",
-            "raise the tolerance or lower beta",
-        )
-
-
-def _dormand_prince(
-    flow: AbstractFlow, tokens: Tokens, weights: PerToken, step: float, first: Tokens
-) -> tuple[Tokens, Tokens, float]:
-    """Tokens after one substep, their velocity, and the largest estimated error of a coordinate."""
-    stages = [first]
-    target = tokens
-    for row in _NODES:
-        total = sum((c * k for c, k in zip(row, stages, strict=True) if c), torch.zeros_like(tokens))
-        target = flow.project(tokens + step * total)
-        stages.append(flow.velocity(target, weights))
-    estimate = sum((c * k for c, k in zip(_ERROR, stages, strict=True) if c), torch.zeros_like(tokens))
-    return target, stages[-1], float((step * estimate).abs().max())
-
 
 _BY_NAME: dict[str, AbstractIntegrator] = {
     "euler": ProjectedEuler(),
@@ -192,7 +34,11 @@ _BY_NAME: dict[str, AbstractIntegrator] = {
     "heun": Heun(),
     "rk4": RungeKutta4(),
     "adaptive": Adaptive(),
+    "euler-maruyama": EulerMaruyama(),
+    "stochastic-heun": StochasticHeun(),
+    "noise-splitting": NoiseSplitting(),
 }
+_WITH_NOISE = tuple(name for name, known in _BY_NAME.items() if isinstance(known, AbstractStochasticIntegrator))
 
 
 def name_of(integrator: AbstractIntegrator) -> str:
@@ -220,15 +66,57 @@ class FlowStep(AbstractLayer):
     length
         Length of the step, in units of time.
     integrator
-        Rule for the step.
+        Rule for the step; a flow with noise needs one with noise.
     """
 
     flow: AbstractFlow
     length: float
     integrator: AbstractIntegrator
 
+    def __post_init__(self) -> None:
+        if self.stochastic and not isinstance(self.integrator, AbstractStochasticIntegrator):
+            raise InputError(
+                "integrator",
+                self.integrator.name,
+                "must be one with noise for this flow",
+                f"pass one of {', '.join(_WITH_NOISE)}, or leave out `integrator`",
+            )
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether the flow has noise, so that steps need a generator."""
+        return self.flow.stochastic
+
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
-        return self.integrator.advance(self.flow, tokens, weights, self.length)
+        return self.step_at(tokens, weights, FIRST)
+
+    def step_at(self, tokens: Tokens, weights: PerToken, context: Context, rows: slice = ALL_ROWS) -> Tokens:
+        """Some rows of the tokens after the step with the number ``context.index``, shape (rows, d).
+
+        Parameters
+        ----------
+        tokens
+            All tokens, float64, shape (tokens, d).
+        weights
+            Positive weight per token, float64, shape (tokens,).
+        context
+            Number of the step, from which the time follows; generator of the noise, which is drawn for all tokens.
+        rows
+            Rows to return; all when left out.
+
+        Returns
+        -------
+        Tensor
+            Float64 tensor of shape (rows, d).
+        """
+        time = context.index * self.length
+        if not isinstance(self.integrator, AbstractStochasticIntegrator) or not self.stochastic:
+            return self.integrator.advance(self.flow, tokens, weights, self.length, time)[rows]
+        if context.generator is None:
+            remedy = "run the flow with hm.simulate(tokens, flow, time=1.0, random_state=0)"
+            raise InputError("random_state", None, "must be given for a flow with noise", remedy)
+        increments = self.integrator.draw(tokens, self.length, context.generator)
+        return self.integrator.advance_noisy(self.flow, tokens, weights, self.length, increments, time)[rows]
 
     def longest(self, tokens: Tokens, weights: PerToken) -> float:
         """Longest stable step: with it the discretisation does not amplify a displacement of one token.
@@ -248,8 +136,8 @@ class FlowStep(AbstractLayer):
         decay = self.flow.fastest_decay(tokens, weights)
         return self.integrator.real_interval / decay if decay > 0 else math.inf
 
-    def admit(self, tokens: Tokens, weights: PerToken, dtype: torch.dtype) -> Tokens:
-        """Validated tokens from which a run starts; an unstable step raises an error that names the limit.
+    def admit(self, tokens: Tokens, weights: PerToken, dtype: torch.dtype) -> States:
+        """Validated states from which a run starts; an unstable step raises an error that names the limit.
 
         Parameters
         ----------
@@ -263,18 +151,32 @@ class FlowStep(AbstractLayer):
         Returns
         -------
         Tensor
-            Tokens as the flow admits them, shape (tokens, d).
+            Tokens as the flow admits them, shape (tokens, d), or wider where they carry extra coordinates.
         """
-        tokens = self.flow.admit(tokens, weights, dtype)
-        limit = self.longest(tokens, weights)
+        states = self.flow.admit(tokens, weights, dtype)
+        limit = self.longest(states, weights)
         if self.length > limit:
             raise InputError(
                 "step",
                 f"{self.length:.4g}",
                 f"must stay below the stability limit {limit:.4g} of {self.integrator.name} at these tokens",
-                f'pass step={0.5 * limit:.1g}, or integrator="adaptive"',
+                f"pass step={0.5 * limit:.1g}" + ("" if self.stochastic else ', or integrator="adaptive"'),
             )
-        return tokens
+        if self.stochastic:
+            self._check_noise(states.shape[1])
+        return states
+
+    def _check_noise(self, dimension: int) -> None:
+        amplitude = float(torch.as_tensor(self.flow.diffusion).max())
+        largest = self.flow.space.largest_variance(dimension)
+        if amplitude**2 * self.length > largest:
+            limit = largest / amplitude**2
+            raise InputError(
+                "step",
+                f"{self.length:.4g}",
+                f"must stay below {limit:.4g}: in a longer one, noise {amplitude:g} reaches all of {self.flow.space}",
+                f"pass step={0.5 * limit:.1g}",
+            )
 
     def in_time(self, outcome: Outcome, steps: int) -> Outcome:
         """Outcome of repeating this layer, with a sentence in units of time instead of layers.
@@ -300,13 +202,18 @@ class FlowStep(AbstractLayer):
 
 
 def discretised(
-    flow: AbstractFlow, time: object, step: object, integrator: str | AbstractIntegrator
+    flow: AbstractFlow, time: object, step: object, integrator: str | AbstractIntegrator | None
 ) -> tuple[FlowStep, int]:
-    """Layer to repeat and number of repetitions: equal steps of at most ``step`` that end exactly at ``time``."""
+    """Layer to repeat and number of repetitions: equal steps of at most ``step`` that end exactly at ``time``.
+
+    Without an integrator, Heun's method is used, and noise splitting where the flow has noise.
+    """
     duration = as_positive("time", time)
     longest = min(_DEFAULT_STEP, duration) if step is None else as_positive("step", step)
     count = duration / longest
     if count > _MOST_STEPS:
         raise InputError("step", longest, f"would need {count:.3g} steps", f"at most {_MOST_STEPS} are run")
     steps = max(1, math.ceil(count * (1 - 1e-12)))
+    if integrator is None:
+        integrator = "noise-splitting" if flow.stochastic else "heun"
     return FlowStep(flow, duration / steps, integrator_named(integrator)), steps

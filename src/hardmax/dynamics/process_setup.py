@@ -280,4 +280,5 @@ def _assumptions(matrices: Sequence[Square], tokens: Tokens) -> Assumptions:
         each[0],
         symmetric=all(one.symmetric for one in each),
         positive_definite=all(one.positive_definite for one in each),
+        basic=False,
     )

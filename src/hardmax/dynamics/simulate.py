@@ -43,7 +43,7 @@ def simulate(  # type: ignore[overload-overlap]  # all but tensors come back as 
     depth: int | None = None,
     time: float | None = None,
     step: float | None = None,
-    integrator: str | AbstractIntegrator = "heun",
+    integrator: str | AbstractIntegrator | None = None,
     keep: Keep = "all",
     stop: StopRule | Iterable[StopRule] = (),
     weights: ArrayLike | None = None,
@@ -63,7 +63,7 @@ def simulate(
     depth: int | None = None,
     time: float | None = None,
     step: float | None = None,
-    integrator: str | AbstractIntegrator = "heun",
+    integrator: str | AbstractIntegrator | None = None,
     keep: Keep = "all",
     stop: StopRule | Iterable[StopRule] = (),
     weights: ArrayLike | None = None,
@@ -82,7 +82,7 @@ def simulate(
     depth: int | None = None,
     time: float | None = None,
     step: float | None = None,
-    integrator: str | AbstractIntegrator = "heun",
+    integrator: str | AbstractIntegrator | None = None,
     keep: Keep = "all",
     stop: StopRule | Iterable[StopRule] = (),
     weights: ArrayLike | None = None,
@@ -114,7 +114,9 @@ def simulate(
         Longest step of a flow; 0.05 when left out. Layers are counted in steps.
     integrator
         Integrator of a flow: ``"euler"``, ``"residual"`` (residual connection and normalisation, as in a transformer),
-        ``"heun"``, ``"rk4"``, ``"adaptive"``, or an object such as ``Adaptive(tolerance=1e-10)``.
+        ``"heun"``, ``"rk4"``, ``"adaptive"``, or an object such as ``Adaptive(tolerance=1e-10)``; for flows with noise
+        ``"euler-maruyama"``, ``"stochastic-heun"`` or ``"noise-splitting"``. Heun's method when left out, and noise
+        splitting where the flow has noise.
     keep
         Layers to store: ``"all"``, ``"last"``, ``Every(k)``, a list of layers, or a rule such as ``ToDisk``.
     stop
@@ -205,18 +207,19 @@ def _simulate(
     ranks.agree(
         coordinates=tensor.shape[1], dtype=kind.dtype, layer=layer, depth=depth, keep=kept, seconds=limit, seed=seed
     )
-    shape = (sum(ranks.counts(tensor.shape[0])), tensor.shape[1])
+    count = sum(ranks.counts(tensor.shape[0]))
     execution = execution_on(ranks)
-    keeper = execution.keeper(keeping(keep, depth, shape))
     tensor = tensor.to(torch.float64)
     # The closed form has no gradients, so a V that is being trained is repeated even where it is the identity.
-    decides = isinstance(layer, HardmaxLayer) and layer.why_no_limit is None and layer.is_basic and not layer.trains
+    decides = isinstance(layer, HardmaxLayer) and layer.why_no_limit is None and not layer.trains
     if not decides:
         tensor, mass = ranks.gather(tensor), ranks.gather(mass)
         marks = None if marks is None else ranks.gather(marks)
     if isinstance(layer, FlowStep):
         with one_thread():
             tensor = layer.admit(tensor, mass, kind.dtype)
+    shape = (count, tensor.shape[1])  # a flow with momentum makes states wider than tokens
+    keeper = execution.keeper(keeping(keep, depth, shape))
     generator = None if seed is None else torch.Generator().manual_seed(seed)
     first = Context(0, generator, marks)
     run = _Run(depth, keeper, rules, limit, progress if ranks.first else False, ranks, first)

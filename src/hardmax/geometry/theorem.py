@@ -164,6 +164,7 @@ def _require(assumptions: Assumptions) -> None:
         ),
         "plain_values": ("V", "must be the identity", "leave out V"),
         "nonzero": ("tokens", "must not be zero", "leave out the tokens at the origin"),
+        "basic": ("layer", "must have one head, see all tokens and have one step size", "use HardmaxLayer(alpha, A)"),
         "distinct": ("tokens", "must be distinct", "keep one of the repeated tokens and give it their summed weight"),
     }
     for name, (argument, problem, remedy) in ways.items():

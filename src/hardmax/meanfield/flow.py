@@ -25,6 +25,7 @@ from ..attention.choice import apply, default_tolerance
 from ..attention.distinct import distinct
 from ..attention.search import attended
 from ..dynamics.flows import AbstractFlow
+from ..dynamics.spaces import UnitSphere
 from ..errors import InputError
 from ..inputs import as_number, as_score_matrix, as_square, as_tokens, as_weights
 from ..shapes import Array, ArrayLike, PerToken, Queries, Square, Tokens
@@ -66,9 +67,13 @@ class _OnSphere(AbstractFlow):
     def velocity_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
         return tangent(tokens[rows], self.drift_of(rows, tokens, weights))
 
+    @property
+    def space(self) -> UnitSphere:
+        """The unit sphere."""
+        return UnitSphere()
+
     def project(self, tokens: Tokens) -> Tokens:
-        lengths: Tokens = torch.linalg.vector_norm(tokens, dim=1, keepdim=True)
-        return tokens / lengths
+        return self.space.project(tokens)
 
     def admit(self, tokens: Tokens, weights: PerToken, dtype: torch.dtype) -> Tokens:
         return self.on_sphere(tokens, dtype)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import torch
 
 from ..attention.scaling import exponent_of, scale
+from ..dynamics.spaces import UnitSphere
 from ..errors import InputError
 from ..inputs import as_square
 from ..shapes import PerToken, Square, Tokens
@@ -30,7 +31,7 @@ def sized(name: str, matrix: Square | None, dimension: int) -> Square:
 
 def tangent(tokens: Tokens, vectors: Tokens) -> Tokens:
     """Tangential part of each vector at its token, shape (tokens, d)."""
-    return vectors - (vectors * tokens).sum(dim=1, keepdim=True) * tokens
+    return UnitSphere().tangent(tokens, vectors)
 
 
 def normalised(tokens: Tokens, argument: str = "tokens") -> Tokens:

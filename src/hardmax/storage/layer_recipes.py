@@ -24,6 +24,7 @@ from ..attention.masks import Mask
 from ..attention.sequences import LayerSequence
 from ..dynamics.flows import AbstractFlow
 from ..dynamics.integrators import Adaptive, FlowStep, integrator_named, name_of
+from ..dynamics.modified_flows import MomentumFlow, NoisyFlow
 from ..errors import InputError
 from ..meanfield.flow import SphereFlow, SphereHardmaxFlow
 from ..shapes import PerToken, Tokens
@@ -124,8 +125,11 @@ class _Writer:
             names = [field.name for field in fields(layer) if field.name != "mask"]
             values = {name: self.value(getattr(layer, name), f"{prefix}_{name}") for name in names}
             return {"kind": "attention", **_sight(layer.mask), **values}
-        if isinstance(layer, FlowStep) and isinstance(layer.flow, SphereFlow | SphereHardmaxFlow):
-            return {**_flow_recipe(layer, layer.flow), **self._arrays(prefix, B=layer.flow.B, V=layer.flow.V)}
+        if isinstance(layer, FlowStep) and _is_stored(layer.flow):
+            flow = self._flow(layer.flow, f"{prefix}_flow")
+            if isinstance(layer.flow, SphereFlow | SphereHardmaxFlow):
+                return {**flow, **_discretisation(layer)}  # as in files of format 1
+            return {"kind": "flow step", **_discretisation(layer), "flow": flow}
         if isinstance(layer, Block):
             inside = [self.layer(one, f"{prefix}_{k}") for k, one in enumerate(layer.layers)]
             return {"kind": "block", "layers": inside}
@@ -136,6 +140,14 @@ class _Writer:
             return {"kind": "sequence", "layers": inside, "order": [place[id(one)] for one in layer.layers]}
         if isinstance(layer, StoredLayer):
             return {**asdict(layer), "kind": "own", "fields": None}
+        if isinstance(layer, FlowStep):  # a flow of the user's own: words alone
+            return {
+                "kind": "own",
+                "name": type(layer.flow).__name__,
+                "description": str(layer),
+                "chose": False,
+                "fields": None,
+            }
         return self._own(layer, prefix)
 
     def value(self, value: object, prefix: str) -> object:
@@ -170,6 +182,19 @@ class _Writer:
             "shares": self.value(layer.shares, f"{prefix}_shares"),
         }
         return {**settings, **sight, **several, "A": None, "V": None}
+
+    def _flow(self, flow: AbstractFlow, prefix: str) -> dict[str, object]:
+        if isinstance(flow, SphereFlow | SphereHardmaxFlow):
+            return {**_sphere_flow(flow), **self._arrays(prefix.removesuffix("_flow"), B=flow.B, V=flow.V)}
+        if isinstance(flow, NoisyFlow):
+            noise = self.value(flow.noise, f"{prefix}_noise")
+            return {"kind": "noisy flow", "noise": noise, "flow": self._flow(flow.flow, f"{prefix}_inside")}
+        if isinstance(flow, MomentumFlow):
+            settings = {"friction": flow.friction, "mass": flow.mass}
+            momenta = self.value(flow.initial, f"{prefix}_momenta")
+            inside = self._flow(flow.flow, f"{prefix}_inside")
+            return {"kind": "momentum flow", **settings, "momenta": momenta, "flow": inside}
+        raise _not_stored(flow)
 
     def _own(self, layer: AbstractLayer, prefix: str) -> dict[str, object]:
         """A layer of the user's own: its fields where it is a dataclass of plain values, otherwise words alone."""
@@ -246,8 +271,28 @@ class _Builder:
         matrices = self._matrix(recipe, "U"), self._matrix(recipe, "b", 1), self._matrix(recipe, "W")
         return FeedForwardLayer(*matrices, recipe["eta"], activation=str(recipe.get("activation", "relu")), **more)
 
-    def flow(self, recipe: dict[str, Any], depth: int) -> AbstractLayer:
-        return _flow_step(recipe, self._matrix(recipe, "B"), self._matrix(recipe, "V"))
+    def flow_step(self, recipe: dict[str, Any], depth: int) -> AbstractLayer:
+        accuracy = recipe["accuracy"]
+        integrator = integrator_named(str(recipe["integrator"])) if accuracy is None else Adaptive(float(accuracy))
+        inside = recipe["flow"] if recipe["kind"] == "flow step" else recipe
+        return FlowStep(self.flow(inside, depth + 1), float(recipe["length"]), integrator)
+
+    def flow(self, recipe: dict[str, Any], depth: int) -> AbstractFlow:
+        if depth > _DEEPEST:
+            raise ValueError("flows are nested too deeply")
+        kind = recipe["kind"]
+        if kind == "noisy flow":
+            return NoisyFlow(self.flow(recipe["flow"], depth + 1), self.value(recipe["noise"], depth))
+        if kind == "momentum flow":
+            inside, momenta = self.flow(recipe["flow"], depth + 1), self.value(recipe["momenta"], depth)
+            return MomentumFlow(inside, recipe["friction"], recipe["mass"], momenta=momenta)
+        B, V = self._matrix(recipe, "B"), self._matrix(recipe, "V")
+        if kind == "sphere hardmax flow":
+            return SphereHardmaxFlow(B, V, normalise=recipe["normalise"], tolerance=recipe["tolerance"])
+        if kind != "sphere flow":
+            raise ValueError(f"no flow is called {kind!r}")
+        settings = {name: recipe[name] for name in ("normalise", "few_tokens", "evaluation", "precision")}
+        return SphereFlow(B, V, float(recipe["beta"]), **settings)
 
     def block(self, recipe: dict[str, Any], depth: int) -> AbstractLayer:
         return Block(*(self.layer(inside, depth + 1) for inside in recipe["layers"]))
@@ -279,8 +324,9 @@ _LAYERS: dict[str, Callable[[_Builder, dict[str, Any], int], AbstractLayer]] = {
     "softmax": _Builder.attention,
     "attention": _Builder.composed,
     "feed-forward": _Builder.feed_forward,
-    "sphere flow": _Builder.flow,
-    "sphere hardmax flow": _Builder.flow,
+    "sphere flow": _Builder.flow_step,
+    "sphere hardmax flow": _Builder.flow_step,
+    "flow step": _Builder.flow_step,
     "block": _Builder.block,
     "sequence": _Builder.sequence,
     "own": _Builder.own,
@@ -301,30 +347,27 @@ def _not_stored(value: object) -> InputError:
     )
 
 
-def _flow_recipe(layer: FlowStep, flow: SphereFlow | SphereHardmaxFlow) -> dict[str, object]:
-    """A flow on the sphere without its matrices, and how it was discretised."""
+def _is_stored(flow: AbstractFlow) -> bool:
+    """Whether a flow is one of this library, made of numbers alone."""
+    if isinstance(flow, NoisyFlow | MomentumFlow):
+        return _is_stored(flow.flow)
+    return isinstance(flow, SphereFlow | SphereHardmaxFlow)
+
+
+def _discretisation(layer: FlowStep) -> dict[str, object]:
     accuracy = layer.integrator.tolerance if isinstance(layer.integrator, Adaptive) else None
-    recipe: dict[str, object] = {"length": layer.length, "integrator": name_of(layer.integrator), "accuracy": accuracy}
+    return {"length": layer.length, "integrator": name_of(layer.integrator), "accuracy": accuracy}
+
+
+def _sphere_flow(flow: SphereFlow | SphereHardmaxFlow) -> dict[str, object]:
+    """A flow on the sphere without its matrices."""
     if isinstance(flow, SphereHardmaxFlow):
-        return {"kind": "sphere hardmax flow", **recipe, "normalise": flow.normalise, "tolerance": flow.tolerance}
+        return {"kind": "sphere hardmax flow", "normalise": flow.normalise, "tolerance": flow.tolerance}
     return {
         "kind": "sphere flow",
-        **recipe,
         "beta": "inf" if flow.at_zero_temperature else flow.beta,  # JSON knows no infinity
         "normalise": flow.normalise,
         "few_tokens": flow.few_tokens,
         "evaluation": flow.evaluation.method,
         "precision": str(flow.evaluation.dtype).removeprefix("torch."),
     }
-
-
-def _flow_step(recipe: dict[str, Any], B: torch.Tensor | None, V: torch.Tensor | None) -> FlowStep:
-    accuracy = recipe["accuracy"]
-    integrator = integrator_named(recipe["integrator"]) if accuracy is None else Adaptive(float(accuracy))
-    flow: AbstractFlow
-    if recipe["kind"] == "sphere hardmax flow":
-        flow = SphereHardmaxFlow(B, V, normalise=recipe["normalise"], tolerance=recipe["tolerance"])
-    else:
-        settings = {name: recipe[name] for name in ("normalise", "few_tokens", "evaluation", "precision")}
-        flow = SphereFlow(B, V, float(recipe["beta"]), **settings)
-    return FlowStep(flow, float(recipe["length"]), integrator)

@@ -46,7 +46,7 @@ def get_assumptions(reader: Reader) -> Assumptions:
     """Which assumptions of the theorem hold."""
     words = reader.words("assumptions")
     wanted = {field.name for field in fields(Assumptions)}
-    if set(words) != wanted or not all(isinstance(value, bool) for value in words.values()):
+    if set(words) | {"basic"} != wanted or not all(isinstance(value, bool) for value in words.values()):
         raise reader.bad("assumptions", f"is {words}, not true or false for each of {sorted(wanted)}")
     return Assumptions(**words)
 

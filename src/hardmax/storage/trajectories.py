@@ -140,6 +140,10 @@ def _equilibrium_contents(limit: Equilibrium) -> Contents:
     result_parts.put_weights(contents, limit.weights)
     result_parts.put_assumptions(contents, limit.assumptions)
     result_parts.put_leadership(contents, limit.leadership)
+    if limit.head_choices is not None:
+        contents.put("head_choices", ("head", "token"), limit.head_choices)
+    if limit.reasons is not None:
+        contents.put("reasons", ("token",), limit.reasons)
     return contents
 
 
@@ -175,6 +179,8 @@ def _read_equilibrium(reader: Reader, classes: Sequence[type[AbstractLayer]]) ->
         assumptions=result_parts.get_assumptions(reader),
         layer=layer,
         weights=result_parts.get_weights(reader, count),
+        head_choices=reader.numbers("head_choices", (None, count), "i") if reader.has("head_choices") else None,
+        reasons=reader.numbers("reasons", (count,), "i") if reader.has("reasons") else None,
     )
 
 

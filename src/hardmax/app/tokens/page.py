@@ -96,6 +96,8 @@ class TokensPage(Page):
                 controls(self._view, self._start, self._n, self._seed, self._file, title="Tokens"),
                 controls(
                     self._attention,
+                    self._sight,
+                    self._heads,
                     self._alpha,
                     self._beta,
                     self._angle,
@@ -131,6 +133,8 @@ class TokensPage(Page):
         self._file = FilePicker(label="Or upload a CSV: two columns, one row per token")
         self._file.on_file((".csv", ".tsv", ".txt"), self._uploaded, self._session.fail)
         self._attention = w.RadioButtonGroup(label="Attention", options=["hardmax", "softmax"])
+        self._sight = w.RadioButtonGroup(label="Mask", options={"Sees all": "all", "Causal": "causal"})
+        self._heads = w.IntSlider(label="Heads (each turns the ellipse of A)", start=1, end=4)
         self._alpha = w.FloatSlider(label="Step α", start=0.05, end=5.0, step=0.05)
         self._beta = w.FloatSlider(label="Inverse temperature β", start=0.0, end=50.0, step=0.5)
         self._angle = w.FloatSlider(label="Ellipse of A: angle", start=-90.0, end=90.0, step=1.0, format="0°")
@@ -165,6 +169,8 @@ class TokensPage(Page):
             "n": self._n,
             "seed": self._seed,
             "attention": self._attention,
+            "sight": self._sight,
+            "heads": self._heads,
             "alpha": self._alpha,
             "beta": self._beta,
             "angle": self._angle,

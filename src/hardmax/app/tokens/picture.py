@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 
 import hardmax as hm
 
@@ -194,7 +195,7 @@ def _hull(limit: hm.Equilibrium) -> tuple[np.ndarray, np.ndarray]:
 
 def _half_space(state: TokensState, now: np.ndarray) -> HalfSpace:
     token = state.settings.selected
-    chosen = hm.choose(now, state.hardmax)
+    chosen = state.hardmax.choose_heads(torch.from_numpy(np.ascontiguousarray(now)))[0]
     names = np.arange(len(now)) if bool(chosen.everyone[token]) else chosen[token].numpy()
     A = np.eye(2) if state.matrix is None else state.matrix
     return HalfSpace(token, now[token], A @ now[token], now[names[:50]], names)
@@ -209,6 +210,10 @@ def _words(computed: Computed, state: TokensState, shown: int, trails: int) -> t
     ]
     if len(limit.leaders):
         words.insert(1, f"The leaders span {limit.polytope}.")
+    if state.settings.sight == "causal":
+        words.append("Tokens are numbered; each sees itself and the tokens before it, so token 0 never moves.")
+    if state.settings.heads > 1:
+        words.append("The half-plane is that of the first head; a token moves by the mean over the heads.")
     if state.settings.attention == "softmax":
         words[0] = "Softmax has no leaders: stars, colours and hull are those of hardmax, its limit for large beta."
     if shown < count:

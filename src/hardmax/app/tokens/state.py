@@ -54,6 +54,10 @@ class Settings:
     space: int = 0
     """1 for tokens with three coordinates."""
     attention: str = "hardmax"
+    sight: str = "all"
+    """``causal`` where each token sees itself and the tokens before it alone."""
+    heads: int = 1
+    """Number of heads; each turns the ellipse of A by the same angle against the one before."""
     alpha: float = 0.5
     beta: float = 5.0
     angle: float = 0.0
@@ -114,15 +118,29 @@ class TokensState:
         return (A if s.space else A[:2, :2]).round(12)
 
     @property
+    def head_matrices(self) -> list[np.ndarray] | None:
+        """Score matrix of each head, shape (d, d); None for a single head."""
+        s = self.settings
+        if s.heads == 1:
+            return None
+        turned = [replace(s, angle=s.angle + 180.0 * h / s.heads) for h in range(s.heads)]
+        found = [TokensState(one).matrix for one in turned]
+        return [np.eye(3 if s.space else 2) if A is None else A for A in found]
+
+    @property
     def hardmax(self) -> hm.HardmaxLayer:
-        """The hardmax layer with this matrix and step."""
-        return hm.HardmaxLayer(self.settings.alpha, self.matrix)
+        """The hardmax layer with this matrix, mask, heads and step."""
+        s, heads = self.settings, self.head_matrices
+        return hm.HardmaxLayer(s.alpha, self.matrix if heads is None else None, causal=s.sight == "causal", heads=heads)
 
     @property
     def layer(self) -> hm.HardmaxLayer | hm.SoftmaxLayer:
         """The layer that is repeated."""
-        s = self.settings
-        return self.hardmax if s.attention == "hardmax" else hm.SoftmaxLayer(s.alpha, self.matrix, beta=s.beta)
+        s, heads = self.settings, self.head_matrices
+        if s.attention == "hardmax":
+            return self.hardmax
+        A = self.matrix if heads is None else None
+        return hm.SoftmaxLayer(s.alpha, A, beta=s.beta, causal=s.sight == "causal", heads=heads)
 
     # Changes
 
@@ -191,6 +209,8 @@ class TokensState:
             seed=whole(state, "seed", d.seed, 0, 2**31 - 1),
             space=whole(state, "space", d.space, 0, 1),
             attention=choice(state, "attention", d.attention, ("hardmax", "softmax")),
+            sight=choice(state, "sight", d.sight, ("all", "causal")),
+            heads=whole(state, "heads", d.heads, 1, 4),
             alpha=number(state, "alpha", d.alpha, 0.01, 10.0),
             beta=number(state, "beta", d.beta, 0.0, 100.0),
             angle=number(state, "angle", d.angle, -90.0, 90.0),
@@ -263,14 +283,19 @@ def code_of(state: TokensState) -> str:
         digits = ".round(3)" if s.n <= MOST_IN_ADDRESS else ""
         lines.append(f'tokens = hm.make_tokens("{s.start}", {s.n}, {d}, random_state={s.seed}){digits}')
     lines += [f"tokens[{k}] = {state.tokens[k].tolist()}" for k in moved or ()]
-    matrix = state.matrix
-    if matrix is not None:
+    matrix, heads = state.matrix, state.head_matrices
+    if heads is not None:
+        rows = [[[float(f"{value:.12g}") for value in row] for row in A.tolist()] for A in heads]
+        lines += ["heads = [", *(f"    {A}," for A in rows), "]"]
+    elif matrix is not None:
         lines.append(f"A = {[[float(f'{value:.12g}') for value in row] for row in matrix.tolist()]}")
-    given = ", A" if matrix is not None else ""
+    given = "" if matrix is None or heads is not None else ", A"
+    masked = ", causal=True" if s.sight == "causal" else ""
+    masked += ", heads=heads" if heads is not None else ""
     if s.attention == "hardmax":
-        lines.append(f"layer = hm.HardmaxLayer({s.alpha:g}{given})")
+        lines.append(f"layer = hm.HardmaxLayer({s.alpha:g}{given}{masked})")
     else:
-        lines.append(f"layer = hm.SoftmaxLayer({s.alpha:g}{given}, beta={s.beta:g})")
+        lines.append(f"layer = hm.SoftmaxLayer({s.alpha:g}{given}, beta={s.beta:g}{masked})")
     if s.limit:
         lines += ["limit = hm.equilibrium(tokens, layer)  # infinite depth", "print(limit)", "print(hm.leaders(limit))"]
         lines.append("figure = hm.draw_tokens(limit, start=tokens).figure")
@@ -279,7 +304,7 @@ def code_of(state: TokensState) -> str:
         if s.attention == "hardmax":
             lines.append("print(hm.leaders(hm.equilibrium(tokens, layer)))  # who leads in the end")
         lines.append(f"figure = hm.draw_tokens(run, layer={s.layer}).figure")
-    if s.selected >= 0 and not s.space and not s.limit and s.attention == "hardmax":
+    if s.selected >= 0 and not s.space and not s.limit and s.attention == "hardmax" and heads is None:
         lines.append(f"hm.draw_attention_geometry(run.tokens[{s.layer}], layer, token={s.selected})")
     lines.append('hm.save_figure(figure, "tokens.png")')
     return "\n".join(lines) + "\n"
