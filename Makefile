@@ -55,9 +55,10 @@ setup: $(VENV)/.installed  ## make .venv with all extras and the developer tools
 demo: $(VENV)/.library  ## the tour as one page, out/demo.html; installs what it needs and no more
 	$(call step,The tour (about a minute),$(BIN)/hardmax demo --output out/demo.html)
 
+# The tests of the explorer mostly wait for a browser, so the others keep both cores busy meanwhile.
 test: lint imports unit  ## everything a change must pass
 	@echo '==> The browser tests beside types, doctests and documentation (some minutes)'
-	@$(MAKE) --no-print-directory --jobs=2 browser types doctest docs
+	@$(MAKE) --no-print-directory --jobs=3 browser docs types doctest
 
 lint: setup
 	$(BIN)/ruff check .
@@ -69,11 +70,15 @@ types: setup
 imports: setup
 	$(BIN)/lint-imports
 
+# Each worker begins with half of the tests, in their order, and takes some of the other's when it is done: what a
+# module prepares is then prepared once.
+SHARED := -n 2 --dist worksteal
+
 unit: setup
-	$(call step,The tests (the longest part of make test: some minutes),OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser)
+	$(call step,The tests (the longest part of make test: some minutes),OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED) -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser)
 
 browser: setup  ## what a person does in the explorer; a browser may stumble where it is busy, so what failed is tried again
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/browser || OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --last-failed tests/browser
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED) -q tests/browser || OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --last-failed tests/browser
 
 doctest: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules src/hardmax
@@ -81,8 +86,8 @@ doctest: setup
 docs: setup  ## build the documentation, warnings are errors
 	$(call step,The documentation with its gallery (some minutes),$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html)
 
-slow: setup mutants  ## longer evidence: more random systems, larger sizes, mutants of the code
-	$(BIN)/python -m pytest -q -m slow
+slow: setup mutants  ## longer evidence: new examples of all properties, larger sizes, mutants of the code
+	$(BIN)/python -m pytest -q -m "slow or hypothesis"
 
 MUTANTS ?= 200
 mutants: setup  ## change the numerical code at random places: how many changes do the tests notice? (an hour)
@@ -121,7 +126,7 @@ lowest: $(UV)  ## the tests with the lowest versions that pyproject.toml allows,
 	$(PYTHON_LOW) -m venv --clear $(LOW)
 	$(call step,Installing the lowest versions into $(LOW) (about 3 GB on Linux),$(UV) pip install --no-config --quiet --python $(LOW)/bin/python --resolution lowest-direct --requirement pyproject.toml $(LOWEST:%=--extra %) --editable .)
 	$(LOW)/bin/hardmax --help >/dev/null
-	OMP_NUM_THREADS=1 $(LOW)/bin/python -m pytest -n 2 -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser $(OLD)
+	OMP_NUM_THREADS=1 $(LOW)/bin/python -m pytest $(SHARED) -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser $(OLD)
 
 clean:  ## remove what was built, keep .venv
 	rm -rf out docs/_build docs/auto_gallery build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

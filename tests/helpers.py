@@ -1,10 +1,11 @@
-"""Lists of everything that shares a contract: a new layer is tested by adding one line here."""
+"""Lists of everything that shares a contract: a new layer is tested by adding one line here. Sizes of properties."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
 import numpy as np
+from hypothesis import settings
 
 import hardmax as hm
 from hardmax.attention import reference
@@ -23,6 +24,11 @@ PLANE_LAYERS: list[hm.AbstractLayer] = [
     hm.FeedForwardLayer(U=[[1.0, -1.0], [0.5, 2.0], [1.0, 1.0]], b=[0.1, -0.2, 0.0], W=[[1.0, 0, 2], [0, 1, -1]]),
     hm.Block(hm.SoftmaxLayer(beta=2.0), hm.FeedForwardLayer(U=[[1.0, 0.0]], b=[0.0], W=[[0.0], [1.0]], eta=0.5)),
 ]
+
+
+def examples(number: int) -> int:
+    """Number of examples of a slow property: a third in `make test`, all of them in `make slow` and plain `pytest`."""
+    return -(-number // 3) if settings().derandomize else number
 
 
 def spd(rng: np.random.Generator, d: int) -> np.ndarray:

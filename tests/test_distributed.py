@@ -64,7 +64,7 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_several_processes_give_what_one_gives(count: int, tmp_path: Path) -> None:
     done = _torchrun(count, "-m", "split_work", str(tmp_path))
     assert done.returncode == 0, done.stderr

@@ -76,3 +76,34 @@ def test_few_internal_files_have_a_single_importer() -> None:
         and "hardmax.cli.app" not in importers[module]
     ]
     assert len(single) <= 45, single
+
+
+# What is filled step by step: parameters in training, tuned settings, states and margins that a run collects.
+FILLED = {
+    "InMemory",
+    "LagTrial",
+    "Learner",
+    "Margins",
+    "Network",
+    "TrainingState",
+    "_Echo",
+    "_Hodmd",
+    "_Network",
+    "_Sindy",
+}
+
+
+def _dataclasses(path: Path) -> Iterator[tuple[str, bool]]:
+    """The dataclasses of a file, and whether they are frozen."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for decorator in node.decorator_list if isinstance(node, ast.ClassDef) else ():
+            called = isinstance(decorator, ast.Call)
+            name = decorator.func if called else decorator
+            if isinstance(name, ast.Name) and name.id == "dataclass":
+                flags = {flag.arg: ast.literal_eval(flag.value) for flag in decorator.keywords} if called else {}
+                yield node.name, flags.get("frozen", False)
+
+
+def test_values_are_frozen() -> None:
+    found = {name: frozen for path in MODULES.values() for name, frozen in _dataclasses(path)}
+    assert {name for name, frozen in found.items() if not frozen} == FILLED

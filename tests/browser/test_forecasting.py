@@ -73,6 +73,7 @@ def test_a_model_goes_out_as_a_file_and_comes_back(explorer, page, shoot):
         page.get_by_text("Download the model").click()
     data = waiting.value.path().read_bytes()
     page.goto(address)
+    expect(page.get_by_text("150 samples")).to_be_visible()  # a model is loaded beside a series
     expect(page.locator(".empty")).to_contain_text("No forecast yet")
     words = page.locator(".message.error")
     _load(page, "model.zip", b"PK\x03\x04" + bytes(1000))

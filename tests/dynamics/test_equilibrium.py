@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardmax as hm
-from helpers import SHEARED, exact_layers, spd
+from helpers import SHEARED, exact_layers, examples, spd
 
 
 def same_leadership(left: hm.Equilibrium, right: hm.Equilibrium) -> None:
@@ -29,7 +29,7 @@ def tie_rich(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, float]:
     return tokens, A, draw(st.sampled_from([0.25, 0.5, 1.0, 2.0]))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(tie_rich())
 def test_floats_rationals_and_plain_loops_agree_on_ties(system: tuple[np.ndarray, np.ndarray, float]) -> None:
     tokens, A, alpha = system
@@ -44,7 +44,7 @@ def test_floats_rationals_and_plain_loops_agree_on_ties(system: tuple[np.ndarray
         np.testing.assert_allclose(run.tokens, states, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(0, 2**31), st.integers(1, 40), st.integers(1, 5), st.floats(0.05, 3.0))
 def test_floats_and_rationals_agree_on_random_systems(seed: int, n: int, d: int, alpha: float) -> None:
     rng = np.random.default_rng(seed)

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 import hardmax as hm
 from hardmax.attention import reference
 from hardmax.polytopes import Polytope
+from helpers import examples
 from rational_oracle import ALPHAS, System, dot, fractions, generic, tie_rich
 
 SYSTEMS = st.one_of(tie_rich(), generic())
 
 
-def on_many_systems(check: Callable[[System], None], examples: int) -> None:
+def on_many_systems(check: Callable[[System], None], number: int) -> None:
     """Run a check on fresh random systems, half of them rich in ties."""
 
-    @settings(deadline=None, max_examples=examples, suppress_health_check=list(HealthCheck), database=None)
+    @settings(deadline=None, max_examples=number, suppress_health_check=list(HealthCheck), database=None)
     @given(SYSTEMS)
     def run(system: System) -> None:
         check(system)
@@ -165,13 +166,13 @@ ALL_CHECKS = [
 
 @pytest.mark.parametrize("check", ALL_CHECKS)
 def test_no_violation(check: Callable[[System], None]) -> None:
-    on_many_systems(check, examples=60)
+    on_many_systems(check, examples(60))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("check", ALL_CHECKS)
 def test_no_violation_in_many_more_systems(check: Callable[[System], None]) -> None:
-    on_many_systems(check, examples=1500)
+    on_many_systems(check, 1500)
 
 
 def _moved(system: System, A: list[list[Fraction]], tokens: list[list[Fraction]]) -> list[list[list[Fraction]]]:
@@ -181,7 +182,7 @@ def _moved(system: System, A: list[list[Fraction]], tokens: list[list[Fraction]]
     return states
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(SYSTEMS, st.randoms(use_true_random=False))
 def test_the_order_of_tokens_does_not_matter(system: System, random: object) -> None:
     order = list(range(len(system.tokens)))
@@ -202,7 +203,7 @@ def _leading_points(limit: hm.Equilibrium, tokens: np.ndarray) -> dict[tuple[flo
     return dict(zip(points, limit.emerged_at.tolist(), strict=True))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(SYSTEMS, st.sampled_from([Fraction(1, 3), Fraction(2), Fraction(7, 4)]))
 def test_the_size_of_a_does_not_matter(system: System, c: Fraction) -> None:
     larger = [[c * x for x in row] for row in system.matrix]
@@ -234,7 +235,7 @@ def _unimodular(draw: st.DrawFn, d: int) -> tuple[np.ndarray, np.ndarray]:
     return M, inverse
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(SYSTEMS.flatmap(lambda s: st.tuples(st.just(s), _unimodular(s.tokens.shape[1]))))
 def test_a_linear_change_of_variables_commutes(case: tuple[System, tuple[np.ndarray, np.ndarray]]) -> None:
     system, (M, inverse) = case

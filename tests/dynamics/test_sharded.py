@@ -14,7 +14,7 @@ import hardmax as hm
 from hardmax.attention.search import attended
 from hardmax.distributed import ALONE, Processes
 from hardmax.dynamics.distributed import SplitProcess, SplitSearch, start_split
-from helpers import PLANE_LAYERS, SHEARED, spd
+from helpers import PLANE_LAYERS, SHEARED, examples, spd
 from threads import with_processes
 
 
@@ -54,7 +54,7 @@ def test_the_limit_is_the_same(law: str, n: int, d: int, matrix: str, count: int
         assert_same_limit(split, whole)
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=examples(12))
 @given(
     seed=st.integers(0, 2**20),
     n=st.integers(4, 60),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,9 @@ def test_divergence_keeps_the_layers_before_it(tokens: np.ndarray) -> None:
 
 
 def test_a_run_out_of_time_gives_back_what_there_is(tokens: np.ndarray) -> None:
+    # The monotonic clock counts from some time before this test, so a budget is a difference of two of its times.
+    in_time = hm.simulate(tokens, hm.SoftmaxLayer(), depth=3, seconds=max(60.0, 0.5 * time.monotonic()))
+    assert in_time.layers[-1] == 3
     run = hm.simulate(tokens, hm.SoftmaxLayer(), depth=10_000, keep="last", seconds=1e-6)
     assert run.outcome.ending is hm.Ending.OUT_OF_TIME
     assert len(run) == 1

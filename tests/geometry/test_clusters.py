@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.geometry.clusters import clusters
+from helpers import examples
 
 FACE = np.array([[2.0, 2.0], [-2.0, 2.0], [0.0, 1.0], [0.5, -0.1], [0.0, -3.0], [0.0, 0.5]])
 
@@ -34,7 +35,7 @@ def test_every_cluster_shrinks_at_the_rate_of_the_theory(alpha: float) -> None:
         np.testing.assert_allclose(found.rates[measurable], 1 / (1 + alpha), rtol=1e-6)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.integers(0, 2**31), st.integers(1, 30), st.integers(1, 4), st.booleans())
 def test_runs_and_limits_have_the_same_clusters(seed: int, n: int, d: int, on_grid: bool) -> None:
     rng = np.random.default_rng(seed)

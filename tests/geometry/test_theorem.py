@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.dynamics.leadership import Leadership
+from hardmax.geometry import theorem
 from hardmax.geometry.theorem import check_assumptions, check_theorem
-from helpers import SHEARED, spd
+from helpers import SHEARED, examples, spd
 
 NAMES = [
     "leaders exist",
@@ -29,7 +30,7 @@ NAMES = [
 FACE = np.array([[2.0, 2.0], [-2.0, 2.0], [0.0, 1.0], [0.5, -0.1], [0.0, -3.0]])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.integers(0, 2**31), st.integers(1, 40), st.integers(1, 6), st.floats(0.05, 3.0))
 def test_random_systems_obey(seed: int, n: int, d: int, alpha: float) -> None:
     rng = np.random.default_rng(seed)
@@ -39,7 +40,7 @@ def test_random_systems_obey(seed: int, n: int, d: int, alpha: float) -> None:
     assert report.assumptions.hold
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.lists(st.lists(st.integers(-2, 2), min_size=2, max_size=2), min_size=1, max_size=10), st.booleans())
 def test_tie_rich_systems_obey_also_beyond_the_assumptions(rows: list[list[int]], exact: bool) -> None:
     layer = hm.HardmaxLayer(0.5, SHEARED, tolerance="exact" if exact else None)
@@ -192,3 +193,27 @@ def test_bad_input_is_refused() -> None:
 def test_facts_about_the_layers_are_not_known_where_all_scores_are_zero(tokens: np.ndarray, matrix: np.ndarray) -> None:
     report = check_theorem(hm.simulate(tokens, hm.HardmaxLayer(0.5, A=matrix), depth=3))
     assert "not known facts 1 to 6: all scores are zero" in str(report)
+
+
+def test_findings_say_what_was_looked_at_and_never_less_than_nothing() -> None:
+    report = check_theorem(hm.simulate(FACE, hm.HardmaxLayer(0.5), depth=4))
+    leaders = hm.equilibrium(FACE, hm.HardmaxLayer(0.5))
+    assert leaders.emerged_at.tolist() == [0] * len(leaders.leaders)
+    assert f", {5 * len(leaders.leaders)} looks" in report["leaders stop"].sentence
+    for name in ("A-norms", "leaders stop", "nested hulls"):
+        assert 0 <= report[name].worst <= report[name].tolerance
+    # Here <A z, z> grows for all tokens, so there is no decrease.
+    shrinking = hm.simulate([[1.0, 0.0], [-1.0, 0.0]], hm.HardmaxLayer(0.5, A=-np.eye(2)), depth=4)
+    assert check_theorem(shrinking)["A-norms"].worst == 0
+
+
+def test_runs_of_a_check_show_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def run(*given: object, **options: object) -> hm.Trajectory:
+        asked.append(options["progress"])
+        return hm.simulate(*given, **options)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr(theorem, "simulate", run)
+    assert check_theorem(FACE, hm.HardmaxLayer(0.5)).holds
+    assert asked == [False, False]

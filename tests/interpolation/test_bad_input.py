@@ -106,6 +106,8 @@ def test_progress_is_told_and_interruption_is_clean() -> None:
     interpolate(X, Y, progress=lambda stage, done, total: told.append((stage, done, total)))
     assert told[0] == ("choosing a direction", 0, 3)
     assert told[-1] == ("done", 3, 3)
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+    assert {total for _, _, total in told} == {3}
 
     def stop(stage: str, done: int, total: int) -> None:
         raise KeyboardInterrupt
@@ -121,3 +123,10 @@ def test_a_long_value_is_shortened_in_the_message() -> None:
         interpolate([[[0, "x" * 500]], [[0, 1]]], Y)
     with pytest.raises(InputError, match=r"got 'x{50}'"):
         interpolate([[[0, "x" * 50]], [[0, 1]]], Y)
+
+
+def test_the_first_masked_value_is_named() -> None:
+    inputs = np.ma.masked_array(np.arange(12.0).reshape(2, 3, 2), mask=False)
+    inputs[0, 2, 1] = inputs[1, 0, 0] = np.ma.masked
+    with pytest.raises(InputError, match=r"a masked value at index \(0, 2, 1\)"):
+        interpolate(inputs, [[[1, 1]], [[2, 2]]])

@@ -286,3 +286,24 @@ def test_ball_comparisons_never_guess() -> None:
     state.refresh(0, [0])
     with pytest.raises(UndecidedError):
         feed_forward(state, state_block)
+
+
+def test_what_no_precision_decides_is_a_failure_of_its_own_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sequences behind it are still proved or refuted, with the largest precision."""
+    real, precisions = module.evaluate, []
+
+    def evaluate(blocks: object, inputs: object, *others: object) -> object:
+        precisions.append(ctx.prec)
+        if any(len(x) == 2 for x in inputs):  # type: ignore[attr-defined]
+            raise UndecidedError("the sign of something")
+        return real(blocks, inputs, *others)
+
+    monkeypatch.setattr(module, "evaluate", evaluate)
+    data = interpolate(INPUTS, OUTPUTS).data
+    block = Block(ONE, (), B=(OuterProduct(E1, E1),), V=())
+    proof = prove((block,), data, ONE)
+    assert [failure.sequence for failure in proof.failures] == [0, 1, 2]
+    assert "undecided with balls of 16384 bits" in proof.failures[1].reason
+    assert "undecided" not in proof.failures[0].reason + proof.failures[2].reason
+    assert precisions == [*module._PRECISIONS, *[module._PRECISIONS[-1]] * 3]
+    assert proof.precision == module._PRECISIONS[-1] == 16384

@@ -14,6 +14,7 @@ from hardmax.interpolation.arithmetic import reference
 from hardmax.interpolation.arithmetic.affine import SignFilter, affine_map, patterns
 from hardmax.interpolation.arithmetic.exact_evaluation import evaluate
 from hardmax.interpolation.arithmetic.numbers import as_fraction, to_float
+from helpers import examples
 
 # Drawing from a list is much faster than drawing a fraction: nearly all of the time goes into drawing networks.
 SMALL = sorted(
@@ -53,13 +54,13 @@ def _agree(blocks: list[Block], sequences: list[list[tuple]]) -> None:
         assert [tuple(as_fraction(c) for c in token) for token in y] == expected
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(networks())
 def test_any_network(case: tuple[list[Block], list[list[tuple]]]) -> None:
     _agree(*case)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(networks(wild))
 def test_numbers_that_floats_cannot_hold(case: tuple[list[Block], list[list[tuple]]]) -> None:
     _agree(*case)

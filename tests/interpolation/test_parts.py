@@ -10,13 +10,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from flint import fmpq
+from flint import arb, fmpq
 
 from hardmax.errors import InputError
 from hardmax.interpolation import Block, Neuron, OuterProduct, interpolate
 from hardmax.interpolation.arithmetic.affine import SignFilter, affine_map, patterns
-from hardmax.interpolation.arithmetic.directions import Lattice, _separation, admissible, choose_direction
-from hardmax.interpolation.arithmetic.exact_evaluation import evaluate, linear, sparse
+from hardmax.interpolation.arithmetic.directions import Lattice, _candidates, _separation, admissible, choose_direction
+from hardmax.interpolation.arithmetic.exact_evaluation import State, evaluate, linear, sparse
 from hardmax.interpolation.arithmetic.numbers import (
     as_fraction,
     bits,
@@ -30,14 +30,17 @@ from hardmax.interpolation.arithmetic.numbers import (
 from hardmax.interpolation.blocks import stacked
 from hardmax.interpolation.constructions.identification import (
     SeparationError,
+    _ordered,
     behind_pass,
     best_window,
     crossing,
     distinct,
     dual,
     make_items,
+    untouched,
     useful_gap,
 )
+from hardmax.interpolation.constructions.leaders import _enclosed_items
 from hardmax.interpolation.constructions.line import Item, line_stage, merge_neighbours, smallest_gap
 from hardmax.interpolation.constructions.mean_pool import pooled_code
 from hardmax.interpolation.constructions.paper_and_witness import _dividing_value, hat
@@ -81,6 +84,7 @@ def test_powers_of_two_and_rounding() -> None:
     assert to_float(fmpq(10) ** 400) == np.inf
     assert to_float(-(fmpq(10) ** 400)) == -np.inf
     assert to_float(fmpq(0)) == 0.0
+    assert to_float(fmpq(1, 10**400)) == -to_float(fmpq(-1, 10**400)) == 5e-324  # positive stays positive
 
 
 def test_a_hat_is_a_hat() -> None:
@@ -181,6 +185,11 @@ def brute_separation(lattice: Lattice, u: tuple[int, ...], needed: list[int]) ->
     return 1.0 if worst is None else float(worst / extent)
 
 
+def first_candidates(lattice: Lattice, box: int) -> list[tuple[int, ...]]:
+    """The candidates that the choice with seed 0 begins with."""
+    return list(_candidates(lattice, box, np.random.default_rng(0)))
+
+
 def test_separation_of_directions_by_brute_force() -> None:
     rng = random.Random(9)  # noqa: S311
     for _ in range(25):
@@ -205,6 +214,11 @@ def test_separation_of_directions_by_brute_force() -> None:
             u = choose_direction(lattice, measures=measures, generator=np.random.default_rng(0))
             assert admissible(lattice, u, np.array(needed), measures=measures)
             assert np.gcd.reduce(u) == 1
+            # No admissible candidate of the first box is better.
+            first = first_candidates(lattice, 1)
+            allowed = [v for v in first if admissible(lattice, v, np.array(needed), measures=measures)]
+            best = max((_separation(lattice, v, np.array(needed)) for v in allowed), default=0.0)
+            assert _separation(lattice, u, np.array(needed)) >= best * (1 - 1e-12)
 
 
 def test_codes_of_means_and_bends_are_what_they_say() -> None:
@@ -247,6 +261,15 @@ def test_neighbours_with_one_target_are_joined() -> None:
     assert not joined[0].is_point
 
 
+def test_targets_that_neighbours_share_lie_beside_them() -> None:
+    a, b, c = q(0, 0), q(1, 0), q(2, 0)
+    assert _ordered([c, b, a], None, []) == [a, b, c]
+    assert _ordered([a, b, c], b, []) == [b, a, c]
+    assert _ordered([a, b, c], b, [a]) == [b, c, a]
+    assert _ordered([a, b, c], None, [a, b]) == [a, c, b]
+    assert _ordered([a], a, [a]) == [a]
+
+
 def test_items_that_touch_are_refused() -> None:
     data = read_data([[[0, 0], [1, 0]], [[2, 0]]], [[[1, 1]], [[2, 2]]])
     assert len(make_items(data, [[(ZERO, ONE)], [(fmpq(2), fmpq(2))]])) == 2
@@ -258,6 +281,25 @@ def test_items_that_touch_are_refused() -> None:
     level = read_data([[[0, 0]]], [[[1, 1]]], token_level=True)
     with pytest.raises(ValueError, match="token of every interval"):
         make_items(level, [distinct([ZERO])])
+
+
+def test_enclosures_of_tokens_that_touch_or_overlap_are_one_interval() -> None:
+    found = untouched((1, 0), [])
+    # Two tokens at the same place are one: the best gap is then that between 0 and 10.
+    data = read_data([[[0, 0], [0, 1], [10, 0], [12, 0]]], [[[1, 1], [2, 2]]])
+    lattice = Lattice(data)
+    items = _enclosed_items(lattice, State(data.inputs), found)
+    assert [(item.low, item.high) for item in items] == [(0, 0), (10, 12)]
+    # A ball inside another does not shorten it.
+    state = State(data.inputs)
+    for row, (low, high) in zip(state.rows, [(0, 6), (2, 4), (20, 22), (23, 24)], strict=True):
+        row[0] = arb((low + high) / 2, (high - low) / 2)
+    first, second = _enclosed_items(lattice, state, found)
+    assert first.low <= 0 < 6 <= first.high < 7
+    assert 19 < second.low <= 20 < 24 <= second.high < 25
+    level = read_data([[[0, 0], [0, 1]]], [[[1, 1], [2, 2]]], token_level=True)
+    with pytest.raises(SeparationError, match="two tokens of a sequence are not separated"):
+        _enclosed_items(Lattice(level), State(level.inputs), found)
 
 
 @pytest.mark.parametrize("flat", [False, True])

@@ -11,6 +11,7 @@ import torch
 from hardmax.errors import InputError
 from hardmax.interpolation import interpolate
 from hardmax.interpolation.regularised import (
+    TrainableTransformer,
     TrainingData,
     as_trainable,
     decay_exponents,
@@ -84,3 +85,10 @@ def test_a_seed_gives_the_same_run() -> None:
     data = paper_data(0, sequences=2, tokens=3, dimension=2)
     a, b = (train(data, 1e-2, 20, seed=4, progress=False) for _ in range(2))
     assert torch.equal(torch.from_numpy(a.losses), torch.from_numpy(b.losses))
+
+
+def test_initial_parameters_are_uniform_between_the_usual_bounds() -> None:
+    model = TrainableTransformer(9, blocks=3, width=40, generator=torch.Generator().manual_seed(0))
+    for name, inputs in (("Q", 9), ("K", 9), ("V", 9), ("U", 9), ("b", 40), ("W", 40)):
+        largest = float(getattr(model, name).detach().abs().max())
+        assert 0.8 * inputs**-0.5 < largest <= inputs**-0.5, name

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.interpolation.arithmetic.reference import run as slowly
+from helpers import examples
 
 INPUTS = [[[0, 0], [1, 0]], [[0, 0], [0, 1]], [[3, 1], [1, 1], [2, 0]]]
 OUTPUTS = [[["1/3", 1]], [[2, 2]], [[0, 1], [5, "1/7"]]]
@@ -19,7 +20,7 @@ NET = hm.interpolate(INPUTS, OUTPUTS)
 
 
 @pytest.mark.parametrize("construction", ["leaders", "fewest", "witness", "conditioned", "paper"])
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(
     points=st.lists(
         st.tuples(st.fractions(-4, 4, max_denominator=9), st.fractions(-4, 4, max_denominator=9)),

@@ -37,7 +37,7 @@ def gaussian(count: int, generator: np.random.Generator, d: int = 3, n: int = 10
 @pytest.mark.parametrize("construction", ["leaders", "conditioned"])
 def test_documents_with_random_labels(construction: str) -> None:
     generator = np.random.default_rng(5)
-    texts = documents(150, 8, generator)
+    texts = documents(60, 8, generator)
     labels = generator.integers(0, 2, size=len(texts)).tolist()
     net = classify_exactly(texts, labels, construction=construction)
     assert net.certify().proved

@@ -12,7 +12,8 @@ from PIL import Image
 
 import hardmax as hm
 from hardmax.errors import FileError
-from hardmax.reproduce import clustering, random_systems
+from hardmax.figures import save_figure
+from hardmax.reproduce import clustering, random_systems, report
 from hardmax.reproduce.random_systems import (
     draw_system,
     facts_table,
@@ -23,12 +24,21 @@ from hardmax.reproduce.random_systems import (
 )
 
 
+def _save_one_pdf(drawn, path, **options):
+    """A figure as PNG, and as PDF only the smallest: fonts are embedded in every PDF, which takes long."""
+    if path.suffix == ".pdf" and path.stem != "layers-until-decided":
+        path.write_bytes(b"%PDF")
+        return path
+    return save_figure(drawn, path, **options)
+
+
 @pytest.fixture(scope="module")
 def small():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(random_systems, "TOKENS", (5, 20))
         patch.setattr(random_systems, "DIMENSIONS", (2, 3))
         patch.setattr(clustering, "_QUICK", (2, 2))
+        patch.setattr(report, "save_figure", _save_one_pdf)
         yield
 
 

@@ -68,8 +68,9 @@ def test_a_saved_model_predicts_the_same(model: LeaderClassifier, tmp_path: Path
 
 
 def test_several_classes_have_coordinates_for_each_length() -> None:
-    texts, names = topics(240)
-    fitted = LeaderClassifier(recipe=Recipe(by_length=True, ngrams=2), batch_size=64, random_state=1).fit(texts, names)
+    texts, names = topics(120)
+    recipe = Recipe(by_length=True, ngrams=2, epochs=60)
+    fitted = LeaderClassifier(recipe=recipe, batch_size=32, random_state=1).fit(texts, names)
     points, lengths = fitted.network_.embedding.numpy(), fitted.vocabulary_.groups()
     assert points.shape[1] == 2 * 3
     assert (points[lengths == 1, 3:] == 0).all()

@@ -44,11 +44,11 @@ def test_classes_of_very_different_sizes_are_classified() -> None:
     plain = [f"plain{k}" for k in range(30)]
     own = {"large": ["oil", "price"], "middle": ["wheat", "corn"], "small": ["cocoa", "bahia"]}
     texts, labels = [], []
-    for name, count in (("large", 300), ("middle", 60), ("small", 6)):
+    for name, count in (("large", 100), ("middle", 20), ("small", 3)):
         for _ in range(count):
             texts.append(" ".join([*rng.choice(own[name], 2), *rng.choice(plain, 12)]))
             labels.append(name)
-    model = LeaderClassifier(random_state=0, ngrams=1).fit(texts, labels)
+    model = LeaderClassifier(random_state=0, ngrams=1, epochs=200).fit(texts, labels)
     assert model.predict(["plain1 plain2 oil price", "plain3 corn wheat", "bahia cocoa plain4"]).tolist() == [
         "large",
         "middle",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import hardmax as hm
 from hardmax.text.model import hardmax_forward
 from hardmax.text.model.hardmax_forward import attention_path, final_positions, positions_by_layer
+from helpers import examples
 
 
 def _documents(seed: int, d: int, most: int = 12) -> tuple[np.ndarray, np.ndarray]:
@@ -21,7 +22,7 @@ def _documents(seed: int, d: int, most: int = 12) -> tuple[np.ndarray, np.ndarra
     return rng.normal(size=(int(sizes.sum()), d)), np.concatenate([[0], np.cumsum(sizes)])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(0, 10_000), st.integers(1, 4), st.sampled_from([0.1, 0.5, 1.0, 3.0]), st.integers(1, 9))
 def test_agrees_with_the_simulator(seed: int, d: int, alpha: float, depth: int) -> None:
     points, starts = _documents(seed, d)
@@ -49,7 +50,7 @@ def test_the_search_in_large_documents_agrees(monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_array_equal(usual.follows, other.follows)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(st.integers(0, 10_000), st.integers(1, 3))
 def test_gradients_of_final_positions(seed: int, d: int) -> None:
     points, starts = _documents(seed, d)
@@ -59,7 +60,7 @@ def test_gradients_of_final_positions(seed: int, d: int) -> None:
     assert torch.autograd.gradcheck(lambda z, a: final_positions(z, path, a, 5), (start, alpha))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.integers(0, 10_000), st.integers(2, 4), st.sampled_from([0.5, 1.0]))
 def test_on_axes_agrees_with_the_simulator(seed: int, d: int, alpha: float) -> None:
     points, starts = _documents(seed, d, most=20)
@@ -80,7 +81,7 @@ def test_documents_without_words() -> None:
         assert len(path.follows) == 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(0, 10_000), st.floats(0.0, 1.0), st.booleans())
 def test_certain_choices_in_the_plane_are_right(seed: int, spread: float, double: bool) -> None:
     points, starts = _documents(seed, 2, most=30)

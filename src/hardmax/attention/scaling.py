@@ -14,6 +14,8 @@ from ..errors import InputError
 
 # Below this share of the largest coordinate, a coordinate could lose digits when multiplied by another.
 _LOWEST = 2.0**-960
+# Exponent of the largest power of two in one step of a scaling: it and its inverse are normal numbers.
+_LARGEST_FACTOR = 1000
 
 
 def exponent_of(tensor: torch.Tensor) -> int:
@@ -48,11 +50,16 @@ def scaled_down(argument: str, tensor: torch.Tensor, exponent: int | None = None
 
 
 def scale(tensor: torch.Tensor, exponent: int) -> torch.Tensor:
-    """``tensor * 2**exponent``, in two exact factors so that the factor itself does not overflow."""
-    if exponent == 0:
-        return tensor
-    half = exponent // 2
-    return tensor * 2.0**half * 2.0 ** (exponent - half)
+    """``tensor * 2**exponent``, in exact factors that do not overflow themselves.
+
+    >>> scale(torch.tensor([0.0, 1.0], dtype=torch.float64), 3000).tolist()
+    [0.0, inf]
+    """
+    while exponent:
+        part = max(-_LARGEST_FACTOR, min(_LARGEST_FACTOR, exponent))
+        tensor = tensor * 2.0**part
+        exponent -= part
+    return tensor
 
 
 def exponents_of(sizes: torch.Tensor) -> torch.Tensor:
@@ -66,9 +73,10 @@ def scale_rows(tensor: torch.Tensor, exponents: torch.Tensor) -> torch.Tensor:
     >>> scale_rows(torch.tensor([[1.0], [3.0]], dtype=torch.float64), torch.tensor([2, -1])).tolist()
     [[4.0], [1.5]]
     """
-    half = exponents // 2
-    for part in (half, exponents - half):
+    while bool(exponents.any()):
+        part = exponents.clamp(-_LARGEST_FACTOR, _LARGEST_FACTOR)
         tensor = tensor * _power_of_two(part).reshape(-1, *[1] * (tensor.dim() - 1))
+        exponents = exponents - part
     return tensor
 
 

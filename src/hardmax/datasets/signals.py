@@ -19,6 +19,7 @@ from ..randomness import seeded
 from ..scalars import as_count, as_positive
 from .series import Series
 
+# Ratios such as 1.7 sqrt(2) are irrational, so the sum never repeats.
 FREQUENCIES = (1.0, 1.7 * 2**0.5, 1.3 * np.pi, 5.9)
 AMPLITUDES = (1.0, 0.6, 0.4, 0.25)
 

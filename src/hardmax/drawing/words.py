@@ -21,6 +21,7 @@ from .style import INK, LINE, SOFT, axes_or_new, colour_of, colours_of, style_ax
 BOUNDARY, LEADERS, TRAILS, MEAN = "boundary", "leaders", "trails", "mean"
 """Names (gid) by which the artists can be found again."""
 _FOLLOWERS_NAMED = 12  # more names than this overlap in a figure of the default size
+# Multiples of the golden ratio, modulo one, spread evenly for any number of words.
 _GOLDEN = (np.sqrt(5) - 1) / 2
 
 

@@ -39,6 +39,7 @@ def density(placed: np.ndarray, colours: np.ndarray, limits: tuple[float, ...]) 
 
 CROWD = 20_000
 """More tokens than this become a density image in the plane, or are thinned in space."""
+# The same tokens are drawn each time.
 _SEED_OF_THINNING = 0
 _EDGE_OF_FOLLOWED = 2.0
 """Width of the edge, in points, of a token that others listen to: wide enough for its colour to be visible."""

@@ -20,6 +20,7 @@ from ._stage import corner_note
 
 EIGENVALUES, LOCAL, SHARES, CURVE = "eigenvalues", "local eigenvalues", "shares", "curve"
 """Names (gid) by which the artists can be found again."""
+# Errors are drawn on a logarithmic axis, where zero has no place.
 _FLOOR = 1e-12
 _LASTING = 0.999
 """A mode of this modulus decays to a third over a thousand steps."""

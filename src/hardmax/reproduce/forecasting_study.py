@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 ROWS, PAGE, WORDS, CSV, PICTURE = "rows", "study.html", "summary.md", "rows.csv", "study.svg"
 """Names in the folder of a study: the rows, and the files that a summary writes."""
 _VARIANTS = (UNIFORM, IN_PLACE)
+# Smaller differences are rounding errors and count as ties.
 _SAME = 1e-9
 _LEAD = (
     "Models with one fixed recipe, or tuned on held-out training rollouts in the same time, forecast chaotic systems "

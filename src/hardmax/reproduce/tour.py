@@ -27,6 +27,7 @@ from .interpolation import example
 from .report import Report, Section
 from .tables import Table
 
+# Samples to learn from, and steps to forecast.
 _LEARNED, _AHEAD = 2500, 300
 
 

@@ -23,6 +23,7 @@ _NEAR = 0.03
 """A click this close to a point, as a share of the view, selects the point."""
 _GRID = 4
 """Drawn points lie on quarters, so that their coordinates are short rationals."""
+# More points are shown but not edited: they are too close to be dragged.
 _MOST_POINTS = 400
 _COLUMNS = ("x", "y", "sequence", "place", "colour", "marker", "size", "name")
 

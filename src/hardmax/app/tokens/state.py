@@ -238,6 +238,7 @@ def _read_tokens(text: str) -> np.ndarray | None:
     return np.clip(tokens, -_FAR, _FAR) if fits else None
 
 
+# More changed tokens are given as a file, since code of more lines is not read.
 _MOST_MOVED = 50
 
 

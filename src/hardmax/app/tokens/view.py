@@ -16,6 +16,7 @@ from ..session import Session
 from .picture import Picture
 
 _EVENTS = ("panstart", "pan", "panend", "tap", "doubletap")
+# Beyond what a view shows, so that the corners of a half-plane are never seen.
 _FAR = 1e4
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+# Pairs per program, one per thread of four warps.
 _ROWS = 128
 
 

@@ -16,6 +16,7 @@ from ..kernels.canonical import pair_scores
 from .arrangement import Arranged
 from .maxima import Rounded, Screened, Tiles, rounded, tiles_for, width_for
 
+# Tensor cores add with at least 23 bits.
 _KEPT_BITS = 2.0**-23
 # Largest scores of a row loaded at a time.
 _MAXIMA_PER_LOAD = 1024

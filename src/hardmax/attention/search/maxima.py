@@ -8,6 +8,7 @@ import torch
 
 from ...shapes import Queries, Tokens
 
+# Columns of a product of halves: tensor cores take at least 16, and the kernels at most 256.
 NARROWEST, WIDEST = 16, 256
 # Where lengths prune: blocks of the longest points that all rows see, and how many times more are tried each time.
 _FIRST_BLOCKS, _FURTHER = 16, 8

@@ -19,6 +19,7 @@ from ...shapes import Indices, PerQuery, Points
 from ..choice import length
 from .frames import Frame
 
+# Points per block, points per product and queries per product: sizes that suit the cache of a processor.
 BLOCK = 128
 TILE = 512
 ROWS = 1024

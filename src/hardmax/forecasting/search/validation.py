@@ -23,6 +23,7 @@ _SHARE = 0.2
 """Share of the data in each validation part."""
 _ENOUGH, _PIECE = 20_000, 2000
 """Samples that a search is fitted to at most, and the length of the pieces that they are taken in."""
+# Relative errors: of rounding; below which differences hardly count; of a forecast that has failed.
 _SMALLEST, _GOOD, _FAILED = 1e-13, 0.03, 1.0
 _FINE = 0.1
 """Limits and weight in the score above."""

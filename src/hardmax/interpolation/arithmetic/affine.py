@@ -17,6 +17,7 @@ from flint import fmpq
 from ..blocks import Block, Neuron
 from .numbers import ONE, ZERO, Vector, to_float, to_floats
 
+# Distance from one to the next float64: twice the relative error of a rounding.
 _ULP = 2.0**-52
 _TINY = 1e-290  # absorbs underflow in products
 

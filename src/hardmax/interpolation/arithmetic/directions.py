@@ -19,6 +19,7 @@ from ...errors import HardmaxError
 from ..data import DataSet
 from .numbers import Vector, dot
 
+# Sums of products below this cannot overflow int64.
 _SAFE = 2**62
 
 
@@ -62,6 +63,7 @@ class Lattice:
         return np.asarray(np.add.reduceat(values, self.starts[:-1], axis=0))
 
 
+# Largest entries of directions, ascending: small directions keep the numbers short, large ones always separate.
 _BOXES = (
     1,
     2,
@@ -88,6 +90,7 @@ _BOXES = (
     2**40,
     2**60,
 )
+# Directions drawn per box.
 _TRIES = 40
 _EXTRA_BOXES = 2  # boxes still searched after the first success
 

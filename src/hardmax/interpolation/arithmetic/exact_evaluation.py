@@ -22,6 +22,7 @@ from .affine import AffineMap, SignFilter, affine_map, patterns
 from .numbers import ZERO, Vector, to_float
 
 Number: TypeAlias = Any  # fmpq, or arb under softmax: both add, multiply and compare
+# Products of smaller numbers with coefficients may underflow in float64.
 _NEAR_ZERO = 1e-290
 
 

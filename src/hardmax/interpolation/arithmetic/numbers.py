@@ -18,6 +18,7 @@ from ...scalars import shown
 Vector: TypeAlias = tuple[fmpq, ...]
 
 ZERO, ONE, TWO = fmpq(0), fmpq(1), fmpq(2)
+# The smallest positive float64: a positive rational never becomes zero.
 _SMALLEST = 5e-324
 _SHORT = 20  # digits of a rational that a line of a report has room for
 _LONGEST = 4_000  # digits of a number in a string: more is a mistake or an attack, not data

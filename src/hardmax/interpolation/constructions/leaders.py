@@ -33,11 +33,15 @@ from ..blocks import Block, Neuron, OuterProduct
 from .identification import Identification, Interval, SeparationError, behind_pass, make_items, plane, useful_gap
 from .line import Item
 
+# At most this many values are tried as query points, which bounds the time.
 _CANDIDATES = 256
+# Relative to the range: smaller differences are decimals rounded to binary, which float64 would not resolve later.
 _HAIR = 1e-9
+# Integers of more bits do not fit into float64, whose largest number has 1,024.
 _MOST_BITS = 1000
 _PATIENCE = 12
 """Rounds with larger factors that are tried while the gap is below ``_HAIR``."""
+# Small integers first, since they keep the numbers short; both signs, since either may separate.
 _FACTORS = [1, -2, 2, -3, 3, -4, 4, -5, 5, 6, -6, 7, -7, 8, -8, 9, 10, 11, 12, 13, 14, 15, 16]
 
 

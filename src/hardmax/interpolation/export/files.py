@@ -96,6 +96,7 @@ class NetworkReader:
         )
 
 
+# Increased when files of an earlier version can no longer be read by the same code.
 FORMAT = 1
 JSON_NAME, TENSORS_NAME = "network.json", "network.safetensors"
 _MOST_BYTES = 4_000_000_000  # a bound on memory; larger files are refused
