@@ -18,8 +18,7 @@ from hardmax.attention.heads import Head
 from hardmax.attention.masks import Mask
 from hardmax.attention.steps import GeometricSteps, PowerSteps
 from hardmax.distributed import Processes
-from hardmax.dynamics.family_exact import ExactFamilyProcess
-from hardmax.dynamics.family_process import FamilyProcess
+from hardmax.dynamics.family import ExactFamilyProcess, FamilyProcess
 from hardmax.dynamics.process import HardmaxProcess
 from hardmax.dynamics.process_setup import start
 from hardmax.dynamics.undecided import Undecided

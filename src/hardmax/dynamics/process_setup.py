@@ -23,8 +23,7 @@ from ..inputs import Kind
 from ..shapes import Indices, PerToken, Points, Square, Tokens
 from .assumptions import Assumptions, assumptions_of
 from .exact import ExactProcess
-from .family_exact import ExactFamilyProcess
-from .family_process import FamilyProcess, search_in_sight
+from .family import ExactFamilyProcess, FamilyProcess, search_in_sight
 from .leadership import Leadership, give_back_leadership
 from .process import HardmaxProcess
 from .undecided import Undecided

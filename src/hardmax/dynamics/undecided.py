@@ -51,12 +51,3 @@ def counted_reasons(codes: Iterable[int]) -> dict[str, int]:
     """
     found, counts = np.unique(np.asarray(list(codes), dtype=np.int64), return_counts=True)
     return {sentence_of(int(code)): int(count) for code, count in zip(found, counts, strict=True) if code > 0}
-
-
-def is_examined_together(layer: int) -> bool:
-    """Whether all active tokens are examined together at this layer: at 2, 4, 8, …, since it costs several searches.
-
-    >>> [layer for layer in range(20) if is_examined_together(layer)]
-    [2, 4, 8, 16]
-    """
-    return layer > 1 and layer & (layer - 1) == 0

@@ -1,7 +1,7 @@
 r"""Masks, heads and steps in exact rational arithmetic: tokens run until their futures are known in closed form.
 
 The facts are those of ``docs/devdocs/attention-family.rst``, written here as plain loops over rationals and apart from
-:mod:`hardmax.dynamics.family_process`, so that each checks the other.
+:mod:`hardmax.dynamics.family.process`, so that each checks the other.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from fractions import Fraction
 import torch
 from flint import fmpq, fmpq_mat
 
-from ..attention.rational import Rational, Rows, as_float, rational, rational_rows, require_small
-from ..shapes import PerToken, Tokens
-from .exact_ties import Point, dot, mean, minus
-from .leadership import leaders_of_groups
-from .undecided import Undecided, is_examined_together
+from ...attention.rational import Rational, Rows, as_float, rational, rational_rows, require_small
+from ...shapes import PerToken, Tokens
+from ..exact_ties import Point, dot, mean, minus
+from ..leadership import leaders_of_groups
+from ..undecided import Undecided
+from .ties import is_examined_together
 
 # The end of a segment is placed a little further on, so that rounding of the infinite product does not matter.
 _SAFELY = 1 - 2.0**-40

@@ -6,7 +6,7 @@ in its sight see:
 - a token that listens to its own position alone, in every head, never moves again: it is **fixed**;
 - a token that in every head listens to the position of a token at rest, and would do so at the mean
   :math:`z^* = \sum_h w_h l_h` of these positions too, moves straight to :math:`z^*` for ever;
-- a token that is tied, or listens to tokens that move, is decided where :mod:`hardmax.dynamics.family_ties` proves that
+- a token that is tied, or listens to tokens that move, is decided where :mod:`hardmax.dynamics.family.ties` proves that
   its sets stay the same.
 
 All other tokens are active and are moved layer by layer; each has a reason why it is not decided.
@@ -19,18 +19,18 @@ from fractions import Fraction
 
 import torch
 
-from ..attention.choice import Choice, apply, length, score
-from ..attention.distinct import distinct
-from ..attention.search import attended
-from ..attention.search.masked import attended_in
-from ..shapes import Indices, PerToken, Queries, Square, Tokens
-from .certainty import safely_inside
-from .family_form import FamilySystem
-from .family_ties import lasting_ties, lasting_together
-from .family_view import HeadChoice, View, choose_certainly
-from .leadership import leaders_of_groups
-from .process import SMALLEST_ALPHA
-from .undecided import Undecided, is_examined_together
+from ...attention.choice import Choice, apply, length, score
+from ...attention.distinct import distinct
+from ...attention.search import attended
+from ...attention.search.masked import attended_in
+from ...shapes import Indices, PerToken, Queries, Square, Tokens
+from ..certainty import safely_inside
+from ..leadership import leaders_of_groups
+from ..process import SMALLEST_ALPHA
+from ..undecided import Undecided
+from .form import FamilySystem
+from .ties import is_examined_together, lasting_ties, lasting_together
+from .view import HeadChoice, View, choose_certainly
 
 # Searches that narrow down where a token stops to lead; followers left over are asked one by one.
 _NARROWINGS = 24

@@ -18,9 +18,9 @@ from fractions import Fraction
 
 import torch
 
-from ..attention.choice import Choice
-from ..shapes import Indices, PerToken, Points, Square, Tokens
-from .assumptions import is_positive_definite, is_symmetric
+from ...attention.choice import Choice
+from ...shapes import Indices, PerToken, Points, Square, Tokens
+from ..assumptions import is_positive_definite, is_symmetric
 
 
 class FamilyForm:

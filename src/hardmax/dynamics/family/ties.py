@@ -21,11 +21,11 @@ from dataclasses import dataclass
 
 import torch
 
-from ..attention.choice import apply, length, score
-from ..attention.distinct import Distinct, distinct
-from ..shapes import Indices, Tokens
-from .family_form import FamilySystem
-from .family_view import HeadChoice, View
+from ...attention.choice import apply, length, score
+from ...attention.distinct import Distinct, distinct
+from ...shapes import Indices, Tokens
+from .form import FamilySystem
+from .view import HeadChoice, View
 
 # Pairs of a tied token and a member that are examined at one layer; beyond that, ties wait for a later layer.
 _MOST_PAIRS = 5_000_000
@@ -51,6 +51,15 @@ class LastingTies:
     """Whether ``slow`` or ``resonant`` is not negligible."""
     pairs: dict[int, list[list[int]]]
     """Members of each of these tokens in each head."""
+
+
+def is_examined_together(layer: int) -> bool:
+    """Whether all active tokens are examined together at this layer: at 2, 4, 8, …, since it costs several searches.
+
+    >>> [layer for layer in range(20) if is_examined_together(layer)]
+    [2, 4, 8, 16]
+    """
+    return layer > 1 and layer & (layer - 1) == 0
 
 
 def lasting_together(
