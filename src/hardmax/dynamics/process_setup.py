@@ -127,10 +127,10 @@ def start(
     if problem is not None:
         raise InputError("layer", str(layer), problem, "use simulate(depth=…)")
     refuse_swapped_axes(tokens, any(head.dimension is not None for head in layer.heads))
+    if layer.is_basic:
+        return _start_basic(tokens, weights, layer.score_matrix(tokens), layer, (0,), search or attended)
     for head in layer.heads:
         head.require_dimension(tokens.shape[1])
-    if layer.is_basic:
-        return _start_basic(tokens, weights, _matrix(layer.heads[0], tokens), layer, (0,), search or attended)
     layer.mask.require_fit(len(tokens))
     if layer.tolerance == "exact":
         return _start_exact(tokens, weights, layer)
