@@ -177,6 +177,22 @@ def test_chains_of_followers_are_decided_together() -> None:
         assert limit.leaders.tolist() == [0]
 
 
+def test_tokens_that_meet_may_be_overtaken() -> None:
+    # The first two tokens listen to one another and retreat from the hull, and then the third one scores higher.
+    tokens = np.array([[2.0, 0.5], [0.5, 2.0], [1.625, -3.0]])
+    matrices = [np.diag([1.0, 0.0]), np.diag([0.0, 1.0])]
+    layer = hm.HardmaxLayer(0.5, heads=matrices, tolerance="exact")
+    process = start(torch.from_numpy(tokens), torch.ones(3, dtype=torch.float64), layer).process
+    assert isinstance(process, ExactFamilyProcess)
+    z = [[Fraction(x) for x in row] for row in tokens.tolist()]
+    As = [[[Fraction(x) for x in row] for row in A.tolist()] for A in matrices]
+    for t in range(10):
+        assert [[Fraction(int(x.p), int(x.q)) for x in row] for row in process.exact_positions(t)] == z
+        z = plain_layer(z, As, [Fraction(1, 2)] * 2, [Fraction(1)] * 3, False, Fraction(1, 2))
+        if not process.done:
+            process.move()
+
+
 def test_the_basic_layer_keeps_its_process() -> None:
     tokens = torch.from_numpy(np.random.default_rng(0).normal(size=(50, 2)))
     mass = torch.ones(50, dtype=torch.float64)
