@@ -79,7 +79,7 @@ class _Spread:
 
     @classmethod
     def of(cls, queries: Queries, points: Tokens) -> _Spread:
-        from .kernels.spread import spread
+        from .kernels.softmax import spread
 
         d = points.shape[1]
         wide = 1 << (d - 1).bit_length()
@@ -130,14 +130,14 @@ def _masses(mass: torch.Tensor | None, count: int, multiple: int, device: torch.
 
 
 def _few(queries: Queries, points: Tokens, mass: torch.Tensor | None) -> Queries:
-    from .kernels import softmax_few
+    from .kernels import softmax
 
     n, d = queries.shape
     rows, columns = _TILE_OF_FEW
     masses, weighted = _masses(mass, len(points), columns, points.device)
     q, z = _padded_rows(queries, rows).T.contiguous(), _padded_rows(points, columns).T.contiguous()
     out = torch.empty_like(q)
-    softmax_few.few_coordinates[(q.shape[1] // rows,)](
+    softmax.few_coordinates[(q.shape[1] // rows,)](
         q, z, masses, out, q.shape[1], z.shape[1],
         D=d, ROWS=rows, COLUMNS=columns, WEIGHTED=weighted, num_warps=4,
     )  # fmt: skip

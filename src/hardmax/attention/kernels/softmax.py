@@ -15,6 +15,8 @@ of columns is looked at again with a new reference.
 cut off from n weights is :math:`2^{-25} n` at most, and their sum is at least :math:`n 2^{\langle q, \bar z\rangle}`
 with the mean :math:`\bar z` of the points, so it is for the caller to see that :math:`\langle q, \bar z\rangle` is not
 much below zero.
+
+Points with one or two coordinates do not fill the tensor cores: there the vector units do everything.
 """
 
 # Triton reads the source of these functions: it knows tensors, not types.
@@ -169,3 +171,73 @@ def more_coordinates(
         weight = tl.sum(tl.where((coordinate == D)[None, :], whole, 0.0), 1)
     inside = (row < rows)[:, None] & (coordinate < D)[None, :]
     tl.store(OUT + row.to(tl.int64)[:, None] * D + coordinate[None, :], whole / weight[:, None] * unit, mask=inside)
+
+
+@triton.jit
+def few_coordinates(
+    Q, Z, MASS, OUT, rows, padded,
+    D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
+    """One or two coordinates. Q is (D, rows padded) in units of log 2, Z (D, padded); OUT (D, rows padded)."""
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    q0 = tl.load(Q + row)
+    q1 = q0
+    if D > 1:
+        q1 = tl.load(Q + rows + row)
+    total = tl.zeros((ROWS, COLUMNS), tl.float32)
+    a0, a1 = total, total
+    for start in range(0, padded, COLUMNS):
+        column = start + tl.arange(0, COLUMNS)
+        z0 = tl.load(Z + column)[None, :]
+        s = q0[:, None] * z0
+        if D > 1:
+            z1 = tl.load(Z + padded + column)[None, :]
+            s += q1[:, None] * z1
+        if WEIGHTED:
+            s += tl.load(MASS + column)[None, :]
+        p = tl.exp2(s)
+        total += p
+        a0 += p * z0
+        if D > 1:
+            a1 += p * z1
+    whole = tl.sum(total, 1)
+    tl.store(OUT + row, tl.sum(a0, 1) / whole)
+    if D > 1:
+        tl.store(OUT + rows + row, tl.sum(a1, 1) / whole)
+
+
+@triton.jit
+def spread(
+    Q, Z, OUT, queries, points,
+    D: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Partial sizes of one program, over every so many rows, as a row of OUT.
+
+    The largest squared length of a query and of a point, the largest coordinate of a point, the sum of the lengths of
+    points, and the sums of their coordinates.
+    """
+    program, stride = tl.program_id(0), tl.num_programs(0) * ROWS
+    rows, k = tl.arange(0, ROWS), tl.arange(0, WIDE)
+    longest = tl.zeros((ROWS,), tl.float32)
+    for begin in range(program * ROWS, queries, stride):
+        row = begin + rows
+        inside = (row < queries)[:, None] & (k < D)[None, :]
+        q = tl.load(Q + row.to(tl.int64)[:, None] * D + k[None, :], mask=inside, other=0.0)
+        longest = tl.maximum(longest, tl.sum(q * q, 1))
+    farthest, lengths = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
+    largest, sums = tl.zeros((ROWS, WIDE), tl.float32), tl.zeros((ROWS, WIDE), tl.float32)
+    for begin in range(program * ROWS, points, stride):
+        row = begin + rows
+        inside = (row < points)[:, None] & (k < D)[None, :]
+        z = tl.load(Z + row.to(tl.int64)[:, None] * D + k[None, :], mask=inside, other=0.0)
+        square = tl.sum(z * z, 1)
+        farthest = tl.maximum(farthest, square)
+        lengths += tl.sqrt(square)
+        largest = tl.maximum(largest, tl.abs(z))
+        sums += z
+    seen = OUT + program * (4 + WIDE)
+    tl.store(seen, tl.max(longest, 0))
+    tl.store(seen + 1, tl.max(farthest, 0))
+    tl.store(seen + 2, tl.max(tl.max(largest, 1), 0))
+    tl.store(seen + 3, tl.sum(lengths, 0))
+    tl.store(seen + 4 + k, tl.sum(sums, 0))
