@@ -119,7 +119,8 @@ class FamilyForm:
                 for k in range(count, 0, -1):
                     chances[k] += heard * (chances[k - 1] - chances[k])
                 chances[0] *= 1 - heard
-            self._chances = ((start, layer, count), torch.tensor(chances[1:], dtype=torch.float64))
+            weights = torch.tensor(chances[1:], dtype=torch.float64, device=self.anchor.device)
+            self._chances = ((start, layer, count), weights)
         return self._chances[1]
 
 

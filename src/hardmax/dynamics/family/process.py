@@ -362,7 +362,8 @@ class FamilyProcess:
             # A point is dropped if it is inside the hull of fixed tokens before it, which all see who see the point.
             begin = 1
             while begin < len(self.follows):
-                low, high = (int(x) for x in torch.searchsorted(candidates, torch.tensor([begin, 2 * begin])))
+                ends = torch.tensor([begin, 2 * begin], device=candidates.device)
+                low, high = (int(x) for x in torch.searchsorted(candidates, ends))
                 leaders = places[:low][fixed[:low]]
                 inside[low:high] = safely_inside(places[low:high], leaders, margin)
                 begin *= 2
