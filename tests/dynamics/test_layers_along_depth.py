@@ -214,3 +214,14 @@ def test_flows_are_saved_and_loaded(kind: str, tmp_path: Path) -> None:
         assert isinstance(again.layer, StoredLayer)
     else:
         assert np.array_equal(hm.simulate(start, again.layer.flow, time=0.2, random_state=1).tokens, run.tokens)
+
+
+def test_clusters_of_steps_with_a_finite_sum_end_short_of_the_leaders() -> None:
+    layer = hm.HardmaxLayer(alpha=hm.GeometricSteps(0.5, ratio=0.5))
+    limit = hm.equilibrium(TOKENS, layer)
+    for found in (hm.clusters(limit), hm.clusters(hm.simulate(TOKENS, layer, depth=60))):
+        assert found.kinds.count("vertex") == len(limit.leaders)
+        assert found.kinds.count("short") == len(TOKENS) - len(limit.leaders)
+        np.testing.assert_allclose(found.centres[found.cluster_of], limit.positions, atol=1e-12)
+    long = hm.clusters(hm.equilibrium(TOKENS, hm.HardmaxLayer(alpha=hm.PowerSteps(0.5, power=1.0))))
+    assert set(long.kinds) == {"vertex"}

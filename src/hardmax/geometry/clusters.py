@@ -27,7 +27,7 @@ from .result_arrays import Kept, Result, Roles, kept, result, roles
 if TYPE_CHECKING:
     import pandas
 
-Kind = Literal["vertex", "face", "undecided"]
+Kind = Literal["vertex", "face", "short", "undecided"]
 
 # Relative distances to the limit below this are mostly rounding: no rate is measured there.
 _MEASURABLE = 1e-10
@@ -43,7 +43,8 @@ class Cluster:
     """Limit point, shape (d,)."""
     kind: Kind
     """``"vertex"`` at a leader, ``"face"`` between leaders that tie for ever (for a token at rest at zero the
-    whole polytope), ``"undecided"`` where the limit is not known yet."""
+    whole polytope), ``"short"`` where steps with a finite sum end before their target, ``"undecided"`` where the limit
+    is not known yet."""
     leaders: np.ndarray
     """Index of the leader, or of the leaders in whose face the point lies."""
     members: np.ndarray
@@ -176,11 +177,12 @@ def clusters(run: Result) -> Clusters:
     else:
         limits, exact = plain(run.positions).astype(np.float64), True
         unit = float(np.finfo(plain(run.positions).dtype).eps)
-    cluster_of, first = _group(limits, exact, unit, who)
+    short = _ends_short(run, limits, who)
+    cluster_of, first = _group(limits, exact, unit, who, short)
     kinds: list[Kind] = ["vertex"] * len(who.leaders)
     named = [who.leaders[k : k + 1] for k in range(len(who.leaders))]
     for token in first[len(named) :].tolist():
-        kinds.append("undecided" if who.follows[token] < 0 else "face")
+        kinds.append("undecided" if who.follows[token] < 0 else "short" if short[token] else "face")
         named.append(who.ties[token] if token in who.ties else who.leaders[:0])
     mass = np.ones(len(limits)) if run.weights is None else plain(run.weights).astype(np.float64)
     centres = limits[first]
@@ -218,6 +220,8 @@ def _limits(run: Trajectory, found: Kept, who: Roles) -> tuple[np.ndarray, bool]
     special = np.zeros(len(limits), dtype=bool)
     special[who.ties.tokens] = True
     special[who.leaders] = True
+    if _steps_are_finite(run):
+        special |= who.follows >= 0
     if not who.proved:
         return limits, False
     if from_start and special.any():
@@ -234,17 +238,34 @@ def _hardmax(run: Trajectory) -> HardmaxLayer | None:
     return run.layer if isinstance(run.layer, HardmaxLayer) else None
 
 
-def _group(limits: np.ndarray, exact: bool, unit: float, who: Roles) -> tuple[np.ndarray, np.ndarray]:
-    """Cluster of each token, and one token of each cluster: leaders, then faces, then undecided."""
+def _steps_are_finite(run: Result) -> bool:
+    """Whether the steps of the layers have a finite sum, so that tokens stop before they reach their targets."""
+    layer = run.layer
+    return isinstance(layer, HardmaxLayer) and isinstance(layer.alpha, AbstractSteps) and layer.alpha.remaining(0) > 0
+
+
+def _ends_short(run: Result, limits: np.ndarray, who: Roles) -> np.ndarray:
+    """Mask of the decided tokens, not tied, whose limit is not the position of their leader."""
+    if not who.proved or not _steps_are_finite(run):
+        return np.zeros(len(limits), dtype=bool)
+    apart = (limits != limits[np.maximum(who.follows, 0)]).any(axis=1) & (who.follows >= 0)
+    apart[who.ties.tokens] = False
+    return np.asarray(apart)
+
+
+def _group(
+    limits: np.ndarray, exact: bool, unit: float, who: Roles, short: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cluster of each token, and one token of each cluster: leaders, then faces, tokens that end short, undecided."""
     count = len(limits)
     row = np.full(count, -1)
     row[who.leaders] = np.arange(len(who.leaders))
     cluster_of = np.where(who.follows >= 0, row[np.maximum(who.follows, 0)], -1)
     tied = np.zeros(count, dtype=bool)
     tied[who.ties.tokens] = True
-    cluster_of[tied] = -1
+    cluster_of[tied | short] = -1
     firsts = [who.leaders]
-    for others in (np.flatnonzero(tied), np.flatnonzero((cluster_of < 0) & ~tied)):
+    for others in (np.flatnonzero(tied), np.flatnonzero(short), np.flatnonzero((cluster_of < 0) & ~tied & ~short)):
         if len(others) == 0:
             continue
         if exact or not tied[others[0]]:
