@@ -23,7 +23,7 @@ from hardmax.dynamics.process import HardmaxProcess
 from hardmax.dynamics.process_setup import start
 from hardmax.dynamics.undecided import Undecided
 from hardmax.errors import InputError
-from helpers import spd
+from helpers import examples, spd
 from threads import with_processes
 
 Row = list[Fraction]
@@ -215,7 +215,7 @@ def tokens_for(kind: str, seed: int, n: int, d: int = 2) -> np.ndarray:
     return tokens
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=examples(15))
 @given(kind=tokens_of_a_kind, seed=st.integers(0, 2**20), n=st.integers(2, 40), heads=st.integers(1, 2), data=st.data())
 def test_a_prefix_has_the_limit_of_its_own(kind: str, seed: int, n: int, heads: int, data: st.DataObject) -> None:
     m = data.draw(st.integers(1, n - 1))
