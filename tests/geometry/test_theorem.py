@@ -181,7 +181,7 @@ def test_bad_input_is_refused() -> None:
         check_theorem(FACE)
     with pytest.raises(hm.InputError, match="layer must be a HardmaxLayer"):
         check_assumptions(FACE, None)
-    with pytest.raises(hm.InputError, match="run must come from a HardmaxLayer"):
+    with pytest.raises(hm.InputError, match="run must come from a layer that chooses"):
         check_theorem(hm.simulate(FACE, hm.SoftmaxLayer(), depth=1))
     with pytest.raises(hm.InputError, match="run must have V = identity"):
         check_theorem(FACE, hm.HardmaxLayer(V=np.eye(2) / 2))

@@ -112,12 +112,8 @@ def simulate(
     [cyan]hardmax simulate points.csv --limit --figure limit.png[/cyan]
     [dim]# tokens from another program[/dim]
     [cyan]python make_points.py | hardmax simulate -[/cyan]
-    [dim]# a million tokens of three coordinates[/dim]
-    [cyan]hardmax simulate --random ball --n 1000000 --dim 3[/cyan]
     [dim]# a decoder with two heads, at infinite depth[/dim]
     [cyan]hardmax simulate --causal --heads 2[/cyan]
-    [dim]# every token attends to its four best, for 20 layers[/dim]
-    [cyan]hardmax simulate --rule topk:4 --depth 20[/cyan]
     [dim]# layer by layer, as a film and a file[/dim]
     [cyan]hardmax simulate --depth 20 --animate run.gif --save run.zarr[/cyan]
 
