@@ -18,6 +18,7 @@ ROWS: tuple[tuple[tuple[str, str], ...], ...] = (
         ("interpolation", "arithmetic, constructions,\nevaluation, export"),
         ("forecasting", "data, features, search,\nmodels, diagnostics"),
         ("meanfield", "flows on the sphere,\nlimits, phases"),
+        ("zoo", "models of\nthe field"),
     ),
     (("geometry", "leaders, clusters, theorem: analyse a run"),),
     (("dynamics", "many layers: simulate, equilibrium"),),

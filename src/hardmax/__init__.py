@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from . import storage as storage
     from . import sweeps as sweeps
     from . import text as text
+    from . import zoo as zoo
     from .attention.attention_layer import AttentionLayer as AttentionLayer
     from .attention.base import AbstractLayer as AbstractLayer
     from .attention.base import Block as Block
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from .attention.moves import AbstractMove as AbstractMove
     from .attention.moves import ConvexStep as ConvexStep
     from .attention.moves import ImplicitStep as ImplicitStep
+    from .attention.moves import NoSkip as NoSkip
     from .attention.moves import ResidualStep as ResidualStep
     from .attention.moves import SphereStep as SphereStep
     from .attention.norms import AbstractNorm as AbstractNorm
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from .attention.torch_layers import from_torch as from_torch
     from .attention.weighting import AbstractWeighting as AbstractWeighting
     from .attention.weighting import DoublyStochastic as DoublyStochastic
+    from .attention.weighting import Exponential as Exponential
     from .attention.weighting import Hardmax as Hardmax
     from .attention.weighting import Linear as Linear
     from .attention.weighting import Sigmoid as Sigmoid
@@ -69,6 +72,7 @@ if TYPE_CHECKING:
     from .distributed import Processes as Processes
     from .distributed import processes as processes
     from .dynamics.assumptions import Assumptions as Assumptions
+    from .dynamics.attention_flow import AttentionFlow as AttentionFlow
     from .dynamics.equilibrium import Equilibrium as Equilibrium
     from .dynamics.equilibrium import equilibrium as equilibrium
     from .dynamics.flows import AbstractFlow as AbstractFlow
@@ -148,6 +152,8 @@ if TYPE_CHECKING:
     from .storage.trajectories import save as save
     from .sweeps import read_sweep as read_sweep
     from .sweeps import sweep as sweep
+    from .sweeps.phase_diagram import PhaseDiagram as PhaseDiagram
+    from .sweeps.phase_diagram import phase_diagram as phase_diagram
     from .text.classifier import LeaderClassifier as LeaderClassifier
     from .text.explaining.explanation import Explanation as Explanation
 
@@ -162,6 +168,7 @@ _MODULE_OF = {
     "Adaptive": "dynamics.runge_kutta",
     "Assumptions": "dynamics.assumptions",
     "Attention": "geometry.listening",
+    "AttentionFlow": "dynamics.attention_flow",
     "AttentionLayer": "attention.attention_layer",
     "Backtest": "forecasting.diagnostics.backtest",
     "Block": "attention.base",
@@ -181,6 +188,7 @@ _MODULE_OF = {
     "Every": "dynamics.keep_and_stop_rules",
     "ExactTransformer": "interpolation.transformer",
     "Explanation": "text.explaining.explanation",
+    "Exponential": "attention.weighting",
     "FeedForwardLayer": "attention.feed_forward",
     "FewTokensWarning": "meanfield.measures",
     "FileError": "errors",
@@ -209,9 +217,11 @@ _MODULE_OF = {
     "MomentumFlow": "dynamics.modified_flows",
     "NoLimit": "meanfield.spectrum",
     "NoLimitError": "meanfield.spectrum",
+    "NoSkip": "attention.moves",
     "NoisyFlow": "dynamics.modified_flows",
     "Occupancy": "meanfield.measures",
     "Outcome": "outcomes",
+    "PhaseDiagram": "sweeps.phase_diagram",
     "Phases": "meanfield.phases",
     "Polytope": "polytopes",
     "PowerSteps": "attention.steps",
@@ -261,6 +271,7 @@ _MODULE_OF = {
     "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.random_tokens",
     "make_tokens": "datasets.random_tokens",
+    "phase_diagram": "sweeps.phase_diagram",
     "phases": "meanfield.phases",
     "processes": "distributed",
     "rates": "meanfield.rates",
@@ -290,6 +301,7 @@ _PACKAGES = (
     "storage",
     "sweeps",
     "text",
+    "zoo",
 )
 
 __all__ = ["__version__", *sorted(_MODULE_OF)]

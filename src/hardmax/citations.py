@@ -65,8 +65,116 @@ PAPERS = {
             2026,
             "2605.10931",
         ),
+        Paper(
+            "transformers",
+            "A mathematical perspective on Transformers",
+            ("Geshkovski", "Letrouit", "Polyanskiy", "Rigollet"),
+            2023,
+            "2312.10794",
+        ),
+        Paper(
+            "oscillators",
+            "Low dimensional behavior of large systems of globally coupled oscillators",
+            ("Ott", "Antonsen"),
+            2008,
+            "0806.0004",
+        ),
+        Paper(
+            "metastability",
+            "Dynamic metastability in the self-attention model",
+            ("Geshkovski", "Koubbi", "Polyanskiy", "Rigollet"),
+            2024,
+            "2410.06833",
+        ),
+        Paper(
+            "causal",
+            "Clustering in Causal Attention Masking",
+            ("Karagodin", "Polyanskiy", "Rigollet"),
+            2024,
+            "2411.04990",
+        ),
+        Paper(
+            "normalisation",
+            "Normalization in Attention Dynamics",
+            ("Karagodin", "Ge", "Polyanskiy", "Rigollet"),
+            2025,
+            "2510.22026",
+        ),
+        Paper(
+            "icm",
+            "The Mean-Field Dynamics of Transformers",
+            ("Rigollet",),
+            2025,
+            "2512.01868",
+        ),
+        Paper(
+            "longcontext",
+            "Critical attention scaling in long-context transformers",
+            ("Chen", "Lin", "Polyanskiy", "Rigollet"),
+            2025,
+            "2510.05554",
+        ),
+        Paper(
+            "noise",
+            "Phase transitions for the noisy transformer model in arbitrary dimension",
+            ("Mun", "Rosenzweig"),
+            2026,
+            "2606.05140",
+        ),
+        Paper(
+            "heads",
+            "Gradient Flow Structure and Quantitative Dynamics of Multi-Head Self-Attention",
+            ("Pendharkar",),
+            2026,
+            "2605.04279",
+        ),
+        Paper(
+            "emergence",
+            "The emergence of clusters in self-attention dynamics",
+            ("Geshkovski", "Letrouit", "Polyanskiy", "Rigollet"),
+            2023,
+            "2305.05465",
+        ),
+        Paper(
+            "sinkformers",
+            "Sinkformers: Transformers with Doubly Stochastic Attention",
+            ("Sander", "Ablin", "Blondel", "Peyré"),
+            2021,
+            "2110.11773",
+        ),
+        Paper(
+            "frankwolfe",
+            "Attention's forward pass and Frank-Wolfe",
+            ("Alcalde", "Geshkovski", "Ruiz-Balet"),
+            2025,
+            "2508.09628",
+        ),
+        Paper(
+            "rankcollapse",
+            "Attention is not all you need: pure attention loses rank doubly exponentially with depth",
+            ("Dong", "Cordonnier", "Loukas"),
+            2021,
+            "2103.03404",
+        ),
     )
 }
+
+PAPERS_OF_MODEL = {
+    "kuramoto": ("transformers", "oscillators"),
+    "sphere_attention": ("transformers",),
+    "metastable": ("metastability",),
+    "causal_sphere": ("causal",),
+    "normalisation": ("normalisation",),
+    "equiangular": ("icm", "transformers"),
+    "long_context": ("longcontext", "icm"),
+    "noisy": ("noise",),
+    "multi_head": ("heads",),
+    "value_spectrum": ("emergence",),
+    "sinkhorn": ("sinkformers",),
+    "frank_wolfe": ("frankwolfe",),
+    "rank_collapse": ("rankcollapse",),
+}
+"""Keys of the papers of each model of ``hm.zoo``, the one with its equation first."""
 
 # Key of the paper behind each part of the package.
 _PAPER_OF_PART = {
@@ -83,12 +191,12 @@ def citation(obj: object = None) -> str:
     Parameters
     ----------
     obj
-        A layer, a run, a limit, an estimator or a function of this library; None for all papers.
+        A layer, a run, a limit, an estimator, a function of this library or a model of ``hm.zoo``; None for all papers.
 
     Returns
     -------
     str
-        One ``@article`` entry, or all of them separated by empty lines.
+        One ``@article`` entry, or several separated by empty lines.
 
     Examples
     --------
@@ -108,6 +216,11 @@ def citation(obj: object = None) -> str:
     module = getattr(obj, "__module__", None) or type(obj).__module__
     package, _, rest = str(module).partition(".")
     part = rest.partition(".")[0]
+    if package == "hardmax" and part == "zoo":
+        name = getattr(obj, "name", None) or getattr(obj, "__name__", None)
+        keys = PAPERS_OF_MODEL.get(str(name), ())
+        if keys:
+            return "\n\n".join(PAPERS[key].bibtex for key in keys)
     if package != "hardmax" or part not in _PAPER_OF_PART:
         raise InputError(
             "obj",

@@ -1,4 +1,4 @@
-r"""How a token moves, given what it attends to: convex step, residual, implicit step, on the sphere."""
+r"""How a token moves, given what it attends to: convex step, residual, without skip, implicit step, on the sphere."""
 
 from __future__ import annotations
 
@@ -105,6 +105,21 @@ class ResidualStep(AbstractMove):
 
     def __str__(self) -> str:
         return f"residual, alpha = {self.alpha}"
+
+
+@dataclass(frozen=True)
+class NoSkip(AbstractMove):
+    r"""Attention without a skip connection: :math:`z' = m`."""
+
+    def __call__(self, tokens: Tokens, update: Tokens, index: int) -> Tokens:
+        return update
+
+    @property
+    def is_convex(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return "no skip connection"
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -20,6 +20,9 @@ def in_blocks(function: Callable[[torch.Tensor], torch.Tensor], rows: torch.Tens
 
 
 def padded(rows: torch.Tensor) -> torch.Tensor:
-    """Rows with zeros below, up to a multiple of the rows of a block."""
+    """Rows with zeros below, up to a multiple of the rows of a block, contiguous in memory.
+
+    A product of rows that are stored by columns rounds differently.
+    """
     missing = -len(rows) % ROWS
-    return torch.cat([rows, rows.new_zeros((missing, rows.shape[1]))]) if missing else rows
+    return torch.cat([rows, rows.new_zeros((missing, rows.shape[1]))]) if missing else rows.contiguous()

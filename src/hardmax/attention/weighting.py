@@ -1,4 +1,4 @@
-r"""How scores become weights: softmax, top-k, sigmoid, linear, doubly stochastic, and hardmax.
+r"""How scores become weights: softmax, top-k, sigmoid, linear, exponential, doubly stochastic, and hardmax.
 
 Rows are evaluated in blocks of a fixed shape at fixed places of the sequence. Under a causal mask the result of a row
 therefore depends, to the last bit, on the tokens that it sees alone, not on how many tokens come after it.
@@ -24,6 +24,8 @@ from .row_blocks import ROWS, padded
 
 Tolerance = float | Literal["exact"] | None
 
+# The exponential of a larger number, times a token, leaves float64.
+_LARGEST_EXPONENT = 700.0
 # A matrix of doubly stochastic weights is held whole; this many tokens take 0.8 GB in float64.
 _MOST_SINKHORN = 10_000
 
@@ -198,6 +200,36 @@ class Linear(AbstractWeighting):
 
     def __str__(self) -> str:
         return f"linear, beta = {self.beta:g}"
+
+
+@dataclass(frozen=True)
+class Exponential(AbstractWeighting):
+    r"""Softmax weights without their normalisation: :math:`p_{ik} = e^{\beta s_{ik}} / |S(i)|`.
+
+    The sum of the weights of a row is the mean of :math:`e^{\beta s}`, not one (unnormalised self-attention).
+
+    Parameters
+    ----------
+    beta
+        Inverse temperature, not negative; 0 gives the mean of all tokens that are seen.
+    """
+
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "beta", as_inverse_temperature(self.beta))
+
+    def weights(self, scores: Matrix, seen: torch.Tensor, mass: PerToken) -> Matrix:
+        total = (seen * mass).sum(dim=1, keepdim=True).clamp_min(torch.finfo(mass.dtype).tiny)
+        exponents = (self.beta * scores).masked_fill(~seen, -torch.inf)
+        largest = float(exponents.detach().max())
+        if largest > _LARGEST_EXPONENT:
+            problem, remedy = f"must stay below {_LARGEST_EXPONENT:g} in exp(beta * score)", "use Softmax(beta)"
+            raise InputError("beta", f"beta * score = {largest:.3g}", problem, remedy)
+        return torch.exp(exponents) * mass / total
+
+    def __str__(self) -> str:
+        return f"exponential without normalisation, beta = {self.beta:g}"
 
 
 @dataclass(frozen=True)

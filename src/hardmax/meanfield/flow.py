@@ -23,7 +23,9 @@ import torch
 from ..attention.argmax import attended_mean
 from ..attention.choice import apply, default_tolerance
 from ..attention.distinct import distinct
+from ..attention.masks import as_mask
 from ..attention.search import attended
+from ..attention.weighting import Softmax, weighted_sums
 from ..dynamics.flows import AbstractFlow
 from ..dynamics.spaces import UnitSphere
 from ..errors import InputError
@@ -34,6 +36,7 @@ from .measures import ENOUGH, FewTokensWarning, occupancy_of
 from .sphere import decay_at_zero_temperature, decay_of_attention, direction_of, normalised, sized, tangent
 
 _PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+_ALL_ROWS = slice(None)
 
 
 class _OnSphere(AbstractFlow):
@@ -152,6 +155,9 @@ class SphereFlow(_OnSphere):
         ``"circle"`` (d = 2) or ``"truncated"``.
     precision
         ``"float64"`` or ``"float32"``. In float32 logits are rounded by about ``6e-8 beta |B|``.
+    causal
+        Whether each token attends only to itself and the tokens before it. Attention is then evaluated by rows in
+        float64, whatever ``evaluation`` and ``precision`` say, at a finite ``beta``.
 
     Examples
     --------
@@ -168,6 +174,7 @@ class SphereFlow(_OnSphere):
     normalise: bool
     few_tokens: str
     evaluation: Evaluation
+    causal: bool
 
     def __init__(
         self,
@@ -181,6 +188,7 @@ class SphereFlow(_OnSphere):
         few_tokens: Literal["warn", "ignore"] = "warn",
         evaluation: Method = "auto",
         precision: Literal["float32", "float64"] = "float64",
+        causal: bool = False,
     ) -> None:
         if beta != math.inf:
             remedy = "pass beta >= 0, or math.inf for the zero-temperature field"
@@ -198,6 +206,10 @@ class SphereFlow(_OnSphere):
         object.__setattr__(self, "normalise", bool(normalise))
         object.__setattr__(self, "few_tokens", few_tokens)
         object.__setattr__(self, "evaluation", Evaluation(evaluation, _PRECISIONS[precision]))
+        object.__setattr__(self, "causal", bool(causal))
+        if self.causal and self.at_zero_temperature:
+            problem = "needs a finite beta: the zero-temperature field depends on no other token"
+            raise InputError("causal", True, problem, "pass a finite beta, or AttentionFlow(weighting=Hardmax())")
 
     @property
     def at_zero_temperature(self) -> bool:
@@ -206,6 +218,11 @@ class SphereFlow(_OnSphere):
 
     def heard(self, tokens: Tokens, weights: PerToken, queries: Queries | None = None) -> Queries:
         B = self.score_matrix(tokens.shape[1]).to(tokens.device)
+        if self.causal:
+            if queries is not None:
+                remedy = "leave out queries, or use a flow without a mask"
+                raise InputError("queries", f"{len(queries)} points", "have no place in a causal sequence", remedy)
+            return self._heard_causal(_ALL_ROWS, tokens, weights)
         if not self.at_zero_temperature:
             return self.evaluation.mean(tokens, self.beta * B, weights, queries)
         directions = (tokens if queries is None else queries) @ direction_of(B).T
@@ -218,6 +235,20 @@ class SphereFlow(_OnSphere):
                 "pass a regular B or a finite beta",
             )
         return directions / lengths
+
+    def _heard_causal(self, rows: slice, tokens: Tokens, weights: PerToken) -> Queries:
+        """Mean that some tokens attend to under the causal mask, shape (rows, d): the same bits with tokens after."""
+        queries = tokens if self.B is None else apply(self.score_matrix(tokens.shape[1]).to(tokens.device), tokens)
+        return weighted_sums(Softmax(self.beta), queries, tokens, tokens, weights, as_mask(True, None), rows=rows)[0]
+
+    def drift_of(self, rows: slice, tokens: Tokens, weights: PerToken) -> Tokens:
+        if not self.causal:
+            return super().drift_of(rows, tokens, weights)
+        heard = self._heard_causal(rows, tokens, weights)
+        return heard if self.V is None else apply(self.value_matrix(tokens.shape[1]).to(tokens.device), heard)
+
+    def drift(self, tokens: Tokens, weights: PerToken) -> Tokens:
+        return self.drift_of(_ALL_ROWS, tokens, weights) if self.causal else super().drift(tokens, weights)
 
     def admit(self, tokens: Tokens, weights: PerToken, dtype: torch.dtype) -> Tokens:
         tokens = super().admit(tokens, weights, dtype)
@@ -232,10 +263,10 @@ class SphereFlow(_OnSphere):
         B, V = self.score_matrix(d).to(tokens.device), self.value_matrix(d).to(tokens.device)
         if self.at_zero_temperature:
             return decay_at_zero_temperature(tokens, B, V)
-        return decay_of_attention(tokens, weights, self.beta * B, V)
+        return decay_of_attention(tokens, weights, self.beta * B, V, causal=self.causal)
 
     def __str__(self) -> str:
-        return f"attention flow on the sphere, beta = {self.beta:g}"
+        return f"{'causal ' if self.causal else ''}attention flow on the sphere, beta = {self.beta:g}"
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -64,10 +64,14 @@ def _fastest(at: Tokens, pulled: Tokens, derivative: torch.Tensor) -> float:
     return max(0.0, float(((at * pulled).sum(dim=1) - growth).detach().max()))
 
 
-def decay_of_attention(tokens: Tokens, weights: PerToken, scores: Square, V: Square) -> float:
+def decay_of_attention(tokens: Tokens, weights: PerToken, scores: Square, V: Square, *, causal: bool = False) -> float:
     """Largest decay rate for softmax attention with logits ``<scores x, y>``."""
     at = _some(tokens.detach())
     logits = at @ scores.T @ tokens.detach().T + weights.log()
+    if causal:
+        places = torch.arange(len(tokens), device=tokens.device)
+        later = places[None, :] > _some(places[:, None].to(tokens.dtype))
+        logits = logits.masked_fill(later, -torch.inf)
     shares = torch.softmax(logits, dim=1)
     mean = shares @ tokens.detach()
     covariance = torch.einsum("qn,ni,nj->qij", shares, tokens.detach(), tokens.detach())
