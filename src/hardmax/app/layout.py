@@ -89,10 +89,10 @@ def beside_bars(session: Session, plot: Any, source: Any, *, x: str, text: str) 
 
 
 class Steps:
-    """A player for layers or blocks; ``moved`` gets the event of every step."""
+    """A player for layers or blocks, ``interval`` in milliseconds; ``moved`` gets the event of every step."""
 
-    def __init__(self, name: str, moved: Callable[[Any], Any]) -> None:
-        self._name, self._moved = name, moved
+    def __init__(self, name: str, moved: Callable[[Any], Any], interval: int = 600) -> None:
+        self._name, self._moved, self._interval = name, moved, interval
         self.box = pn.Column(sizing_mode="stretch_width", margin=0)
         self._make(1, 0)
 
@@ -114,7 +114,7 @@ class Steps:
             start=0,
             end=last,
             value=now,
-            interval=600,
+            interval=self._interval,
             loop_policy="once",
             show_value=True,
             show_loop_controls=False,

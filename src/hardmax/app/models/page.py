@@ -1,0 +1,279 @@
+"""The Models page: the models of ``hm.zoo`` with their equations, their runs, and what is measured beside theory."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import panel as pn
+
+import hardmax as hm
+
+from ..layout import Steps, beside, card, controls, note, noted, split, wide_html
+from ..page import Page
+from ..session import Session
+from .computed import Computed, compute, seconds
+from .state import (
+    MOST_SEED,
+    TITLES,
+    WORDS,
+    ModelsState,
+    Parameter,
+    durations,
+    measures_over_time,
+    numbers_in,
+    parameters_of,
+)
+from .view import CurveView, PlaneView, equation_html, spoken
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Estimated seconds up to which a run is computed immediately; longer ones are background jobs.
+_LIVE = 0.3
+
+
+class ModelsPage(Page):
+    """The page; see the module."""
+
+    slug = "models"
+    title = "Models"
+    text = (
+        "The models in which attention is studied as a dynamical system: each with its equation, its paper, and "
+        "numbers measured on a run beside the theory. Choose a model, change its parameters, and play the run."
+    )
+    paper = "2312.10794"
+    functions = ("simulate", "AttentionFlow", "AttentionLayer", "phase_diagram", "draw_tokens")
+
+    def __init__(self) -> None:
+        self._state = ModelsState()
+        self._computed: Computed | None = None
+        self._quiet = False
+
+    # The interface of a page
+
+    def restore(self, state: Mapping[str, str]) -> None:
+        self._state = ModelsState.from_query(state)
+
+    def state(self) -> dict[str, str]:
+        return self._state.to_query()
+
+    def code(self) -> str:
+        return self._state.code()
+
+    def figure(self) -> Figure | None:
+        computed = self._computed
+        if computed is None or computed.state.run_key != self._state.run_key:
+            return None
+        computed = computed.shown_as(self._state)
+        k = computed.frames[computed.shown]
+        ax = hm.draw_tokens(computed.flat, layer=int(computed.flat.layers[k]), trails=self._state.trails)
+        figure: Figure = ax.get_figure(root=True)  # type: ignore[assignment]
+        return figure
+
+    def build(self, session: Session) -> Any:
+        self._session = session
+        self._make_widgets()
+        self._plane, self._curve = PlaneView(session), CurveView(session)
+        self._steps = Steps("Frame", session.guarded(self._moved), interval=120)
+        self._equation, self._table = wide_html(), wide_html()
+        self._now, self._about = note(""), note("")
+        self._write_widgets()
+        session.when_ready(session.guarded(self._update))
+        return split(
+            [
+                card(self._name, self._parameters, title="Model", css_classes=["controls"]),
+                controls(self._duration_box, self._seed, self._trails, self._zoom, title="Run"),
+            ],
+            beside(
+                card(
+                    pn.pane.Bokeh(self._plane.figure, sizing_mode="stretch_width", margin=0),
+                    self._steps.box,
+                    self._now,
+                    title="Tokens",
+                ),
+                card(
+                    self._equation,
+                    self._about,
+                    self._table,
+                    self._measure,
+                    self._curve.box,
+                    title="Equation and numbers",
+                ),
+            ),
+        )
+
+    # Controls
+
+    def _make_widgets(self) -> None:
+        w, s, guarded = pn.widgets, self._state, self._session.guarded
+        wide: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (3, 0)}
+        names = {TITLES.get(name, spoken(name)): name for name in hm.zoo.MODELS}
+        self._name = w.Select(label="Model", options=names, value=s.name, **wide)
+        self._parameters = pn.Column(sizing_mode="stretch_width", margin=0)
+        self._duration_box = pn.Column(sizing_mode="stretch_width", margin=0)
+        self._seed = w.IntInput(label="Seed", start=0, end=MOST_SEED, value=s.seed)
+        self._trails = w.Checkbox(label="Trails", value=s.trails)
+        self._zoom = w.Checkbox(label="Zoom in around the mean token", value=s.zoom)
+        self._measure = w.Select(label="Measure over time", width=240, margin=(10, 0, 3, 0))
+        self._name.param.watch(guarded(lambda event: self._go(ModelsState(event.new, seed=self._state.seed))), "value")
+        for name, widget in (("seed", self._seed), ("trails", self._trails), ("zoom", self._zoom)):
+            widget.param.watch(guarded(lambda event, name=name: self._changed(name, event.new)), "value")
+        self._measure.param.watch(guarded(lambda event: self._changed("measure", event.new)), "value")
+
+    def _control(self, parameter: Parameter) -> Any:
+        """The widget of a parameter."""
+        w, value = pn.widgets, self._state.value(parameter)
+        options: dict[str, Any] = {"label": parameter.label, "sizing_mode": "stretch_width", "margin": (3, 0)}
+        watched = "value"
+        if parameter.options:
+            made = w.Select(options=dict(parameter.options), value=value, **options)
+        elif isinstance(value, tuple):
+            made = w.TextInput(value=", ".join(f"{entry:g}" for entry in value), **options)
+        elif parameter.name == "n":
+            made = w.IntInput(value=value, start=int(parameter.low), end=int(parameter.high), **options)
+        else:
+            kind = w.IntSlider if isinstance(value, int) else w.FloatSlider
+            made = kind(value=value, start=parameter.low, end=parameter.high, step=parameter.step, **options)
+            watched = "value_throttled"
+        made.param.watch(self._session.guarded(lambda event: self._typed(parameter, event.new)), watched)
+        return made
+
+    def _duration(self, model: hm.zoo.FieldModel) -> list[Any]:
+        """The slider of the duration; none where a model has one layer."""
+        low, high, step = durations(model)
+        if low == high:
+            return []
+        kind = pn.widgets.FloatSlider if model.in_time else pn.widgets.IntSlider
+        value = model.duration if self._state.duration is None else min(max(self._state.duration, low), high)
+        made = kind(
+            label="Duration" if model.in_time else "Layers",
+            value=value,
+            start=low,
+            end=high,
+            step=step,
+            sizing_mode="stretch_width",
+            margin=(3, 0),
+        )
+        made.param.watch(self._session.guarded(lambda event: self._changed("duration", event.new)), "value_throttled")
+        return [made]
+
+    def _write_widgets(self) -> None:
+        """Make the controls of the model."""
+        model = self._state.model
+        self._parameters[:] = [self._control(parameter) for parameter in parameters_of(self._state.name)]
+        self._quiet = True
+        try:
+            self._name.value, self._seed.value = self._state.name, self._state.seed
+            self._trails.value, self._zoom.value = self._state.trails, self._state.zoom
+            options = {spoken(name): name for name in measures_over_time(model)}
+            self._measure.param.update(options=options, value=self._state.shown_measure(model))
+        finally:
+            self._quiet = False
+        self._duration_box[:] = self._duration(model)
+
+    def _typed(self, parameter: Parameter, value: Any) -> None:
+        if value is None:
+            return
+        if isinstance(parameter.default, tuple):
+            value = numbers_in(parameter.name, value)
+        state = self._state.with_value(parameter.name, value)
+        model = state.model  # the library refuses what the model does not allow
+        self._session.clear_message()
+        self._state = state
+        if model.duration != getattr(self._computed, "model", model).duration:
+            # The duration of some models depends on a parameter.
+            self._state = state.changed(duration=None)
+            self._duration_box[:] = self._duration(model)
+        self._update()
+
+    def _changed(self, name: str, value: Any) -> None:
+        if not self._quiet and value is not None:
+            self._state = self._state.changed(**{name: value})
+            self._update()
+
+    def _moved(self, event: Any) -> None:
+        if not self._quiet and self._computed is not None:
+            self._changed("frame", self._computed.moment_of(int(event.new)))
+
+    def _go(self, state: ModelsState) -> None:
+        """Show another model."""
+        if not self._quiet:
+            self._state = state
+            self._session.clear_message()
+            self._write_widgets()
+            self._update()
+
+    # Drawing
+
+    def _update(self) -> None:
+        state, known = self._state, self._computed
+        self._session.changed()
+        if known is not None and known.state.run_key == state.run_key and known.state.measure == state.measure:
+            self._take(known.shown_as(state))
+        elif seconds(state) <= _LIVE:
+            self._session.jobs.cancel()
+            self._take(compute(state, known))
+        else:
+            self._session.start("Running the model", lambda job: compute(state, known, job.tell), self._take)
+
+    def _take(self, computed: Computed) -> None:
+        state = self._state
+        if (computed.state.run_key, computed.state.measure) != (state.run_key, state.measure):
+            return  # of a run that was replaced by another
+        before, self._computed = self._computed, computed.shown_as(state)
+        computed = self._computed
+        k = computed.shown
+        self._plane.show(computed)
+        self._curve.at(float(computed.moments[k]))
+        self._now.object = noted(_now(computed, k))
+        if before is not None and before.run is computed.run and before.curve is computed.curve:
+            return
+        self._curve.show(computed)
+        # One layer has no course of time.
+        self._measure.visible = self._curve.box.visible = len(computed.frames) > 2
+        self._equation.object = equation_html(computed.model.equation) + _reference(computed.model)
+        self._about.object = noted(WORDS.get(state.name, ""))
+        self._table.object = _numbers_table(computed)
+        self._quiet = True
+        try:
+            self._steps.show(len(computed.frames) - 1, k)
+        finally:
+            self._quiet = False
+        if not computed.run.outcome.ok:
+            self._session.show_message(str(computed.run.outcome))
+
+
+def _now(computed: Computed, k: int) -> str:
+    moment = computed.moments[k]
+    when = f"Layer {moment}" if computed.run.times is None else f"Time {moment:.4g}"
+    tokens = f"{computed.model.n:,} tokens in {computed.model.d:,} coordinates"
+    return f"{when}, {tokens}. {computed.words()}".strip()
+
+
+def _reference(model: hm.zoo.FieldModel) -> str:
+    links = [
+        f'<a href="https://arxiv.org/abs/{html.escape(paper.arxiv)}" rel="noreferrer">'
+        f"{html.escape(', '.join(paper.authors))} {paper.year}, arXiv {html.escape(paper.arxiv)}</a>"
+        for paper in model.papers
+    ]
+    return f"<p>{'<br>'.join(links)}</p>"
+
+
+def _numbers_table(computed: Computed) -> str:
+    def shown(value: float | None) -> str:
+        return "–" if value is None or math.isnan(value) else f"{value:.6g}"
+
+    rows = [
+        f"<tr><td>{html.escape(spoken(name))}</td><td>{shown(measured)}</td><td>{shown(theory)}</td></tr>"
+        for name, measured, theory in computed.rows
+    ]
+    model = computed.model
+    critical = [
+        f"Critical {spoken(name)}: {value:.5g}; here it is {model.parameters[name]:.5g}."
+        for name, value in model.critical.items()
+    ]
+    head = "<tr><th>at the end</th><th>measured</th><th>theory</th></tr>"
+    return f"<table>{head}{''.join(rows)}</table>" + "".join(noted(words) for words in critical)
