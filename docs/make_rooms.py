@@ -15,7 +15,7 @@ ROWS: tuple[tuple[tuple[str, str], ...], ...] = (
     (("figures", "pictures and films"), ("storage", "files of results"), ("datasets", "made, shipped, read")),
     (
         ("text", "words, model,\ntraining, explaining"),
-        ("interpolation", "arithmetic, constructions,\nevaluation, export"),
+        ("interpolation", "constructions,\nevaluation, export"),
         ("forecasting", "data, features, search,\nmodels, diagnostics"),
         ("meanfield", "flows on the sphere,\nlimits, phases"),
         ("zoo", "models of\nthe field"),

@@ -7,9 +7,16 @@ import sys
 import torch
 
 from benchmarks._command import read_arguments, tell
-from benchmarks.gpu import limits, odd_clouds, search, softmax, training
+from benchmarks.gpu import causal, limits, odd_clouds, search, softmax, training
 
-_ALL = {"search": search, "odd_clouds": odd_clouds, "softmax": softmax, "limits": limits, "training": training}
+_ALL = {
+    "search": search,
+    "causal": causal,
+    "odd_clouds": odd_clouds,
+    "softmax": softmax,
+    "limits": limits,
+    "training": training,
+}
 
 
 def main() -> None:

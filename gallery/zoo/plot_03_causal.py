@@ -3,7 +3,7 @@ Causal attention: the first token never moves
 =============================================
 
 In a decoder token i attends to tokens 1 to i. On the circle the first token stays where it is and all others end there,
-while without the mask the tokens meet somewhere in between.
+while without the mask the tokens meet somewhere in between. Angles that differ by :math:`2\pi` are the same point.
 """
 
 # sphinx_gallery_capture_repr = ()
@@ -22,7 +22,7 @@ figure = new_figure(10.5, 4.0)
 axes = figure.subplots(1, 2, sharey=True)
 colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(tokens)))
 for ax, flow, title in zip(axes, (causal.rule, full), ("Causal (dark: first token)", "All tokens"), strict=True):
-    run = hm.simulate(tokens, flow, time=30.0, step=0.1, integrator="rk4")
+    run = hm.simulate(tokens, flow, time=50.0, step=0.1, integrator="rk4")
     angles = np.unwrap(np.arctan2(run.tokens[..., 1], run.tokens[..., 0]), axis=0)
     angles = angles - angles[0, 0]
     angles -= 2 * np.pi * np.round(angles[0] / (2 * np.pi))

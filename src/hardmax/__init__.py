@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from .dynamics.simulate import choose as choose
     from .dynamics.simulate import simulate as simulate
     from .dynamics.trajectory import Trajectory as Trajectory
+    from .dynamics.undecided import Undecided as Undecided
     from .errors import FileError as FileError
     from .errors import HardmaxError as HardmaxError
     from .errors import InputError as InputError
@@ -245,6 +246,7 @@ _MODULE_OF = {
     "TopK": "attention.weighting",
     "Trajectory": "dynamics.trajectory",
     "Transport": "meanfield.transport",
+    "Undecided": "dynamics.undecided",
     "UnitNorm": "attention.norms",
     "animate_tokens": "figures.animate",
     "attention_at": "geometry.listening",

@@ -16,9 +16,17 @@ import torch
 from hardmax.attention import kernels, softmax_rows
 from hardmax.attention.choice import Ballot, Choice, default_tolerance, score
 from hardmax.attention.kernels import pair_scores, usable
-from hardmax.attention.search import attended, auto, maxima, outliers
-from hardmax.attention.search.accelerated import best_points, decide_by_kernels
+from hardmax.attention.masks import Mask
+from hardmax.attention.search import attended, attended_in, auto, masked, maxima, outliers
+from hardmax.attention.search.accelerated import (
+    best_points,
+    best_points_in,
+    choice_by_kernels,
+    decide_by_kernels,
+)
+from hardmax.attention.search.arrangement import Intervals
 from hardmax.attention.search.decision import Screen
+from hardmax.attention.search.intervals import IntervalBallot
 from hardmax.attention.search.margins import tie_margin
 from hardmax.attention.search.maxima import Tiles
 from hardmax.errors import InputError
@@ -302,3 +310,64 @@ def test_kernels_are_for_gpus_only() -> None:
 def test_rows_of_several_portions_are_screened_again_finer() -> None:
     points = tokens_of("lattice", 60, maxima.NARROWEST // 3 + 1)
     assert_same_choice(points[:33], points, prune=False, most_visits=0, maxima_at_once=16)
+
+
+def assert_same_in_intervals(
+    queries: torch.Tensor, points: torch.Tensor, start: torch.Tensor, stop: torch.Tensor, **options: object
+) -> None:
+    plain = attended_in(queries.cpu(), points.cpu(), start.cpu(), stop.cpu(), tolerance=TOLERANCE)
+    ballot = IntervalBallot(queries, points, start, stop, TOLERANCE, zero_attends_to_all=True)
+    margin = tie_margin(TOLERANCE, points.shape[1])
+    seen = Intervals(start, stop, ballot.longest)
+    found = best_points_in(queries, points, margin, TOLERANCE, seen, tiles=SMALL, **options)
+    alone = ~torch.isin(found.rows, found.tied)
+    ballot.record(found.rows[alone], found.first[alone], found.best[alone])
+    ballot.propose(found.tied, found.members)
+    assert_same(ballot.choice(), plain)
+
+
+@pytest.mark.parametrize(
+    ("kind", "d", "mask"),
+    [
+        ("gaussian", 1, Mask(before=0)),
+        ("sphere", 2, Mask(after=0)),
+        ("lattice", 2, Mask(before=20, after=5)),
+        ("far", 3, Mask(after=0)),
+        ("lattice", 7, Mask(before=3, after=0)),
+    ],
+)
+def test_intervals_give_the_choice_of_the_plain_search(kind: str, d: int, mask: Mask) -> None:
+    points = tokens_of(kind, 37, d)
+    start, stop = (ends.to(DEVICE) for ends in mask.interval(torch.arange(37), 37))
+    assert_same_in_intervals(points, points, start, stop)
+
+
+def test_intervals_in_portions_and_screened_again_finer() -> None:
+    points = tokens_of("lattice", 50, maxima.NARROWEST // 3 + 1)
+    generator = torch.Generator().manual_seed(5)
+    ends = torch.randint(0, 51, (20, 2), generator=generator).sort(dim=1).values
+    start = ends[:, 0].clamp_max(49)
+    stop = torch.maximum(ends[:, 1], start + 1)
+    queries = points[torch.randperm(50, generator=generator)[:20]]
+    queries[::7] = 0
+    assert_same_in_intervals(queries, points, start.to(DEVICE), stop.to(DEVICE), most_visits=0, maxima_at_once=16)
+
+
+def test_the_masked_search_takes_the_kernels_where_they_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = tokens_of("lattice", 40, 3)
+    points[3] = 0
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(1))
+    start, stop = Mask(before=12, after=2).interval(order, 40)
+    queries = points.cpu()[order]
+    plain = attended_in(queries, points.cpu(), start, stop, tolerance=TOLERANCE)
+    taken = []
+
+    def choice(*given: object) -> Choice:
+        taken.append(len(given))
+        return choice_by_kernels(*given)
+
+    monkeypatch.setattr(kernels, "usable", lambda device: True)
+    monkeypatch.setattr(masked, "choice_by_kernels", choice)
+    found = attended_in(queries.to(DEVICE), points, start.to(DEVICE), stop.to(DEVICE), tolerance=TOLERANCE)
+    assert taken
+    assert_same(found, plain)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -96,6 +98,10 @@ def test_a_causal_mask_on_the_sphere_flow_is_refused_where_it_has_no_meaning() -
         hm.SphereFlow(beta=np.inf, causal=True)
     with pytest.raises(hm.InputError, match="queries have no place in a causal sequence"):
         hm.SphereFlow(causal=True).attention(unit(5, 2, 0), queries=unit(2, 2, 1))
+    run = hm.simulate(unit(5, 2, 0), hm.SphereFlow(few_tokens="ignore", causal=True), time=0.1)
+    for analysis in (hm.lyapunov, hm.phases):
+        with pytest.raises(hm.InputError, match="run must not be causal"):
+            analysis(run)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS, ids=str)
@@ -174,3 +180,21 @@ def test_wrong_parts_are_refused() -> None:
         hm.simulate(np.zeros((2, 2)), hm.AttentionFlow(), time=1.0)
     with pytest.raises(hm.InputError, match="is wider than the 3 tokens"):
         hm.simulate(unit(3, 2, 0), hm.AttentionFlow(window=9), time=1.0)
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        hm.AttentionFlow([hm.Head(np.diag([2.0, 1.0]), V=np.eye(2)), hm.Head()], hm.TopK(3), causal=True, window=4),
+        hm.AttentionFlow(weighting=hm.Exponential(0.5), sphere=False, coupling=-2.0, shares=[3.0]),
+        hm.SphereFlow(beta=3.0, few_tokens="ignore", causal=True),
+    ],
+    ids=["heads", "euclidean", "sphere flow"],
+)
+def test_runs_come_back_from_files_with_their_flow(flow: hm.AbstractFlow, tmp_path: Path) -> None:
+    run = hm.simulate(unit(9, 2, 1), flow, time=0.5, step=0.1)
+    hm.save(run, tmp_path / "run.zip")
+    loaded = hm.load(tmp_path / "run.zip")
+    assert str(loaded.layer) == str(run.layer)
+    again = hm.simulate(unit(9, 2, 1), loaded.layer.flow, time=0.5, step=0.1)
+    np.testing.assert_array_equal(again.tokens, run.tokens)

@@ -148,7 +148,8 @@ def test_a_layer_with_choose_gets_leaders_clusters_figures_and_files(tmp_path: P
     clusters = hm.clusters(run)
     assert np.array_equal(clusters.cluster_of, hm.clusters(known).cluster_of)
     assert np.isnan(clusters.theory)
-    assert np.nanmax(np.abs(clusters.rates - 2 / 3)) < 0.02  # measured from layer 0, where one token still changes sides
+    # Rates are measured from layer 0, where one token still changes sides.
+    assert np.nanmax(np.abs(clusters.rates - 2 / 3)) < 0.02
     assert np.array_equal(hm.attention_at(run, 0).follows, hm.choose(TOKENS, hm.HardmaxLayer()).first.numpy())
     assert hm.draw_tokens(run, layer=5).figure is not None
     hm.save(run, tmp_path / "run.zip")

@@ -315,9 +315,9 @@ def test_the_critical_coupling_within_two_percent(beta: float, d: int) -> None:
     critical = zoo.critical_coupling(beta, d)
     for share in (0.3, 0.6):
         found = []
-        for seed in range(5):
-            model = zoo.noisy(coupling=share * critical, beta=beta, d=d, n=600)
-            growth = model.measure("growth", model.run(time=30.0, step=0.1, random_state=seed))
+        for seed in range(3):
+            model = zoo.noisy(coupling=share * critical, beta=beta, d=d, n=400)
+            growth = model.measure("growth", model.run(time=25.0, step=0.1, random_state=seed))
             found.append(share * critical / (1 + growth / ((d - 1) * 0.5)))
         assert np.mean(found) == pytest.approx(critical, rel=0.02)
 

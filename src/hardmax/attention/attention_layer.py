@@ -38,11 +38,11 @@ class AttentionLayer(AbstractLayer):
     heads
         Heads, or score matrices of shape (d, d); one head with A = I when left out.
     weighting
-        How scores become weights: ``Hardmax()``, ``Softmax(beta)``, ``TopK(k)``, ``Sigmoid()``, ``Linear()`` or
-        ``DoublyStochastic()``; ``Softmax(1.0)`` when left out.
+        How scores become weights: ``Hardmax()``, ``Softmax(beta)``, ``TopK(k)``, ``Sigmoid()``, ``Linear()``,
+        ``Exponential(beta)`` or ``DoublyStochastic()``; ``Softmax(1.0)`` when left out.
     move
-        How a token moves: ``ConvexStep(alpha)``, ``ResidualStep(alpha)``, ``ImplicitStep(V)`` or ``SphereStep(alpha)``;
-        ``ConvexStep(0.5)`` when left out.
+        How a token moves: ``ConvexStep(alpha)``, ``ResidualStep(alpha)``, ``NoSkip()``, ``ImplicitStep(V)`` or
+        ``SphereStep(alpha)``; ``ConvexStep(0.5)`` when left out.
     causal
         Whether each token sees only itself and the tokens before it.
     window

@@ -198,6 +198,22 @@ class Choice:
 _MOST_MEMBERS = 200_000_000
 
 
+def listed_choice(
+    first: Indices, best: PerQuery, everyone: torch.Tensor, rows: Indices, members: Indices, points: int
+) -> Choice:
+    """Choice among so many points where ``members[p]`` belongs to the tied query ``rows[p]``, in any order.
+
+    ``first`` is changed: it need not be the lowest index for tied queries.
+    """
+    order = torch.argsort(rows * points + members)
+    rows, members = rows[order], members[order]
+    tied, sizes = torch.unique_consecutive(rows, return_counts=True)
+    offsets = torch.zeros(len(tied) + 1, dtype=torch.int64, device=rows.device)
+    offsets[1:] = sizes.cumsum(0)
+    first[tied] = members[offsets[:-1]]
+    return Choice(first, best, everyone, tied, offsets, members)
+
+
 class AbstractBallot(ABC):
     """Receiver of the candidates that a search method proposes."""
 
@@ -269,13 +285,7 @@ class Ballot(AbstractBallot):
         if bool(everyone.any()):
             self._first[everyone], self._best[everyone] = 0, 0.0
             rows, members = rows[~everyone[rows]], members[~everyone[rows]]
-        order = torch.argsort(rows * self._points.shape[0] + members)
-        rows, members = rows[order], members[order]
-        tied, sizes = torch.unique_consecutive(rows, return_counts=True)
-        offsets = torch.zeros(len(tied) + 1, dtype=torch.int64, device=rows.device)
-        offsets[1:] = sizes.cumsum(0)
-        self._first[tied] = members[offsets[:-1]]
-        return Choice(self._first, self._best, everyone, tied, offsets, members)
+        return listed_choice(self._first, self._best, everyone, rows, members, self._points.shape[0])
 
     def _slack(self, rows: Indices) -> Values:
         # The same operations as in ``slack``, for some of the queries.

@@ -69,7 +69,9 @@ def _read_marked(given: dict[str, Any], stack: ExitStack) -> None:
 
 
 # A new command is a module with a function `register(app)` and one entry here.
-_COMMANDS = (demo, simulate, sentiment, interpolate, forecast, meanfield, model, sweep, explore, reproduce, data, doctor)
+_COMMANDS = (
+    demo, simulate, model, sentiment, interpolate, forecast, meanfield, sweep, explore, reproduce, data, doctor,
+)  # fmt: skip
 
 # Exit statuses by convention: usage error, 128 + SIGINT, 128 + SIGPIPE.
 _BAD_INPUT, _INTERRUPTED, _PIPE_CLOSED = 2, 130, 141

@@ -48,8 +48,7 @@ from .assumptions import Assumptions
 from .certainty import safely_inside
 from .closed_form import ClosedForm
 from .exact import ExactProcess
-from .family_exact import ExactFamilyProcess
-from .family_process import FamilyProcess, search_in_sight
+from .family import ExactFamilyProcess, FamilyProcess, search_in_sight
 from .flows import AbstractFlow, AbstractWrappedFlow
 from .integrators import FlowStep
 from .keep_and_stop_rules import InMemory, KeepRule
@@ -74,7 +73,7 @@ class SplitSearch:
     """The search for the points of the largest score, with the queries shared by the processes.
 
     With ``stop`` query i sees the points before ``stop[i]``, as in
-    :func:`~hardmax.dynamics.family_process.search_in_sight`.
+    :func:`~hardmax.dynamics.family.search_in_sight`.
     """
 
     ranks: Processes

@@ -28,8 +28,7 @@ from ..threads import one_thread
 from .assumptions import Assumptions
 from .closed_form import same_limits
 from .execution import TokenProcess, execution_on
-from .family_exact import ExactFamilyProcess
-from .family_process import FamilyProcess
+from .family import ExactFamilyProcess, FamilyProcess
 from .leadership import Leadership, Ties
 from .process import SMALLEST_ALPHA
 from .undecided import counted_reasons

@@ -12,8 +12,7 @@ from ..inputs import Kind
 from ..shapes import PerToken, Tokens
 from .assumptions import Assumptions
 from .exact import ExactProcess
-from .family_exact import ExactFamilyProcess
-from .family_process import FamilyProcess
+from .family import ExactFamilyProcess, FamilyProcess
 from .keep_and_stop_rules import KeepRule
 from .leadership import Leadership
 from .process import HardmaxProcess

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -79,6 +79,42 @@ class Leadership(Generic[ArrayT_co]):
     def undecided(self) -> int:
         """Number of tokens whose leader is not known yet."""
         return int((self.decided_at < 0).sum())
+
+
+def leaders_of_groups(
+    tokens: Sequence[int],
+    sets: Mapping[int, Sequence[Sequence[int]]],
+    follows: Indices,
+    ties: Mapping[int, Sequence[int]],
+) -> Iterator[tuple[int, list[list[int]], int | None]]:
+    """Leaders of each token in each head, for tokens that were decided together and may listen to one another.
+
+    A token is named after all that it listens to. Where that never comes to an end the tokens are a group without a
+    leader, and the lowest member leads: it comes third in the triple of the first token of the group.
+    """
+    heard = {k for i in tokens for some in sets[i] for k in some}
+    known = {k: [int(follows[k]), *ties.get(k, ())] for k in heard if follows[k] >= 0}
+    waiting = list(tokens)
+    while waiting:
+        ready = [i for i in waiting if _is_ready(i, sets[i], known)]
+        first = None
+        if not ready:
+            first = min(k for some in sets[waiting[0]] for k in some if k not in known)
+            known[first] = [first]
+            ready = [first]
+        for i in ready:
+            leaders = [sorted({leader for k in some for leader in known.get(k, ())}) for some in sets[i]]
+            lowest = min(leader for some in leaders for leader in some)
+            named = [[i]] * len(leaders) if i == first else [some or [lowest] for some in leaders]
+            known[i] = named[0]
+            yield i, named, first
+        waiting = [i for i in waiting if i not in ready]
+
+
+def _is_ready(token: int, sets: Sequence[Sequence[int]], known: Mapping[int, Sequence[int]]) -> bool:
+    """Whether the leaders of all other tokens that a token listens to are known, and it listens to some."""
+    others = [k for some in sets for k in some if k != token]
+    return bool(others) and all(k in known for k in others)
 
 
 def give_back_leadership(

@@ -23,8 +23,7 @@ from ..inputs import Kind
 from ..shapes import Indices, PerToken, Points, Square, Tokens
 from .assumptions import Assumptions, assumptions_of
 from .exact import ExactProcess
-from .family_exact import ExactFamilyProcess
-from .family_process import FamilyProcess, search_in_sight
+from .family import ExactFamilyProcess, FamilyProcess, search_in_sight
 from .leadership import Leadership, give_back_leadership
 from .process import HardmaxProcess
 from .undecided import Undecided
@@ -129,8 +128,7 @@ def start(
         raise InputError("layer", str(layer), problem, "use simulate(depth=…)")
     refuse_swapped_axes(tokens, any(head.dimension is not None for head in layer.heads))
     if layer.is_basic:
-        A = layer.score_matrix(tokens)
-        return _start_basic(tokens, weights, A, layer, (0,), search or attended)
+        return _start_basic(tokens, weights, layer.score_matrix(tokens), layer, (0,), search or attended)
     for head in layer.heads:
         head.require_dimension(tokens.shape[1])
     layer.mask.require_fit(len(tokens))
@@ -180,9 +178,7 @@ def _start_exact(tokens: Tokens, weights: PerToken, layer: HardmaxLayer) -> Poin
     exact = [_exact_matrix(head, tokens.shape[1]) for head in layer.heads]
     kept, head_of = _distinct_heads(exact)
     if len(kept) == 1 and layer.mask.sees_all and not isinstance(layer.alpha, AbstractSteps):
-        matrix = layer.heads[0].matrix
-        A = torch.eye(tokens.shape[1], dtype=torch.float64) if matrix is None else matrix.detach()
-        return _start_basic(tokens, weights, A.to(tokens.device), layer, head_of, attended)
+        return _start_basic(tokens, weights, _matrix(layer.heads[0], tokens), layer, head_of, attended)
     found = _found(tokens, weights, layer)
     assumptions = _assumptions([_scaled_matrix(head, tokens) for head in layer.heads], tokens)
     steps = layer.alpha if isinstance(layer.alpha, AbstractSteps) else None
@@ -238,6 +234,13 @@ def _scaled_matrix(head: Head, tokens: Tokens) -> Square:
         return scaled_down("A", (K.T @ Q).to(tokens.device))[0]
     A = torch.eye(d, dtype=torch.float64) if head.A is None else head.A.detach()
     return scaled_down("A", A.to(tokens.device))[0]
+
+
+def _matrix(head: Head, tokens: Tokens) -> Square:
+    """Score matrix of a head, detached: the argmax does not change under small changes of A."""
+    given = head.matrix
+    identity = torch.eye(tokens.shape[1], dtype=torch.float64)
+    return (identity if given is None else given.detach().to(torch.float64)).to(tokens.device)
 
 
 def _exact_matrix(head: Head, d: int) -> Rows:

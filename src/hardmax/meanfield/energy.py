@@ -49,6 +49,9 @@ def flow_of(run: Trajectory) -> SphereFlow:
     layer = run.layer if isinstance(run, Trajectory) else run
     if not isinstance(layer, FlowStep) or not isinstance(layer.flow, SphereFlow) or run.times is None:
         raise InputError("run", str(layer), "must follow a SphereFlow", "pass simulate(tokens, SphereFlow(…), time=…)")
+    if layer.flow.causal:
+        problem, remedy = "must not be causal: its law obeys no gradient flow", "leave out causal=True"
+        raise InputError("run", str(layer), problem, remedy)
     return layer.flow
 
 

@@ -22,6 +22,7 @@ from ..attention.feed_forward import FeedForwardLayer
 from ..attention.layer import HardmaxLayer, SoftmaxLayer
 from ..attention.masks import Mask
 from ..attention.sequences import LayerSequence
+from ..dynamics.attention_flow import AttentionFlow
 from ..dynamics.flows import AbstractFlow
 from ..dynamics.integrators import Adaptive, FlowStep, integrator_named, name_of
 from ..dynamics.modified_flows import MomentumFlow, NoisyFlow
@@ -40,9 +41,11 @@ _PARTS: dict[str, Any] = {
     "top-k weighting": weighting.TopK,
     "sigmoid weighting": weighting.Sigmoid,
     "linear weighting": weighting.Linear,
+    "exponential weighting": weighting.Exponential,
     "doubly stochastic weighting": weighting.DoublyStochastic,
     "convex step": moves.ConvexStep,
     "residual step": moves.ResidualStep,
+    "no skip": moves.NoSkip,
     "implicit step": moves.ImplicitStep,
     "sphere step": moves.SphereStep,
     "layer norm": norms.LayerNorm,
@@ -52,6 +55,8 @@ _PARTS: dict[str, Any] = {
     "geometric steps": steps.GeometricSteps,
 }
 _NAMES = {kind: name for name, kind in _PARTS.items()}
+# Arguments of an attention flow besides its mask.
+_OF_ATTENTION_FLOWS = ("heads", "weighting", "shares", "sphere", "coupling")
 # Deeper recipes than a layer in a block in a list of layers are not written.
 _DEEPEST = 12
 
@@ -186,6 +191,9 @@ class _Writer:
     def _flow(self, flow: AbstractFlow, prefix: str) -> dict[str, object]:
         if isinstance(flow, SphereFlow | SphereHardmaxFlow):
             return {**_sphere_flow(flow), **self._arrays(prefix.removesuffix("_flow"), B=flow.B, V=flow.V)}
+        if isinstance(flow, AttentionFlow):
+            values = {name: self.value(getattr(flow, name), f"{prefix}_{name}") for name in _OF_ATTENTION_FLOWS}
+            return {"kind": "attention flow", **_sight(flow.mask), **values}
         if isinstance(flow, NoisyFlow):
             noise = self.value(flow.noise, f"{prefix}_noise")
             return {"kind": "noisy flow", "noise": noise, "flow": self._flow(flow.flow, f"{prefix}_inside")}
@@ -286,13 +294,16 @@ class _Builder:
         if kind == "momentum flow":
             inside, momenta = self.flow(recipe["flow"], depth + 1), self.value(recipe["momenta"], depth)
             return MomentumFlow(inside, recipe["friction"], recipe["mass"], momenta=momenta)
+        if kind == "attention flow":
+            values = {name: self.value(recipe[name], depth) for name in _OF_ATTENTION_FLOWS}
+            return AttentionFlow(causal=bool(recipe["causal"]), window=recipe["window"], **values)
         B, V = self._matrix(recipe, "B"), self._matrix(recipe, "V")
         if kind == "sphere hardmax flow":
             return SphereHardmaxFlow(B, V, normalise=recipe["normalise"], tolerance=recipe["tolerance"])
         if kind != "sphere flow":
             raise ValueError(f"no flow is called {kind!r}")
         settings = {name: recipe[name] for name in ("normalise", "few_tokens", "evaluation", "precision")}
-        return SphereFlow(B, V, float(recipe["beta"]), **settings)
+        return SphereFlow(B, V, float(recipe["beta"]), causal=bool(recipe.get("causal", False)), **settings)
 
     def block(self, recipe: dict[str, Any], depth: int) -> AbstractLayer:
         return Block(*(self.layer(inside, depth + 1) for inside in recipe["layers"]))
@@ -351,6 +362,8 @@ def _is_stored(flow: AbstractFlow) -> bool:
     """Whether a flow is one of this library, made of numbers alone."""
     if isinstance(flow, NoisyFlow | MomentumFlow):
         return _is_stored(flow.flow)
+    if isinstance(flow, AttentionFlow):
+        return type(flow.weighting) in _NAMES
     return isinstance(flow, SphereFlow | SphereHardmaxFlow)
 
 
@@ -370,4 +383,5 @@ def _sphere_flow(flow: SphereFlow | SphereHardmaxFlow) -> dict[str, object]:
         "few_tokens": flow.few_tokens,
         "evaluation": flow.evaluation.method,
         "precision": str(flow.evaluation.dtype).removeprefix("torch."),
+        **({"causal": True} if flow.causal else {}),
     }

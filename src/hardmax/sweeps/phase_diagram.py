@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Axis = tuple[str, Iterable[float]]
 Constructor = Callable[..., FieldModel]
 # Columns of the table that are not parameters of the model.
-_OWN = ("model", "measure", "lengths")
+_OWN = ("model", "measure", "run_time", "run_depth", "run_step")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +137,18 @@ class _Experiment:
     constructor: Constructor
 
     def __call__(
-        self, *, model: str, measure: str, lengths: Mapping[str, float], random_state: int, **parameters: object
+        self,
+        *,
+        model: str,
+        measure: str,
+        run_time: float | None,
+        run_depth: int | None,
+        run_step: float | None,
+        random_state: int,
+        **parameters: object,
     ) -> Mapping[str, object]:
         made = self.constructor(**parameters)
-        run = made.run(random_state=random_state, progress=False, **lengths)  # type: ignore[arg-type]
+        run = made.run(time=run_time, depth=run_depth, step=run_step, random_state=random_state, progress=False)
         return {"value": made.measure(measure, run), "outcome": run.outcome}
 
 
@@ -221,11 +229,13 @@ def phase_diagram(
     if measure not in first.measures:
         remedy = f"pass one of {', '.join(first.measures)}"
         raise InputError("measure", shown(measure), f"is no measure of {first.name}", remedy)
-    lengths = _lengths(first, time=time, depth=depth, step=step)
+    _require_lengths(first, time=time, depth=depth, step=step)
     points = {
         "model": [f"{constructor.__module__}.{constructor.__qualname__}"],
         "measure": [measure],
-        "lengths": [lengths],
+        "run_time": [time],
+        "run_depth": [depth],
+        "run_step": [step],
         **{name: [value] for name, value in others.items()},
         y_name: ys.tolist(),
         x_name: xs.tolist(),
@@ -287,14 +297,12 @@ def _axis(argument: str, axis: object, known: list[str]) -> tuple[str, np.ndarra
     return name, values
 
 
-def _lengths(model: FieldModel, **given: float | None) -> dict[str, float]:
-    """Arguments of ``model.run`` among time, depth and step."""
+def _require_lengths(model: FieldModel, **given: float | None) -> None:
+    """Raise an InputError for a time or step of layers, or a depth of a flow."""
     right = ("time", "step") if model.in_time else ("depth",)
-    found = {name: value for name, value in given.items() if value is not None}
-    for name, value in found.items():
-        if name not in right:
+    for name, value in given.items():
+        if value is not None and name not in right:
             raise InputError(name, value, f"is not for {model.name}", f"pass {right[0]} instead")
-    return found
 
 
 def _critical(

@@ -87,30 +87,56 @@ def prepare(
 
 @triton.jit
 def screen(
-    P, Y, MAXIMA, ENDS, start, rows,
-    K: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, STAGES: tl.constexpr,
+    P, Y, MAXIMA, ENDS, TILES, LOW, HIGH, start, rows,
+    K: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, STAGES: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """The largest score of each row in each block from ``start`` up to the end that the program is given.
 
-    Rows and blocks are padded, so nothing needs a mask.
+    Rows and blocks are padded, so nothing needs a mask. With MASKED a row sees the points from LOW to HIGH; the blocks
+    that a program visits begin at TILES[tile, 0], and from TILES[tile, 1] to TILES[tile, 2] its rows see all points.
     """
     tile = tl.program_id(0)
+    if MASKED:  # the longest first: under a causal mask those of the last rows
+        tile = tl.num_programs(0) - 1 - tile
     row = tile * ROWS + tl.arange(0, ROWS)
     k = tl.arange(0, K)
     p = tl.load(P + row.to(tl.int64)[:, None] * K + k[None, :])
-    first = tile.to(tl.int64) * 0 + start
+    if MASKED:
+        begin, inner, outer = tl.load(TILES + 3 * tile), tl.load(TILES + 3 * tile + 1), tl.load(TILES + 3 * tile + 2)
+        low, high = tl.load(LOW + row), tl.load(HIGH + row)
+        first = begin.to(tl.int64)
+    else:
+        first = tile.to(tl.int64) * 0 + start
     points = Y + first * (BLOCK * K) + tl.arange(0, BLOCK)[:, None] * K + k[None, :]
     out = MAXIMA + first * rows + row
-    for _ in tl.range(start, tl.load(ENDS + tile), num_stages=STAGES):
-        tl.store(out, tl.max(tl.dot(p, tl.trans(tl.load(points))), 1))
-        points += BLOCK * K
-        out += rows
+    if MASKED:
+        for block in range(begin, inner):
+            place = block * BLOCK + tl.arange(0, BLOCK)
+            seen = (place[None, :] >= low[:, None]) & (place[None, :] < high[:, None])
+            tl.store(out, tl.max(tl.where(seen, tl.dot(p, tl.trans(tl.load(points))), -float("inf")), 1))
+            points += BLOCK * K
+            out += rows
+        for _ in tl.range(inner, outer, num_stages=STAGES):
+            tl.store(out, tl.max(tl.dot(p, tl.trans(tl.load(points))), 1))
+            points += BLOCK * K
+            out += rows
+        for block in range(outer, tl.load(ENDS + tile)):
+            place = block * BLOCK + tl.arange(0, BLOCK)
+            seen = (place[None, :] >= low[:, None]) & (place[None, :] < high[:, None])
+            tl.store(out, tl.max(tl.where(seen, tl.dot(p, tl.trans(tl.load(points))), -float("inf")), 1))
+            points += BLOCK * K
+            out += rows
+    else:
+        for _ in tl.range(start, tl.load(ENDS + tile), num_stages=STAGES):
+            tl.store(out, tl.max(tl.dot(p, tl.trans(tl.load(points))), 1))
+            points += BLOCK * K
+            out += rows
 
 
 @triton.jit
 def summarise(
-    MAXIMA, ENDS, TOP, FAVOURITES, SECOND, start, rows,
-    TILE: tl.constexpr, ROWS: tl.constexpr, AT_ONCE: tl.constexpr,
+    MAXIMA, ENDS, TILES, TOP, FAVOURITES, SECOND, start, rows,
+    TILE: tl.constexpr, ROWS: tl.constexpr, AT_ONCE: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """For each row its largest score, the block that has it, and the largest score in any other block.
 
@@ -120,7 +146,9 @@ def summarise(
     top = tl.full((ROWS,), -float("inf"), tl.float32)
     second = top
     favourite = tl.zeros((ROWS,), tl.int32)
-    if start > 0:
+    if MASKED:
+        start = tl.load(TILES + 3 * (tl.program_id(0) * ROWS // TILE))
+    elif start > 0:
         top, second, favourite = tl.load(TOP + row), tl.load(SECOND + row), tl.load(FAVOURITES + row)
     end = tl.load(ENDS + tl.program_id(0) * ROWS // TILE)
     place = MAXIMA + (row.to(tl.int64) * 0 + start) * rows + row
@@ -154,25 +182,30 @@ def _canonical(q_row, row, near, D: tl.constexpr, UNROLL: tl.constexpr):
 
 @triton.jit
 def _near_in_block(
-    p_row, Y, block, least, count, K: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr
+    p_row, Y, block, least, low, high, K: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr,
+    MASKED: tl.constexpr,
 ):  # fmt: skip
-    """The points of a block, and which of them may matter."""
+    """The points of a block, and which of them may matter: points below ``high``, with MASKED from ``low`` on."""
     point = block * BLOCK + tl.arange(0, BLOCK)
     rough = tl.zeros((BLOCK,), tl.float32)
     for k0 in tl.static_range(0, K, WIDTH):
         k = k0 + tl.arange(0, WIDTH)
         y = tl.load(Y + point.to(tl.int64)[:, None] * K + k[None, :]).to(tl.float32)
         rough += tl.sum(y * tl.load(p_row + k).to(tl.float32)[None, :], 1)
-    return point, (rough >= least) & (point < count)
+    may = (rough >= least) & (point < high)
+    if MASKED:
+        may = may & (point >= low)
+    return point, may
 
 
 @triton.jit
 def _visit(
-    p_row, Y, q_row, Z, block, least, count, best, first, near, slack,
+    p_row, Y, q_row, Z, block, least, low, high, best, first, near, slack,
     D: tl.constexpr, K: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr, UNROLL: tl.constexpr,
+    MASKED: tl.constexpr,
 ):  # fmt: skip
     """The best so far, its point and how many may come within the slack of it, after looking into one more block."""
-    point, may = _near_in_block(p_row, Y, block, least, count, K, BLOCK, WIDTH)
+    point, may = _near_in_block(p_row, Y, block, least, low, high, K, BLOCK, WIDTH, MASKED)
     number = tl.sum(may.to(tl.int32), 0)
     if number == 1:  # most often, and then there is no need to keep a warp busy with masked points
         here = tl.sum(tl.where(may, point, 0), 0)
@@ -191,10 +224,10 @@ def _visit(
 
 @triton.jit
 def decide(
-    MAXIMA, TOP, FAVOURITES, SECOND, ENDS, P, Y, Q, Z, ERROR, NEEDED, SLACK, FACTOR, OFFSET, FIRST, BEST, NEAR,
-    rows, count, cap,
+    MAXIMA, TOP, FAVOURITES, SECOND, ENDS, TILES, LOW, HIGH, P, Y, Q, Z, ERROR, NEEDED, SLACK, FACTOR, OFFSET,
+    FIRST, BEST, NEAR, rows, count, cap,
     D: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
-    WIDTH: tl.constexpr, UNROLL: tl.constexpr,
+    WIDTH: tl.constexpr, UNROLL: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """For each row the point of the largest canonical score, that score, and how many points may come within the slack.
 
@@ -206,16 +239,22 @@ def decide(
     slack, factor, offset = tl.load(SLACK + row), tl.load(FACTOR + row), tl.load(OFFSET + row)
     p_row, q_row = P + row.to(tl.int64) * K, Q + row.to(tl.int64) * D
     favourite = tl.load(FAVOURITES + row)
+    low, high = 0, count
+    if MASKED:
+        low, high = tl.load(LOW + row), tl.load(HIGH + row)
     least = tl.load(TOP + row) - needed - tl.load(ERROR + row)
     best, first, near = _visit(
-        p_row, Y, q_row, Z, favourite, least, count, slack * 0.0 - float("inf"), favourite * 0, favourite * 0, slack,
-        D, K, BLOCK, WIDTH, UNROLL,
+        p_row, Y, q_row, Z, favourite, least, low, high, slack * 0.0 - float("inf"), favourite * 0, favourite * 0,
+        slack, D, K, BLOCK, WIDTH, UNROLL, MASKED,
     )  # fmt: skip
     least = tl.maximum(least, ((best - offset) * factor).to(tl.float32) - needed)
     work = favourite * 0
     if second >= least:
         visited = tl.load(ENDS + row // ROWS)
-        for start in range(0, visited, CHUNK):
+        unseen = 0
+        if MASKED:
+            unseen = tl.load(TILES + 3 * (row // ROWS))
+        for start in range(unseen, visited, CHUNK):
             place = start + tl.arange(0, CHUNK)
             others = (place < visited) & (place != favourite)
             maxima = tl.load(MAXIMA + place.to(tl.int64) * rows + row, mask=others, other=-float("inf"))
@@ -223,8 +262,9 @@ def decide(
             while (largest >= least) & (work < cap):
                 block = start + tl.argmax(maxima, 0)
                 best, first, near = _visit(
-                    p_row, Y, q_row, Z, block, least, count, best, first, near, slack, D, K, BLOCK, WIDTH, UNROLL
-                )
+                    p_row, Y, q_row, Z, block, least, low, high, best, first, near, slack,
+                    D, K, BLOCK, WIDTH, UNROLL, MASKED,
+                )  # fmt: skip
                 least = tl.maximum(least, ((best - offset) * factor).to(tl.float32) - needed)
                 maxima = tl.where(place == block, -float("inf"), maxima)
                 largest = tl.max(maxima, 0)
@@ -236,9 +276,9 @@ def decide(
 
 @triton.jit
 def members(
-    CHOSEN, MAXIMA, ENDS, P, Y, Q, Z, NEEDED, SLACK, FACTOR, OFFSET, BEST, PLACES, FOUND, rows, count,
+    CHOSEN, MAXIMA, ENDS, TILES, LOW, HIGH, P, Y, Q, Z, NEEDED, SLACK, FACTOR, OFFSET, BEST, PLACES, FOUND, rows, count,
     D: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
-    WIDTH: tl.constexpr, UNROLL: tl.constexpr, WRITE: tl.constexpr,
+    WIDTH: tl.constexpr, UNROLL: tl.constexpr, MASKED: tl.constexpr, WRITE: tl.constexpr,
 ):  # fmt: skip
     """The points within the slack of the best for the rows in CHOSEN: their number, or themselves from PLACES on."""
     which = tl.program_id(0)
@@ -251,13 +291,16 @@ def members(
     found = row * 0
     if WRITE:
         found = tl.load(PLACES + which)
-    for start in range(0, visited, CHUNK):
+    unseen, low, high = 0, 0, count
+    if MASKED:
+        unseen, low, high = tl.load(TILES + 3 * (row // ROWS)), tl.load(LOW + row), tl.load(HIGH + row)
+    for start in range(unseen, visited, CHUNK):
         place = start + tl.arange(0, CHUNK)
         maxima = tl.load(MAXIMA + place.to(tl.int64) * rows + row, mask=place < visited, other=-float("inf"))
         largest = tl.max(maxima, 0)
         while largest >= least:
             block = start + tl.argmax(maxima, 0)
-            point, may = _near_in_block(p_row, Y, block, least, count, K, BLOCK, WIDTH)
+            point, may = _near_in_block(p_row, Y, block, least, low, high, K, BLOCK, WIDTH, MASKED)
             tied = may & (_canonical(q_row, Z + point.to(tl.int64) * D, may, D, UNROLL) >= tie)
             if WRITE:
                 tl.store(FOUND + found + tl.cumsum(tied.to(tl.int32), 0) - 1, point, mask=tied)

@@ -8,10 +8,12 @@ import torch
 
 from ...errors import InputError
 from ...shapes import Indices, Queries, Tokens
-from ..choice import Ballot
+from ..choice import Ballot, Choice, length, listed_choice, require_fewer_ties, zero_rows
 from ..kernels.canonical import pair_scores
-from .arrangement import arrange
+from .arrangement import Arranged, Intervals, arrange, in_sequence
 from .decision import Found, Screen
+from .intervals import largest_in
+from .margins import tie_margin
 from .maxima import NARROWEST, WIDEST, Tiles
 from .outliers import Cloud, cloud_of, decide_between, outliers_of
 
@@ -69,7 +71,46 @@ def best_points(
     ``square`` is the squared length that the tolerance refers to, that of the longest point when left out.
     """
     arranged = arrange(queries, points, margin, tolerance, prune, square)
-    in_two_fit = 3 * points.shape[1]
+    return _best_of(arranged, tiles, most_visits, maxima_at_once)
+
+
+def best_points_in(
+    queries: Queries,
+    points: Tokens,
+    margin: float,
+    tolerance: float,
+    intervals: Intervals,
+    *,
+    tiles: Tiles | None = None,
+    most_visits: int = _MOST_VISITS,
+    maxima_at_once: int = _MAXIMA_AT_ONCE,
+) -> Found:
+    """Points of the interval of each query within the tolerance of its largest score; for a zero query any of them.
+
+    Rows whose intervals are near each other should be neighbours: blocks that no row of a tile sees are left out.
+    """
+    arranged = in_sequence(queries, points, margin, tolerance, intervals)
+    return _best_of(arranged, tiles, most_visits, maxima_at_once)
+
+
+def choice_by_kernels(queries: Queries, points: Tokens, start: Indices, stop: Indices, tolerance: float) -> Choice:
+    """The choice of each query among the points from ``start`` to ``stop``; not all points are zero."""
+    middle = start + stop
+    order = torch.argsort(middle, stable=True) if bool((middle[1:] < middle[:-1]).any()) else None
+    asked, low, high = (queries, start, stop) if order is None else (queries[order], start[order], stop[order])
+    seen = Intervals(low, high, largest_in(length(points), low, high))
+    found = best_points_in(asked, points, tie_margin(tolerance, points.shape[1]), tolerance, seen)
+    rows, tied = (found.rows, found.tied) if order is None else (order[found.rows], order[found.tied])
+    first = torch.empty_like(start).index_copy_(0, rows, found.first)
+    best = torch.empty_like(queries[:, 0]).index_copy_(0, rows, found.best)
+    everyone = zero_rows(queries)
+    first, best = torch.where(everyone, start, first), best.masked_fill(everyone, 0.0)
+    require_fewer_ties(len(tied))
+    return listed_choice(first, best, everyone, tied, found.members, len(points))
+
+
+def _best_of(arranged: Arranged, tiles: Tiles | None, most_visits: int, maxima_at_once: int) -> Found:
+    in_two_fit = 3 * arranged.z.shape[1]
     pieces = 2 if in_two_fit <= NARROWEST else 1
     parts: list[Found] = []
     finer = pieces == 1 and in_two_fit <= WIDEST

@@ -16,6 +16,15 @@ _SAME_LENGTH = 1.02
 
 
 @dataclass(frozen=True)
+class Intervals:
+    """Points that each query sees, from ``start`` to ``stop``, and the length of the longest of them."""
+
+    start: Indices
+    stop: Indices
+    longest: PerQuery
+
+
+@dataclass(frozen=True)
 class Arranged:
     r"""Queries and points in the coordinates of the screen, and the relation of its scores to the deciding ones:
 
@@ -41,6 +50,16 @@ class Arranged:
     """Lengths of y where they prune."""
     square_y: torch.Tensor
     """The largest squared length of a y."""
+    intervals: Intervals | None = None
+    """Points that each query sees, by their place; None stands for all."""
+
+
+def in_sequence(queries: Queries, points: Tokens, margin: float, tolerance: float, intervals: Intervals) -> Arranged:
+    """Queries and points as they are, where each query sees an interval of the points."""
+    square = pair_scores(points, points).max()
+    return Arranged(
+        queries, points, queries, points, None, margin, None, None, None, tolerance, square, None, square, intervals
+    )
 
 
 def arrange(

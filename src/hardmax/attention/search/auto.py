@@ -103,7 +103,7 @@ def decide(
 ) -> None:
     """Decide all queries that are not zero, without Triton kernels.
 
-    ``known`` is a score of each query (perhaps -inf): candidates that are not within the tolerance of it may be left out.
+    ``known`` is a score of each query (perhaps -inf): candidates below it by more than the tolerance may be left out.
     """
     margin = tie_margin(tolerance, points.shape[1])
     d, pairs = points.shape[1], queries.shape[0] * points.shape[0]

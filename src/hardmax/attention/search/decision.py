@@ -14,7 +14,7 @@ import torch
 from ...shapes import Indices, PerQuery, Queries, Tokens
 from ..kernels.canonical import pair_scores
 from .arrangement import Arranged
-from .maxima import Rounded, Screened, Tiles, rounded, tiles_for, width_for
+from .maxima import Rounded, Screened, Tiles, rounded, sight_of, tiles_for, width_for
 
 # Tensor cores add with at least 23 bits.
 _KEPT_BITS = 2.0**-23
@@ -79,16 +79,21 @@ class Screen:
         count, d = q.shape
         padded = -(-count // tiles.rows) * tiles.rows
         asked = self._rounded(given.p[some], padded, query=True)
-        screened = Screened(asked.halves, self._points.halves, self._width, tiles, self.held, padded)
+        sees = given.intervals
+        sight = None if sees is None else sight_of(sees.start[some], sees.stop[some], padded, tiles)
+        screened = Screened(asked.halves, self._points.halves, self._width, tiles, self.held, padded, sight)
         if self._bounds is None:  # the margins are computed while the screen runs
-            screened.screen(self.blocks)
+            if sight is None:
+                screened.screen(self.blocks)
+            else:
+                screened.screen_seen()
             error, needed = self._margins(asked, some, padded)
         else:
             error, needed = self._margins(asked, some, padded)
             screened.screen_until(self._bounds, needed)
         maxima, top, second = screened.maxima, screened.top, screened.second
         sizes = pair_scores(q, q).sqrt()
-        slack = given.tolerance * sizes * given.square_z.sqrt()
+        slack = given.tolerance * sizes * (given.square_z.sqrt() if sees is None else sees.longest[some])
         zero = sizes == 0  # all points have the same score, and the result is not used
         second[:count].masked_fill_(zero, -torch.inf)
         factor = asked.scale * self._unit if given.size is None else asked.scale * self._unit / given.size[some]
@@ -98,11 +103,12 @@ class Screen:
         where = (asked.halves, self._points.halves, q, self._z)
         options: dict[str, Any] = {
             "D": d, "K": self._width, "ROWS": tiles.rows, "BLOCK": tiles.block, "CHUNK": _MAXIMA_PER_LOAD,
-            "WIDTH": 16, "UNROLL": d <= _UNROLLED_UP_TO, "num_warps": 1, "enable_fp_fusion": False,
+            "WIDTH": 16, "UNROLL": d <= _UNROLLED_UP_TO, "MASKED": sight is not None,
+            "num_warps": 1, "enable_fp_fusion": False,
         }  # fmt: skip
         kernels.decide[(count,)](
-            maxima, top, screened.favourite, second, screened.ends, *where, error, needed, slack, factor, offset,
-            first, best, near, padded, self.count, self._most_visits, **options,
+            maxima, top, screened.favourite, second, screened.ends, *screened.seen, *where, error, needed, slack,
+            factor, offset, first, best, near, padded, self.count, self._most_visits, **options,
         )  # fmt: skip
         near.masked_fill_(zero, 1)
         if screened.short is not None:
@@ -115,7 +121,7 @@ class Screen:
             return Found(rows, named, best, several, several), several
         chosen = several[near[several] > 1]
         known = (needed, slack, factor, offset, best)
-        tied, members = self._members(chosen, maxima, screened.ends, where, known, options)
+        tied, members = self._members(chosen, screened, where, known, options)
         done = near > 0
         return Found(rows[done], named[done], best[done], rows[tied], members), rows[~done]
 
@@ -134,8 +140,7 @@ class Screen:
     def _members(
         self,
         chosen: Indices,
-        maxima: torch.Tensor,
-        ends: torch.Tensor,
+        screened: Screened,
         where: tuple[torch.Tensor, ...],
         known: tuple[torch.Tensor, ...],
         options: dict[str, Any],
@@ -147,8 +152,8 @@ class Screen:
             return chosen, chosen
         sizes = torch.empty_like(chosen)
         found = torch.empty(1, dtype=torch.int32, device=chosen.device)
-        given = (chosen, maxima, ends, *where, *known)
-        last = (maxima.shape[1], self.count)
+        given = (chosen, screened.maxima, screened.ends, *screened.seen, *where, *known)
+        last = (screened.maxima.shape[1], self.count)
         kernels.members[(len(chosen),)](*given, sizes, found, *last, **options, WRITE=False)
         places = sizes.cumsum(0) - sizes
         found = torch.empty(int(sizes.sum()), dtype=torch.int32, device=chosen.device)

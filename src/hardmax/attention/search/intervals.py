@@ -7,6 +7,7 @@ interval have no influence, not even on rounding.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -15,7 +16,7 @@ import torch
 
 from ...shapes import Indices, PerQuery, PerToken, Queries, Tokens, Values
 from ...threads import in_order
-from ..choice import Choice, length, require_fewer_ties, score_of_pairs, zero_rows
+from ..choice import Choice, length, listed_choice, require_fewer_ties, score_of_pairs, zero_rows
 from .margins import UNIT32, UNIT64, product_error, tie_margin
 
 Bias: TypeAlias = Callable[[Indices, Indices], torch.Tensor]
@@ -36,9 +37,9 @@ def largest_in(values: PerToken, start: Indices, stop: Indices) -> PerQuery:
     if len(start) == 0:
         return values[:0]
     if not bool(start.any()):
-        return values.cummax(0).values[stop - 1]
+        return _running_max(values)[stop - 1]
     if int(stop.min()) == len(values):
-        return values.flip(0).cummax(0).values.flip(0)[start]
+        return _running_max(values.flip(0)).flip(0)[start]
     found = values[start]
     level, doubled = torch.frexp((stop - start).double()).exponent - 1, values
     # After step k, doubled[j] is the largest of 2**k values from j on; two such runs cover an interval.
@@ -47,6 +48,18 @@ def largest_in(values: PerToken, start: Indices, stop: Indices) -> PerQuery:
         found[rows] = torch.maximum(doubled[start[rows]], doubled[stop[rows] - 2**k])
         doubled = torch.maximum(doubled[: -(2**k)], doubled[2**k :])
     return found
+
+
+def _running_max(values: PerToken) -> PerToken:
+    """Largest value up to each place, shape (tokens,)."""
+    n = len(values)
+    if values.device.type == "cpu" or n < 2:
+        return values.cummax(0).values
+    # One block of a GPU works on one line: as many lines as each is long, and then the largest of the lines before.
+    width = math.isqrt(n - 1) + 1
+    lines = torch.nn.functional.pad(values, (0, width * width - n)).view(width, width).cummax(1).values
+    lines[1:] = torch.maximum(lines[1:], lines[:-1, -1].cummax(0).values[:, None])
+    return lines.view(-1)[:n]
 
 
 class IntervalBallot:
@@ -125,14 +138,7 @@ class IntervalBallot:
         several = torch.bincount(rows, minlength=len(first)) > 1
         first[rows] = members
         listed = several[rows]
-        rows, members = rows[listed], members[listed]
-        order = torch.argsort(rows * self.points.shape[0] + members)
-        rows, members = rows[order], members[order]
-        tied, sizes = torch.unique_consecutive(rows, return_counts=True)
-        offsets = torch.zeros(len(tied) + 1, dtype=torch.int64, device=rows.device)
-        offsets[1:] = sizes.cumsum(0)
-        first[tied] = members[offsets[:-1]]
-        return Choice(first, best, everyone, tied, offsets, members)
+        return listed_choice(first, best, everyone, rows[listed], members[listed], self.points.shape[0])
 
 
 def decide_with_bias(ballot: IntervalBallot, bias: Bias) -> None:
@@ -159,7 +165,9 @@ def decide_by_dense_blocks(ballot: IntervalBallot, rows: Indices, start: Indices
         if not bool((block.start <= block.begin).all() & (block.stop >= block.end).all()):
             scores.masked_fill_(~block.visible, -torch.inf)
         known = torch.maximum(scores.amax(dim=1), ballot.best[block.rows])
-        row, column = (scores >= (known - reach[block.rows])[:, None]).nonzero(as_tuple=True)
+        # A row that sees none of these points, nor any before, has no candidate here.
+        least = (known - reach[block.rows]).masked_fill_(known == -torch.inf, torch.inf)
+        row, column = (scores >= least[:, None]).nonzero(as_tuple=True)
         return block.rows[row], column + block.begin
 
     blocks = _blocks(rows, start, stop)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ...shapes import Queries, Tokens
+from ...shapes import Indices, Queries, Tokens
 
 # Columns of a product of halves: tensor cores take at least 16, and the kernels at most 256.
 NARROWEST, WIDEST = 16, 256
@@ -84,11 +84,44 @@ def rounded(
     return Rounded(halves, missing, low, scale)
 
 
+@dataclass(frozen=True)
+class Sight:
+    """The interval of points that each row sees, and what that means for tiles of rows; all int32."""
+
+    low: torch.Tensor
+    """First point of each row, shape (rows,)."""
+    high: torch.Tensor
+    """Last point plus one, shape (rows,)."""
+    tiles: torch.Tensor
+    """For each tile the first block that a row sees, and the first and last plus one that all rows see entirely."""
+    ends: torch.Tensor
+    """The last block plus one that a row of the tile sees."""
+
+
+def sight_of(start: Indices, stop: Indices, padded: int, tiles: Tiles) -> Sight:
+    """Intervals of rows, the last of them repeated to so many rows."""
+    missing = padded - len(start)
+    low, high = (torch.cat([ends, ends[-1:].expand(missing)]) if missing else ends for ends in (start, stop))
+    by_tile = low.view(-1, tiles.rows), high.view(-1, tiles.rows)
+    begin = by_tile[0].amin(dim=1) // tiles.block
+    inner = (by_tile[0].amax(dim=1) + tiles.block - 1) // tiles.block
+    outer = torch.maximum(inner, by_tile[1].amin(dim=1) // tiles.block)
+    ends = (by_tile[1].amax(dim=1) + tiles.block - 1) // tiles.block
+    return Sight(low.int(), high.int(), torch.stack([begin, inner, outer], dim=1).int(), ends.int())
+
+
 class Screened:
     """The largest scores of some rows, block by block, as far as they were needed."""
 
     def __init__(
-        self, queries: torch.Tensor, points: torch.Tensor, width: int, tiles: Tiles, blocks: int, rows: int
+        self,
+        queries: torch.Tensor,
+        points: torch.Tensor,
+        width: int,
+        tiles: Tiles,
+        blocks: int,
+        rows: int,
+        sight: Sight | None = None,
     ) -> None:
         device = points.device
         self._queries, self._points, self._width, self._tiles, self._blocks = queries, points, width, tiles, blocks
@@ -99,11 +132,20 @@ class Screened:
         self.short: torch.Tensor | None = None
         """Tiles of rows for which more blocks would have to be held."""
         self._done = 0
+        self._sight = sight
+        # Without a mask the kernels do not read these.
+        self.seen = (self.ends, self.ends, self.ends) if sight is None else (sight.tiles, sight.low, sight.high)
 
     def screen(self, stop: int) -> None:
         """Screen all rows by the next blocks, up to ``stop``."""
         self.ends.fill_(stop)
         self._run(stop)
+
+    def screen_seen(self) -> None:
+        """Screen each tile of rows by the blocks that it sees."""
+        if self._sight is not None:
+            self.ends = self._sight.ends
+        self._run(self._blocks)
 
     def screen_until(self, bounds: torch.Tensor, needed: torch.Tensor) -> None:
         """Screen each tile of rows up to the block from which on no point is long enough for any of them."""
@@ -119,13 +161,14 @@ class Screened:
     def _run(self, stop: int) -> None:
         from ..kernels import search as kernels
 
-        tiles, rows = self._tiles, self.maxima.shape[1]
+        tiles, rows, masked = self._tiles, self.maxima.shape[1], self._sight is not None
         kernels.screen[(len(self.ends),)](
-            self._queries, self._points, self.maxima, self.ends, self._done, rows,
-            K=self._width, ROWS=tiles.rows, BLOCK=tiles.block, STAGES=tiles.stages, num_warps=tiles.warps,
+            self._queries, self._points, self.maxima, self.ends, *self.seen, self._done, rows,
+            K=self._width, ROWS=tiles.rows, BLOCK=tiles.block, STAGES=tiles.stages, MASKED=masked,
+            num_warps=tiles.warps,
         )  # fmt: skip
         kernels.summarise[(len(self.ends),)](
-            self.maxima, self.ends, self.top, self.favourite, self.second, self._done, rows,
-            TILE=tiles.rows, ROWS=tiles.rows, AT_ONCE=8, num_warps=max(1, tiles.rows // 32),
+            self.maxima, self.ends, self.seen[0], self.top, self.favourite, self.second, self._done, rows,
+            TILE=tiles.rows, ROWS=tiles.rows, AT_ONCE=8, MASKED=masked, num_warps=max(1, tiles.rows // 32),
         )  # fmt: skip
         self._done = stop

@@ -1,7 +1,7 @@
 r"""Search in few coordinates where each query sees a prefix of the points: cells of directions with lists in time.
 
-As without a mask (:mod:`hardmax.attention.search.cells`) directions are divided into cells, in which the largest lead of
-one point over another is known. A point enters the list of a cell only if no *earlier* point exceeds it in the whole
+As without a mask (:mod:`hardmax.attention.search.cells`) directions are divided into cells, in which the largest lead
+of one point over another is known. A point enters the list of a cell only if no *earlier* point exceeds it in the whole
 cell, since every query that sees it sees the earlier points too; for points in random order that leaves a number
 of entries that is logarithmic in the number of points. An entry leaves at the first later entry that exceeds it in
 the whole cell. A query finds its place in the list by the number of points it sees, and its candidates are the
@@ -220,7 +220,8 @@ class _Cells:
         until = np.where(ended, before[-1], before[lists.members[np.minimum(gone, last)]])
         stay = until - before[lists.members[places]]
         everybody = before[-1] - before[lists.members[lists.starts]]
-        return np.bincount(cell, weights=stay, minlength=len(sizes)) * steps - everybody
+        excess: Floats = np.bincount(cell, weights=stay, minlength=len(sizes)) * steps - everybody
+        return excess
 
     def _leaders(self, members: Integers, cell: Integers) -> Integers:
         """Place of the entry with the largest score at the centre, up to each entry of its cell.

@@ -1,7 +1,7 @@
 r"""Masks, heads and steps in exact rational arithmetic: tokens run until their futures are known in closed form.
 
 The facts are those of ``docs/devdocs/attention-family.rst``, written here as plain loops over rationals and apart from
-:mod:`hardmax.dynamics.family_process`, so that each checks the other.
+:mod:`hardmax.dynamics.family.process`, so that each checks the other.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from fractions import Fraction
 import torch
 from flint import fmpq, fmpq_mat
 
-from ..attention.rational import Rational, Rows, as_float, rational, rational_rows, require_small
-from ..shapes import PerToken, Tokens
-from .exact_ties import Point, dot, mean, minus
-from .undecided import Undecided
+from ...attention.rational import Rational, Rows, as_float, rational, rational_rows, require_small
+from ...shapes import PerToken, Tokens
+from ..exact_ties import Point, dot, mean, minus
+from ..leadership import leaders_of_groups
+from ..undecided import Undecided
+from .ties import is_examined_together
 
 # The end of a segment is placed a little further on, so that rounding of the infinite product does not matter.
 _SAFELY = 1 - 2.0**-40
+# Rounds of listening after which what a token hears must be constant.
+_MOST_ROUNDS = 6
 
 Sets = tuple[tuple[int, ...], ...]  # the tokens that a token listens to, per head
 
@@ -33,7 +37,7 @@ class _Future:
     layer: int
     share: Rational
     slow: Point | None = None
-    resonant: Point | None = None
+    resonant: tuple[Point, ...] | None = None
 
     @property
     def straight(self) -> bool:
@@ -145,8 +149,12 @@ class ExactFamilyProcess:
                 rate *= (1 + alpha * future.share) / (1 + alpha)
             place = [x + (rate - fast) * p for x, p in zip(place, future.slow, strict=True)]
         if future.resonant is not None:
-            drift = fast * sum(steps, fmpq(0))
-            place = [x + drift * q for x, q in zip(place, future.resonant, strict=True)]
+            sums = [fmpq(1)] + [fmpq(0)] * len(future.resonant)  # elementary symmetric polynomials of the steps
+            for alpha in steps:
+                for k in range(len(future.resonant), 0, -1):
+                    sums[k] += alpha * sums[k - 1]
+            for weight, term in zip(sums[1:], future.resonant, strict=True):
+                place = _plus(place, fast * weight, term)
         return place
 
     def _limit(self, token: int) -> Point:
@@ -178,6 +186,8 @@ class ExactFamilyProcess:
         behind = {i: [self._leaders_behind(members) for members in tie.sets] for i, tie in ties.items()}
         for i, tie in ties.items():
             self._settle(tie, behind[i], points)
+        if is_examined_together(self.layer) and self._remaining(self.layer) == 0:
+            self._settle_together({i: self._reduced(chosen[i], points) for i in sets if i not in ties}, points)
         self.active = torch.tensor([i for i in active if i not in self._future], dtype=torch.int64)
 
     def _chosen(self, active: list[int], points: Rows) -> dict[int, Sets]:
@@ -288,7 +298,7 @@ class ExactFamilyProcess:
 
     def _settle(self, tie: _Tie, behind: list[list[int]], points: Rows) -> None:
         i = tie.token
-        slow, resonant = (term if any(term) else None for term in (tie.slow, tie.resonant))
+        slow, resonant = tie.slow if any(tie.slow) else None, (tie.resonant,) if any(tie.resonant) else None
         everyone = sorted({k for some in behind for k in some})
         if not everyone:  # the members listen to one another alone and meet at their mean
             everyone = [min(k for members in tie.sets for k in members)]
@@ -301,6 +311,57 @@ class ExactFamilyProcess:
         self.follows[i] = self.choices[0, i]
         if len(behind[0]) > 1:
             self.ties[i] = behind[0]
+
+    def _settle_together(self, sets: dict[int, Sets], points: Rows) -> None:
+        """Settle active tokens that keep their sets if all that they see do."""
+        every = range(len(points))
+        goals = [self._future[k].target if k in self._future else points[k] for k in every]
+        clouds = [points]
+        while True:  # what tokens hear after 1, 2, … rounds of listening, until that is constant
+            spoken = clouds[-1]
+            following = [self._mean(sets[k], spoken) if k in sets else goals[k] for k in every]
+            restless = {k for k in sets if following[k] != spoken[k]}
+            if (len(clouds) > 1 and not restless) or len(clouds) > _MOST_ROUNDS:
+                break
+            clouds.append(following)
+        known = [k not in restless and (k in sets or self._future[k].straight) for k in every]
+        accepted = []
+        for i in sorted(sets):
+            if all(known[: self._sight(i)]) and self._keeps(i, sets[i], clouds):
+                accepted.append(i)
+            elif self._causal:
+                break
+            else:
+                return  # without a mask every token sees it
+        for i in accepted:
+            terms = tuple(minus(cloud[i], clouds[-1][i]) for cloud in clouds[1:-1])
+            resonant = terms if any(any(term) for term in terms) else None
+            self._future[i] = _Future(points[i], clouds[-1][i], self.layer, fmpq(0), None, resonant)
+            self.decided_at[i] = self.layer
+            self.reasons[i] = 0
+        self._name(accepted, sets)
+
+    def _keeps(self, i: int, sets: Sets, clouds: list[Rows]) -> bool:
+        """Whether the members attain the largest score in every round of listening, for the query of every round."""
+        for A, members in zip(self._A, sets, strict=True):
+            for asked in clouds:
+                query = list((A * fmpq_mat([[x] for x in asked[i]])).entries())
+                for cloud in clouds:
+                    best = max(dot(query, y) for y in cloud[: self._sight(i)])
+                    if any(dot(query, cloud[k]) != best for k in members):
+                        return False
+        return True
+
+    def _name(self, tokens: list[int], sets: dict[int, Sets]) -> None:
+        """Name the leaders of tokens that were settled together; the lowest member leads a group without a leader."""
+        for i, leaders, first in leaders_of_groups(tokens, sets, self.follows, self.ties):
+            if first is not None:
+                self.emerged_at[first] = self.layer
+            for h, some in enumerate(leaders):
+                self.choices[h, i] = some[0]
+            self.follows[i] = self.choices[0, i]
+            if len(leaders[0]) > 1:
+                self.ties[i] = leaders[0]
 
     def _leaders_behind(self, members: Sequence[int]) -> list[int]:
         """Leaders among these tokens and leaders that they follow, ascending."""

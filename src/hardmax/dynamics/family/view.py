@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from ..attention.choice import Choice, length, score
-from ..attention.distinct import Distinct
-from ..shapes import Indices, PerQuery, Queries, Square, Tokens, Values
-from .family_form import FamilySystem
+from ...attention.choice import Choice, length, score
+from ...attention.distinct import Distinct
+from ...shapes import Indices, PerQuery, Queries, Square, Tokens, Values
+from .form import FamilySystem
 
 # Rounding errors that one layer adds to a coordinate: two products, a sum and a quotient, and one sum over the heads.
 _UNITS_PER_LAYER = 6

@@ -6,7 +6,7 @@ in its sight see:
 - a token that listens to its own position alone, in every head, never moves again: it is **fixed**;
 - a token that in every head listens to the position of a token at rest, and would do so at the mean
   :math:`z^* = \sum_h w_h l_h` of these positions too, moves straight to :math:`z^*` for ever;
-- a token that is tied, or listens to tokens that move, is decided where :mod:`hardmax.dynamics.family_ties` proves that
+- a token that is tied, or listens to tokens that move, is decided where :mod:`hardmax.dynamics.family.ties` proves that
   its sets stay the same.
 
 All other tokens are active and are moved layer by layer; each has a reason why it is not decided.
@@ -19,17 +19,18 @@ from fractions import Fraction
 
 import torch
 
-from ..attention.choice import Choice, apply, length, score
-from ..attention.distinct import distinct
-from ..attention.search import attended
-from ..attention.search.masked import attended_in
-from ..shapes import Indices, PerToken, Queries, Square, Tokens
-from .certainty import safely_inside
-from .family_form import FamilySystem
-from .family_ties import lasting_ties
-from .family_view import HeadChoice, View, choose_certainly
-from .process import SMALLEST_ALPHA
-from .undecided import Undecided
+from ...attention.choice import Choice, apply, length, score
+from ...attention.distinct import distinct
+from ...attention.search import attended
+from ...attention.search.masked import attended_in
+from ...shapes import Indices, PerToken, Queries, Square, Tokens
+from ..certainty import safely_inside
+from ..leadership import leaders_of_groups
+from ..process import SMALLEST_ALPHA
+from ..undecided import Undecided
+from .form import FamilySystem
+from .ties import is_examined_together, lasting_ties, lasting_together
+from .view import HeadChoice, View, choose_certainly
 
 # Searches that narrow down where a token stops to lead; followers left over are asked one by one.
 _NARROWINGS = 24
@@ -154,6 +155,8 @@ class FamilyProcess:
         hard = torch.nonzero(~single & allowed)[:, 0]
         if len(hard):
             settled |= self._tie(view, choices, hard, resting)
+        if is_examined_together(self.layer) and not bool(settled.all()):
+            settled |= self._settle_together(view, choices, settled, allowed, resting)
         rest = torch.nonzero(~settled)[:, 0]
         if not self._system.definite and not bool(certain[rest].all()):
             doubtful = int(tokens[rest][~certain[rest]].min()) if self._causal else 0
@@ -174,6 +177,7 @@ class FamilyProcess:
             near = decided & (apart <= self._system.tolerance * self._system.sizes[candidates])
             places = torch.where(near[:, None], self._form.target[candidates], places)
             self._rests[candidates[near]] = True
+            self._form.straight[candidates[near]] = True
         found = distinct(places, self._system.weights[candidates])
         if self._constant:
             self.settled = self._before is not None and torch.equal(self._before, places)
@@ -250,7 +254,7 @@ class FamilyProcess:
         behind = {token: [self._leaders_behind(some) for some in sets] for token, sets in found.pairs.items()}
         self._form.settle(tokens, found.targets, self.layer)
         bent = found.bent
-        self._form.bend(tokens[bent], found.share[bent], found.slow[bent], found.resonant[bent])
+        self._form.bend(tokens[bent], found.share[bent], found.slow[bent], found.resonant[:, bent])
         for token, leaders in behind.items():
             everyone = sorted({leader for some in leaders for leader in some})
             if not everyone:  # the members listen to one another alone and meet at their mean
@@ -261,6 +265,32 @@ class FamilyProcess:
             if len(leaders[0]) > 1:
                 self.ties[token] = leaders[0]
         self.follows[tokens] = self.choices[0, tokens]
+        self.reasons[tokens] = 0
+        return done
+
+    def _settle_together(
+        self, view: View, choices: list[HeadChoice], settled: torch.Tensor, allowed: torch.Tensor, resting: Indices
+    ) -> torch.Tensor:
+        """Mask of the active tokens that keep their sets if all that they see do, after settling them."""
+        done = torch.zeros_like(settled)
+        waiting = torch.nonzero(~settled)[:, 0]
+        doubtful = view.tokens[waiting[~allowed[waiting]]]
+        found = lasting_together(self._system, view, choices, waiting, resting, doubtful)
+        if found is None:
+            return done
+        done[found.rows] = True
+        tokens = view.tokens[found.rows]
+        self._form.settle(tokens, found.targets, self.layer)
+        bent = found.bent
+        self._form.bend(tokens[bent], found.share[bent], found.slow[bent], found.resonant[:, bent])
+        for token, leaders, first in leaders_of_groups(tokens.tolist(), found.pairs, self.follows, self.ties):
+            if first is not None:
+                self.emerged_at[first] = self.layer
+            for h, some in enumerate(leaders):
+                self.choices[h, token] = some[0]
+            self.follows[token] = self.choices[0, token]
+            if len(leaders[0]) > 1:
+                self.ties[token] = leaders[0]
         self.reasons[tokens] = 0
         return done
 

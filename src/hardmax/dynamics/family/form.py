@@ -2,11 +2,12 @@ r"""Closed-form positions of tokens under steps that may depend on the layer.
 
 A token decided at layer t with target T is at layer s at
 
-.. math:: T + \lambda (z(t) - T) + (\rho - \lambda)\, p + \lambda \Bigl(\sum_{u=t}^{s-1} \alpha_u\Bigr) q, \qquad
+.. math:: T + \lambda (z(t) - T) + (\rho - \lambda)\, p + \lambda \sum_k e_k q_k, \qquad
           \lambda = \prod_{u=t}^{s-1} \frac{1}{1+\alpha_u}, \quad
-          \rho = \prod_{u=t}^{s-1} \frac{1 + \sigma \alpha_u}{1+\alpha_u} .
+          \rho = \prod_{u=t}^{s-1} \frac{1 + \sigma \alpha_u}{1+\alpha_u},
 
-Only tokens that are tied for ever with tokens that move have terms p and q (``docs/devdocs/attention-family.rst``).
+where :math:`e_k` is the k-th elementary symmetric polynomial of the steps :math:`\alpha_t, \dots, \alpha_{s-1}`. Only
+tokens that listen for ever to tokens that move have terms p and q (``docs/devdocs/attention-family.rst``).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from fractions import Fraction
 
 import torch
 
-from ..attention.choice import Choice
-from ..shapes import Indices, PerToken, Points, Square, Tokens
-from .assumptions import is_positive_definite, is_symmetric
+from ...attention.choice import Choice
+from ...shapes import Indices, PerToken, Points, Square, Tokens
+from ..assumptions import is_positive_definite, is_symmetric
 
 
 class FamilyForm:
@@ -37,6 +38,7 @@ class FamilyForm:
         self._steps: list[float] = []
         self._logs = [0.0]  # sums of log(1 + alpha) over the layers before each
         self._bent: dict[int, tuple[float, torch.Tensor, torch.Tensor]] = {}
+        self._chances: tuple[tuple[int, int, int], torch.Tensor] = ((-1, -1, -1), points[:0, 0])
 
     def step(self, layer: int) -> float:
         """Step size of a layer."""
@@ -60,11 +62,14 @@ class FamilyForm:
         self.target[tokens] = targets
         self.decided_at[tokens] = layer
 
-    def bend(self, tokens: Indices, share: torch.Tensor, slow: Tokens, resonant: Tokens) -> None:
-        r"""Give settled tokens the terms with :math:`\sigma` = ``share``, p = ``slow`` and q = ``resonant``."""
+    def bend(self, tokens: Indices, share: torch.Tensor, slow: Tokens, resonant: torch.Tensor) -> None:
+        r"""Give settled tokens the terms with :math:`\sigma` = ``share``, p = ``slow`` and :math:`q_1, q_2, \dots`.
+
+        ``resonant`` has the shape (terms, tokens, d).
+        """
         self.straight[tokens] = False
         for k, token in enumerate(tokens.tolist()):
-            self._bent[token] = (float(share[k]), slow[k], resonant[k])
+            self._bent[token] = (float(share[k]), slow[k], resonant[:, k])
 
     def positions(self, layer: int, which: Indices | None = None) -> Points:
         """Positions of some tokens (of all if None), shape (tokens, d), at a layer not before any decision."""
@@ -97,9 +102,25 @@ class FamilyForm:
 
     def _bend_of(self, token: int, layer: int, fast: float) -> torch.Tensor:
         share, slow, resonant = self._bent[token]
-        steps = torch.tensor(self._steps[int(self.decided_at[token]) : layer], dtype=torch.float64)
-        rate = float(torch.exp((torch.log1p(share * steps) - torch.log1p(steps)).sum()))
-        return (rate - fast) * slow + fast * float(steps.sum()) * resonant
+        start = int(self.decided_at[token])
+        bend = torch.zeros_like(slow)
+        if bool(slow.any()):
+            steps = torch.tensor(self._steps[start:layer], dtype=torch.float64)
+            rate = float(torch.exp((torch.log1p(share * steps) - torch.log1p(steps)).sum()))
+            bend = (rate - fast) * slow
+        return bend + (self._weights_of_rounds(start, layer, len(resonant))[:, None] * resonant).sum(dim=0)
+
+    def _weights_of_rounds(self, start: int, layer: int, count: int) -> torch.Tensor:
+        """Weights lambda e_1, …, lambda e_count: probabilities that 1, …, count of the layers are heard."""
+        if self._chances[0] != (start, layer, count):
+            chances = [1.0] + [0.0] * count
+            for alpha in self._steps[start:layer]:
+                heard = alpha / (1 + alpha)
+                for k in range(count, 0, -1):
+                    chances[k] += heard * (chances[k - 1] - chances[k])
+                chances[0] *= 1 - heard
+            self._chances = ((start, layer, count), torch.tensor(chances[1:], dtype=torch.float64))
+        return self._chances[1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,10 @@ the mean d now and :math:`d_\infty` in the limit. The sets stay the same for eve
    the sight of i is attained by every member, by its target if it is decided, and, in heads with active members, by u,
    d and :math:`d_\infty`.
 
-The proof and the closed form are in ``docs/devdocs/attention-family.rst``.
+Tokens whose members retreat from their faces are examined together, by rounds of listening: what a token hears, what
+those that it hears hear, and so on. If in every round the members have the largest scores, no set ever changes.
+
+The proofs and the closed forms are in ``docs/devdocs/attention-family.rst``.
 """
 
 from __future__ import annotations
@@ -18,13 +21,18 @@ from dataclasses import dataclass
 
 import torch
 
-from ..attention.choice import apply, score
-from ..shapes import Indices, Tokens
-from .family_form import FamilySystem
-from .family_view import HeadChoice, View
+from ...attention.choice import apply, length, score
+from ...attention.distinct import Distinct, distinct
+from ...shapes import Indices, Tokens
+from .form import FamilySystem
+from .view import HeadChoice, View
 
 # Pairs of a tied token and a member that are examined at one layer; beyond that, ties wait for a later layer.
 _MOST_PAIRS = 5_000_000
+# Rounds of listening after which what a token hears must be constant.
+_MOST_ROUNDS = 64
+# Pairs of an active token and a candidate; beyond that, tokens are not examined together.
+_LARGEST_TABLE = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -37,11 +45,34 @@ class LastingTies:
     share: torch.Tensor
     """Share of active members in what the token listens to."""
     slow: Tokens
-    resonant: Tokens
+    resonant: torch.Tensor
+    """Terms q of the closed form, shape (rounds, tokens, d)."""
     bent: torch.Tensor
     """Whether ``slow`` or ``resonant`` is not negligible."""
     pairs: dict[int, list[list[int]]]
     """Members of each of these tokens in each head."""
+
+
+def is_examined_together(layer: int) -> bool:
+    """Whether all active tokens are examined together at this layer: at 2, 4, 8, …, since it costs several searches.
+
+    >>> [layer for layer in range(20) if is_examined_together(layer)]
+    [2, 4, 8, 16]
+    """
+    return layer > 1 and layer & (layer - 1) == 0
+
+
+def lasting_together(
+    system: FamilySystem, view: View, choices: list[HeadChoice], active: Indices, resting: Indices, bad: Indices
+) -> LastingTies | None:
+    """Active tokens in these rows that keep their sets if all that they see move as these sets say; None if none does.
+
+    Tokens that see one of ``bad`` are left out.
+    """
+    if len(active) * len(view.candidates) > _LARGEST_TABLE or system.remaining(view.layer) > 0:
+        return None
+    pairs = _Pairs.of(system, view, choices, active, resting)
+    return None if pairs is None else _Examined(system, view, active, pairs).together(bad)
 
 
 def lasting_ties(
@@ -116,7 +147,7 @@ class _Examined:
         mass = system.weights[member]
         total = mass.new_zeros(len(hard) * heads).index_add(0, key, mass)
         shares = torch.tensor(system.shares, dtype=mass.dtype, device=mass.device)
-        part = shares[pairs.head] * mass / total[key]
+        part = self._part = shares[pairs.head] * mass / total[key]
         self._share = self._sum(part * ~self._decided)
         self._rest = self._sum(part * self._decided)
         moving, now, later = (
@@ -145,9 +176,101 @@ class _Examined:
         stands = self._settled_together(self._attained(stands))
         rows = torch.nonzero(stands)[:, 0]
         return LastingTies(
-            self._hard[rows], self._later[rows], self._share[rows], slow[rows], resonant[rows], bent[rows],
+            self._hard[rows], self._later[rows], self._share[rows], slow[rows], resonant[rows][None], bent[rows],
             self._members_of(rows),
         )  # fmt: skip
+
+    def together(self, bad: Indices) -> LastingTies | None:
+        """The tokens that keep their sets if all that they see do, by the positions of repeated listening."""
+        system, view, hard = self._system, self._view, self._hard
+        tokens = view.tokens[hard]
+        place = torch.searchsorted(view.candidates, tokens)
+        bent = view.candidates[~system.form.straight[view.candidates]]
+        rounds, restless = self._rounds()
+        directions = (rounds[0], rounds[1], rounds[-1])
+        # Of decided tokens the rounds are the position, then the target.
+        goals = system.form.target[view.candidates]
+        clouds = [view.places] + [goals.clone() for _ in rounds[1:]]
+        for cloud, heard in zip(clouds[1:], rounds[1:], strict=True):
+            cloud[place] = heard
+        out = torch.cat([bad, bent, tokens[restless]])
+        rows = self._before_bad(out)
+        for k, cloud in enumerate(clouds):
+            merged = distinct(cloud, cloud.new_ones(len(cloud)))
+            members = torch.where(self._decided[:, None], self._target, rounds[k][self._row_of_members()])
+            members = self._place if k == 0 else members
+            for direction in directions:
+                if not len(rows):
+                    return None
+                missed = self._missed(rows, direction, merged, members, place)
+                out = torch.cat([out, tokens[missed]])
+                rows = self._before_bad(out)
+        if not len(rows):
+            return None
+        last = rounds[-1][rows]
+        corners = torch.stack([heard[rows] - last for heard in rounds[1:-1]] or [torch.zeros_like(last)])
+        away = (corners.abs() > (system.tolerance * system.sizes[tokens[rows]])[None, :, None]).any(dim=0).any(dim=1)
+        nothing = torch.zeros_like(last)
+        return LastingTies(hard[rows], last, nothing[:, 0], nothing, corners, away, self._members_of(rows))
+
+    def _rounds(self) -> tuple[list[Tokens], torch.Tensor]:
+        """Positions of the tied tokens, then what they hear after 1, 2, … rounds of listening, until that is constant.
+
+        Second a mask of the tokens for which it is not constant after the largest number of rounds, or leaves the
+        segment from its first to its last value.
+        """
+        theirs = self._row_of_members()
+        tokens = self._view.tokens[self._hard]
+        negligible = self._system.tolerance * self._system.sizes[tokens]
+        rounds = [self._system.form.anchor[tokens], self._sum(self._part[:, None] * self._place)]
+        while True:
+            spoken = torch.where(self._decided[:, None], self._target, rounds[-1][theirs])
+            following = self._sum(self._part[:, None] * spoken)
+            differs = (following - rounds[-1]).abs().amax(dim=1) > negligible
+            following = torch.where(differs[:, None], following, rounds[-1])
+            if not bool(differs.any()) or len(rounds) > _MOST_ROUNDS:
+                return rounds, differs | self._leaves_segment(rounds[1:], negligible)
+            rounds.append(following)
+
+    @staticmethod
+    def _leaves_segment(heard: list[Tokens], negligible: torch.Tensor) -> torch.Tensor:
+        """Mask of the tokens of which some round is off the segment from the first to the last one."""
+        along = heard[0] - heard[-1]
+        size = score(along, along).clamp_min(1e-300)
+        leaves = torch.zeros_like(negligible, dtype=torch.bool)
+        for each in heard[1:-1]:
+            part = (score(each - heard[-1], along) / size).clamp(0, 1)
+            off = (each - heard[-1] - part[:, None] * along).abs().amax(dim=1)
+            leaves |= off > 4 * negligible
+        return leaves
+
+    def _before_bad(self, bad: Indices) -> Indices:
+        """Rows of the tokens that see none of these tokens."""
+        tokens = self._view.tokens[self._hard]
+        every = torch.arange(len(tokens), device=tokens.device)
+        if not len(bad):
+            return every
+        return every[tokens < bad.min()] if self._system.causal else every[:0]
+
+    def _missed(self, rows: Indices, directions: Tokens, cloud: Distinct, members: Tokens, place: Indices) -> Indices:
+        """Those of the rows in which a member misses the largest score of the cloud, one point per candidate."""
+        system, pairs = self._system, self._pairs
+        stop = None
+        if system.causal:
+            stop = torch.searchsorted(cloud.first, place[rows], right=True)
+        lengths = length(cloud.points)
+        longest = lengths.max() if stop is None else lengths.cummax(dim=0).values[stop - 1]
+        kept = torch.zeros(len(self._hard), dtype=torch.bool, device=rows.device)
+        kept[rows] = True
+        for h, matrix in enumerate(system.matrices):
+            mine = (pairs.head == h) & kept[pairs.row]
+            queries = apply(matrix, directions)
+            least = torch.full_like(self._share, -torch.inf)
+            best = system.search(queries[rows], cloud.points, tolerance=system.tolerance, stop=stop).best
+            least[rows] = best - system.tolerance * length(queries[rows]) * longest
+            row = pairs.row[mine]
+            kept[row[score(queries[row], members[mine]) < least[row]]] = False
+        return rows[~kept[rows]]
 
     def _sum(self, values: torch.Tensor) -> torch.Tensor:
         total = values.new_zeros((len(self._hard), *values.shape[1:]))
