@@ -160,6 +160,13 @@ def test_short_and_long_runs_are_live_and_in_the_background(monkeypatch: pytest.
     assert page._computed.state.seed == 5
     page._name.value = "noisy"
     assert started == ["Running the model"]
+    # Playing the old picture meanwhile does not start the run again, and the setting is used when it ends.
+    page._steps.player.value = 1
+    page._trails.value = False
+    assert started == ["Running the model"]
+    assert page.state()["trails"] == "0"
+    page._seed.value = 6
+    assert started == ["Running the model"] * 2
     visit.close()
 
 
@@ -176,6 +183,8 @@ def test_mistakes_are_messages_and_the_last_picture_stays() -> None:
     tokens.value = 8
     assert visit.message == ""
     assert page._computed.model.n == 8
+    page._typed(parameters_of("rank_collapse")[3], 10**9)  # more than a browser would send
+    assert page._state.model.n == 1000
     page._go(small("metastable"))
     visit.settle()
     for text in ("0, banana", "", "nan, 1", "1", ",".join("123456789")):

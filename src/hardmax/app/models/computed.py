@@ -85,14 +85,14 @@ class Computed:
         d = self.model.d
         if equiangular(self.state.name):
             return (
-                f"The {d} coordinates are projected onto the plane in which the tokens make a regular polygon, fixed "
+                f"The {d:,} coordinates are projected onto the plane in which the tokens make a regular polygon, fixed "
                 "over the run; the radius is √(1 − cosine) times the length of a token."
             )
         if d <= 2:
             return ""
         if self.state.name == "value_spectrum":
             return f"The first two of {d} rescaled coordinates are drawn."
-        return f"The {d} coordinates are projected onto the two principal axes of all states, fixed over the run."
+        return f"The {d:,} coordinates are projected onto the two principal axes of all states, fixed over the run."
 
 
 def seconds(state: ModelsState) -> float:

@@ -77,10 +77,11 @@ class ModelsPage(Page):
         self._session = session
         self._make_widgets()
         self._plane, self._curve = PlaneView(session), CurveView(session)
-        self._steps = Steps("Frame", session.guarded(self._moved), interval=120)
+        self._steps = Steps("Time", session.guarded(self._moved), interval=120, numbered=False)
         self._equation, self._table = wide_html(), wide_html()
         self._now, self._about = note(""), note("")
         self._write_widgets()
+        self._describe(self._state.model)
         session.when_ready(session.guarded(self._update))
         return split(
             [
@@ -179,19 +180,24 @@ class ModelsPage(Page):
             return
         if isinstance(parameter.default, tuple):
             value = numbers_in(parameter.name, value)
+        elif not parameter.options:
+            value = type(parameter.default)(min(max(value, parameter.low), parameter.high))
         state = self._state.with_value(parameter.name, value)
         model = state.model  # the library refuses what the model does not allow
         self._session.clear_message()
+        if model.duration != self._state.model.duration:  # it depends on a parameter
+            state = state.changed(duration=None)
         self._state = state
-        if model.duration != getattr(self._computed, "model", model).duration:
-            # The duration of some models depends on a parameter.
-            self._state = state.changed(duration=None)
-            self._duration_box[:] = self._duration(model)
+        self._duration_box[:] = self._duration(model)
         self._update()
 
     def _changed(self, name: str, value: Any) -> None:
-        if not self._quiet and value is not None:
-            self._state = self._state.changed(**{name: value})
+        if self._quiet or value is None:
+            return
+        self._state = self._state.changed(**{name: value})
+        if name in ("frame", "trails", "zoom") and not self._is_computed():
+            self._session.changed()  # the run that is under way is shown with this setting
+        else:
             self._update()
 
     def _moved(self, event: Any) -> None:
@@ -204,17 +210,30 @@ class ModelsPage(Page):
             self._state = state
             self._session.clear_message()
             self._write_widgets()
+            self._describe(state.model)
+            self._table.object = ""
             self._update()
 
     # Drawing
 
+    def _describe(self, model: hm.zoo.FieldModel) -> None:
+        """Show the equation and the papers of a model."""
+        self._equation.object = equation_html(model.equation) + _reference(model)
+        self._about.object = noted(WORDS.get(model.name, ""))
+
+    def _is_computed(self) -> bool:
+        """Whether the run and the curve of the state are there."""
+        known, state = self._computed, self._state
+        return known is not None and (known.state.run_key, known.state.measure) == (state.run_key, state.measure)
+
     def _update(self) -> None:
         state, known = self._state, self._computed
         self._session.changed()
-        if known is not None and known.state.run_key == state.run_key and known.state.measure == state.measure:
-            self._take(known.shown_as(state))
+        if known is not None and self._is_computed():
+            self._take(known)
         elif seconds(state) <= _LIVE:
             self._session.jobs.cancel()
+            self._session.clear_message()
             self._take(compute(state, known))
         else:
             self._session.start("Running the model", lambda job: compute(state, known, job.tell), self._take)
@@ -228,29 +247,31 @@ class ModelsPage(Page):
         k = computed.shown
         self._plane.show(computed)
         self._curve.at(float(computed.moments[k]))
-        self._now.object = noted(_now(computed, k))
+        self._now.object = noted(_now(computed))
+        if before is None or before.run is not computed.run:
+            self._quiet = True
+            try:
+                self._steps.show(len(computed.frames) - 1, k)
+            finally:
+                self._quiet = False
+        self._steps.player.label = _moment(computed, k)
         if before is not None and before.run is computed.run and before.curve is computed.curve:
             return
         self._curve.show(computed)
         # One layer has no course of time.
         self._measure.visible = self._curve.box.visible = len(computed.frames) > 2
-        self._equation.object = equation_html(computed.model.equation) + _reference(computed.model)
-        self._about.object = noted(WORDS.get(state.name, ""))
         self._table.object = _numbers_table(computed)
-        self._quiet = True
-        try:
-            self._steps.show(len(computed.frames) - 1, k)
-        finally:
-            self._quiet = False
         if not computed.run.outcome.ok:
             self._session.show_message(str(computed.run.outcome))
 
 
-def _now(computed: Computed, k: int) -> str:
+def _moment(computed: Computed, k: int) -> str:
     moment = computed.moments[k]
-    when = f"Layer {moment}" if computed.run.times is None else f"Time {moment:.4g}"
-    tokens = f"{computed.model.n:,} tokens in {computed.model.d:,} coordinates"
-    return f"{when}, {tokens}. {computed.words()}".strip()
+    return f"Layer {moment}" if computed.run.times is None else f"Time {moment:.4g}"
+
+
+def _now(computed: Computed) -> str:
+    return f"{computed.model.n:,} tokens in {computed.model.d:,} coordinates. {computed.words()}".strip()
 
 
 def _reference(model: hm.zoo.FieldModel) -> str:

@@ -131,6 +131,9 @@ _NUMBERS: dict[str, tuple[str, float, float, float]] = {
 _LOWEST = {("noisy", "coupling"): 0.0, ("metastable", "beta"): 0.1, ("rank_collapse", "beta"): 0.1}
 _LABELS = {
     ("normalisation", "alpha"): "Speed α of nGPT",
+    ("normalisation", "scheme"): "Scheme",
+    ("frank_wolfe", "sign"): "Score matrix A",
+    ("noisy", "normalised"): "Softmax weights",
     ("kuramoto", "coupling"): "Coupling K",
     ("noisy", "coupling"): "Coupling K",
     ("sinkhorn", "coupling"): "Coupling c",
@@ -161,10 +164,10 @@ def parameters_of(name: str) -> tuple[Parameter, ...]:
         if argument.name == "n":
             found.append(Parameter("n", "Number of tokens", default, 3 if name == "long_context" else 2, _most(name)))
         elif argument.name in _OPTIONS:
-            found.append(Parameter(argument.name, argument.name.capitalize(), default, options=_OPTIONS[argument.name]))
+            found.append(Parameter(argument.name, label, default, options=_OPTIONS[argument.name]))
         elif isinstance(default, bool):
             options: dict[str, Value] = {"No": False, "Yes": True}
-            found.append(Parameter(argument.name, argument.name.capitalize(), default, options=options))
+            found.append(Parameter(argument.name, label, default, options=options))
         elif isinstance(default, tuple):
             found.append(Parameter(argument.name, label, tuple(float(value) for value in default)))
         elif isinstance(default, (int, float)):

@@ -27,7 +27,7 @@ _TRAIL_POINTS = 60
 # Share of the run in a trail under noise, whose whole paths would fill the picture.
 _NOISY_SHARE = 0.03
 # Curves whose values differ by more than this factor have a logarithmic axis.
-_WIDE = 100.0
+_WIDE = 1e4
 
 # Both ranges from the reach that the server writes into the tags of the plot, at the same scale and within the frame.
 _FIT = """
