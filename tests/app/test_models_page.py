@@ -61,6 +61,8 @@ def test_the_bounds_of_all_parameters_are_accepted_by_the_library(name: str) -> 
     low, high, step = durations(ModelsState(name).model)
     assert low <= ModelsState(name).model.duration <= high
     assert step > 0
+    assert [*ModelsState(name, duration=1e9).run_options().values()] == [high]
+    assert [*ModelsState(name, duration=0).run_options().values()] == [low]
 
 
 @pytest.mark.parametrize("name", NAMES)
