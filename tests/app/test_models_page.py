@@ -143,6 +143,7 @@ def test_a_page_is_driven() -> None:
     visit.settle()
     assert page.state() == {"model": "causal_sphere", **SMALL["causal_sphere"]}
     assert page._plane.rim.visible
+    assert page._picture.css_classes == []
     assert page._plane.tokens.data["shape"][-1] == "star"
     assert page._plane.tokens.data["index"][-1] == 0
     again = ModelsPage()
@@ -162,6 +163,7 @@ def test_short_and_long_runs_are_live_and_in_the_background(monkeypatch: pytest.
     assert page._computed.state.seed == 5
     page._name.value = "noisy"
     assert started == ["Running the model"]
+    assert page._picture.css_classes == ["dimmed"]
     # Playing the old picture meanwhile does not start the run again, and the setting is used when it ends.
     page._steps.player.value = 1
     page._trails.value = False
@@ -185,8 +187,16 @@ def test_mistakes_are_messages_and_the_last_picture_stays() -> None:
     tokens.value = 8
     assert visit.message == ""
     assert page._computed.model.n == 8
-    page._typed(parameters_of("rank_collapse")[3], 10**9)  # more than a browser would send
-    assert page._state.model.n == 1000
+    tokens.value = 10**9
+    assert (page._state.model.n, tokens.value) == (1000, 1000)
+    assert "Number of tokens: 1,000,000,000 is not between 2 and 1,000" in visit.message
+    tokens.value = 6
+    page._seed.value = -4
+    assert (page._state.seed, page._seed.value) == (0, 0)
+    assert "Seed: -4 is not between 0 and" in visit.message
+    step = parameters_of("rank_collapse")[0]
+    page._typed(step, 1e9, page._parameters[0])  # more than a slider sends
+    assert dict(page._state.values)["beta"] == step.high
     page._go(small("metastable"))
     visit.settle()
     for text in ("0, banana", "", "nan, 1", "1", ",".join("123456789")):

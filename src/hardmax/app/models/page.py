@@ -11,7 +11,7 @@ import panel as pn
 
 import hardmax as hm
 
-from ..layout import Steps, beside, card, controls, note, noted, split, wide_html
+from ..layout import Steps, beside, card, controls, note, noted, plot_pane, split, wide_html
 from ..page import Page
 from ..session import Session
 from .computed import Computed, compute, seconds
@@ -77,6 +77,8 @@ class ModelsPage(Page):
         self._session = session
         self._make_widgets()
         self._plane, self._curve = PlaneView(session), CurveView(session)
+        # Panel cannot change the classes of a Bokeh pane itself.
+        self._picture = pn.Column(plot_pane(self._plane.figure), sizing_mode="stretch_width", margin=0)
         self._steps = Steps("Time", session.guarded(self._moved), interval=120, numbered=False)
         self._equation, self._table = wide_html(), wide_html()
         self._now, self._about = note(""), note("")
@@ -90,7 +92,7 @@ class ModelsPage(Page):
             ],
             beside(
                 card(
-                    pn.pane.Bokeh(self._plane.figure, sizing_mode="stretch_width", margin=0),
+                    self._picture,
                     self._steps.box,
                     self._now,
                     title="Tokens",
@@ -115,12 +117,13 @@ class ModelsPage(Page):
         self._name = w.Select(label="Model", options=names, value=s.name, **wide)
         self._parameters = pn.Column(sizing_mode="stretch_width", margin=0)
         self._duration_box = pn.Column(sizing_mode="stretch_width", margin=0)
-        self._seed = w.IntInput(label="Seed", start=0, end=MOST_SEED, value=s.seed)
+        self._seed = w.IntInput(label="Seed", value=s.seed)
         self._trails = w.Checkbox(label="Trails", value=s.trails)
         self._zoom = w.Checkbox(label="Zoom in around the mean token", value=s.zoom)
         self._measure = w.Select(label="Measure over time", width=240, margin=(10, 0, 3, 0))
         self._name.param.watch(guarded(lambda event: self._go(ModelsState(event.new, seed=self._state.seed))), "value")
-        for name, widget in (("seed", self._seed), ("trails", self._trails), ("zoom", self._zoom)):
+        self._seed.param.watch(guarded(lambda event: self._seeded(event.new)), "value")
+        for name, widget in (("trails", self._trails), ("zoom", self._zoom)):
             widget.param.watch(guarded(lambda event, name=name: self._changed(name, event.new)), "value")
         self._measure.param.watch(guarded(lambda event: self._changed("measure", event.new)), "value")
 
@@ -134,12 +137,12 @@ class ModelsPage(Page):
         elif isinstance(value, tuple):
             made = w.TextInput(value=", ".join(f"{entry:g}" for entry in value), **options)
         elif parameter.name == "n":
-            made = w.IntInput(value=value, start=int(parameter.low), end=int(parameter.high), **options)
+            made = w.IntInput(value=value, **options)  # without bounds, beyond which a browser sends nothing at all
         else:
             kind = w.IntSlider if isinstance(value, int) else w.FloatSlider
             made = kind(value=value, start=parameter.low, end=parameter.high, step=parameter.step, **options)
             watched = "value_throttled"
-        made.param.watch(self._session.guarded(lambda event: self._typed(parameter, event.new)), watched)
+        made.param.watch(self._session.guarded(lambda event: self._typed(parameter, event.new, made)), watched)
         return made
 
     def _duration(self, model: hm.zoo.FieldModel) -> list[Any]:
@@ -175,11 +178,26 @@ class ModelsPage(Page):
             self._quiet = False
         self._duration_box[:] = self._duration(model)
 
-    def _typed(self, parameter: Parameter, value: Any) -> None:
-        if value is None:
+    def _clipped(self, widget: Any, value: float, low: float, high: float) -> str:
+        """A message where a value is out of its range; the widget then shows the bound."""
+        if low <= value <= high:
+            return ""
+        self._quiet = True
+        try:
+            widget.value = int(min(max(value, low), high))
+        finally:
+            self._quiet = False
+        return f"{widget.label}: {value:,} is not between {low:,.0f} and {high:,.0f}; the nearest is used."
+
+    def _typed(self, parameter: Parameter, value: Any, widget: Any) -> None:
+        if self._quiet or value is None:
             return
+        message = ""
         if isinstance(parameter.default, tuple):
             value = numbers_in(parameter.name, value)
+        elif parameter.name == "n":
+            message = self._clipped(widget, value, parameter.low, parameter.high)
+            value = widget.value
         elif not parameter.options:
             value = type(parameter.default)(min(max(value, parameter.low), parameter.high))
         state = self._state.with_value(parameter.name, value)
@@ -190,6 +208,16 @@ class ModelsPage(Page):
         self._state = state
         self._duration_box[:] = self._duration(model)
         self._update()
+        if message:
+            self._session.show_message(message)
+
+    def _seeded(self, value: int | None) -> None:
+        if self._quiet or value is None:
+            return
+        message = self._clipped(self._seed, value, 0, MOST_SEED)
+        self._changed("seed", self._seed.value)
+        if message:
+            self._session.show_message(message)
 
     def _changed(self, name: str, value: Any) -> None:
         if self._quiet or value is None:
@@ -236,12 +264,19 @@ class ModelsPage(Page):
             self._session.clear_message()
             self._take(compute(state, known))
         else:
+            self._dim(True)
             self._session.start("Running the model", lambda job: compute(state, known, job.tell), self._take)
+
+    def _dim(self, old: bool) -> None:
+        """Dim the picture and the curve while they are those of an old run."""
+        for part in (self._picture, self._curve.box):
+            part.css_classes = ["dimmed"] if old else []
 
     def _take(self, computed: Computed) -> None:
         state = self._state
         if (computed.state.run_key, computed.state.measure) != (state.run_key, state.measure):
             return  # of a run that was replaced by another
+        self._dim(False)
         before, self._computed = self._computed, computed.shown_as(state)
         computed = self._computed
         k = computed.shown
