@@ -89,10 +89,13 @@ def beside_bars(session: Session, plot: Any, source: Any, *, x: str, text: str) 
 
 
 class Steps:
-    """A player for layers or blocks; ``moved`` gets the event of every step."""
+    """A player for layers or blocks; ``moved`` gets the event of every step.
 
-    def __init__(self, name: str, moved: Callable[[Any], Any]) -> None:
-        self._name, self._moved = name, moved
+    ``interval`` are the milliseconds of a step; ``numbered`` is False where the page writes the moment into the label.
+    """
+
+    def __init__(self, name: str, moved: Callable[[Any], Any], interval: int = 600, numbered: bool = True) -> None:
+        self._name, self._moved, self._interval, self._numbered = name, moved, interval, numbered
         self.box = pn.Column(sizing_mode="stretch_width", margin=0)
         self._make(1, 0)
 
@@ -114,9 +117,9 @@ class Steps:
             start=0,
             end=last,
             value=now,
-            interval=600,
+            interval=self._interval,
             loop_policy="once",
-            show_value=True,
+            show_value=self._numbered,
             show_loop_controls=False,
             sizing_mode="stretch_width",
             margin=(4, 0),

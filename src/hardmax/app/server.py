@@ -34,6 +34,7 @@ _PAGES: dict[str, str] = {
     "networks": "NetworksPage",
     "forecasting": "ForecastingPage",
     "meanfield": "MeanFieldPage",
+    "models": "ModelsPage",
 }
 
 
