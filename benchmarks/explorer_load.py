@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bokeh.client import pull_session
-from hardmax.app.pages import load_page, slugs
+from hardmax.app.server import load_page, slugs
 
 from hardmax.progress import Ticker
 
