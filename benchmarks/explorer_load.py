@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from bokeh.client import pull_session
-from hardmax.app.server import load_page, slugs
 
+from hardmax.app.server import load_page, slugs
 from hardmax.progress import Ticker
 
 from ._table import Check, Report

@@ -14,8 +14,8 @@ import numpy as np
 import hardmax as hm
 from hardmax.figures import new_figure
 
-figure = new_figure(10.5, 4.0)
-left, right = figure.subplots(1, 2)
+figure = new_figure(6.0, 4.0)
+left = figure.subplots()
 
 model = hm.zoo.kuramoto(coupling=1.0, n=200)
 run = model.run(time=8.0, random_state=0)
@@ -29,6 +29,8 @@ left.legend()
 # %%
 # Above the critical coupling :math:`K_c = 2\Delta` a part of the oscillators locks.
 
+figure = new_figure(6.0, 4.0)
+right = figure.subplots()
 width = 0.5
 couplings = np.linspace(0.2, 3.0, 12)
 found = []

@@ -13,8 +13,8 @@ import numpy as np
 import hardmax as hm
 from hardmax.figures import new_figure
 
-figure = new_figure(10.5, 4.0)
-left, right = figure.subplots(1, 2)
+figure = new_figure(6.0, 4.0)
+left = figure.subplots()
 
 beta = 4.0
 model = hm.zoo.metastable(beta=beta, scatter=0.05, n=60)
@@ -27,6 +27,8 @@ left.set(xscale="log", xlabel="time", ylabel="angle", title="60 tokens on the ci
 # %%
 # The energy relative to its maximum. With k clusters of shares :math:`m_c` it is near :math:`\sum_c m_c^2`.
 
+figure = new_figure(6.0, 4.0)
+right = figure.subplots()
 energy = [np.exp(beta * (z @ z.T - 1)).mean() for z in run.tokens]
 right.plot(run.times[1:], energy[1:], color="#D55E00", lw=2)
 for level, text in ((1 / 3, "3 equal clusters: 1/3"), (5 / 9, "2 clusters: 5/9"), (1.0, "1 cluster: 1")):

@@ -21,13 +21,15 @@ grid = hm.phase_diagram(
     fixed={"n": 100},
     seeds=1,
 )
-figure = new_figure(10.5, 4.0)
-left, right = figure.subplots(1, 2)
+figure = new_figure(6.0, 4.0)
+left = figure.subplots()
 grid.draw(ax=left)
 
 # %%
 # The transition sharpens with the length of the context.
 
+figure = new_figure(6.0, 4.0)
+right = figure.subplots()
 gammas = np.linspace(0.3, 2.4, 15)
 for n, colour in ((10, "#56B4E9"), (100, "#0072B2"), (1000, "#1d2730")):
     weights = []

@@ -26,14 +26,16 @@ grid = hm.phase_diagram(
     time=24.0,
     step=0.3,
 )
-figure = new_figure(10.5, 4.0)
-left, right = figure.subplots(1, 2)
+figure = new_figure(6.0, 4.0)
+left = figure.subplots()
 grid.draw(ax=left)
 
 # %%
 # The rate at which a small mean token grows is measured from the velocities of the tokens. It is linear in the coupling
 # and zero at :math:`K_\#`; three seeds each.
 
+figure = new_figure(6.0, 4.0)
+right = figure.subplots()
 model = hm.zoo.noisy(beta=1.0)
 critical = model.critical["coupling"]
 for share in (0.2, 0.4, 0.6):

@@ -13,8 +13,8 @@ import numpy as np
 import hardmax as hm
 from hardmax.figures import new_figure
 
-figure = new_figure(10.5, 4.6)
-left, right = figure.subplots(1, 2)
+figure = new_figure(6.0, 4.6)
+left = figure.subplots()
 
 model = hm.zoo.frank_wolfe(alpha=0.5, n=12)
 run = model.run(depth=40, random_state=1)
@@ -31,6 +31,8 @@ print("contraction per layer: measured {:.6f}, theory {:.6f}".format(*model.comp
 # %%
 # Doubly stochastic attention (Sinkhorn) moves the mean token by a linear equation, exactly. Softmax does not.
 
+figure = new_figure(6.0, 4.6)
+right = figure.subplots()
 model = hm.zoo.sinkhorn(beta=1.0, coupling=-1.0)
 run = model.run(time=2.0, random_state=0)
 softmax = hm.AttentionFlow(weighting=hm.Softmax(1.0), sphere=False, coupling=-1.0)
