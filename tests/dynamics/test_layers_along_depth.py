@@ -225,3 +225,23 @@ def test_clusters_of_steps_with_a_finite_sum_end_short_of_the_leaders() -> None:
         np.testing.assert_allclose(found.centres[found.cluster_of], limit.positions, atol=1e-12)
     long = hm.clusters(hm.equilibrium(TOKENS, hm.HardmaxLayer(alpha=hm.PowerSteps(0.5, power=1.0))))
     assert set(long.kinds) == {"vertex"}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_clusters_of_several_heads_lie_between_their_leaders(causal: bool) -> None:
+    tokens = hm.make_tokens("gaussian", 200, 2, random_state=0)
+    layer = hm.HardmaxLayer(heads=[np.diag([1.0, 3.0]), np.diag([3.0, 1.0])], causal=causal)
+    limit = hm.equilibrium(tokens, layer, max_layers=200)
+    found = hm.clusters(limit)
+    decided = limit.decided_at >= 0
+    np.testing.assert_allclose(found.centres[found.cluster_of][decided], limit.positions[decided], atol=1e-12)
+    assert "face" in found.kinds
+    for cluster in found:
+        if cluster.kind == "face":
+            assert cluster.leaders.tolist() == sorted(set(limit.choices[:, cluster.members[0]].tolist()))
+    again = hm.clusters(hm.simulate(tokens, layer, depth=int(limit.layers)))
+    assert np.array_equal(again.cluster_of[decided][:, None] == again.cluster_of[decided],
+                          found.cluster_of[decided][:, None] == found.cluster_of[decided])  # fmt: skip
+    pairs = {(int(leader), token) for head in limit.choices for token, leader in enumerate(head) if leader >= 0}
+    counted = [sum(leader == one and token != one for leader, token in pairs) for one in limit.leaders.tolist()]
+    assert hm.leaders(limit).followers.tolist() == counted

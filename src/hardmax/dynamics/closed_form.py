@@ -93,6 +93,11 @@ _GRAIN = 1e-12
 _GRAIN_UNITS = 8
 
 
+def grain_of(size: float, unit: float) -> float:
+    """Distance in a coordinate below which two limits are one point; see :func:`same_limits`."""
+    return max(_GRAIN, _GRAIN_UNITS * unit) * size
+
+
 def same_limits(points: np.ndarray, size: float, unit: float) -> tuple[np.ndarray, np.ndarray]:
     """The first row of each distinct limit, ascending, and for each row the number of its limit, shape (row,).
 
@@ -109,7 +114,7 @@ def same_limits(points: np.ndarray, size: float, unit: float) -> tuple[np.ndarra
     >>> first.tolist(), which.tolist()
     ([0, 1], [0, 1, 0])
     """
-    grain = max(_GRAIN, _GRAIN_UNITS * unit) * size
+    grain = grain_of(size, unit)
     # Along each coordinate a gap wider than the grain separates. Rounding to multiples of the grain would not do: it
     # also separates neighbours on either side of a boundary.
     labels = np.empty(points.shape, dtype=np.int64)

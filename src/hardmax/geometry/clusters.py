@@ -17,7 +17,7 @@ import numpy as np
 
 from ..attention.layer import HardmaxLayer
 from ..attention.steps import AbstractSteps
-from ..dynamics.closed_form import same_limits
+from ..dynamics.closed_form import grain_of, same_limits
 from ..dynamics.equilibrium import equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..inputs import plain
@@ -42,9 +42,9 @@ class Cluster:
     centre: np.ndarray
     """Limit point, shape (d,)."""
     kind: Kind
-    """``"vertex"`` at a leader, ``"face"`` between leaders that tie for ever (for a token at rest at zero the
-    whole polytope), ``"short"`` where steps with a finite sum end before their target, ``"undecided"`` where the limit
-    is not known yet."""
+    """``"vertex"`` at a leader, ``"face"`` between leaders that tie for ever or that the heads select (for a token at
+    rest at zero the whole polytope), ``"short"`` where steps with a finite sum end before their target,
+    ``"undecided"`` where the limit is not known yet."""
     leaders: np.ndarray
     """Index of the leader, or of the leaders in whose face the point lies."""
     members: np.ndarray
@@ -177,13 +177,14 @@ def clusters(run: Result) -> Clusters:
     else:
         limits, exact = plain(run.positions).astype(np.float64), True
         unit = float(np.finfo(plain(run.positions).dtype).eps)
-    short = _ends_short(run, limits, who)
-    cluster_of, first = _group(limits, exact, unit, who, short)
+    apart = _apart(run, limits, unit, who)
+    cluster_of, first = _group(limits, exact, unit, who, apart)
     kinds: list[Kind] = ["vertex"] * len(who.leaders)
     named = [who.leaders[k : k + 1] for k in range(len(who.leaders))]
     for token in first[len(named) :].tolist():
-        kinds.append("undecided" if who.follows[token] < 0 else "short" if short[token] else "face")
-        named.append(who.ties[token] if token in who.ties else who.leaders[:0])
+        short = apart[token] and _steps_are_finite(run)
+        kinds.append("undecided" if who.follows[token] < 0 else "short" if short else "face")
+        named.append(_leaders_of(run, who, token))
     mass = np.ones(len(limits)) if run.weights is None else plain(run.weights).astype(np.float64)
     centres = limits[first]
     rates = np.full(len(first), np.nan)
@@ -220,7 +221,7 @@ def _limits(run: Trajectory, found: Kept, who: Roles) -> tuple[np.ndarray, bool]
     special = np.zeros(len(limits), dtype=bool)
     special[who.ties.tokens] = True
     special[who.leaders] = True
-    if _steps_are_finite(run):
+    if _ends_between(run):
         special |= who.follows >= 0
     if not who.proved:
         return limits, False
@@ -244,28 +245,47 @@ def _steps_are_finite(run: Result) -> bool:
     return isinstance(layer, HardmaxLayer) and isinstance(layer.alpha, AbstractSteps) and layer.alpha.remaining(0) > 0
 
 
-def _ends_short(run: Result, limits: np.ndarray, who: Roles) -> np.ndarray:
-    """Mask of the decided tokens, not tied, whose limit is not the position of their leader."""
-    if not who.proved or not _steps_are_finite(run):
+def _ends_between(run: Result) -> bool:
+    """Whether a decided token may end at another place than its leader: several heads, or steps with a finite sum."""
+    several = isinstance(run.layer, HardmaxLayer) and len(run.layer.heads) > 1
+    return several or _steps_are_finite(run)
+
+
+def _apart(run: Result, limits: np.ndarray, unit: float, who: Roles) -> np.ndarray:
+    """Mask of the decided tokens, not tied, whose limit is not the position of their leader in the first head."""
+    if not who.proved or not _ends_between(run):
         return np.zeros(len(limits), dtype=bool)
-    apart = (limits != limits[np.maximum(who.follows, 0)]).any(axis=1) & (who.follows >= 0)
+    distance = np.abs(limits - limits[np.maximum(who.follows, 0)]).max(axis=1)
+    apart = (distance > grain_of(float(np.abs(limits).max()), unit)) & (who.follows >= 0)
     apart[who.ties.tokens] = False
     return np.asarray(apart)
 
 
+def _leaders_of(run: Result, who: Roles, token: int) -> np.ndarray:
+    """Leaders of one token: those that it is tied with, or those of its heads as far as they are known."""
+    if token in who.ties:
+        return who.ties[token]
+    if who.follows[token] < 0 or not _ends_between(run):
+        return who.leaders[:0]
+    if isinstance(run, Trajectory):
+        return who.follows[token : token + 1]
+    chosen = np.unique(plain(run.choices)[:, token])
+    return chosen[chosen >= 0]
+
+
 def _group(
-    limits: np.ndarray, exact: bool, unit: float, who: Roles, short: np.ndarray
+    limits: np.ndarray, exact: bool, unit: float, who: Roles, apart: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Cluster of each token, and one token of each cluster: leaders, then faces, tokens that end short, undecided."""
+    """Cluster of each token, and one token of each cluster: leaders, ties, those apart from their leader, undecided."""
     count = len(limits)
     row = np.full(count, -1)
     row[who.leaders] = np.arange(len(who.leaders))
     cluster_of = np.where(who.follows >= 0, row[np.maximum(who.follows, 0)], -1)
     tied = np.zeros(count, dtype=bool)
     tied[who.ties.tokens] = True
-    cluster_of[tied | short] = -1
+    cluster_of[tied | apart] = -1
     firsts = [who.leaders]
-    for others in (np.flatnonzero(tied), np.flatnonzero(short), np.flatnonzero((cluster_of < 0) & ~tied & ~short)):
+    for others in (np.flatnonzero(tied), np.flatnonzero(apart), np.flatnonzero((cluster_of < 0) & ~tied & ~apart)):
         if len(others) == 0:
             continue
         if exact or not tied[others[0]]:

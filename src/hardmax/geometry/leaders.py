@@ -96,7 +96,7 @@ def leaders(run: Result) -> Leaders:
         index=who.leaders,
         emerged_at=who.emerged_at,
         positions=positions,
-        followers=_followers(who),
+        followers=_followers(run, who),
         a_norms=_a_norms(run, positions),
     )
 
@@ -119,8 +119,15 @@ def a_norms(A: np.ndarray, points: np.ndarray) -> np.ndarray:
         return np.asarray(np.ldexp(np.sqrt(squared), exponent + power // 2))
 
 
-def _followers(who: Roles) -> np.ndarray:
+def _followers(run: Result, who: Roles) -> np.ndarray:
+    """Number of other tokens that follow each leader; a token counts once for each leader of its heads or ties."""
     count = len(who.follows)
+    if isinstance(run, Equilibrium) and run.head_choices is not None and len(run.head_choices) > 1:
+        chosen = plain(run.head_choices)
+        pairs = np.unique(np.stack([chosen, np.broadcast_to(np.arange(count), chosen.shape)]).reshape(2, -1), axis=1)
+        others = (pairs[0] >= 0) & (pairs[0] != pairs[1]) & ~np.isin(pairs[1], who.ties.tokens)
+        found = np.bincount(pairs[0, others], minlength=count) + np.bincount(who.ties.members, minlength=count)
+        return np.asarray(found[who.leaders])
     alone = (who.follows >= 0) & (who.follows != np.arange(count))
     alone[who.ties.tokens] = False
     heads = np.bincount(who.follows[alone], minlength=count) + np.bincount(who.ties.members, minlength=count)
