@@ -231,7 +231,7 @@ def test_clusters_of_steps_with_a_finite_sum_end_short_of_the_leaders() -> None:
 def test_clusters_of_several_heads_lie_between_their_leaders(causal: bool) -> None:
     tokens = hm.make_tokens("gaussian", 200, 2, random_state=0)
     layer = hm.HardmaxLayer(heads=[np.diag([1.0, 3.0]), np.diag([3.0, 1.0])], causal=causal)
-    limit = hm.equilibrium(tokens, layer, max_layers=200)
+    limit = hm.equilibrium(tokens, layer, max_layers=12)
     found = hm.clusters(limit)
     decided = limit.decided_at >= 0
     np.testing.assert_allclose(found.centres[found.cluster_of][decided], limit.positions[decided], atol=1e-12)
