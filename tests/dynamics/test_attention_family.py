@@ -19,6 +19,7 @@ from hardmax.attention.masks import Mask
 from hardmax.attention.steps import GeometricSteps, PowerSteps
 from hardmax.distributed import Processes
 from hardmax.dynamics.family import ExactFamilyProcess, FamilyProcess
+from hardmax.dynamics.leadership import leaders_of_groups
 from hardmax.dynamics.process import HardmaxProcess
 from hardmax.dynamics.process_setup import start
 from hardmax.dynamics.undecided import Undecided
@@ -440,3 +441,11 @@ def test_processes_give_the_same_limit(make: Callable[[int], hm.HardmaxLayer], m
         for name in ("positions", "leaders", "emerged_at", "follows", "decided_at", "choices"):
             np.testing.assert_array_equal(getattr(split, name), getattr(whole, name), err_msg=name)
         assert (split.undecided_reasons, str(split.outcome)) == (whole.undecided_reasons, str(whole.outcome))
+
+
+def test_tokens_that_listen_to_one_another_alone_are_a_group_with_a_leader() -> None:
+    """A cycle without a leader: one member is named as the leader of all."""
+    nobody, ties = torch.full((3,), -1), {}
+    found = list(leaders_of_groups([0, 1, 2], {0: [[1]], 1: [[2]], 2: [[0]]}, nobody, ties))
+    assert sorted(token for token, _, _ in found) == [0, 1, 2]
+    assert {tuple(map(tuple, leaders)) for _, leaders, _ in found} == {((1,),)}

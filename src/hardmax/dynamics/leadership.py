@@ -104,7 +104,8 @@ def leaders_of_groups(
             ready = [first]
         for i in ready:
             leaders = [sorted({leader for k in some for leader in known.get(k, ())}) for some in sets[i]]
-            lowest = min(leader for some in leaders for leader in some)
+            # The token that leads a group may listen to members alone that have no leader yet.
+            lowest = i if i == first else min(leader for some in leaders for leader in some)
             named = [[i]] * len(leaders) if i == first else [some or [lowest] for some in leaders]
             known[i] = named[0]
             yield i, named, first
