@@ -177,6 +177,17 @@ def test_the_other_schemes_have_weak_order_one_on_the_sphere(scheme: AbstractSto
     assert abs(best[0]) < 0.01 * abs(errors[0])
 
 
+@pytest.mark.parametrize(
+    ("scheme", "low", "high"),
+    [(EulerMaruyama(), 0.075, 0.085), (StochasticHeun(), 0.075, 0.085), (NoiseSplitting(), 0.0, 1e-4)],
+    ids=str,
+)
+def test_errors_that_the_guide_states(scheme: AbstractStochasticIntegrator, low: float, high: float) -> None:
+    """Steps without drift are independent rotations: the mean cosine after eight of them is the eighth power of one."""
+    error = cosine_of_brownian_motion(scheme, 3, 1 / 8) ** 8 - math.exp(-1)
+    assert low <= abs(error) < high
+
+
 @pytest.mark.parametrize("integrator", ["euler-maruyama", "stochastic-heun", "noise-splitting"])
 def test_runs_of_brownian_motion(integrator: str) -> None:
     start = torch.zeros((8_000, 3), dtype=torch.float64)

@@ -9,7 +9,7 @@ import torch
 from ..shapes import Indices, PerToken, Points, Tokens
 from .base import ALL_ROWS
 from .choice import Choice, default_tolerance
-from .heads import Head
+from .heads import Head, Share
 from .masks import Mask
 from .rational import exact_choice_in, rational_rows
 from .scaling import scale, scaled_down
@@ -111,3 +111,26 @@ def _mean(points: Tokens, weights: PerToken, start: int, stop: int) -> torch.Ten
     mass = weights[start:stop]
     # A cumulative sum adds in the order of the sequence, so that the mean depends on what is seen alone.
     return (mass[:, None] * points[start:stop]).cumsum(dim=0)[-1] / mass.cumsum(dim=0)[-1]
+
+
+def selected_sum(
+    heads: tuple[Head, ...],
+    shares: tuple[Share, ...],
+    mask: Mask,
+    tolerance: Tolerance,
+    tokens: Tokens,
+    weights: PerToken,
+    rows: slice = ALL_ROWS,
+) -> Points:
+    """Sum over heads of the values of what they select, weighed by their shares, shape (rows, d).
+
+    The counterpart for hardmax of :func:`hardmax.attention.weighting.heads_sum`.
+    """
+    mask.require_fit(len(tokens))
+    positions = torch.arange(len(tokens), device=tokens.device)[rows]
+    intervals = None if mask.sees_all else mask.interval(positions, len(tokens))
+    total = torch.zeros_like(tokens[rows])
+    for head, share in zip(heads, shares, strict=True):
+        choice = choice_of_head(head, tokens, mask, tolerance, rows)
+        total = total + float(share) * head.values(attended_mean(choice, tokens, weights, intervals))
+    return total

@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..inputs import as_tokens
 from ..scalars import shown
 from ..shapes import ArrayLike, PerToken, Tokens, Values
-from .argmax import attended_mean, choice_of_head
+from .argmax import choice_of_head, selected_sum
 from .base import ALL_ROWS, AbstractLayer
 from .choice import Choice
 from .context import FIRST, Context
@@ -161,7 +161,8 @@ class AttentionLayer(AbstractLayer):
     def step_at(self, tokens: Tokens, weights: PerToken, context: Context, rows: slice = ALL_ROWS) -> Tokens:
         inputs = self._inputs(tokens)
         if isinstance(self.weighting, Hardmax):
-            update = self._selected(inputs, weights, rows)
+            tolerance = self.weighting.tolerance
+            update = selected_sum(self.heads, self.shares, self.mask, tolerance, inputs, weights, rows)
         else:
             memory = None if self.memory is None else self.memory.to(tokens.device)
             update = heads_sum(self.heads, self.shares, self.weighting, self.mask, inputs, weights, rows, memory)
@@ -173,17 +174,6 @@ class AttentionLayer(AbstractLayer):
 
     def _inputs(self, tokens: Tokens) -> Tokens:
         return tokens if self.pre_norm is None else self.pre_norm(tokens)
-
-    def _selected(self, inputs: Tokens, weights: PerToken, rows: slice) -> Tokens:
-        positions = torch.arange(len(inputs), device=inputs.device)[rows]
-        intervals = None if self.mask.sees_all else self.mask.interval(positions, len(inputs))
-        total = torch.zeros_like(inputs[rows])
-        self.mask.require_fit(len(inputs))
-        tolerance = self.weighting.tolerance if isinstance(self.weighting, Hardmax) else None
-        for head, share in zip(self.heads, self.shares, strict=True):
-            choice = choice_of_head(head, inputs, self.mask, tolerance, rows)
-            total = total + float(share) * head.values(attended_mean(choice, inputs, weights, intervals))
-        return total
 
     def __str__(self) -> str:
         parts = [f"attention: {self.weighting}", str(self.move)]

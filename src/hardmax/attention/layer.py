@@ -14,10 +14,10 @@ from fractions import Fraction
 import torch
 
 from ..errors import InputError
-from ..inputs import as_positive, as_square
+from ..inputs import as_square
 from ..shapes import ArrayLike, PerToken, Queries, Square, Tokens
 from ..threads import in_order
-from .argmax import attended_mean, choice_of_head
+from .argmax import attended_mean, choice_of_head, selected_sum
 from .base import ALL_ROWS
 from .base import AbstractLayer as AbstractLayer
 from .base import Block as Block
@@ -30,7 +30,7 @@ from .masks import Mask, as_mask
 from .rational import exact_choice
 from .scaling import scale, scaled_down
 from .search import attended
-from .steps import AbstractSteps
+from .steps import AbstractSteps, as_step, step_size
 from .weighting import Hardmax, Softmax, Tolerance, as_inverse_temperature, heads_sum
 
 
@@ -65,21 +65,6 @@ def _towards(tokens: Tokens, heard: Tokens, value: Square | None, alpha: float) 
     if value is not None:
         heard = heard @ _checked_dimension("V", value, tokens).T
     return (tokens + alpha * heard) / (1 + alpha)
-
-
-def as_step(alpha: float | Fraction | AbstractSteps) -> float | Fraction | AbstractSteps:
-    """A positive step size, or a rule that gives one per layer."""
-    if isinstance(alpha, AbstractSteps):
-        return alpha
-    number = as_positive("alpha", alpha)
-    return alpha if isinstance(alpha, Fraction) else number
-
-
-def replace_field(layer: HardmaxLayer, name: str, value: object) -> HardmaxLayer:
-    """A copy of a layer with one field changed."""
-    changed = copy.copy(layer)
-    object.__setattr__(changed, name, value)
-    return changed
 
 
 def _matrices(heads: tuple[Head, ...]) -> str:
@@ -220,7 +205,9 @@ class HardmaxLayer(AbstractLayer):
         HardmaxLayer
             New layer.
         """
-        return replace_field(self, "tolerance", Hardmax(tolerance).tolerance)
+        changed = copy.copy(self)
+        object.__setattr__(changed, "tolerance", Hardmax(tolerance).tolerance)
+        return changed
 
     def alpha_at(self, index: int) -> float | Fraction:
         """Step size of the layer with this number in a run.
@@ -235,7 +222,7 @@ class HardmaxLayer(AbstractLayer):
         float or Fraction
             Positive step size.
         """
-        return self.alpha.at(index) if isinstance(self.alpha, AbstractSteps) else self.alpha
+        return step_size(self.alpha, index)
 
     def score_matrix(self, tokens: Tokens) -> Square:
         """Score matrix A, shape (d, d), detached: the argmax does not change under small changes of A.
@@ -304,7 +291,7 @@ class HardmaxLayer(AbstractLayer):
     def step_at(self, tokens: Tokens, weights: PerToken, context: Context, rows: slice = ALL_ROWS) -> Tokens:
         alpha = float(self.alpha_at(context.index))
         if not self.is_basic:
-            selected = self._selected(tokens, weights, rows)
+            selected = selected_sum(self.heads, self.shares, self.mask, self.tolerance, tokens, weights, rows)
             return (tokens[rows] + alpha * selected) / (1 + alpha)
         found = distinct(tokens, weights)
         if rows == ALL_ROWS or found.point_of is not None:
@@ -312,15 +299,6 @@ class HardmaxLayer(AbstractLayer):
             return found.expand(_towards(found.points, mean, self.V, alpha))[rows]
         mean = attended_mean(self._choose_basic(tokens, rows), tokens, weights)
         return _towards(tokens[rows], mean, self.V, alpha)
-
-    def _selected(self, tokens: Tokens, weights: PerToken, rows: slice) -> Tokens:
-        """Sum over the heads of the values of the selected means, weighed by the shares, shape (rows, d)."""
-        positions = torch.arange(len(tokens), device=tokens.device)[rows]
-        intervals = None if self.mask.sees_all else self.mask.interval(positions, len(tokens))
-        total = torch.zeros_like(tokens[rows])
-        for head, share, choice in zip(self.heads, self.shares, self.choose_heads(tokens, rows), strict=True):
-            total = total + float(share) * head.values(attended_mean(choice, tokens, weights, intervals))
-        return total
 
     def __str__(self) -> str:
         alpha = "step" if isinstance(self.alpha, AbstractSteps) else "alpha"
@@ -383,7 +361,8 @@ class SoftmaxLayer(AbstractLayer):
     ) -> None:
         made, parts = _heads_of(A, Q, K, V, heads, shares)
         single = len(made) == 1
-        object.__setattr__(self, "alpha", alpha if isinstance(alpha, AbstractSteps) else as_positive("alpha", alpha))
+        step = as_step(alpha)
+        object.__setattr__(self, "alpha", step if isinstance(step, AbstractSteps) else float(step))
         object.__setattr__(self, "beta", as_inverse_temperature(beta))
         object.__setattr__(self, "A", made[0].matrix if single else None)
         object.__setattr__(self, "V", made[0].V if single else None)
@@ -408,7 +387,7 @@ class SoftmaxLayer(AbstractLayer):
         return self.step_at(tokens, weights, FIRST, rows)
 
     def step_at(self, tokens: Tokens, weights: PerToken, context: Context, rows: slice = ALL_ROWS) -> Tokens:
-        alpha = self.alpha.at(context.index) if isinstance(self.alpha, AbstractSteps) else self.alpha
+        alpha = float(step_size(self.alpha, context.index))
         if self.is_basic:
             return self._step_basic(tokens, weights, alpha, rows)
         mean = heads_sum(self.heads, self.shares, Softmax(self.beta), self.mask, tokens, weights, rows)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 
 from ..errors import InputError
-from ..inputs import as_positive, as_square
+from ..inputs import as_square
 from ..shapes import ArrayLike, Square, Tokens
 from .choice import apply
 from .norms import UnitNorm
-from .steps import AbstractSteps
+from .steps import AbstractSteps, as_step, step_size
 
 Step = float | AbstractSteps
 
@@ -50,12 +50,9 @@ class AbstractMove(ABC):
         return False
 
 
-def _as_step(alpha: object) -> Step:
-    return alpha if isinstance(alpha, AbstractSteps) else as_positive("alpha", alpha)
-
-
-def _at(alpha: Step, index: int) -> float:
-    return alpha.at(index) if isinstance(alpha, AbstractSteps) else alpha
+def _checked(alpha: Step) -> Step:
+    step = as_step(alpha)
+    return step if isinstance(step, AbstractSteps) else float(step)
 
 
 @dataclass(frozen=True)
@@ -71,10 +68,10 @@ class ConvexStep(AbstractMove):
     alpha: Step = 0.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", _as_step(self.alpha))
+        object.__setattr__(self, "alpha", _checked(self.alpha))
 
     def __call__(self, tokens: Tokens, update: Tokens, index: int) -> Tokens:
-        alpha = _at(self.alpha, index)
+        alpha = float(step_size(self.alpha, index))
         return (tokens + alpha * update) / (1 + alpha)
 
     @property
@@ -98,10 +95,10 @@ class ResidualStep(AbstractMove):
     alpha: Step = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", _as_step(self.alpha))
+        object.__setattr__(self, "alpha", _checked(self.alpha))
 
     def __call__(self, tokens: Tokens, update: Tokens, index: int) -> Tokens:
-        return tokens + _at(self.alpha, index) * update
+        return tokens + float(step_size(self.alpha, index)) * update
 
     def __str__(self) -> str:
         return f"residual, alpha = {self.alpha}"
@@ -176,12 +173,12 @@ class SphereStep(AbstractMove):
     tangent: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", _as_step(self.alpha))
+        object.__setattr__(self, "alpha", _checked(self.alpha))
 
     def __call__(self, tokens: Tokens, update: Tokens, index: int) -> Tokens:
         if self.tangent:
             update = update - (update * tokens).sum(dim=1, keepdim=True) * tokens
-        return UnitNorm()(tokens + _at(self.alpha, index) * update)
+        return UnitNorm()(tokens + float(step_size(self.alpha, index)) * update)
 
     @property
     def on_sphere(self) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 
 from ..scalars import as_number, as_positive
 
@@ -162,3 +163,20 @@ class GeometricSteps(AbstractSteps):
 
     def __str__(self) -> str:
         return f"{self.first:g} * {self.ratio:g}^t"
+
+
+def as_step(alpha: float | Fraction | AbstractSteps) -> float | Fraction | AbstractSteps:
+    """A positive step size, or a rule that gives one per layer; a Fraction stays exact."""
+    if isinstance(alpha, AbstractSteps):
+        return alpha
+    number = as_positive("alpha", alpha)
+    return alpha if isinstance(alpha, Fraction) else number
+
+
+def step_size(alpha: float | Fraction | AbstractSteps, index: int) -> float | Fraction:
+    """Step size of the layer with this number.
+
+    >>> step_size(PowerSteps(1.0, power=1.0), 3), step_size(0.5, 3)
+    (0.25, 0.5)
+    """
+    return alpha.at(index) if isinstance(alpha, AbstractSteps) else alpha

@@ -216,7 +216,7 @@ def _steps(request: Request) -> float | Fraction | AbstractSteps:
     if request.steps is None:
         return request.alpha
     kind, _, value = request.steps.partition(":")
-    number = _number("--steps", request.steps, value)
+    number = _number("--steps", request.steps, value, "power:1")
     if kind == "power" and number is not None:
         return PowerSteps(float(request.alpha), power=number)
     if kind == "geometric" and number is not None:
@@ -227,7 +227,7 @@ def _steps(request: Request) -> float | Fraction | AbstractSteps:
 def _weighting(rule: str) -> AbstractWeighting:
     """The weighting that ``--rule`` names, such as ``topk:4``."""
     kind, *values = rule.split(":")
-    numbers = [_number("--rule", rule, value) for value in values]
+    numbers = [_number("--rule", rule, value, "topk:4") for value in values]
     given = [number for number in numbers if number is not None]
     if kind == "hardmax" and not given:
         return Hardmax()
@@ -244,13 +244,13 @@ def _weighting(rule: str) -> AbstractWeighting:
     raise InputError("--rule", rule, "is not understood", f"pass one of {', '.join(RULES)}")
 
 
-def _number(flag: str, whole: str, value: str) -> float | None:
+def _number(flag: str, whole: str, value: str, example: str) -> float | None:
     if not value:
         return None
     try:
         return float(value)
     except ValueError:
-        raise InputError(flag, whole, f"has {value!r} where a number belongs", "pass for example topk:4") from None
+        raise InputError(flag, whole, f"has {value!r} where a number belongs", f"pass for example {example}") from None
 
 
 def _hardmax(layer: AbstractLayer) -> HardmaxLayer:
