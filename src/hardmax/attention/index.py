@@ -31,7 +31,7 @@ from .best_keys import (
 )
 from .choice import default_tolerance
 from .rational import Rational, as_float, rational
-from .scaling import scaled_down
+from .scaling import scale, scaled_down
 from .search.margins import UNIT64, product_error
 
 Give = Callable[[np.ndarray], Array]
@@ -228,7 +228,7 @@ class LeaderIndex:
             return range(self._count), [0.0] * self._count, math.inf
         as_they_are = _is_ordinary(size) and _is_ordinary(self._largest)
         exponent = 0 if as_they_are else math.frexp(size)[1]
-        q = query if as_they_are else [_scaled(a, -exponent) for a in query]
+        q = query if as_they_are else [scale(a, -exponent) for a in query]
         length = _length(q)
         if as_they_are and not self._exact:
             slack = self._tolerance * length * self._longest
@@ -247,7 +247,7 @@ class LeaderIndex:
         scores = scores_in_order(np.ldexp(self._stored[chosen], -frame), np.array(q)).tolist()
         positions, scores, margin = ranked(chosen, scores, k, slack)
         back = exponent + frame
-        return positions, [_scaled(s, back) for s in scores], _scaled(margin, back)
+        return positions, [scale(s, back) for s in scores], scale(margin, back)
 
     def _collect(self, q: list[float], shortlist: Shortlist, reach: float) -> tuple[Sequence[int], Sequence[float]]:
         """Positions and scores, in the frame of the structure, of all keys that may be needed."""
@@ -384,19 +384,6 @@ def _length(row: Sequence[float]) -> float:
     for a in row[1:]:
         total += a * a
     return math.sqrt(total)
-
-
-def _scaled(value: float, exponent: int) -> float:
-    """``value * 2**exponent`` in two factors, as in ``scaling``; three where two would leave the range of float64."""
-    half = exponent // 2
-    parts = (
-        (half, exponent - half)
-        if abs(exponent) <= 2000
-        else (exponent // 3, exponent // 3, exponent - 2 * (exponent // 3))
-    )
-    for part in parts:
-        value *= 2.0**part
-    return value
 
 
 def _nearest(value: Rational) -> float:

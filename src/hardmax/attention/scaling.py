@@ -7,10 +7,13 @@ causes no rounding, so that products of tokens of size 1e300 or 1e-300 neither o
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
 import torch
 
 from ..errors import InputError
+
+Scaled = TypeVar("Scaled", float, torch.Tensor)
 
 # Below this share of the largest coordinate, a coordinate could lose digits when multiplied by another.
 _LOWEST = 2.0**-960
@@ -49,8 +52,8 @@ def scaled_down(argument: str, tensor: torch.Tensor, exponent: int | None = None
     return scaled, exponent
 
 
-def scale(tensor: torch.Tensor, exponent: int) -> torch.Tensor:
-    """``tensor * 2**exponent``, in exact factors that do not overflow themselves.
+def scale(tensor: Scaled, exponent: int) -> Scaled:
+    """``tensor * 2**exponent`` of a tensor or a float, in exact factors that do not overflow themselves.
 
     >>> scale(torch.tensor([0.0, 1.0], dtype=torch.float64), 3000).tolist()
     [0.0, inf]
