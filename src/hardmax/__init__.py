@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from . import geometry as geometry
     from . import interpolation as interpolation
     from . import meanfield as meanfield
+    from . import models as models
     from . import reproduce as reproduce
     from . import storage as storage
     from . import sweeps as sweeps
@@ -299,6 +300,7 @@ _PACKAGES = (
     "geometry",
     "interpolation",
     "meanfield",
+    "models",
     "reproduce",
     "storage",
     "sweeps",

@@ -22,7 +22,7 @@ from .argmax import choice_of_head, selected_sum
 from .base import ALL_ROWS, AbstractLayer
 from .choice import Choice
 from .context import FIRST, Context
-from .heads import Head, Share, as_heads, as_shares, as_vector
+from .heads import Head, Share, as_heads, as_shares, as_vector, dimension_of
 from .masks import Mask, as_mask
 from .moves import AbstractMove, ConvexStep
 from .norms import AbstractNorm
@@ -122,6 +122,10 @@ class AttentionLayer(AbstractLayer):
             raise InputError(
                 "memory", f"shape {tuple(tokens.shape)}", "takes no mask and no hardmax", "leave them out with memory"
             )
+
+    @property
+    def dimension(self) -> int | None:
+        return dimension_of(self.heads)
 
     @property
     def stays_in_hull(self) -> bool:

@@ -111,6 +111,16 @@ class AbstractLayer(ABC):
         return False
 
     @property
+    def dimension(self) -> int | None:
+        """Number of coordinates of the tokens that the layer takes; None where it takes any."""
+        return None
+
+    @property
+    def described_in_words(self) -> bool:
+        """Whether files of a run describe the layer in words alone: a trained layer has millions of weights."""
+        return False
+
+    @property
     def stays_in_hull(self) -> bool:
         """Whether every token moves to a convex combination of the tokens."""
         return False
@@ -233,6 +243,10 @@ class Block(AbstractLayer):
         for layer in self.layers:
             tokens = layer.step_at(tokens, weights, context)
         return tokens[rows]
+
+    @property
+    def dimension(self) -> int | None:
+        return next((layer.dimension for layer in self.layers if layer.dimension is not None), None)
 
     @property
     def stochastic(self) -> bool:

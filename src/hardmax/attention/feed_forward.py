@@ -105,6 +105,10 @@ class FeedForwardLayer(AbstractLayer):
                 raise InputError(name, repr(norm), "must be a normalisation", "pass for example LayerNorm()")
             object.__setattr__(self, name, norm)
 
+    @property
+    def dimension(self) -> int | None:
+        return int(self.U.shape[1])
+
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:
         if tokens.shape[1] != self.U.shape[1]:
             raise InputError(

@@ -294,6 +294,11 @@ def as_heads(heads: Sequence[Head | ArrayLike]) -> tuple[Head, ...]:
     return made
 
 
+def dimension_of(heads: Sequence[Head]) -> int | None:
+    """Number of coordinates of the tokens that heads take; None where no matrix fixes it."""
+    return next((head.dimension for head in heads if head.dimension is not None), None)
+
+
 Share = float | Fraction
 
 

@@ -25,7 +25,7 @@ from .choice import Choice, apply, default_tolerance
 from .context import FIRST, Context
 from .distinct import distinct
 from .feed_forward import FeedForwardLayer as FeedForwardLayer
-from .heads import Head, Share, as_heads, as_shares
+from .heads import Head, Share, as_heads, as_shares, dimension_of
 from .masks import Mask, as_mask
 from .rational import exact_choice
 from .scaling import scale, scaled_down
@@ -177,6 +177,10 @@ class HardmaxLayer(AbstractLayer):
         """Whether this is the layer of the paper: one head, all tokens in sight, one step size, no bias."""
         one = len(self.heads) == 1 and self.heads[0].has_plain_scores and self.heads[0].value_bias is None
         return one and self.mask.sees_all and not isinstance(self.alpha, AbstractSteps)
+
+    @property
+    def dimension(self) -> int | None:
+        return dimension_of(self.heads)
 
     @property
     def stays_in_hull(self) -> bool:
@@ -369,6 +373,10 @@ class SoftmaxLayer(AbstractLayer):
         object.__setattr__(self, "mask", as_mask(causal, window))
         object.__setattr__(self, "heads", made)
         object.__setattr__(self, "shares", parts)
+
+    @property
+    def dimension(self) -> int | None:
+        return dimension_of(self.heads)
 
     @property
     def stays_in_hull(self) -> bool:

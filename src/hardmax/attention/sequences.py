@@ -53,6 +53,10 @@ class LayerSequence(AbstractLayer):
         return self.at(context.index).step_at(tokens, weights, context, rows)
 
     @property
+    def dimension(self) -> int | None:
+        return next((layer.dimension for layer in self.layers if layer.dimension is not None), None)
+
+    @property
     def stochastic(self) -> bool:
         return any(layer.stochastic for layer in self.layers)
 

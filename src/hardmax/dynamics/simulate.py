@@ -232,7 +232,7 @@ def _simulate(
         elif isinstance(layer, FlowStep):
             outcome = layer.in_time(run.repeat(execution.split(layer), tensor, mass), depth)
         else:
-            refuse_swapped_axes(tensor, getattr(layer, "A", None) is not None)
+            refuse_swapped_axes(tensor, layer.dimension is not None)
             outcome = run.repeat(execution.split(layer), tensor, mass)
         layers = np.array(keeper.layers if isinstance(keeper, InMemory) else [], dtype=np.int64)
         return finish(

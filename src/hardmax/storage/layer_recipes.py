@@ -209,7 +209,7 @@ class _Writer:
         words = {"name": type(layer).__name__, "description": str(layer), "chose": layer.chooses}
         given: dict[str, object] | None = None
         kind: Any = type(layer)
-        if is_dataclass(kind):
+        if is_dataclass(kind) and not layer.described_in_words:
             names = [field.name for field in fields(kind) if field.init]
             given = {name: self.value(getattr(layer, name), f"{prefix}_{name}") for name in names}
         return {"kind": "own", **words, "fields": given}
