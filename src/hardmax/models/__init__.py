@@ -7,3 +7,5 @@ from .rules import as_rule as as_rule
 from .tokeniser import AbstractTokeniser as AbstractTokeniser
 from .tokeniser import Tokenised as Tokenised
 from .transformer import Transformer as Transformer
+from .who_attends import WhoAttends as WhoAttends
+from .who_attends import who_attends as who_attends
