@@ -57,10 +57,7 @@ def word_paths(run: Trajectory, *, unit_length: bool = False) -> WordPaths:
     WordPaths
         Positions of shape (states, tokens, 2) and the share of the variance along each axis.
     """
-    if not isinstance(run, Trajectory):
-        remedy = "pass hm.simulate(model.tokens(text), model.layers)"
-        raise InputError("run", type(run).__name__, "must be a trajectory", remedy)
-    tokens = np.asarray(run.tokens, dtype=np.float64)
+    tokens = _tokens(run)
     if unit_length:
         lengths = np.linalg.norm(tokens, axis=2, keepdims=True)
         tokens = tokens / np.where(lengths > 0, lengths, 1.0)
@@ -166,15 +163,8 @@ def draw_word_paths(
             ax.add_collection(LineCollection(paths, colors=colours, linewidths=0.8, alpha=0.35, gid=TRAILS))
         draw_dots(ax, now[~leads], s=26, c=colours[~leads], linewidths=0, zorder=3, gid=WORDS)
         for marked, mark, size, gid in ((leads & ~sink, "*", 170, LEADERS), (sink, "s", 60, SINKS)):
-            ax.scatter(
-                *now[marked].T,
-                s=size,
-                marker=mark,
-                c=colours[marked],
-                edgecolors=INK,
-                linewidths=0.7,
-                zorder=5,
-                gid=gid,
+            draw_dots(
+                ax, now[marked], s=size, marker=mark, c=colours[marked], edgecolors=INK, lw=0.7, zorder=5, gid=gid
             )
         flat = placed.path.reshape(-1, 2)
         low, high = flat.min(axis=0), flat.max(axis=0)
@@ -374,6 +364,13 @@ def draw_depth(
         if len(clusters) > 1:
             ax.legend()
     return ax
+
+
+def _tokens(run: object) -> np.ndarray:
+    if not isinstance(run, Trajectory):
+        remedy = "pass hm.simulate(model.tokens(text), model.layers)"
+        raise InputError("run", type(run).__name__, "must be a trajectory", remedy)
+    return np.asarray(run.tokens, dtype=np.float64)
 
 
 def _names(words: Sequence[str], count: int) -> list[str]:

