@@ -128,8 +128,9 @@ def draw_word_paths(
     layer
         Index of the stored state; the last when left out.
     follows
-        Token that each token attends to, for example ``hm.models.who_attends(model, text).attended[3, 2]``: words get
-        the colour of what they attend to, and the tokens attended to are stars. Shape (tokens,).
+        Token that each token attends to, shape (tokens,), for example
+        ``hm.models.attention_targets(model, text).targets[3, 2]``: words get the colour of what they attend to, and
+        the tokens attended to are stars.
     sinks
         True for tokens that are drawn as sinks, grey squares, shape (tokens,).
     unit_length
@@ -385,7 +386,7 @@ def _targets(argument: str, given: ArrayLike, count: int) -> np.ndarray:
     found = np.asarray(given)
     if found.shape != (count,) or found.dtype.kind not in "iu" or found.min() < -1 or found.max() >= count:
         problem = f"must be the number of a token, from 0 to {count - 1}, for each of {count} tokens"
-        remedy = "pass hm.models.who_attends(model, text).attended[layer, head]"
+        remedy = "pass hm.models.attention_targets(model, text).targets[layer, head]"
         raise InputError(argument, shown(given), problem, remedy)
     return found.astype(np.int64)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import pandas
@@ -10,11 +12,12 @@ import panel as pn
 
 import hardmax as hm
 
+from ...errors import HardmaxError
 from ..jobs import Job
 from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, split, wide_html
 from ..page import Page
 from ..uploads import example_of
-from .shelf import INSTALL, SHELF, Offer
+from .shelf import SHELF, Offer, how_to_install
 from .state import (
     EXAMPLES,
     FACTORS,
@@ -29,6 +32,7 @@ from .state import (
     unit_length,
 )
 from .view import (
+    KEY,
     HeatMap,
     PlaneView,
     effects_table,
@@ -67,7 +71,7 @@ class RealModelPage(Page):
     def __init__(self) -> None:
         self._state = RealModelState()
         self._computed: Computed | None = None
-        self._report: Any = None
+        self._report: hm.ProbeReport | None = None
         self._quiet = False
 
     # The interface of a page
@@ -103,9 +107,10 @@ class RealModelPage(Page):
         self._now, self._told = note(""), note("")
         self._empty = empty("Type a text", "The words are shown on their way through the layers of the model.")
         trained = any(not offer.control for offer in self._offers.values())
-        missing = pn.pane.HTML(
-            noted(INSTALL).replace("soft", "message note"), visible=not trained, sizing_mode="stretch_width", margin=0
-        )
+        missing = wide_html()
+        missing.visible = not trained
+        if not trained:
+            missing.object = f'<div class="message note">{html.escape(how_to_install())}</div>'
         self._results = [
             beside(
                 card(self._picture, self._steps.box, self._now, title="Words in the layers"),
@@ -171,6 +176,7 @@ class RealModelPage(Page):
         guarded, w = self._session.guarded, pn.widgets
         self._probe = w.Button(label="Probe this text", color="primary", width=150, margin=(3, 0))
         self._probe.on_click(guarded(lambda _: self._start_probe()))
+        self._every = w.Checkbox(label="Replace every head alone, for its verdict (slower)", value=True, margin=(3, 0))
         self._sentences = wide_html()
         self._column = w.Select(label="Figure", options=[], width=220, margin=(3, 0))
         self._column.param.watch(guarded(lambda event: self._show_column(event.new)), "value")
@@ -190,6 +196,7 @@ class RealModelPage(Page):
             self._sentences,
             self._column,
             plot_pane(self._heat.figure),
+            note(KEY),
             self._which,
             self._rows,
             self._download,
@@ -202,6 +209,7 @@ class RealModelPage(Page):
                 "The probe measures every head on this text: temperature, leaders, the error of hardmax with its "
                 "proved bound, and what the model loses when heads are replaced, each beside its control."
             ),
+            self._every,
             self._probe,
             self._found,
             title="Probe",
@@ -244,21 +252,21 @@ class RealModelPage(Page):
             self._show_results(False)
             return
         self._empty.visible = False
+        model = SHELF.loaded(offer)
         if known is not None and self._is_computed(known):
             self._take(known)
-        elif SHELF.is_loaded(offer) and seconds(offer, SHELF.model(offer), state) <= _LIVE:
+        elif model is not None and seconds(model, state) <= _LIVE:
             self._session.jobs.cancel()
             self._session.clear_message()
-            self._take(compute(state, offer, SHELF.model(offer), known, lambda *_: None))
+            self._dim(True)  # for the case of an error
+            self._take(compute(state, offer, model, known, lambda *_: None))
         else:
             self._dim(True)
-            title = "Running the model" if SHELF.is_loaded(offer) else f"Loading {offer.title}"
-
-            def work(job: Job) -> Computed:
-                model = SHELF.model(offer)
-                return compute(state, offer, model, known, job.tell)
-
-            self._session.start(title, work, self._take)
+            self._session.start(
+                f"Loading {offer.title}" if model is None else "Running the model",
+                lambda job: compute(state, offer, SHELF.model(offer), known, job.tell),
+                self._take,
+            )
 
     def _show_results(self, shown: bool) -> None:
         for part in self._results:
@@ -294,7 +302,8 @@ class RealModelPage(Page):
             self._effects.object = effects_table(computed)
         self._now.object = noted(
             f"{len(computed.words)} tokens in {computed.model.dimension:,} coordinates. {computed.placed.sentence()} "
-            "★ attended to most by some token in this head · ■ sink · dashed: to the word attended to."
+            "★ a token that others attend to most in this head · ■ such a token that is a sink · "
+            "dashed: from each token to the one it attends to most."
         )
 
     def _show_head(self) -> None:
@@ -314,14 +323,15 @@ class RealModelPage(Page):
         if computed is None or run_key(computed.state) != run_key(self._state):
             self._session.show_message("Run the model on this text first.")
             return
-        name = computed.offer.title
+        name, every = computed.offer.title, bool(self._every.value)
 
-        def work(job: Job) -> Any:
-            return hm.probe(computed.model, [computed.given], progress=job.tell)
+        def work(job: Job) -> hm.ProbeReport:
+            rules = ("hardmax", "top-4", "beta=2", *(("every head",) if every else ()))
+            return hm.probe(computed.model, [computed.given], interventions=rules, progress=job.tell)
 
-        def done(report: Any) -> None:
+        def done(report: hm.ProbeReport) -> None:
             self._report = report
-            self._sentences.object = noted(f"{name}: {len(computed.words)} tokens.") + _sentences(report)
+            self._sentences.object = noted(f"{name}, on “{computed.state.text[:200]}”") + _sentences(report)
             heads: pandas.DataFrame = report.heads
             columns = [
                 str(one)
@@ -346,17 +356,20 @@ class RealModelPage(Page):
 
     def _show_table(self, name: str | None) -> None:
         if self._report is not None and name is not None:
-            self._rows.object = frame_table(getattr(self._report, name))
+            self._rows.object = frame_table(self._report.tables()[name])
 
-    def _report_file(self) -> Any:
-        raise NotImplementedError
+    def _report_file(self) -> BytesIO:
+        if self._report is None:
+            raise HardmaxError("there is no report yet: press Probe this text")
+        return BytesIO((self._report.save(self._session.folder / "report") / "report.json").read_bytes())
 
 
 _TABLES = ("heads", "layers", "leaders", "weights", "interventions")
 
 
-def _sentences(report: Any) -> str:
-    return "".join(noted(line) for line in str(report.summary()).splitlines() if line.strip())
+def _sentences(report: hm.ProbeReport) -> str:
+    lines = "".join(f"<li>{html.escape(line)}</li>" for line in report.summary().splitlines() if line.strip())
+    return f"<ul style='padding-left:18px;margin:4px 0'>{lines}</ul>"
 
 
 class _Quiet:

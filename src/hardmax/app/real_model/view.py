@@ -132,11 +132,17 @@ class HeatMap:
     """One figure of every head of a report, layers downwards."""
 
     def __init__(self, session: Session) -> None:
-        self._cells = ColumnDataSource({name: [] for name in ("head", "layer", "value", "verdict", "mark")})
+        self._cells = ColumnDataSource({name: [] for name in ("head", "layer", "value", "verdict", "mark", "ink")})
         palette = [to_hex(colormaps["viridis"](k / 63)) for k in range(64)]
         self._mapper = LinearColorMapper(palette=palette, low=0, high=1, nan_color="#8a96a0")
-        self.figure = session.figure(height=260, x_axis_label="head", y_axis_label="layer", name="heads")
-        self.figure.y_range.flipped = True
+        self.figure = session.figure(
+            height=260,
+            x_range=Range1d(-0.5, 0.5),
+            y_range=Range1d(0.5, -0.5),
+            x_axis_label="head",
+            y_axis_label="layer",
+            name="heads",
+        )
         self.figure.grid.visible = False
         cells = self.figure.rect(
             "head",
@@ -148,8 +154,8 @@ class HeatMap:
             line_color=None,
         )
         self.figure.text(
-            "head", "layer", "mark", source=self._cells, text_color="#ffffff", text_outline_color="#1d2730",
-            text_align="center", text_baseline="middle", text_font_size="12px", text_font=value(FONT),
+            "head", "layer", "mark", source=self._cells, text_color="ink", text_align="center", text_baseline="middle",
+            text_font_size="12px", text_font=value(FONT),
         )  # fmt: skip
         tips = [("head", "@layer.@head"), ("value", "@value{0.0000}"), ("verdict", "@verdict")]
         self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tips))
@@ -174,17 +180,22 @@ class HeatMap:
             "value": values,
             "verdict": verdicts,
             "mark": [_MARKS.get(one, "") for one in verdicts],
+            "ink": np.where(values > 0.5 * (self._mapper.low + self._mapper.high), "#1d2730", "#ffffff").tolist(),
         }
+        self.figure.x_range.end = float(table["head"].max()) + 0.5
+        self.figure.y_range.start = float(table["layer"].max()) + 0.5
         self.figure.height = 90 + 22 * int(table["layer"].nunique())
 
 
 _MARKS = {"hard": "H", "idle": "i", "sink": "s"}
+KEY = "Marks: H hard, i idle, s sink; no mark: soft or untested."
+"""Key to the marks of the heat map."""
 
 
 def head_svg(computed: Computed, layer: int, head: int, light: Light) -> str:
     """One head as HTML: a line from each token to the token that it attends to most, with a table as alternative."""
     k, targets = computed.attention_layer(layer), computed.targets(layer, head)
-    weights, numbers = computed.who.weights[k, head], computed.who.numbers[k, head]
+    weights, numbers = computed.who.weights[k, head], computed.who.attended[k, head]
     words, colours = computed.words, rank_colours(targets.ranks, light)
     own = rank_colours(targets.own, light)
     rows, ends = [], []
@@ -196,15 +207,15 @@ def head_svg(computed: Computed, layer: int, head: int, light: Light) -> str:
             told = f"{word} attends to {words[target]} with weight {weights[i]:.3f}; {numbers[i]:.1f} tokens in effect"
             end = _ROW * (target + 0.5)
             line = (
-                f'<title>{html.escape(told)}</title><line x1="37%" x2="63%" y1="{y:.1f}" y2="{end:.1f}" '
-                f'stroke="{colours[i]}" stroke-width="{0.8 + 2.2 * weights[i]:.2f}" '
-                f'stroke-opacity="{0.25 + 0.75 * weights[i]:.2f}"/>'
+                f'<title>{html.escape(told)}</title><line x1="31%" x2="69%" y1="{y:.1f}" y2="{end:.1f}" '
+                f'stroke="{colours[i]}" stroke-width="{1 + 2.2 * weights[i]:.2f}" '
+                f'stroke-opacity="{0.35 + 0.65 * weights[i]:.2f}"/>'
             )
-        rows.append(f'<g>{line}<text x="36%" y="{y + 4:.1f}" text-anchor="end">{name}</text></g>')
+        rows.append(f'<g>{line}<text x="30%" y="{y + 4:.1f}" text-anchor="end">{name}</text></g>')
         lead = targets.leads[i]
         mark = "■" if targets.sinks[i] else "★"
         style = f' class="lead"><tspan fill="{own[i]}">{mark}</tspan> ' if lead else ' class="quiet">'
-        ends.append(f'<text x="64%" y="{y + 4:.1f}"{style}{name}</text>')
+        ends.append(f'<text x="70%" y="{y + 4:.1f}"{style}{name}</text>')
     tall = _ROW * len(words) + 4
     label = html.escape(f"Layer {k}, head {head}. {targets_sentence(computed, layer, head)}", quote=True)
     return (
@@ -224,7 +235,7 @@ svg g:hover line{stroke-width:4;stroke-opacity:1} details{margin-top:4px} summar
 
 def _rows_table(computed: Computed, layer: int, head: int) -> str:
     k, targets = computed.attention_layer(layer), computed.targets(layer, head)
-    weights, numbers = computed.who.weights[k, head], computed.who.numbers[k, head]
+    weights, numbers = computed.who.weights[k, head], computed.who.attended[k, head]
     cells = [
         f"<tr><td>{html.escape(word)}</td><td>{html.escape(computed.words[one]) if one >= 0 else '–'}</td>"
         f"<td>{weight:.3f}</td><td>{number:.1f}</td></tr>"
@@ -242,9 +253,9 @@ def targets_sentence(computed: Computed, layer: int, head: int) -> str:
     order = [int(one) for one in np.argsort(-counts, kind="stable") if counts[one] > 0]
     if not order:
         return "No token attends to any other: all weights are zero."
-    told = [f"{computed.words[one]}{' (sink)' if targets.sinks[one] else ''} of {counts[one]}" for one in order[:5]]
-    more = f", and {len(order) - 5} more" if len(order) > 5 else ""
-    return f"The largest weight of {len(computed.words)} tokens goes to {', '.join(told)}{more}."
+    told = [f"“{computed.words[one]}” ({counts[one]}{', a sink' if targets.sinks[one] else ''})" for one in order[:5]]
+    more = f" and {len(order) - 5} others" if len(order) > 5 else ""
+    return f"Attended to most, by how many of {len(computed.words)} tokens: {', '.join(told)}{more}."
 
 
 def _short(word: str) -> str:
@@ -257,11 +268,12 @@ def heads_table(computed: Computed, layer: int, head: int) -> str:
     for row in computed.who.heads(computed.attention_layer(layer)).itertuples():
         marked = " aria-current='true' style='font-weight:650;background:var(--hm-shade)'" if row.head == head else ""
         rows.append(
-            f"<tr{marked}><td>{row.head}</td><td>{row.largest_weight:.3f}</td><td>{row.attended_to:.1f}</td>"
-            f"<td>{row.sink_share:.0%}</td><td>{row.targets}</td></tr>"
+            f"<tr{marked}><td>{row.head}</td><td>{row.largest_weight:.3f}</td><td>{row.attended:.1f}</td>"
+            f"<td>{row.special_share:.0%}</td><td>{row.distinct_targets}</td></tr>"
         )
     top = "<tr><th>head</th><th>largest weight</th><th>tokens in effect</th><th>to sinks</th><th>targets</th></tr>"
-    return f"<div style='overflow-x:auto'><table>{top}{''.join(rows)}</table></div>"
+    words = "Means over tokens. Tokens in effect: exponential of the entropy of the weights. Sinks: first and special tokens."
+    return f"<div style='overflow-x:auto'><table>{top}{''.join(rows)}</table></div>{noted(words)}"
 
 
 _RULES = {"softmax": "as trained", "zero": "no attention (control)", "hardmax": "hardmax"}
