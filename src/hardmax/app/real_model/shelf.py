@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import hardmax as hm
 
@@ -44,19 +45,21 @@ class Offer:
     """Whether its weights are random."""
 
 
-def _random(name: str, title: str, family: str) -> Offer:
+def random_offer(name: str, title: str, **options: Any) -> Offer:
+    """A model with random weights; options as for :func:`hardmax.models.random_transformer`."""
+    written = ", ".join(f"{key}={value!r}" for key, value in options.items())
     return Offer(
         name,
         title,
-        f'model = hm.models.random_transformer(family="{family}", random_state=0)',
-        lambda: hm.models.random_transformer(family=family, random_state=0),
+        f"model = hm.models.random_transformer({written}, random_state=0)",
+        lambda: hm.models.random_transformer(**options, random_state=0),
         control=True,
     )
 
 
 CONTROLS = (
-    _random("random-encoder", "Control: random encoder", "bert"),
-    _random("random-causal", "Control: random causal model", "gpt2"),
+    random_offer("random-encoder", "Control: random encoder", family="bert"),
+    random_offer("random-causal", "Control: random causal model", family="gpt2"),
 )
 """Models with random weights, as before training."""
 

@@ -272,7 +272,7 @@ def heads_table(computed: Computed, layer: int, head: int) -> str:
             f"<td>{row.special_share:.0%}</td><td>{row.distinct_targets}</td></tr>"
         )
     top = "<tr><th>head</th><th>largest weight</th><th>tokens in effect</th><th>to sinks</th><th>targets</th></tr>"
-    words = "Means over tokens. Tokens in effect: exponential of the entropy of the weights. Sinks: first and special tokens."
+    words = "Means over tokens. Tokens in effect: exponential of the entropy. Sinks: the first and special tokens."
     return f"<div style='overflow-x:auto'><table>{top}{''.join(rows)}</table></div>{noted(words)}"
 
 
