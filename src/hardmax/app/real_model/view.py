@@ -87,7 +87,7 @@ class PlaneView:
             "colour": colours,
             "size": np.where(sinks, 14, np.where(targets.leads, 19, 9)),
             "shape": np.where(sinks, "square", np.where(targets.leads, "star", "circle")).tolist(),
-            "target": [words[one] if one >= 0 else "none" for one in targets.attended],
+            "target": [named(computed, one) if one >= 0 else "none" for one in targets.attended.tolist()],
             "weight": weights,
         }
         trail = path[: layer + 1]
@@ -204,7 +204,10 @@ def head_svg(computed: Computed, layer: int, head: int, light: Light) -> str:
         name = html.escape(_short(word))
         line = ""
         if target >= 0:
-            told = f"{word} attends to {words[target]} with weight {weights[i]:.3f}; {numbers[i]:.1f} tokens in effect"
+            told = (
+                f"{named(computed, i)} attends to {named(computed, target)} with weight {weights[i]:.3f}; "
+                f"{numbers[i]:.1f} tokens in effect"
+            )
             end = _ROW * (target + 0.5)
             line = (
                 f'<title>{html.escape(told)}</title><line x1="31%" x2="69%" y1="{y:.1f}" y2="{end:.1f}" '
@@ -256,6 +259,12 @@ def targets_sentence(computed: Computed, layer: int, head: int) -> str:
     told = [f"“{computed.words[one]}” ({counts[one]}{', a sink' if targets.sinks[one] else ''})" for one in order[:5]]
     more = f" and {len(order) - 5} others" if len(order) > 5 else ""
     return f"Attended to most, by how many of {len(computed.words)} tokens: {', '.join(told)}{more}."
+
+
+def named(computed: Computed, token: int) -> str:
+    """A token in quotes, with its place where the text has the same word again."""
+    word = computed.words[token]
+    return f"“{word}” at place {token}" if computed.words.count(word) > 1 else f"“{word}”"
 
 
 def _short(word: str) -> str:
