@@ -146,6 +146,9 @@ if TYPE_CHECKING:
     from .meanfield.spectrum import NoLimitError as NoLimitError
     from .meanfield.transport import Transport as Transport
     from .meanfield.transport import wasserstein as wasserstein
+    from .models.layer import TransformerLayer as TransformerLayer
+    from .models.loading import load_transformer as load_transformer
+    from .models.transformer import Transformer as Transformer
     from .outcomes import Ending as Ending
     from .outcomes import Outcome as Outcome
     from .polytopes import Polytope as Polytope
@@ -246,6 +249,8 @@ _MODULE_OF = {
     "ToDisk": "storage.to_disk",
     "TopK": "attention.weighting",
     "Trajectory": "dynamics.trajectory",
+    "Transformer": "models.transformer",
+    "TransformerLayer": "models.layer",
     "Transport": "meanfield.transport",
     "Undecided": "dynamics.undecided",
     "UnitNorm": "attention.norms",
@@ -270,6 +275,7 @@ _MODULE_OF = {
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
     "load_forecaster": "forecasting.forecaster",
+    "load_transformer": "models.loading",
     "low_temperature_limit": "meanfield.limit",
     "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.random_tokens",
