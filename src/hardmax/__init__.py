@@ -146,6 +146,10 @@ if TYPE_CHECKING:
     from .meanfield.spectrum import NoLimitError as NoLimitError
     from .meanfield.transport import Transport as Transport
     from .meanfield.transport import wasserstein as wasserstein
+    from .models.probe.depth import continue_depth as continue_depth
+    from .models.probe.interventions import Intervention as Intervention
+    from .models.probe.measure import probe as probe
+    from .models.probe.report import ProbeReport as ProbeReport
     from .outcomes import Ending as Ending
     from .outcomes import Outcome as Outcome
     from .polytopes import Polytope as Polytope
@@ -203,6 +207,7 @@ _MODULE_OF = {
     "Head": "attention.heads",
     "ImplicitStep": "attention.moves",
     "InputError": "errors",
+    "Intervention": "models.probe.interventions",
     "LayerNorm": "attention.norms",
     "LayerSequence": "attention.sequences",
     "LeaderClassifier": "text.classifier",
@@ -227,6 +232,7 @@ _MODULE_OF = {
     "Phases": "meanfield.phases",
     "Polytope": "polytopes",
     "PowerSteps": "attention.steps",
+    "ProbeReport": "models.probe.report",
     "ProcessError": "errors",
     "Processes": "distributed",
     "Rates": "meanfield.rates",
@@ -258,6 +264,7 @@ _MODULE_OF = {
     "citation": "citations",
     "classify_exactly": "interpolation.constructions.interpolate",
     "clusters": "geometry.clusters",
+    "continue_depth": "models.probe.depth",
     "draw": "figures.tokens",
     "draw_attention_geometry": "figures.attention",
     "draw_panels": "figures.tokens",
@@ -276,6 +283,7 @@ _MODULE_OF = {
     "make_tokens": "datasets.random_tokens",
     "phase_diagram": "sweeps.phase_diagram",
     "phases": "meanfield.phases",
+    "probe": "models.probe.measure",
     "processes": "distributed",
     "rates": "meanfield.rates",
     "read_sweep": "sweeps",
