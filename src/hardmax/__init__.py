@@ -146,6 +146,13 @@ if TYPE_CHECKING:
     from .meanfield.spectrum import NoLimitError as NoLimitError
     from .meanfield.transport import Transport as Transport
     from .meanfield.transport import wasserstein as wasserstein
+    from .models.layer import TransformerLayer as TransformerLayer
+    from .models.loading import load_transformer as load_transformer
+    from .models.probe.depth import continue_depth as continue_depth
+    from .models.probe.interventions import Intervention as Intervention
+    from .models.probe.measure import probe as probe
+    from .models.probe.report import ProbeReport as ProbeReport
+    from .models.transformer import Transformer as Transformer
     from .outcomes import Ending as Ending
     from .outcomes import Outcome as Outcome
     from .polytopes import Polytope as Polytope
@@ -203,6 +210,7 @@ _MODULE_OF = {
     "Head": "attention.heads",
     "ImplicitStep": "attention.moves",
     "InputError": "errors",
+    "Intervention": "models.probe.interventions",
     "LayerNorm": "attention.norms",
     "LayerSequence": "attention.sequences",
     "LeaderClassifier": "text.classifier",
@@ -227,6 +235,7 @@ _MODULE_OF = {
     "Phases": "meanfield.phases",
     "Polytope": "polytopes",
     "PowerSteps": "attention.steps",
+    "ProbeReport": "models.probe.report",
     "ProcessError": "errors",
     "Processes": "distributed",
     "Rates": "meanfield.rates",
@@ -246,6 +255,8 @@ _MODULE_OF = {
     "ToDisk": "storage.to_disk",
     "TopK": "attention.weighting",
     "Trajectory": "dynamics.trajectory",
+    "Transformer": "models.transformer",
+    "TransformerLayer": "models.layer",
     "Transport": "meanfield.transport",
     "Undecided": "dynamics.undecided",
     "UnitNorm": "attention.norms",
@@ -258,6 +269,7 @@ _MODULE_OF = {
     "citation": "citations",
     "classify_exactly": "interpolation.constructions.interpolate",
     "clusters": "geometry.clusters",
+    "continue_depth": "models.probe.depth",
     "draw": "figures.tokens",
     "draw_attention_geometry": "figures.attention",
     "draw_panels": "figures.tokens",
@@ -270,12 +282,14 @@ _MODULE_OF = {
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
     "load_forecaster": "forecasting.forecaster",
+    "load_transformer": "models.loading",
     "low_temperature_limit": "meanfield.limit",
     "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.random_tokens",
     "make_tokens": "datasets.random_tokens",
     "phase_diagram": "sweeps.phase_diagram",
     "phases": "meanfield.phases",
+    "probe": "models.probe.measure",
     "processes": "distributed",
     "rates": "meanfield.rates",
     "read_sweep": "sweeps",

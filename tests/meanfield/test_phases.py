@@ -9,6 +9,7 @@ import torch
 from hardmax.attention.layer import HardmaxLayer
 from hardmax.dynamics.simulate import simulate
 from hardmax.errors import InputError
+from hardmax.figures import draw_distances
 from hardmax.meanfield.energy import lyapunov
 from hardmax.meanfield.flow import SphereFlow
 from hardmax.meanfield.limit import low_temperature_limit
@@ -212,3 +213,17 @@ def test_a_law_that_meets_its_limit_exactly_is_fitted_without_it() -> None:
     found = _fit(times, distances, 0, 8, sign=-1.0)
     assert found is not None
     assert found.rate == pytest.approx(1.0)
+
+
+def test_a_sliced_distance_is_called_by_its_name_and_has_no_theory_of_w2() -> None:
+    law = sphere_sample(200, 3, random_state=0)
+    B, V = np.diag([2.0, 2.0, 1.0]), np.diag([1.0, 1.0, 0.5])
+    run = simulate(law.points, SphereFlow(B, V, 20.0, few_tokens="ignore"), time=3.0, step=0.1)
+    sliced, exact = phases(run, method="sliced"), phases(run, method="exact")
+    assert (sliced.distance_name, exact.distance_name) == ("sliced W2", "W2")
+    theory = {name: expected for name, _, _, expected in sliced.rows()}
+    assert theory["rate of concentration"] is None
+    assert "least sliced W2" in theory
+    assert "least W2" not in str(sliced)
+    assert {name: expected for name, _, _, expected in exact.rows()}["rate of concentration"] is not None
+    assert draw_distances(sliced).get_ylabel().startswith("sliced")

@@ -1,0 +1,298 @@
+"""Interventions: a model with another attention rule in some heads, and what this does to its result.
+
+Every intervention is run beside its control, in which the same heads pass on nothing. Encoders are judged by the cosine
+of their embeddings with those of the unchanged model, causal models by their perplexity. Layers before the first
+changed one are computed once for all interventions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from ...errors import InputError
+from ...scalars import shown
+from ..rules import as_rule
+from ..tokeniser import Tokenised
+from ..transformer import Transformer
+
+EVERY_HEAD = "every head"
+EVERY_LAYER = "every layer"
+# Tokens of a batch, padding included: their units in the feed-forward network take some 50 MB.
+_MOST_TOKENS = 8192
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """Another attention rule in some heads of a model.
+
+    Parameters
+    ----------
+    rule
+        ``"hardmax"``, ``"top-4"``, ``"beta=2"``, ``"uniform"``, ``"zero"`` or a weighting such as ``TopK(4)``.
+    layers
+        Number of a layer, or several; all when left out.
+    heads
+        Number of a head, or several, in each of these layers; or pairs (layer, head). All heads when left out.
+    each
+        ``"head"`` for one intervention per head, ``"layer"`` for one per layer; None for all of them at once.
+
+    Examples
+    --------
+    >>> Intervention("top-4", layers=[0, 1])
+    Intervention(rule='top-4', layers=(0, 1), heads=None, each=None)
+    """
+
+    rule: object
+    layers: int | Sequence[int] | None = None
+    heads: int | Sequence[int] | Sequence[Pair] | None = None
+    each: str | None = None
+
+    def __post_init__(self) -> None:
+        as_rule(self.rule)
+        for name in ("layers", "heads"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, (int, np.integer)):
+                if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)) or len(value) == 0:
+                    raise InputError(name, shown(value), "must be a number or a list of them", f"leave out `{name}`")
+                entries = [tuple(int(k) for k in one) if np.ndim(one) else one for one in value]
+                object.__setattr__(self, name, tuple(entries))
+        if self.each not in (None, "head", "layer"):
+            raise InputError("each", shown(self.each), 'must be "head" or "layer"', "leave out `each`")
+
+    def scopes(self, model: Transformer) -> list[tuple[Pair, ...]]:
+        """Heads that each run of the intervention changes, as pairs (layer, head).
+
+        Parameters
+        ----------
+        model
+            The model that is changed.
+
+        Returns
+        -------
+        list of tuples
+            One entry per run.
+        """
+        layers, heads = _numbers("layers", self.layers, len(model.layers)), self.heads
+        if isinstance(heads, tuple) and any(isinstance(one, tuple) for one in heads):
+            pairs = [self._pair(one, model) for one in heads]
+        else:
+            found = _numbers("heads", heads, model.heads)
+            pairs = [(layer, head) for layer in layers for head in found]
+        pairs = sorted(set(pairs))
+        if self.each == "head":
+            return [(pair,) for pair in pairs]
+        if self.each == "layer":
+            return [tuple(one for one in pairs if one[0] == layer) for layer in sorted({one[0] for one in pairs})]
+        return [tuple(pairs)]
+
+    def _pair(self, one: object, model: Transformer) -> Pair:
+        if not isinstance(one, tuple) or len(one) != 2 or self.layers is not None:
+            problem, remedy = "must be numbers, or pairs (layer, head) without `layers`", "pass heads=[(0, 2), (1, 8)]"
+            raise InputError("heads", shown(one), problem, remedy)
+        return _numbers("layers", one[0], len(model.layers))[0], _numbers("heads", one[1], model.heads)[0]
+
+
+def as_interventions(interventions: object) -> list[Intervention]:
+    """Interventions of an argument: names of rules, ``"every head"``, ``"every layer"``, and interventions."""
+    if isinstance(interventions, (str, Intervention)):
+        interventions = [interventions]
+    if not isinstance(interventions, Sequence):
+        remedy = 'pass for example ["hardmax", "top-32", "every head"]'
+        raise InputError("interventions", shown(interventions), "must be a list of attention rules", remedy)
+    found = []
+    for one in interventions:
+        if isinstance(one, Intervention):
+            found.append(one)
+        elif one == EVERY_HEAD:
+            found.append(Intervention("hardmax", each="head"))
+        elif one == EVERY_LAYER:
+            found.append(Intervention("hardmax", each="layer"))
+        else:
+            as_rule(one, "interventions")
+            found.append(Intervention(one))
+    return found
+
+
+def _numbers(argument: str, asked: object, count: int) -> list[int]:
+    if asked is None:
+        return [*range(count)]
+    numbers: list[Any] = [*asked] if isinstance(asked, tuple) else [asked]
+    for one in numbers:
+        if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or not 0 <= one < count:
+            raise InputError(argument, shown(one), f"must be numbers from 0 to {count - 1}", "count from 0")
+    return [int(one) for one in numbers]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One changed model: a rule, and the heads that have it."""
+
+    rule: object
+    scope: tuple[Pair, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the rule."""
+        return self.rule if isinstance(self.rule, str) else str(self.rule)
+
+    @property
+    def first(self) -> int:
+        """First changed layer."""
+        return self.scope[0][0]
+
+    @property
+    def control(self) -> Run:
+        """The same heads without attention."""
+        return Run("zero", self.scope)
+
+    def changed(self, model: Transformer) -> Transformer:
+        """The changed model."""
+        by_layer: dict[int, list[int]] = {}
+        for layer, head in self.scope:
+            by_layer.setdefault(layer, []).append(head)
+        everywhere = len(self.scope) == len(model.layers) * model.heads
+        if everywhere:
+            return model.with_attention(self.rule)
+        for layer, heads in by_layer.items():
+            model = model.with_attention(self.rule, layer, heads)
+        return model
+
+    def where(self, model: Transformer) -> str:
+        """The changed heads in words: ``model``, ``layer 3``, ``head 0.2`` or ``5 heads``."""
+        layers = sorted({one[0] for one in self.scope})
+        if len(self.scope) == len(model.layers) * model.heads:
+            return "model"
+        if len(self.scope) == len(layers) * model.heads:
+            return f"layer {layers[0]}" if len(layers) == 1 else f"layers {', '.join(map(str, layers))}"
+        return f"head {self.scope[0][0]}.{self.scope[0][1]}" if len(self.scope) == 1 else f"{len(self.scope)} heads"
+
+
+class Store(Protocol):
+    """Where finished parts of the work are kept."""
+
+    def load(self, name: str) -> dict[str, np.ndarray] | None: ...
+
+    def save(self, name: str, arrays: dict[str, np.ndarray]) -> None: ...
+
+
+def batches(texts: Sequence[Tokenised]) -> list[list[int]]:
+    """Texts of similar length that are evaluated together, as indices."""
+    order = sorted(range(len(texts)), key=lambda k: -len(texts[k]))
+    found = []
+    while order:
+        size = max(1, _MOST_TOKENS // len(texts[order[0]]))
+        found.append(order[:size])
+        order = order[size:]
+    return found
+
+
+def results(
+    model: Transformer, texts: Sequence[Tokenised], runs: Sequence[Run], store: Store, tick: Callable[[str], None]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Result of every run on every text, shape (runs, texts), and that of the unchanged model, shape (texts,).
+
+    Parameters
+    ----------
+    model
+        The unchanged model.
+    texts
+        Tokenised texts.
+    runs
+        Changed models.
+    store
+        Where results of batches are kept.
+    tick
+        Called after each run of a batch.
+
+    Returns
+    -------
+    tuple of ndarray
+        Cosines with the unchanged embedding for encoders (1 for the unchanged model), and for causal models the sums of
+        negative log-likelihoods.
+    """
+    found, unchanged = np.full((len(runs), len(texts)), np.nan), np.full(len(texts), np.nan)
+    for number, batch in enumerate(batches(texts)):
+        part = _Batch(model, [texts[k] for k in batch])
+        for layer, base in part.states():
+            if layer == len(model.layers):
+                break
+            mine = [k for k, run in enumerate(runs) if run.first == layer]
+            if not mine:
+                continue
+            name = f"batch-{number:05d}-layer-{layer:03d}"
+            done = store.load(name)
+            if done is None:
+                rows = []
+                for k in mine:
+                    rows.append(part.result(part.finish(runs[k].changed(model), base, layer)))
+                    tick(f"{runs[k].name}, {runs[k].where(model)}")
+                done = {"results": np.stack(rows)}
+                store.save(name, done)
+            else:
+                for k in mine:
+                    tick(f"{runs[k].name}, {runs[k].where(model)}")
+            found[np.ix_(mine, batch)] = done["results"]
+        unchanged[batch] = part.unchanged()
+    return found, unchanged
+
+
+class _Batch:
+    """Texts evaluated together, padded to one length."""
+
+    def __init__(self, model: Transformer, texts: Sequence[Tokenised]) -> None:
+        self._model, self._texts = model, texts
+        lengths = torch.tensor([len(one) for one in texts], device=model.device)
+        most = int(lengths.max())
+        rows = [[*one.ids, *[0] * (most - len(one))] for one in texts]
+        self._ids = torch.tensor(rows, device=model.device)
+        even = int(lengths.min()) == most
+        self._padding = None if even else torch.arange(most, device=model.device) >= lengths[:, None]
+        with torch.no_grad():
+            self._start = model.embedding(self._ids)
+            self._last = self.finish(model, self._start, 0)
+            self._embedded = None if model.causal else self._embeddings(self._last)
+
+    def states(self) -> Iterator[tuple[int, torch.Tensor]]:
+        """Tokens of the unchanged model before each layer, and after the last one."""
+        state = self._start
+        for number, layer in enumerate(self._model.layers):
+            yield number, state
+            with torch.no_grad():
+                state = layer.forward(state, self._padding)
+        yield len(self._model.layers), state
+
+    def finish(self, model: Transformer, state: torch.Tensor, layer: int) -> torch.Tensor:
+        """Tokens after the last layer, from those before one of the layers."""
+        with torch.no_grad():
+            for one in model.layers[layer:]:
+                state = one.forward(state, self._padding)
+            return state if model.final_norm is None else model.final_norm(state)
+
+    def unchanged(self) -> np.ndarray:
+        return np.ones(len(self._texts)) if self._embedded is not None else self.result(self._last)
+
+    def result(self, last: torch.Tensor) -> np.ndarray:
+        """Result of each text from its last tokens, shape (texts,)."""
+        with torch.no_grad():
+            if self._embedded is None:
+                return np.array([self._likelihood(row, last[row]) for row in range(len(self._texts))])
+            return functional.cosine_similarity(self._embeddings(last), self._embedded).cpu().numpy()
+
+    def _embeddings(self, last: torch.Tensor) -> torch.Tensor:
+        rows = [last[row, : len(one)].to(torch.float64) for row, one in enumerate(self._texts)]
+        return torch.stack([one.mean(dim=0) if self._model.pooling == "mean" else one[0] for one in rows])
+
+    def _likelihood(self, row: int, last: torch.Tensor) -> float:
+        weights = self._model.unembedding
+        if weights is None:
+            raise InputError("model", self._model.name, "has no scores of the next token", "load it with its output")
+        ids = self._ids[row, 1 : len(self._texts[row])]
+        return float(functional.cross_entropy(last[: len(ids)] @ weights.T, ids, reduction="sum"))
