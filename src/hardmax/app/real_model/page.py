@@ -66,7 +66,7 @@ class RealModelPage(Page):
         "hardmax. Real models are not hardmax: the page shows how far from it they are, beside a control."
     )
     paper = "2407.01602"
-    functions = ("simulate",)
+    functions = ("load_transformer", "probe", "simulate")
 
     def __init__(self) -> None:
         self._state = RealModelState()
@@ -206,8 +206,8 @@ class RealModelPage(Page):
         )
         return card(
             note(
-                "The probe measures every head on this text: temperature, leaders, the error of hardmax with its "
-                "proved bound, and what the model loses when heads are replaced, each beside its control."
+                "The probe measures every head of the model as trained on this text: temperature, leaders, the error "
+                "of hardmax with its proved bound, and what the model loses when heads are replaced, beside controls."
             ),
             self._every,
             self._probe,

@@ -268,6 +268,8 @@ def named(computed: Computed, token: int) -> str:
 
 
 def _short(word: str) -> str:
+    """A word for the picture of a head: not too long, and visible where it is only white space."""
+    word = word if word.strip() else word.replace("\n", "⏎").replace(" ", "␣").replace("\t", "⇥") or "∅"
     return word if len(word) <= _LETTERS else word[: _LETTERS - 1] + "…"
 
 
