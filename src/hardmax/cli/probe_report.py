@@ -129,7 +129,7 @@ def _who_leads(section: Section, report: ProbeReport, model: Transformer, texts:
     shown = min(range(len(texts)), key=lambda k: abs(len(model.tokenise(texts[k])) - _WORDS // 2))
     who = attention_targets(model, texts[shown])
     if len(who.words) <= _WORDS:
-        layer, head = _telling_head(who.targets, who.weights, who.sinks)
+        layer, head = who.leading_head()
         axes = draw_who_attends(who.words, who.targets[layer, head], who.weights[layer, head], sinks=who.sinks)
         cut = texts[shown] if len(texts[shown]) <= _TITLE else texts[shown][:_TITLE] + " …"
         caption = f"Head {layer}.{head} on “{cut}”: each token and the token that it attends to most."
@@ -137,18 +137,6 @@ def _who_leads(section: Section, report: ProbeReport, model: Transformer, texts:
     real = report.leaders[~report.leaders["is_sink"]].sort_values("followers", ascending=False)
     section.table(_table("Leaders apart from sinks", real, ("text", "place", "word", "followers", "followers_chance",
                          "leads", "leads_of", "attention_received")))  # fmt: skip
-
-
-def _telling_head(targets: np.ndarray, weights: np.ndarray, sinks: np.ndarray) -> tuple[int, int]:
-    """Layer and head with the largest weight on leaders: tokens, sinks apart, that several others attend to."""
-    counted = np.zeros(targets.shape[:2])
-    for layer, head in np.ndindex(counted.shape):
-        row = targets[layer, head]
-        others = (row >= 0) & (row != np.arange(len(row))) & ~sinks[row]
-        followers = np.bincount(row[others], minlength=len(row))
-        counted[layer, head] = weights[layer, head][others & (followers[row] > 1)].sum()
-    layer, head = np.unravel_index(int(counted.argmax()), counted.shape)
-    return int(layer), int(head)
 
 
 def _heads(section: Section, report: ProbeReport) -> None:
