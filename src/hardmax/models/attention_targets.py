@@ -61,6 +61,23 @@ class AttentionTargets:
             }
         )
 
+    def leading_head(self) -> tuple[int, int]:
+        """Layer and head with the largest weight on leaders: tokens, sinks apart, that several others attend to.
+
+        Returns
+        -------
+        tuple of int
+            Layer and head.
+        """
+        counted = np.zeros(self.targets.shape[:2])
+        for layer, head in np.ndindex(counted.shape):
+            row = self.targets[layer, head]
+            others = (row >= 0) & (row != np.arange(len(row))) & ~self.sinks[row]
+            followers = np.bincount(row[others], minlength=len(row))
+            counted[layer, head] = self.weights[layer, head][others & (followers[row] > 1)].sum()
+        layer, head = np.unravel_index(int(counted.argmax()), counted.shape)
+        return int(layer), int(head)
+
 
 def attention_targets(model: Transformer, text: TextOrIds) -> AttentionTargets:
     """The token that each token attends to most, in every layer and head, each of shape (layers, heads, tokens).

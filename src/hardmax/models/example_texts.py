@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .transformer import Transformer
+
 SENTENCES = (
     "A man is eating food.",
     "A man is eating a piece of bread.",
@@ -26,6 +28,24 @@ REACTIONS = (
 """Chemical reactions in the SMILES notation: esters, amides, a coupling and a reduction."""
 
 
-def examples_for(vocabulary_has_reactions: bool) -> tuple[str, ...]:
-    """Texts that suit a model: reactions for a model of chemistry, sentences for all others."""
-    return REACTIONS if vocabulary_has_reactions else SENTENCES
+def examples_for(model: Transformer) -> tuple[str, ...]:
+    """Texts that suit a model: reactions where the model knows the words of one, sentences otherwise.
+
+    Parameters
+    ----------
+    model
+        A model with a tokeniser.
+
+    Returns
+    -------
+    tuple of str
+        Short texts.
+    """
+    first = REACTIONS[0]
+    known = "".join(word for word, special in zip(*_words(model, first), strict=True) if not special)
+    return REACTIONS if known == first else SENTENCES
+
+
+def _words(model: Transformer, text: str) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    found = model.tokenise(text)
+    return found.words, found.special

