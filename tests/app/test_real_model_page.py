@@ -133,6 +133,14 @@ def test_words_stand_where_the_library_puts_them_and_heads_say_what_was_measured
     assert f"{word_paths(run).sentence()}" in page._now.object
 
 
+def test_a_button_leads_to_the_head_with_most_leaders(visit: Visit) -> None:
+    visit.page._lead.clicks += 1
+    layer, head = visit.page._computed.who.leading_head()
+    assert (layer, head) != (0, 0)
+    assert (visit.page._steps.player.value, visit.page._head.value) == (layer, head)
+    assert f"Layer {layer}, head {head}." in visit.page._told.object
+
+
 def test_words_of_a_visitor_are_text(visit: Visit) -> None:
     picture = visit.page._lines.object
     assert "<b>" not in picture
@@ -332,7 +340,7 @@ def test_a_probe_of_another_text_waits_for_its_run(visit: Visit) -> None:
 
 def test_pictures_follow_the_theme(visit: Visit) -> None:
     visit.session.lighting.switch(True)
-    assert visit.page._plane._labels.text_color == NIGHT.ink
+    assert visit.page._plane._labels.glyph.text_color == NIGHT.ink
     words = visit.page._computed
     attended = replace(words.who, targets=np.zeros_like(words.who.targets))  # the first token is a sink
     visit.page._computed = replace(words, who=attended)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas
 from bokeh.core.properties import value
-from bokeh.models import ColorBar, ColumnDataSource, HoverTool, LabelSet, LinearColorMapper, Range1d
+from bokeh.models import ColorBar, ColumnDataSource, HoverTool, LinearColorMapper, Range1d
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
@@ -51,24 +51,24 @@ class PlaneView:
         self._dots = plot.scatter(
             "x", "y", source=self.words, size="size", marker="shape", fill_color="colour", line_width=0.8
         )
-        self._labels = LabelSet(
-            x="x",
-            y="y",
-            text="word",
+        # A glyph, because a LabelSet leaves letters behind when it gets fewer names.
+        self._labels = plot.text(
+            "x",
+            "y",
+            "word",
             source=self._names,
             x_offset=9,
             text_baseline="middle",
             text_font_size="12px",
             text_font=value(FONT),
         )
-        plot.add_layout(self._labels)
         tips = [("", "@word"), ("attends to", "@target"), ("weight", "@weight{0.000}")]
         plot.add_tools(HoverTool(renderers=[self._dots], tooltips=tips))
         session.lighting.follow(self._repaint)
 
     def _repaint(self, light: Light) -> None:
         self._light = light
-        self._dots.glyph.line_color, self._labels.text_color = light.card, light.ink
+        self._dots.glyph.line_color, self._labels.glyph.text_color = light.card, light.ink
         if self._shown is not None:
             self.show(*self._shown)
 
