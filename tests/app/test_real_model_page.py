@@ -141,12 +141,19 @@ def test_a_button_leads_to_the_head_with_most_leaders(visit: Visit) -> None:
     assert f"Layer {layer}, head {head}." in visit.page._told.object
 
 
-def test_words_of_a_visitor_are_text(visit: Visit) -> None:
-    picture = visit.page._lines.object
-    assert "<b>" not in picture
-    assert "&lt;" in picture
-    assert picture.count("<line") == len(visit.page._computed.words)
-    assert "role='img' aria-label='Layer 0, head 0." in picture
+def test_words_of_a_visitor_are_text(folders: list[str]) -> None:
+    opened = Visit(RealModelPage(), {"model": "two-gpt2", "text": "<i>dull</i> 'plot' <i>dull</i>"})
+    page = opened.page
+    page._every.value = False
+    page._probe.clicks += 1
+    opened.settle()
+    page._which.value = "leaders"
+    for pane in (page._lines, page._told, page._effects, page._sentences, page._rows):
+        assert "<i>" not in pane.object
+    assert page._lines.object.count("&lt;i&gt;dull") >= 4  # in both columns
+    assert page._lines.object.count("<line") == len(page._computed.words) == 4
+    assert "role='img' aria-label='Layer 0, head 0." in page._lines.object
+    opened.close()
 
 
 @pytest.mark.parametrize("factor", ["4", "hardmax"])
@@ -195,6 +202,7 @@ def test_only_models_on_offer_are_loaded_and_once_for_all_visitors(folders: list
         opened = Visit(RealModelPage(), {"model": model, "text": TEXT})
         assert opened.message == ""
         assert opened.page._computed.offer.name == "one-bert"  # the first on offer
+        assert opened.page.state().get("model", "one-bert") == "one-bert"
         opened.close()
     assert folders == [given[0]]
 
