@@ -20,7 +20,7 @@ print(f"flutter speed {TypicalSection().flutter_speed():.4f}, flown at 7.5")
 released = [airfoil(250, initial_pitch=angle) for angle in (0.02, 0.08, 0.15, 0.22, 0.3)]
 new = airfoil(250, initial_pitch=0.12)
 
-model = hm.TimeDelayedTransformer(restarts=1, random_state=0).fit([run.values for run in released], dt=new.dt)
+model = hm.TimeDelayedTransformer(random_state=0).fit([run.values for run in released], dt=new.dt)
 ahead = model.forecast(180, window=new.values[:60])
 figure = draw_forecast(new.values[:60], ahead, dt=new.dt, names=new.names, truth=new.values[60:240])
 

@@ -109,7 +109,7 @@ def test_last_positions_alone(name: str) -> None:
 
 
 def test_figure_and_film_of_a_limit() -> None:
-    _simulate("--n", "4", "--limit", "--figure", "f.svg", "--animate", "f.gif")
+    _simulate("--n", "4", "--limit", "--alpha", "20", "--figure", "f.svg", "--animate", "f.gif")
     assert sorted(os.listdir()) == ["f.gif", "f.svg"]
 
 
