@@ -21,7 +21,7 @@ SMALL = {"_QUICK_SIZES": (3, 5), "_QUICK_TARGETS": (1, 2), "_QUICK_EPOCHS": (5, 
 
 
 def _save_one_pdf(drawn: Figure, path: Path, **options: Any) -> Path:
-    """A figure as PNG, as it is asked for once, and as PDF only once: fonts are embedded in every PDF, which takes long."""
+    """One figure as it is asked for; the others as small PNG, and no PDF: every PDF embeds fonts, which takes long."""
     if path.stem == "block-counts":
         return save_figure(drawn, path, **options)
     if path.suffix == ".pdf":

@@ -88,13 +88,10 @@ def test_weights_move_the_balance() -> None:
     texts, labels = ["same words", "same words"] * 10, [0, 1] * 10
     table = CountVectorizer().fit_transform(texts)
     heavy = np.where(np.array(labels) == 1, 9.0, 1.0)
-    weighted = LeaderClassifier(random_state=0, epochs=150, learning_rate=0.1).fit(table, labels, sample_weight=heavy)
-    by_class = LeaderClassifier(random_state=0, epochs=150, learning_rate=0.1, class_weight={0: 1, 1: 9}).fit(
-        table, labels
-    )
-    balanced = LeaderClassifier(random_state=0, epochs=150, learning_rate=0.1, class_weight="balanced").fit(
-        table, labels
-    )
+    settings = {"random_state": 0, "epochs": 150, "learning_rate": 0.1}
+    weighted = LeaderClassifier(**settings).fit(table, labels, sample_weight=heavy)
+    by_class = LeaderClassifier(**settings, class_weight={0: 1, 1: 9}).fit(table, labels)
+    balanced = LeaderClassifier(**settings, class_weight="balanced").fit(table, labels)
     for fitted in (weighted, by_class):
         assert fitted.predict_proba(table)[0, 1] == pytest.approx(0.9, abs=0.03)
     assert balanced.predict_proba(table)[0, 1] == pytest.approx(0.5, abs=0.03)
