@@ -95,7 +95,7 @@ def test_o4_exact_solution_in_any_dimension(d: int) -> None:
             y = expm(u * V @ B) @ x0
             return float(np.linalg.norm(B @ y) / np.linalg.norm(y))
 
-        edges = np.linspace(0, s, 6)
+        edges = np.linspace(0, s, 21)
         t = sum(
             0.5 * (b - a) * w * speed(0.5 * (a + b) + 0.5 * (b - a) * node)
             for a, b in itertools.pairwise(edges)
