@@ -15,6 +15,8 @@ model = hm.load_transformer("path/to/all-MiniLM-L6-v2") who = hm.models.attentio
 import json
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+
 import hardmax as hm
 
 measured = json.loads(Path("measured.json").read_text(encoding="utf-8"))
@@ -24,4 +26,5 @@ print(f"head {found['layer']}.{found['head']}")
 
 # %%
 # A line from each token to the token that it attends to most; its width is the weight.
-hm.figures.draw_who_attends(found["words"], found["targets"], found["weights"], sinks=found["sinks"])
+_, ax = plt.subplots(figsize=(5.6, 6.4), layout="constrained")
+hm.figures.draw_who_attends(found["words"], found["targets"], found["weights"], sinks=found["sinks"], ax=ax)
