@@ -84,7 +84,7 @@ doctest: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules src/hardmax
 
 docs: setup  ## build the documentation, warnings are errors
-	$(call step,The documentation with its gallery (some minutes),$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html)
+	$(call step,The documentation with its gallery (some minutes),OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html)
 
 slow: setup mutants  ## longer evidence: new examples of all properties, larger sizes, mutants of the code
 	$(BIN)/python -m pytest -q -m "slow or hypothesis"

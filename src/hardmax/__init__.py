@@ -146,10 +146,13 @@ if TYPE_CHECKING:
     from .meanfield.spectrum import NoLimitError as NoLimitError
     from .meanfield.transport import Transport as Transport
     from .meanfield.transport import wasserstein as wasserstein
+    from .models.layer import TransformerLayer as TransformerLayer
+    from .models.loading import load_transformer as load_transformer
     from .models.probe.depth import continue_depth as continue_depth
     from .models.probe.interventions import Intervention as Intervention
     from .models.probe.measure import probe as probe
     from .models.probe.report import ProbeReport as ProbeReport
+    from .models.transformer import Transformer as Transformer
     from .outcomes import Ending as Ending
     from .outcomes import Outcome as Outcome
     from .polytopes import Polytope as Polytope
@@ -252,6 +255,8 @@ _MODULE_OF = {
     "ToDisk": "storage.to_disk",
     "TopK": "attention.weighting",
     "Trajectory": "dynamics.trajectory",
+    "Transformer": "models.transformer",
+    "TransformerLayer": "models.layer",
     "Transport": "meanfield.transport",
     "Undecided": "dynamics.undecided",
     "UnitNorm": "attention.norms",
@@ -277,6 +282,7 @@ _MODULE_OF = {
     "leaders": "geometry.leaders",
     "load": "storage.trajectories",
     "load_forecaster": "forecasting.forecaster",
+    "load_transformer": "models.loading",
     "low_temperature_limit": "meanfield.limit",
     "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.random_tokens",

@@ -444,3 +444,16 @@ def test_a_flow_that_does_not_name_its_space() -> None:
     )
     with pytest.raises(hm.InputError, match="flow does not say in which space tokens move, got Plain"):
         hm.NoisyFlow(Plain(), 0.1)
+
+
+@pytest.mark.parametrize("given", [None, np.random.default_rng(0)])
+def test_processes_that_share_a_run_need_a_seed(given: np.random.Generator | None) -> None:
+    tokens, flow = hm.make_tokens("sphere", 6, 3, random_state=0), hm.NoisyFlow(hm.SphereFlow(), 0.1)
+
+    def refused(ranks: hm.Processes) -> str:
+        with pytest.raises(hm.InputError) as caught:
+            hm.simulate(ranks.share(tokens), flow, time=0.2, step=0.1, random_state=given, processes=ranks)
+        return str(caught.value)
+
+    for message in with_processes(2, refused):
+        assert "random_state must be a number where several processes share a run" in message

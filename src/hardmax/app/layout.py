@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import panel as pn
 from bokeh.core.properties import value
 
@@ -86,6 +87,31 @@ def beside_bars(session: Session, plot: Any, source: Any, *, x: str, text: str) 
         source=source,
     )
     session.lighting.follow(lambda light: setattr(written.glyph, "text_color", light.ink))
+
+
+_LETTER, _HEIGHT, _GAP = 6.6, 14.0, 9.0
+"""Sizes in pixels of a letter, a line, and the gap between a point and its name."""
+
+
+def readable(
+    places: np.ndarray, names: Sequence[str], low: np.ndarray, high: np.ndarray, pixels: tuple[float, float]
+) -> list[int]:
+    """Indices of the names that do not overlap earlier ones.
+
+    ``low`` and ``high`` are the corners of a view that is drawn on so many ``pixels``.
+    """
+    with np.errstate(all="ignore"):
+        spots = (places - low) / (high - low) * np.array(pixels)
+    boxes: list[tuple[float, float, float, float]] = []
+    shown = []
+    for k, (x, y) in enumerate(spots.tolist()):
+        box = (x, y - _HEIGHT / 2, x + _GAP + _LETTER * len(names[k]), y + _HEIGHT / 2)
+        if not np.isfinite(box).all():
+            continue
+        if all(box[0] > b[2] or b[0] > box[2] or box[1] > b[3] or b[1] > box[3] for b in boxes):
+            boxes.append(box)
+            shown.append(k)
+    return shown
 
 
 class Steps:

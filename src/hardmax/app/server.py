@@ -20,6 +20,7 @@ from ..errors import InputError
 from .jobs import JobPool
 from .look import static
 from .page import Page
+from .real_model.shelf import SHELF
 from .session import Session
 from .shell import frame, framed_page, query_of
 
@@ -35,6 +36,7 @@ _PAGES: dict[str, str] = {
     "forecasting": "ForecastingPage",
     "meanfield": "MeanFieldPage",
     "models": "ModelsPage",
+    "real_model": "RealModelPage",
 }
 
 
@@ -161,9 +163,14 @@ def make_server(
     port: int = 0,
     address: str = "localhost",
     open_browser: bool = False,
+    models: Sequence[str] = (),
     loop: Any = None,
 ) -> Any:
-    """A server that is bound to its ``port`` but not yet running; port 0 takes a free one."""
+    """A server that is bound to its ``port`` but not yet running; port 0 takes a free one.
+
+    ``models`` are folders and files of trained models for the page Real model.
+    """
+    SHELF.offer(models)
     os.environ["BOKEH_RESOURCES"] = "server"
     pages = [load_page(slug) for slug in (wanted or slugs())]
     # The server loads the libraries of all pages; a page is sent only its own.

@@ -23,6 +23,7 @@ from . import (
     interpolate,
     meanfield,
     model,
+    probe,
     reproduce,
     sentiment,
     simulate,
@@ -70,7 +71,7 @@ def _read_marked(given: dict[str, Any], stack: ExitStack) -> None:
 
 # A new command is a module with a function `register(app)` and one entry here.
 _COMMANDS = (
-    demo, simulate, model, sentiment, interpolate, forecast, meanfield, sweep, explore, reproduce, data, doctor,
+    demo, simulate, model, probe, sentiment, interpolate, forecast, meanfield, sweep, explore, reproduce, data, doctor,
 )  # fmt: skip
 
 # Exit statuses by convention: usage error, 128 + SIGINT, 128 + SIGPIPE.

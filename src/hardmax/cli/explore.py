@@ -26,6 +26,12 @@ def explore(
     pages: Annotated[
         str | None, typer.Option(metavar="LIST", help="Only these pages, separated by commas; all when left out.")
     ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH", help="A folder or GGUF file of a trained model for the page Real model; repeatable."
+        ),
+    ] = None,
 ) -> None:
     """See, drag, type, upload: the library in the browser, served from this machine to this machine.
 
@@ -35,6 +41,8 @@ def explore(
     [cyan]hardmax explore[/cyan]
     [dim]# on another port, without opening a browser[/dim]
     [cyan]hardmax explore --port 8080 --no-browser[/cyan]
+    [dim]# with a trained model from a folder of yours[/dim]
+    [cyan]hardmax explore --model models/all-MiniLM-L6-v2[/cyan]
     [dim]# for a class in the same network[/dim]
     [cyan]hardmax explore --address 0.0.0.0 --public[/cyan]
     """
@@ -57,7 +65,7 @@ def explore(
         if (error.name or "").split(".")[0] not in ("panel", "bokeh", "plotly", "tornado", "param"):
             raise
         raise MissingExtraError(str(error.name), "app", "the explorer") from None
-    server = make_server(wanted, port=number, address=address, open_browser=not no_browser)
+    server = make_server(wanted, port=number, address=address, open_browser=not no_browser, models=model or ())
     if address not in _LOCAL:
         typer.secho(
             f"Listening on {address}: everybody who can reach this machine can use the explorer, upload tables into "

@@ -209,7 +209,7 @@ def _save(found: list[Phases], path: Path) -> None:
         for one in found
         for t, w, trimmed in zip(one.times, one.distances, one.trimmed, strict=True)
     ]
-    names = ("beta", "time", "W2", "trimmed W2")
+    names = ("beta", "time", found[0].distance_name, f"trimmed {found[0].distance_name}")
     if path.suffix.lower() == ".json":
         text = json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1) + "\n"
     else:

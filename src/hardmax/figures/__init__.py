@@ -48,6 +48,11 @@ if TYPE_CHECKING:
     from .tokens import draw as draw
     from .tokens import draw_panels as draw_panels
     from .tokens import draw_tokens as draw_tokens
+    from .transformers import draw_depth as draw_depth
+    from .transformers import draw_heads as draw_heads
+    from .transformers import draw_who_attends as draw_who_attends
+    from .transformers import draw_word_paths as draw_word_paths
+    from .transformers import word_paths as word_paths
 
 _MODULE_OF = {
     "animate_explanation": ".text_layers",
@@ -64,6 +69,7 @@ _MODULE_OF = {
     "draw_cluster_sizes": ".clustering_results",
     "draw_construction": ".interpolation",
     "draw_convergence": ".clustering_results",
+    "draw_depth": ".transformers",
     "draw_distances": ".meanfield",
     "draw_durations": ".meanfield",
     "draw_eigenvalues": ".forecast_diagnostics",
@@ -72,6 +78,7 @@ _MODULE_OF = {
     "draw_fields": ".fields",
     "draw_float_errors": ".interpolation_results",
     "draw_forecast": ".forecasting",
+    "draw_heads": ".transformers",
     "draw_lag_attention": ".forecast_diagnostics",
     "draw_layers": ".text_layers",
     "draw_layers_until_decided": ".clustering_results",
@@ -87,10 +94,13 @@ _MODULE_OF = {
     "draw_study": ".forecast_diagnostics",
     "draw_tokens": ".tokens",
     "draw_training_loss": ".interpolation_results",
+    "draw_who_attends": ".transformers",
     "draw_word_map": ".text",
+    "draw_word_paths": ".transformers",
     "figure_bytes": ".save",
     "new_figure": "..drawing.style",
     "save_figure": ".save",
+    "word_paths": ".transformers",
 }
 
 

@@ -64,17 +64,22 @@ def draw_distances(
             dot = {"color": colour, "mec": "white", "ms": 7, "zorder": 4}
             least = int(np.argmin(curve))
             ax.plot(one.times[least], curve[least], "o", gid=APPROACH, **dot)
-        if shape:
+        if shape and all(one.distance_name == "W2" for one in several):  # the theory is one of W_2
             _draw_shape(ax, several)
         low = min(float((one.trimmed if trimmed else one.distances).min()) for one in several)
         ax.set_ylim(0.45 * max(low, 1e-12), 2.4)
         ax.set_xlim(0, max(float(one.times[-1]) for one in several))
         ax.set_xlabel("time")
-        ax.set_ylabel(r"$W_2$ to the limit law" + (", trimmed" if trimmed else ""))
+        ax.set_ylabel(_distance_label(several) + (", trimmed" if trimmed else ""))
         _colour_labels(ax)
         ax.legend(loc="lower right", ncols=2 if len(several) > 4 else 1)
         rule_lines(ax)
     return ax
+
+
+def _distance_label(several: Sequence[Phases]) -> str:
+    sliced = any(one.distance_name != "W2" for one in several)
+    return ("sliced " if sliced else "") + r"$W_2$ to the limit law"
 
 
 def _called(beta: float) -> str:
@@ -261,7 +266,7 @@ def draw_phase_diagram(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
         _colour_labels(ax)
         bar = ax.figure.colorbar(shade, ax=ax, pad=0.02)
         bar.outline.set_edgecolor(LINE)
-        bar.set_label(r"$W_2$ to the limit law", color=SOFT)
+        bar.set_label(_distance_label(several), color=SOFT)
     return ax
 
 

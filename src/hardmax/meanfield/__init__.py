@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from .phases import Fit as Fit
     from .phases import Terminal as Terminal
     from .spectrum import Leading as Leading
+    from .terminal import TerminalPhase as TerminalPhase
 
 _MODULE_OF = {
     "Fit": "phases",
     "Leading": "spectrum",
     "Terminal": "phases",
+    "TerminalPhase": "terminal",
 }
 
 

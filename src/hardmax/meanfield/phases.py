@@ -50,14 +50,15 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class Terminal:
-    """The last state of a run, compared with the leading eigenvector of V."""
+    """The last state of a run, compared with the axis on which the theory expects it."""
 
     direction: np.ndarray
     """Principal axis of the tokens, a unit vector of shape (d,)."""
     spread: float
     """Root mean square distance of tokens to the nearer end of that axis."""
     expected: np.ndarray | None
-    """Leading eigenvector of V, shape (d,), where it is real and simple; otherwise None."""
+    """Axis on which tokens end, shape (d,): that of the clusters where they stay, otherwise the leading eigenvector of
+    V, or of -V for clusters that attend to their antipodes; None where it is not known."""
     distance: float | None
     """Root mean square distance of tokens to the nearer end of the expected axis."""
 
@@ -69,7 +70,7 @@ class Phases:
     times: np.ndarray
     """Times of the compared states, shape (states,)."""
     distances: np.ndarray
-    """W_2 to the limit law at each of ``times``, shape (states,)."""
+    """W_2 to the limit law at each of ``times``, shape (states,); the sliced distance where ``method`` says so."""
     trimmed: np.ndarray
     """W_2 without the share of mass that travels farthest, shape (states,)."""
     method: str
@@ -87,7 +88,7 @@ class Phases:
     escape: Fit | None
     """Rate at which W_2 rose; None where it did not."""
     terminal: Terminal
-    """The last state compared with the leading eigenvector of V."""
+    """The last state compared with the axis on which the theory expects it."""
     occupancy: Occupancy
     """Number of tokens per attention kernel at the start."""
     limit: LowTemperatureLimit
@@ -96,6 +97,11 @@ class Phases:
     """Rates that the theory predicts."""
     beta: float
     """Inverse temperature of the run."""
+
+    @property
+    def distance_name(self) -> str:
+        """``"W2"``, or ``"sliced W2"`` where there were too many tokens for the exact distance."""
+        return "sliced W2" if self.method == "sliced" else "W2"
 
     @property
     def expected_approach_time(self) -> float | None:
@@ -116,15 +122,17 @@ class Phases:
             Name, measured value, its standard error and predicted value per row; None where there is no value.
         """
         fell, rose = _fitted(self.concentration), _fitted(self.escape)
+        # The rate of the theory is that of W_2; the sliced distance is another one.
+        predicted = self.theory.wasserstein if self.distance_name == "W2" else None
         return [
             ("closest approach at t", self.approach_time, None, self.expected_approach_time),
-            ("least W2", self.approach_distance, None, None),
+            (f"least {self.distance_name}", self.approach_distance, None, None),
             ("metastable from t", self.window[0], None, None),
             ("metastable until t", self.window[1], None, None),
             ("escape at t", self.escape_time, None, self.expected_escape_time),
-            ("rate of concentration", *fell, self.theory.wasserstein),
+            ("rate of concentration", *fell, predicted),
             ("rate of escape", *rose, self.theory.escape),
-            ("rms distance to V's leading axis", self.terminal.distance, None, None),
+            ("rms distance to the expected axis", self.terminal.distance, None, None),
         ]
 
     def __repr__(self) -> str:
@@ -187,6 +195,7 @@ def phases(
     distances = np.array([one.distance for one in found])
     trimmed = np.array([one.trimmed(share) for one in found])
     least = int(distances.argmin())
+    theory = rates(limit)
     approach_time, approach_distance = _vertex(times, distances, least)
     escape_time, escape = _escape(times, distances, least)
     return Phases(
@@ -200,10 +209,10 @@ def phases(
         escape_time=escape_time,
         concentration=_fit(times, distances, *_falling(distances, least), sign=-1.0),
         escape=escape,
-        terminal=_terminal(states[-1], mass, V.numpy()),
+        terminal=_terminal(states[-1], mass, theory.terminal.final),
         occupancy=occupied,
         limit=limit,
-        theory=rates(limit),
+        theory=theory,
         beta=beta,
     )
 
@@ -297,16 +306,10 @@ def _fit(times: np.ndarray, distances: np.ndarray, start: int, stop: int, *, sig
     return Fit(sign * slope, error, quality, (float(t[0]), float(t[-1])))
 
 
-def _terminal(tokens: np.ndarray, mass: np.ndarray, V: np.ndarray) -> Terminal:
+def _terminal(tokens: np.ndarray, mass: np.ndarray, final: np.ndarray | None) -> Terminal:
     _, vectors = np.linalg.eigh((tokens * mass[:, None]).T @ tokens)
     axis = vectors[:, -1] * np.sign(tokens.T @ mass @ vectors[:, -1] or 1.0)
-    values, eigenvectors = np.linalg.eig(V)
-    top = int(values.real.argmax())
-    rest = np.delete(values, top)
-    simple = abs(values[top].imag) == 0 and (len(rest) == 0 or rest.real.max() < values[top].real - 1e-9)
-    expected = eigenvectors[:, top].real if simple else None
-    if expected is not None:
-        expected = expected / np.linalg.norm(expected) * np.sign(tokens.T @ mass @ expected or 1.0)
+    expected = None if final is None else final * np.sign(tokens.T @ mass @ final or 1.0)
     return Terminal(
         axis, _to_axis(tokens, mass, axis), expected, None if expected is None else _to_axis(tokens, mass, expected)
     )

@@ -6,9 +6,9 @@ to leave the second eigenspace, where :math:`|Bx| = b_2`. A share :math:`\vareps
 :math:`\varepsilon` of the kernel, so :math:`W_2` decays at the rate :math:`\min(m\Delta/(2b_2), \Delta/b_1)`.
 
 At finite :math:`\beta` a cluster that has shrunk to the width :math:`\beta^{-1/2}` of the kernel, at
-:math:`t \approx \ln\beta/(2c)`, attends to itself and obeys :math:`\dot x = P_x V x`. Where its direction e is an
-eigenvector of V for :math:`v_1 < v_{top}` it leaves at the rate :math:`v_{top}-v_1`, and is gone at
-:math:`t \approx (1/c + 1/(v_{top}-v_1))\ln(\beta)/2`. [derived; see the developer notes]
+:math:`t \approx \ln\beta/(2c)`, attends to itself or to its antipode alone. Where it then leaves at a rate r (see
+:mod:`hardmax.meanfield.terminal`), it is gone at :math:`t \approx (1/c + 1/r)\ln(\beta)/2`. [derived; see the developer
+notes]
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from ..geometry.result_arrays import near_one
 from ..inputs import plain
 from ..threads import one_thread
 from .limit import LowTemperatureLimit
-
-_ALIGNED = 1e-8  # relative residual below which a direction counts as an eigenvector
+from .terminal import TerminalPhase, terminal_phase
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +36,13 @@ class Rates:
     """Smallest c of any direction in the leading eigenspace."""
     wasserstein: float
     """Rate at which W_2 to the limit decays, for a smooth law."""
-    escape: float | None
-    """Rate v_top - v_1 at which a cluster leaves the limit; zero where it never does, None where e is no
-    eigenvector."""
+    terminal: TerminalPhase
+    """What becomes of a cluster of the limit."""
+
+    @property
+    def escape(self) -> float | None:
+        """Rate at which a cluster leaves the limit; zero where it never does, None where there is no prediction."""
+        return self.terminal.escape
 
     def approach_time(self, beta: float) -> float | None:
         """Time of the closest approach to the limit, to leading order in log beta.
@@ -105,17 +108,16 @@ def rates(limit: LowTemperatureLimit) -> Rates:
     b_1 = math.ldexp(float(np.linalg.norm(B @ leading.basis, 2)), power)
     if leading.second is None:
         still = np.full(len(lengths), math.inf)
-        return Rates(still, math.inf, math.inf, _escape(limit))
+        return Rates(still, math.inf, math.inf, _terminal(limit))
     b_2 = math.ldexp(float(np.linalg.norm(B @ leading.second_basis, 2)), power)
     in_transport = min(leading.dimension * leading.gap / (2 * b_2), leading.gap / b_1)
-    return Rates(leading.gap / lengths, leading.gap / b_1, in_transport, _escape(limit))
+    return Rates(leading.gap / lengths, leading.gap / b_1, in_transport, _terminal(limit))
 
 
-def _escape(limit: LowTemperatureLimit) -> float | None:
+def _terminal(limit: LowTemperatureLimit) -> TerminalPhase:
     if limit.dimension != 1:
-        return None
-    e, (V, power) = limit.leading.basis[:, 0], near_one(limit.V)
-    value = float(e @ V @ e)
-    if np.linalg.norm(V @ e - value * e) > _ALIGNED * float(np.linalg.norm(V, 2)):
-        return None
-    return max(0.0, math.ldexp(float(np.linalg.eigvals(V).real.max()) - value, power))
+        reason = f"tokens concentrate on a sphere of dimension {limit.dimension - 1}, not in clusters"
+        return TerminalPhase(None, None, None, 0.0, None, reason)
+    e = limit.leading.basis[:, 0]
+    side = plain(limit.positions).astype(np.float64) @ e
+    return terminal_phase(limit.B, limit.V, e, both=bool((side > 0).any() and (side < 0).any()))

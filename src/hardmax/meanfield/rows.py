@@ -67,6 +67,11 @@ def rows_mean(queries: np.ndarray, keys: np.ndarray, weights: np.ndarray) -> np.
     # On one thread: the exponential of each pair, and both products.
     took = len(queries) * len(keys) * (5e-9 + 2e-10 * keys.shape[1])
     total = np.concatenate([*in_order(sums, range(0, len(queries), _TILE_ROWS), seconds=took)])
+    return _divided(total, queries, keys, weights)
+
+
+def _divided(total: np.ndarray, queries: np.ndarray, keys: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Means from sums and their last column, the sum of the kernel; rows whose sum underflowed are done again."""
     low = np.flatnonzero(~(total[:, -1] > _smallest_sum(queries.dtype)))
     total[low, -1] = 1.0
     mean: np.ndarray = total[:, :-1] / total[:, -1:]
@@ -120,5 +125,4 @@ def symmetric_mean(tokens: np.ndarray, scores: np.ndarray, weights: np.ndarray) 
             total[rows] += kernel @ values[across]
             if left != top:
                 total[across] += kernel.T @ values[rows]
-    mean: np.ndarray = total[:, :-1] / total[:, -1:]
-    return mean
+    return _divided(total, tokens @ scores.T, tokens, weights)

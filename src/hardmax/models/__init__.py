@@ -1,13 +1,16 @@
 """Trained transformers as dynamical systems: layers of real models under the verbs of this library."""
 
+from .attention_targets import AttentionTargets as AttentionTargets
+from .attention_targets import attention_targets as attention_targets
+from .installed import InstalledModel as InstalledModel
+from .installed import installed_models as installed_models
 from .layer import TransformerLayer as TransformerLayer
+from .loading import load_transformer as load_transformer
 from .probe.depth import continue_depth as continue_depth
 from .probe.interventions import Intervention as Intervention
 from .probe.report import ProbeReport as ProbeReport
 from .probe.report import load_report as load_report
 from .probe.states import cosine_clusters as cosine_clusters
-from .probe.texts import AttentionTargets as AttentionTargets
-from .probe.texts import attention_targets as attention_targets
 from .random_weights import random_transformer as random_transformer
 from .rules import ZeroAttention as ZeroAttention
 from .rules import as_rule as as_rule

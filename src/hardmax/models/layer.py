@@ -322,6 +322,9 @@ class TransformerLayer(AbstractLayer):
 
     def _mixed(self, vectors: HeadVectors, padding: torch.Tensor | None, mass: torch.Tensor | None) -> torch.Tensor:
         """Weighted sums of values, shape (batch, heads, tokens, width)."""
+        # Padding comes last, so that no token of a causal layer sees it. It attends to itself: a row that sees nothing
+        # would not be a number.
+        padding = None if self.causal else padding
         if not any(self.rules) and mass is None:
             return self._softmax(vectors, padding)
         rules = self.rules or (None,) * self.heads
@@ -337,14 +340,10 @@ class TransformerLayer(AbstractLayer):
 
     def _softmax(self, vectors: HeadVectors, padding: torch.Tensor | None) -> torch.Tensor:
         tokens = vectors.keys.shape[2]
-        if self.causal and self.window is None:
-            # Padding comes last, so that no token of a sequence sees it.
-            mask, causal = None, True
-        else:
-            mask, causal = None if padding is None else ~padding[:, None, None, :], False
-            if self.causal:
-                sight = self._seen(slice(0, tokens), tokens, vectors.keys.device)
-                mask = sight if mask is None else sight & mask
+        mask = None if padding is None else ~padding[:, None, None, :]
+        if self.causal and self.window is not None:
+            mask = self._seen(slice(0, tokens), tokens, vectors.keys.device)
+        causal = self.causal and mask is None
         return functional.scaled_dot_product_attention(
             vectors.queries, vectors.keys, vectors.values, mask, is_causal=causal, scale=self.attention.scale
         )

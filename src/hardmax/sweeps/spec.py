@@ -128,24 +128,40 @@ def _seen(system: str, file: str, n: int, observed: int, every: int, seed: int) 
 Numbers = dict[str, object]
 
 
+def _matrices(matrix: str, d: int, heads: int, seed: int) -> list[np.ndarray]:
+    """Score matrix of each head."""
+    return [make_matrix(matrix, d, random_state=seed + head) for head in range(as_count("heads", heads, 1))]
+
+
+def _window(window: int) -> int | None:
+    return as_count("window", window, 0) or None
+
+
 def equilibrium(
     law: str = "gaussian",
     n: int = 1000,
     d: int = 2,
     alpha: float = 0.5,
     matrix: str = "identity",
+    causal: bool = False,
+    window: int = 0,
+    heads: int = 1,
     max_layers: int = 10_000,
     random_state: int = 0,
 ) -> Numbers:
-    """Infinite depth: how many lead, how soon all is decided, how many limit points lie on faces."""
+    """Infinite depth: how many lead, how soon all is decided, how many limit points lie on faces.
+
+    ``window`` counts the tokens in sight, 0 for all. Each of ``heads`` has a matrix of its own where it is random.
+    """
     tokens = make_tokens(law, n, d, random_state=random_state)
-    layer = HardmaxLayer(alpha, make_matrix(matrix, d, random_state=random_state))
+    layer = HardmaxLayer(alpha, heads=_matrices(matrix, d, heads, random_state), causal=causal, window=_window(window))
     limit = limits.equilibrium(tokens, layer, max_layers=max_layers, progress=False)
     return {
         "leaders": len(limit.leaders),
         "on_faces": int(limit.on_faces.sum()),
         "layers": limit.layers,
         "decided_at_once": float((limit.decided_at == 0).mean()),
+        "undecided": int((limit.decided_at < 0).sum()),
         "largest_following": int(np.bincount(limit.follows[limit.follows >= 0], minlength=1).max()),
         "outcome": limit.outcome,
     }
@@ -158,13 +174,23 @@ def simulate(
     alpha: float = 0.5,
     beta: float | None = None,
     matrix: str = "identity",
+    causal: bool = False,
+    window: int = 0,
+    heads: int = 1,
     depth: int = 20,
     random_state: int = 0,
 ) -> Numbers:
-    """So many layers, hardmax or (with ``beta``) softmax: how far tokens still are from one another."""
+    """So many layers, hardmax or (with ``beta``) softmax: how far tokens still are from one another.
+
+    ``window`` counts the tokens in sight, 0 for all. Each of ``heads`` has a matrix of its own where it is random.
+    """
     tokens = make_tokens(law, n, d, random_state=random_state)
-    A = make_matrix(matrix, d, random_state=random_state)
-    layer: AbstractLayer = HardmaxLayer(alpha, A) if beta is None else SoftmaxLayer(alpha, A, beta=beta)
+    matrices, seen = _matrices(matrix, d, heads, random_state), _window(window)
+    layer: AbstractLayer = (
+        HardmaxLayer(alpha, heads=matrices, causal=causal, window=seen)
+        if beta is None
+        else SoftmaxLayer(alpha, beta=beta, heads=matrices, causal=causal, window=seen)
+    )
     run = run_layers(tokens, layer, depth=depth, keep="last", progress=False)
     known = {} if run.leadership is None else {"leaders": len(run.leadership.leaders)}
     known |= {} if run.leadership is None else {"undecided": run.leadership.undecided}

@@ -30,7 +30,7 @@ class MeanFieldPage(Page):
     text = (
         "Many tokens on the circle or the sphere, as with layer normalisation. At low temperature (large β) they first "
         "concentrate at the predicted limit, the dashed circles; there they stay for a time of order log β (the "
-        "metastable phase); then each cluster attends to itself alone and moves to the leading axis of V. The curve is "
+        "metastable phase); then each cluster attends to itself (or to its antipode) alone and may leave. The curve is "
         "the Wasserstein distance W₂ to the prediction. Dashed lines are the times expected by the theory."
     )
     paper = "2605.10931"

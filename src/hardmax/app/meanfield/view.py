@@ -62,6 +62,7 @@ class DistancesView:
             for piece in (*self._bands, *self._labels, *self._expected):
                 piece.visible = False
             return
+        self.figure.yaxis.axis_label = f"{found.distance_name.replace('W2', 'W₂')} to the predicted limit"
         heights = np.maximum(found.distances, 1e-12)
         top = 2.6 * float(heights.max())  # room for the names of the phases
         self.figure.y_range.update(start=0.6 * float(heights.min()), end=top)

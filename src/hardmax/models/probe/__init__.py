@@ -6,5 +6,3 @@ from .measure import probe as probe
 from .report import ProbeReport as ProbeReport
 from .report import load_report as load_report
 from .states import cosine_clusters as cosine_clusters
-from .texts import AttentionTargets as AttentionTargets
-from .texts import attention_targets as attention_targets

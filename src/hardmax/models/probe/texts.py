@@ -10,7 +10,7 @@ import torch
 
 from ..layer import TransformerLayer
 from ..tokeniser import Tokenised
-from ..transformer import TextOrIds, Transformer
+from ..transformer import Transformer
 from .rows import FACTORS, SUMS, LayerRows, first_measured, in_sight, layer_rows
 from .states import STATE_FIGURES, pulls, state_figures
 
@@ -40,53 +40,6 @@ class TextRecord:
     def arrays(self) -> dict[str, np.ndarray]:
         """The record as arrays, for files."""
         return dict(vars(self))
-
-
-@dataclass(frozen=True, eq=False)
-class AttentionTargets:
-    """The token that each token attends to most, in every layer and head of a model."""
-
-    words: tuple[str, ...]
-    """Tokens as they are read."""
-    targets: np.ndarray
-    """Argmax of each token, shape (layers, heads, tokens)."""
-    weights: np.ndarray
-    """Weight on the argmax, shape (layers, heads, tokens)."""
-    received: np.ndarray
-    """Sum of the weights that each token receives, shape (layers, heads, tokens)."""
-
-
-def attention_targets(model: Transformer, text: TextOrIds) -> AttentionTargets:
-    """The token that each token attends to most, in every layer and head, each of shape (layers, heads, tokens).
-
-    Parameters
-    ----------
-    model
-        The model.
-    text
-        A text, or the numbers of its tokens.
-
-    Returns
-    -------
-    AttentionTargets
-        Argmaxes (the lowest index where several tie), their weights, and the weight that each token receives.
-
-    Examples
-    --------
-    >>> import hardmax as hm
-    >>> model = hm.models.random_transformer(layers=2, heads=2, d=8, vocabulary=20, random_state=0)
-    >>> hm.models.attention_targets(model, [3, 1, 4]).targets.shape
-    (2, 2, 3)
-    """
-    found = model.tokenise(text)
-    special = np.zeros(len(found), dtype=bool)
-    rows = [layer_rows(layer, state, special) for layer, state in zip(model.layers, model.states(found), strict=False)]
-    return AttentionTargets(
-        found.words,
-        np.stack([one.targets for one in rows]),
-        np.stack([one.weights for one in rows]),
-        np.stack([one.received for one in rows]),
-    )
 
 
 def sinks_of(text: Tokenised) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The backtest as a run of a sweep: what a row says, and what is refused."""
+"""Sweeps from a file: masks and heads at infinite depth, backtests, and what is refused."""
 
 from pathlib import Path
 
@@ -6,10 +6,48 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import hardmax as hm
 from hardmax.datasets import sinusoids
 from hardmax.errors import FileError, HardmaxError, InputError
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
-from hardmax.sweeps.spec import forecast, read_spec
+from hardmax.sweeps.spec import equilibrium, forecast, read_spec, simulate
+
+
+def test_masks_and_heads_are_parameters_of_a_sweep(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.toml"
+    spec.write_text(
+        "run = 'equilibrium'\nfolder = 'rows'\nseeds = [4]\n"
+        "[grid]\ncausal = [false, true]\nheads = [1, 2]\n[fixed]\nn = 40\nmatrix = 'random-spd'\n",
+        encoding="utf-8",
+    )
+    rows = read_spec(spec).perform(progress=False).set_index(["causal", "heads"])
+    assert rows["error"].isna().all()
+    tokens = hm.make_tokens("gaussian", 40, 2, random_state=4)
+    matrices = [hm.make_matrix("random-spd", 2, random_state=4 + head) for head in range(2)]
+    for causal in (False, True):
+        for heads in (1, 2):
+            limit = hm.equilibrium(tokens, hm.HardmaxLayer(0.5, heads=matrices[:heads], causal=causal))
+            row = rows.loc[(causal, heads)]
+            assert (row["leaders"], row["layers"]) == (len(limit.leaders), limit.layers)
+            assert row["undecided"] == (limit.decided_at < 0).sum()
+    assert rows["leaders"].nunique() > 2
+
+
+@pytest.mark.parametrize("beta", [None, 2.0])
+def test_a_window_is_a_parameter_of_a_simulation(beta: float | None) -> None:
+    tokens = hm.make_tokens("gaussian", 30, 2, random_state=1)
+    heads = [np.eye(2)]
+    kind = {"causal": True, "window": 3, "heads": heads}
+    layer = hm.HardmaxLayer(0.5, **kind) if beta is None else hm.SoftmaxLayer(0.5, beta=beta, **kind)
+    spread = hm.simulate(tokens, layer, depth=4).final.std(axis=0).mean()
+    found = simulate(n=30, beta=beta, causal=True, window=3, depth=4, random_state=1)
+    assert found["spread"] == spread != simulate(n=30, beta=beta, causal=True, depth=4, random_state=1)["spread"]
+
+
+@pytest.mark.parametrize("given", [{"heads": 0}, {"window": -1}, {"window": 99, "n": 10, "causal": True}])
+def test_bad_masks_and_heads_are_refused(given: dict[str, int]) -> None:
+    with pytest.raises(InputError, match=next(iter(given))):
+        equilibrium(**given)
 
 
 def test_a_row_is_the_backtest_of_the_model() -> None:

@@ -1,0 +1,32 @@
+"""
+Heads by temperature
+====================
+
+How concentrated are the 72 heads of MiniLM? The largest weight of each row, averaged, and the verdict of a test:
+hardmax in this head alone changes the embedding little (cosine at least 0.995) while silencing the head changes it at
+least three times as much. Without the control by silence many more heads would be called replaceable.
+
+.. code-block:: python
+
+report = hm.probe(model, texts, interventions=["every head"]) hm.figures.draw_heads(report.heads, "largest_weight")
+"""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+import hardmax as hm
+
+measured = json.loads(Path("measured.json").read_text(encoding="utf-8"))
+heads = pd.DataFrame(measured["heads"])
+hm.figures.draw_heads(heads, "largest_weight")
+
+# %%
+# Warm heads are the rule: tau is 1 where random scores would freeze on their largest.
+print(heads.groupby("layer")[["tau", "largest_weight", "attended"]].mean().round(3))
+print(heads["verdict"].value_counts())
+
+# %%
+# What the probe says of these eight sentences.
+print("\n".join(measured["summary"]))

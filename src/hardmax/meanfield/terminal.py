@@ -1,0 +1,165 @@
+r"""What becomes of a cluster at low temperature: whether it stays, how wide it is, and how fast it leaves.
+
+Let :math:`\pm e` be the clusters, :math:`Be = be` and :math:`Ve = ve`. With :math:`b > 0` a cluster attends to itself,
+with :math:`b < 0` to its antipode; :math:`\sigma` is the sign of b. Near e let a cluster be Gaussian in the tangent
+space, with centre c and covariance :math:`s/\beta`. Then the attended mean of a token at the offset u is
+:math:`(I + |b|s)^{-1}(c' + sB_Tu)`, with :math:`c' = c`, or :math:`c' = \pm c` for the antipode, and
+
+.. math:: \dot s = As + sA^\top,\quad A = V_T(I+|b|s)^{-1}sB_T - \sigma v; \qquad
+          \dot c = \bigl(V_T(I+|b|s)^{-1}(sB_T \pm I) - \sigma v\bigr)c .
+
+For :math:`\sigma v > 0` the width goes to zero and the centre leaves at the rate :math:`v_{top} - v`. For
+:math:`\sigma v < 0` the cluster repels itself and keeps a width of order :math:`\beta^{-1/2}`; if V and B commute,
+:math:`s_k = \sigma v/(\lambda_k - \lambda_1)` and the rate is the largest :math:`\pm v_k/(1 + |b|s_k)`, which may be
+negative: the cluster is then stable. [derived; see the developer notes]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.integrate import solve_ivp
+from scipy.optimize import root
+
+from ..geometry.result_arrays import near_one
+
+_ALIGNED = 1e-8  # relative residual below which a direction counts as an eigenvector
+_WIDE = 1e4  # initial s times |b|: the kernel is much narrower than the cluster
+_STEADY = 1e-9  # relative change per unit of time at which the width counts as stationary
+_MOST_INTERVALS = 60  # of ten units of time: longer relaxations are refused
+
+
+@dataclass(frozen=True, eq=False)
+class TerminalPhase:
+    """Prediction for the clusters of a low-temperature limit."""
+
+    attends: str | None
+    """``"itself"`` or ``"its antipode"``: what a cluster attends to; None where there is no prediction."""
+    rate: float | None
+    """Rate at which the centre of a cluster moves away; negative where it is stable, None without a prediction."""
+    axis: np.ndarray | None
+    """Unit vector along which the centre moves away, or comes back most slowly, shape (d,)."""
+    width: float
+    r"""Root mean square width of a cluster that stays, times :math:`\sqrt\beta`; 0 where it shrinks to a point."""
+    final: np.ndarray | None
+    """Axis on which tokens end, shape (d,): that of the cluster where it stays; None where it is not known."""
+    reason: str
+    """The prediction, or why there is none, as a sentence."""
+
+    @property
+    def escape(self) -> float | None:
+        """Rate of escape, zero where the cluster stays; None without a prediction."""
+        return None if self.rate is None else max(0.0, self.rate)
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def terminal_phase(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) -> TerminalPhase:
+    """What becomes of clusters at e and -e.
+
+    Parameters
+    ----------
+    B, V
+        Score and value matrix, shape (d, d).
+    e
+        Direction of the clusters, a unit vector of shape (d,): an eigenvector of V B for its leading eigenvalue.
+    both
+        Whether there are tokens at e and at -e.
+
+    Returns
+    -------
+    TerminalPhase
+        Rate, width and axes, or the reason why there is no prediction.
+
+    Examples
+    --------
+    >>> found = terminal_phase(np.diag([4.0, 1.0]), -np.diag([1.0, 2.0]), np.array([0.0, 1.0]), both=False)
+    >>> round(found.rate, 9), round(found.width, 9)
+    (-0.5, 1.0)
+    """
+    (B, power_b), (V, power_v) = near_one(B), near_one(V)
+    b, v = float(e @ B @ e), float(e @ V @ e)
+    if _off_axis(B, e, b) or _off_axis(V, e, v):
+        return _unknown("the direction of a cluster is no eigenvector of both B and V: clusters move as they form")
+    if b == 0:
+        return _unknown("a cluster does not see itself: <e, B e> = 0")
+    if b < 0 and not both:
+        return _unknown("all tokens are on one side and attend to the edge of their own cluster")
+    if len(e) == 1:
+        return TerminalPhase("itself" if b > 0 else "its antipode", -math.inf, None, 0.0, e, "there is no other place")
+    tangent = np.linalg.svd(e[None])[2][1:].T
+    score, value = tangent.T @ B @ tangent, tangent.T @ V @ tangent
+    sign = math.copysign(1.0, b)
+    drift = sign * v
+    widths = np.zeros_like(score) if drift >= 0 else _stationary_width(score, value, abs(b), drift)
+    if widths is None:
+        return _unknown("the width of a cluster does not become stationary")
+    narrowed = value @ np.linalg.inv(np.eye(len(score)) + abs(b) * widths)
+    signs = (1.0,) if b > 0 else (1.0, -1.0)
+    modes = [
+        _leading(narrowed @ (widths @ score + one * np.eye(len(score))) - drift * np.eye(len(score))) for one in signs
+    ]
+    rate, direction = max(modes, key=lambda mode: mode[0])
+    # The antipode follows on the other side in the mode with the minus sign: both then obey the flow of -V.
+    opposite = b > 0 or modes[-1][0] >= modes[0][0]
+    final = e if rate < 0 else _axis_of(sign * V) if opposite and drift >= 0 else None
+    attends = "itself" if b > 0 else "its antipode"
+    width = math.sqrt(float(np.trace(widths))) * 2.0 ** (-power_b / 2)
+    rate = math.ldexp(rate, power_v)
+    staying = "is stable" if rate < 0 else "stays" if rate == 0 else f"leaves at the rate {rate:.4g}"
+    kept = f" with the width {width:.4g} / sqrt(beta)" if width > 0 else ""
+    return TerminalPhase(
+        attends, rate, tangent @ direction, width, final, f"a cluster attends to {attends} and {staying}{kept}"
+    )
+
+
+def _unknown(reason: str) -> TerminalPhase:
+    return TerminalPhase(None, None, None, 0.0, None, reason)
+
+
+def _off_axis(matrix: np.ndarray, e: np.ndarray, value: float) -> bool:
+    return bool(np.linalg.norm(matrix @ e - value * e) > _ALIGNED * float(np.linalg.norm(matrix, 2)))
+
+
+def _leading(matrix: np.ndarray) -> tuple[float, np.ndarray]:
+    """Largest real part in a spectrum, and a unit vector along which it grows."""
+    values, vectors = np.linalg.eig(matrix)
+    top = int(values.real.argmax())
+    vector = vectors[:, top].real
+    return float(values[top].real), vector / np.linalg.norm(vector)
+
+
+def _axis_of(V: np.ndarray) -> np.ndarray | None:
+    """Leading eigenvector of V where it is real and simple."""
+    values, vectors = np.linalg.eig(V)
+    top = int(values.real.argmax())
+    rest = np.delete(values, top)
+    if values[top].imag != 0 or (len(rest) and rest.real.max() >= values[top].real - 1e-9):
+        return None
+    return np.asarray(vectors[:, top].real / np.linalg.norm(vectors[:, top].real))
+
+
+def _stationary_width(score: np.ndarray, value: np.ndarray, b: float, drift: float) -> np.ndarray | None:
+    """Covariance times beta of a cluster that repels itself, from a wide one; None if it does not settle."""
+    size = len(score)
+    identity = np.eye(size)
+
+    def change(_: float, flat: np.ndarray) -> np.ndarray:
+        s = flat.reshape(size, size)
+        A = value @ np.linalg.solve(identity + b * s, s) @ score - drift * identity
+        return np.asarray((A @ s + s @ A.T).ravel())
+
+    s = _WIDE / b * identity.ravel()
+    for _ in range(_MOST_INTERVALS):
+        done = solve_ivp(change, (0.0, 10.0), s, method="LSODA", rtol=1e-10, atol=1e-12)
+        if not done.success or not np.isfinite(done.y[:, -1]).all():
+            return None
+        s = 0.5 * (done.y[:, -1] + done.y[:, -1].reshape(size, size).T.ravel())
+        if np.abs(change(0.0, s)).max() <= _STEADY * np.abs(s).max():
+            polished = root(lambda flat: change(0.0, flat), s, tol=1e-14).x  # type: ignore[misc]
+            close = np.abs(polished - s).max() <= 1e-4 * np.abs(s).max()  # otherwise another stationary point
+            return np.asarray(polished if close else s).reshape(size, size)
+    return None

@@ -1,0 +1,51 @@
+"""Short texts that come with the library, to try a model with."""
+
+from __future__ import annotations
+
+from .transformer import Transformer
+
+SENTENCES = (
+    "A man is eating food.",
+    "A man is eating a piece of bread.",
+    "This movie was dreadful: the plot made no sense and the acting was wooden, but the music was lovely.",
+    "In every layer a token attends to the tokens of the largest score and moves towards their mean.",
+    "The film was long, the plot was dull, but the cast was wonderful and the music stayed with me for days.",
+    "When the rain stopped, Anna walked to the station, bought a ticket to Lyon and waited for the train that her "
+    "brother had promised would never be late.",
+    "Water boils at a lower temperature on a mountain, because the air presses less on its surface.",
+    "She asked whether the committee had read the report before it voted, and nobody answered.",
+)
+"""Sentences in English."""
+
+REACTIONS = (
+    "CC(=O)O.OCC>>CC(=O)OCC.O",
+    "CC(=O)Cl.NCc1ccccc1>>CC(=O)NCc1ccccc1",
+    "O=C(O)c1ccccc1.CO>>COC(=O)c1ccccc1",
+    "Brc1ccccc1.OB(O)c1ccccc1>>c1ccc(-c2ccccc2)cc1",
+    "CC(C)=O.[BH4-].[Na+]>>CC(C)O",
+    "Nc1ccccc1.CC(=O)OC(C)=O>>CC(=O)Nc1ccccc1",
+)
+"""Chemical reactions in the SMILES notation: esters, amides, a coupling and a reduction."""
+
+
+def examples_for(model: Transformer) -> tuple[str, ...]:
+    """Texts that suit a model: reactions where the model knows the words of one, sentences otherwise.
+
+    Parameters
+    ----------
+    model
+        A model with a tokeniser.
+
+    Returns
+    -------
+    tuple of str
+        Short texts.
+    """
+    first = REACTIONS[0]
+    known = "".join(word for word, special in zip(*_words(model, first), strict=True) if not special)
+    return REACTIONS if known == first else SENTENCES
+
+
+def _words(model: Transformer, text: str) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+    found = model.tokenise(text)
+    return found.words, found.special

@@ -1,0 +1,1 @@
+"""Architectures of published models: from settings and named weights to a transformer."""

@@ -1,0 +1,196 @@
+"""Loading of published transformers from files on this machine: folders in the layout of Hugging Face, GGUF files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from ..errors import FileError, InputError
+from ..scalars import as_choice, shown
+from .families.bert import albert, bert, distilbert, roberta
+from .families.gpt2 import gpt2
+from .families.llama import llama, llama_gguf, qwen2_gguf
+from .families.parts import Built
+from .folders import Pooling, read_pooling, read_settings, read_weights
+from .gguf_files import read_gguf
+from .stored import Settings, Weights
+from .tokeniser import AbstractTokeniser
+from .tokenisers import gguf_tokeniser, read_tokeniser, tokeniser_file
+from .transformer import Transformer, as_dtype
+
+Family = Callable[[Settings, Weights], Built]
+FOLDERS: dict[str, Family] = {
+    "albert": albert,
+    "bert": bert,
+    "camembert": roberta,
+    "distilbert": distilbert,
+    "gpt2": gpt2,
+    "llama": llama,
+    "mistral": llama,
+    "qwen2": llama,
+    "roberta": roberta,
+    "xlm-roberta": roberta,
+}
+"""Architectures of folders by the ``model_type`` of their config.json."""
+GGUFS: dict[str, Family] = {"llama": llama_gguf, "qwen2": qwen2_gguf}
+"""Architectures of GGUF files by their ``general.architecture``."""
+
+
+def load_transformer(
+    path: str | os.PathLike[str],
+    *,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device = "cpu",
+    tokeniser: AbstractTokeniser | str | os.PathLike[str] | None = None,
+    pooling: str | None = None,
+) -> Transformer:
+    """Transformer with the weights of a published model, read from files on this machine.
+
+    Nothing is downloaded and nothing in the files is run. Known architectures are BERT, RoBERTa, DistilBERT, ALBERT,
+    GPT-2, and Llama with its relatives (SmolLM, Mistral, Qwen2).
+
+    Parameters
+    ----------
+    path
+        A folder in the layout of Hugging Face (``config.json``, ``model.safetensors`` or its shards, or
+        ``pytorch_model.bin``; ``tokenizer.json`` or ``vocab.txt``), also of sentence-transformers; or a GGUF file.
+    dtype
+        ``"float32"`` or ``"float64"``: type of the weights and of everything computed from them.
+    device
+        For example ``"cuda"``.
+    tokeniser
+        Tokeniser to use instead of the one in the files: an object, the path of a ``tokenizer.json`` or ``vocab.txt``,
+        or ``"none"`` for a model that takes numbers of tokens only.
+    pooling
+        How :meth:`Transformer.embed` makes one point of a text: ``"mean"`` or ``"first"``; as the files say when left
+        out.
+
+    Returns
+    -------
+    Transformer
+        The model in evaluation, without dropout and without the heads of tasks such as classification.
+
+    Examples
+    --------
+    >>> import hardmax as hm
+    >>> hm.load_transformer("no/such/model")
+    Traceback (most recent call last):
+    ...
+    hardmax.errors.FileError: no/such/model: there is no such file or folder: check the name; nothing is downloaded
+    """
+    kind, where = as_dtype(dtype), _device(device)
+    if pooling is not None:
+        as_choice("pooling", pooling, ("mean", "first"))
+    place = _path(path)
+    if place.is_dir():
+        model = _from_folder(place, kind, tokeniser, pooling)
+    else:
+        model = _from_gguf(place, kind, tokeniser, pooling)
+    if model.tokeniser is not None and model.tokeniser.size > len(model.embedding.words):
+        problem = f"has {model.tokeniser.size} tokens, the embedding of the model {len(model.embedding.words)}"
+        remedy = 'use the tokeniser of the same model, or pass tokeniser="none" and numbers of tokens'
+        raise InputError("tokeniser", type(model.tokeniser).__name__, problem, remedy)
+    return model if where.type == "cpu" else model.to(device=where)
+
+
+def _from_folder(folder: Path, dtype: torch.dtype, tokeniser: object, pooling: str | None) -> Transformer:
+    home, found = read_pooling(folder, pooling)
+    settings = read_settings(home)
+    name = settings.word("model_type", default=_named(settings))
+    if name not in FOLDERS:
+        raise _unknown(settings.path, name, FOLDERS)
+    built = FOLDERS[name](settings, read_weights(home, dtype))
+    texts = _tokeniser(tokeniser, lambda: read_tokeniser(home))
+    return _transformer(_name(folder), name, built, texts, found)
+
+
+def _from_gguf(path: Path, dtype: torch.dtype, tokeniser: object, pooling: str | None) -> Transformer:
+    file = read_gguf(path, dtype)
+    name = file.architecture
+    if name not in GGUFS:
+        raise _unknown(path, name, GGUFS)
+    built = GGUFS[name](file.settings, file.weights)
+    texts = _tokeniser(tokeniser, lambda: gguf_tokeniser(path, file.fields))
+    return _transformer(path.stem, name, built, texts, Pooling(pooling or "mean"))
+
+
+def _transformer(
+    name: str, family: str, built: Built, tokeniser: AbstractTokeniser | None, pooling: Pooling
+) -> Transformer:
+    return Transformer(
+        name=name,
+        family=family,
+        embedding=built.embedding,
+        layers=built.layers,
+        final_norm=built.final_norm,
+        unembedding=built.unembedding,
+        tokeniser=tokeniser,
+        longest=built.longest,
+        pooling=pooling.kind,
+        unit_length=pooling.unit_length,
+    )
+
+
+def _tokeniser(asked: object, read: Callable[[], AbstractTokeniser | None]) -> AbstractTokeniser | None:
+    if asked is None:
+        return read()
+    if isinstance(asked, AbstractTokeniser):
+        return asked
+    if asked == "none":
+        return None
+    if not isinstance(asked, (str, os.PathLike)):
+        remedy = 'pass the path of a tokenizer.json, or "none"'
+        raise InputError("tokeniser", shown(asked), "must be a tokeniser or the path of one", remedy)
+    path = _path(asked)
+    if path.is_dir():
+        found = read_tokeniser(path)
+        if found is None:
+            raise FileError(path, "holds no tokenizer.json and no vocab.txt", "pass the path of one of these files")
+        return found
+    return tokeniser_file(path)
+
+
+def _name(folder: Path) -> str:
+    """Name of a folder, with the one above it where the name alone says nothing."""
+    parts = folder.resolve().parts
+    return "/".join(parts[-2:] if parts[-1] in ("model", "0_Transformer") else parts[-1:])
+
+
+def _named(settings: Settings) -> str:
+    """Name of an architecture for the message about files that do not give their ``model_type``."""
+    made = settings.values.get("architectures")
+    return str(made[0]) if isinstance(made, list) and made else "without a model_type"
+
+
+def _unknown(path: Path, name: str, known: dict[str, Family]) -> FileError:
+    problem = f"the architecture {shown(name)} is not known"
+    return FileError(path, problem, f"known are {', '.join(sorted(known))}")
+
+
+def _path(path: object) -> Path:
+    if not isinstance(path, (str, os.PathLike)) or not str(path):
+        raise InputError("path", shown(path), "must be a path", "pass the path of a folder or of a GGUF file")
+    try:
+        place = Path(path).expanduser()
+        there = place.exists()
+    except (OSError, ValueError, RuntimeError, TypeError) as error:
+        raise FileError(shown(path), f"is no name for a file ({error})", "check the name") from error
+    if not there:
+        raise FileError(path, "there is no such file or folder", "check the name; nothing is downloaded")
+    if not place.is_dir() and not place.is_file():
+        raise FileError(path, "is neither a file nor a folder", "pass a folder or a GGUF file")
+    return place
+
+
+def _device(device: str | torch.device) -> torch.device:
+    try:
+        found = torch.device(device)
+        torch.zeros(1, device=found)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        problem = f"cannot be used here ({str(error).splitlines()[0]})"
+        remedy = 'pass "cuda" where torch has a GPU, or leave it out'
+        raise InputError("device", shown(device), problem, remedy) from None
+    return found

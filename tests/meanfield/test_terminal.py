@@ -1,0 +1,172 @@
+"""The terminal phase for all signs: widths and rates in closed form, and runs that agree with the verdict."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import hardmax as hm
+from hardmax.meanfield.terminal import TerminalPhase, terminal_phase
+
+
+def _closed_form(b: np.ndarray, v: np.ndarray) -> tuple[int, float, float]:
+    """Index of the cluster's axis, its rate and its width, for diagonal matrices and clusters on both sides."""
+    products = b * v
+    first = int(products.argmax())
+    rest = np.delete(np.arange(len(b)), first)
+    sign = math.copysign(1.0, b[first])
+    drift = sign * v[first]
+    moving = [v[rest]] if sign > 0 else [v[rest], -v[rest]]
+    if drift >= 0:
+        return first, float(max((one - drift).max() for one in moving)), 0.0
+    s = drift / (products[rest] - products[first])
+    return first, float(max((one / (1 + abs(b[first]) * s)).max() for one in moving)), math.sqrt(s.sum())
+
+
+def _found(b: np.ndarray, v: np.ndarray, turn: np.ndarray | None = None) -> tuple[TerminalPhase, np.ndarray]:
+    first = int((b * v).argmax())
+    turn = np.eye(len(b)) if turn is None else turn
+    e = turn[:, first]
+    return terminal_phase(turn @ np.diag(b) @ turn.T, turn @ np.diag(v) @ turn.T, e, both=True), e
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 10])
+def test_commuting_matrices_of_all_signs_have_the_closed_form(d: int) -> None:
+    rng = np.random.default_rng(d)
+    seen = set()
+    for _ in range(12):
+        b, v = (rng.uniform(0.3, 3.0, d) * rng.choice([-1.0, 1.0], d) for _ in range(2))
+        turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+        found, e = _found(b, v, turn)
+        first, rate, width = _closed_form(b, v)
+        assert found.rate == pytest.approx(rate, rel=1e-6, abs=1e-8)
+        assert found.width == pytest.approx(width, rel=1e-6, abs=1e-9)
+        assert found.attends == ("itself" if b[first] > 0 else "its antipode")
+        assert found.escape == max(0.0, found.rate)
+        if found.rate < 0:
+            np.testing.assert_array_equal(found.final, e)
+        seen.add((found.attends, width > 0, rate > 0))
+    assert len(seen) > 2
+
+
+def test_matrices_that_do_not_commute_beside_the_cluster() -> None:
+    """The tangent parts of B and V are general; the stationary width solves its equation."""
+    rng = np.random.default_rng(0)
+    B, V = np.zeros((4, 4)), np.zeros((4, 4))
+    B[0, 0], V[0, 0] = 2.0, -1.0
+    B[1:, 1:] = 2 * np.eye(3) + 0.3 * rng.normal(size=(3, 3))
+    V[1:, 1:] = -2 * np.eye(3) + 0.2 * rng.normal(size=(3, 3))
+    found = terminal_phase(B, V, np.eye(4)[0], both=False)
+    s = found.width**2 / 3 * np.eye(3)
+    for _ in range(200_000):  # explicit steps of the equation of the width, as an independent way to its solution
+        A = V[1:, 1:] @ s @ np.linalg.inv(np.eye(3) + 2.0 * s) @ B[1:, 1:] + np.eye(3)
+        change = A @ s + s @ A.T
+        s = s + 0.05 * change
+        if np.abs(change).max() < 1e-13:
+            break
+    assert math.sqrt(np.trace(s)) == pytest.approx(found.width, rel=1e-8)
+    moves = V[1:, 1:] @ np.linalg.inv(np.eye(3) + 2.0 * s) @ (np.eye(3) + s @ B[1:, 1:]) + np.eye(3)
+    assert found.rate == pytest.approx(np.linalg.eigvals(moves).real.max(), rel=1e-7)
+
+
+@pytest.mark.parametrize("power", [-300, -20, 20, 300])
+def test_sizes_of_the_matrices_only_scale(power: int) -> None:
+    b, v = np.array([4.0, 1.0]), np.array([-1.0, -2.0])
+    usual = _found(b, v)[0]
+    assert _found(b, v * 2.0**power)[0].rate == pytest.approx(usual.rate * 2.0**power, rel=1e-12)
+    assert _found(b * 2.0**power, v)[0].width == pytest.approx(usual.width * 2.0 ** (-power / 2), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("B", "V", "both", "reason"),
+    [
+        ([[4.0, 1.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 2.0]], True, "no eigenvector of both"),
+        ([[0.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, -2.0]], True, "does not see itself"),
+        ([[-4.0, 0.0], [0.0, -1.0]], [[-1.0, 0.0], [0.0, -2.0]], False, "all tokens are on one side"),
+    ],
+)
+def test_what_has_no_prediction_says_why(B: list[list[float]], V: list[list[float]], both: bool, reason: str) -> None:
+    found = terminal_phase(np.array(B), np.array(V), np.array([1.0, 0.0]), both)
+    assert (found.rate, found.escape, found.attends, found.final) == (None, None, None, None)
+    assert reason in str(found)
+
+
+def _circle(n: int) -> np.ndarray:
+    """Points of a smooth law without symmetry."""
+    angle = 2 * np.pi * (np.arange(n) + 0.5) / n
+    angle = angle + 0.3 * np.cos(angle + 0.3)
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def _offsets(b: np.ndarray, v: np.ndarray, points: np.ndarray, beta: float, time: float) -> np.ndarray:
+    """Root mean square distance of tokens to the axis of their clusters, through time."""
+    flow = hm.SphereFlow(np.diag(b), np.diag(v), beta, few_tokens="ignore")
+    run = hm.simulate(points, flow, time=time, step=0.1, keep=hm.Every(10))
+    first = int((b * v).argmax())
+    return np.sqrt((np.delete(run.tokens, first, axis=2) ** 2).sum(axis=2).mean(axis=1))
+
+
+def _agrees(b: np.ndarray, v: np.ndarray, points: np.ndarray, beta: float) -> bool:
+    """Whether a long run stays near its clusters, or leaves, as predicted."""
+    found = _found(b, v)[0]
+    assert found.rate is not None
+    first, (second, largest) = int((b * v).argmax()), np.sort(b * v)[-2:]
+    slowest = min((largest - second) / abs(b[first]), (largest - second) / (2 * np.abs(b).max()))
+    offsets = _offsets(b, v, points, beta, min(80.0, 6 / slowest + 12 / max(abs(found.rate), slowest)))
+    if found.rate > 0:
+        return offsets[-1] > max(0.15, 1.6 * offsets.min())
+    # Stable: what is left is the width, and a few tokens near the kernel of the projector that attend to themselves.
+    return offsets[-1] < 1.3 * found.width / math.sqrt(beta) + 0.12
+
+
+def test_clusters_that_attend_to_their_antipodes_leave() -> None:
+    flow = hm.SphereFlow(np.diag([-4.0, -1.0]), np.diag([-1.0, -2.0]), 100.0)
+    run = hm.simulate(_circle(520), flow, time=14.0, step=0.1)
+    found = hm.phases(run)
+    assert found.theory.escape == pytest.approx(1.0)
+    assert found.escape is not None
+    assert found.escape.rate == pytest.approx(1.0, abs=0.15)
+    assert np.abs(found.terminal.expected[1]) == pytest.approx(1.0)
+    assert found.terminal.distance < 0.2
+
+
+def test_a_cluster_that_repels_itself_is_stable_and_has_a_width() -> None:
+    beta = 100.0
+    flow = hm.SphereFlow(np.diag([4.0, 1.0]), -np.diag([1.0, 2.0]), beta)
+    run = hm.simulate(_circle(520), flow, time=20.0, step=0.1)
+    found = hm.phases(run)
+    assert found.theory.escape == 0.0
+    assert found.expected_escape_time is None
+    assert found.theory.terminal.rate == pytest.approx(-0.5)
+    last = run.tokens[-1]
+    side = np.where(last[:, 1] > 0, 1.0, -1.0)
+    near = [last[side == one, 0] for one in (-1.0, 1.0)]
+    width = math.sqrt(np.mean([part.var() for part in near])) * math.sqrt(beta)
+    assert width == pytest.approx(found.theory.terminal.width, rel=0.15)
+    assert "stable with the width 1 / sqrt(beta)" in str(found.theory.terminal)
+
+
+@pytest.mark.parametrize("signs", [(1, 1, 1, -1), (-1, 1, -1, 1), (1, -1, -1, -1)])
+def test_a_run_agrees_with_the_verdict(signs: tuple[int, int, int, int]) -> None:
+    magnitudes = np.array([2.0, 1.2, 0.8, 2.2]) * signs
+    assert _agrees(magnitudes[:2], magnitudes[2:], _circle(200), 100.0)
+
+
+@pytest.mark.slow
+def test_long_runs_agree_with_the_verdict_for_random_matrices_of_all_signs() -> None:
+    rng = np.random.default_rng(1)
+    disagreeing = []
+    patterns = [*itertools.product([-1.0, 1.0], repeat=4)]
+    for k in range(200):
+        signs = np.array(patterns[k % len(patterns)])
+        while True:
+            b, v = (rng.uniform(0.5, 3.0, 2) * part for part in (signs[:2], signs[2:]))
+            rate = _found(b, v)[0].rate
+            if abs(b @ (v * [1, -1])) > 0.4 and rate is not None and abs(rate) > 0.15:
+                break
+        if not _agrees(b, v, _circle(300), 100.0):
+            disagreeing.append((b, v, rate))
+    assert disagreeing == []
