@@ -18,6 +18,7 @@ version = release = hardmax.__version__
 
 extensions = [
     "mathml",
+    "navigation",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",

@@ -16,9 +16,9 @@ import hardmax as hm
 from hardmax.figures import draw_angles, draw_distances
 
 B, V = np.diag([4.0, 1.0]), np.diag([1.0, 2.0])
-tokens = hm.circle_quantiles(600, lambda angle: 1 + np.sin(angle) / 2).points
+tokens = hm.circle_quantiles(520, lambda angle: 1 + np.sin(angle) / 2).points
 
-runs = {beta: hm.simulate(tokens, hm.SphereFlow(B, V, beta), time=14.0, step=0.1) for beta in (10.0, 30.0, 100.0)}
+runs = {beta: hm.simulate(tokens, hm.SphereFlow(B, V, beta), time=14.0, step=0.2) for beta in (10.0, 30.0, 100.0)}
 found = {beta: hm.phases(run) for beta, run in runs.items()}
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11.4, 4.2), layout="constrained")

@@ -14,15 +14,15 @@ import hardmax as hm
 from hardmax.figures import draw_sphere
 
 B, V = np.diag([2.0, 1.0, 1.0]), np.diag([1.0, 2.0, 0.5])
-tokens = hm.fibonacci_sphere(1500, axis=(0.05, -0.05, 1.0)).points
+tokens = hm.fibonacci_sphere(900, axis=(0.3, 0.2, 1.0)).points
 
 law = hm.low_temperature_limit(tokens, B, V)
 print(law)
 
 # %%
-# At beta = 100 only four of these tokens share an attention kernel, too few for the duration of the second phase to be
+# At beta = 60 only four of these tokens share an attention kernel, too few for the duration of the second phase to be
 # that of the mean field; the phases themselves are there. ``few_tokens="ignore"`` says that we know.
 
-flow = hm.SphereFlow(B, V, beta=100.0, few_tokens="ignore")
-run = hm.simulate(tokens, flow, time=25.0, step=0.1, keep=[0, 15, 60, 150, 250])
+flow = hm.SphereFlow(B, V, beta=60.0, few_tokens="ignore")
+run = hm.simulate(tokens, flow, time=25.0, step=0.1, keep=[0, 15, 50, 120, 250])
 figure = draw_sphere(run, run.times)

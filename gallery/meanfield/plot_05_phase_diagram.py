@@ -20,7 +20,7 @@ kept = {}
 
 
 def measure(beta):
-    run = hm.simulate(tokens, hm.SphereFlow(B, V, beta), time=12.0, step=0.1)
+    run = hm.simulate(tokens, hm.SphereFlow(B, V, beta), time=12.0, step=0.2)
     kept[beta] = hm.phases(run)
     found = kept[beta]
     return {"approach": found.approach_time, "escape": found.escape_time, "least": found.approach_distance}

@@ -19,7 +19,7 @@ from scipy.special import iv
 import hardmax as hm
 
 beta = 2.0
-flow = hm.SphereFlow(beta=beta, few_tokens="ignore")
+flow = hm.SphereFlow(beta=beta, evaluation="circle", few_tokens="ignore")
 tokens = hm.circle_quantiles(1000, lambda angle: 1 + np.cos(angle) / 2).points
 critical = np.sqrt(2 / beta * iv(1, beta) / iv(0, beta))
 
@@ -38,17 +38,17 @@ runs = {noise: run_with(noise) for noise in levels}
 # :math:`\rho \propto (e^{\beta\cos} * \rho)^{2/(\beta\sigma^2)}`, which a fixed-point iteration solves on a grid. The
 # mean token of the runs, averaged over the second half of the time, lies on that curve.
 
-angles = np.linspace(0, 2 * np.pi, 256, endpoint=False)
+angles = np.linspace(0, 2 * np.pi, 128, endpoint=False)
 kernel = np.fft.rfft(np.exp(beta * np.cos(angles)))
 
 
-def order_of_stationary_law(noise):
-    law = 1 + 0.5 * np.cos(angles)
-    for _ in range(3000):
-        heard = np.fft.irfft(kernel * np.fft.rfft(law), 256)
-        law = (heard / heard.max()) ** (2 / (beta * noise**2))
-        law /= law.sum()
-    return abs((law * np.exp(1j * angles)).sum())
+def orders_of_stationary_laws(noises):
+    laws = np.tile(1 + 0.5 * np.cos(angles), (len(noises), 1))
+    for _ in range(2000):
+        heard = np.fft.irfft(kernel * np.fft.rfft(laws), 128)
+        laws = (heard / heard.max(axis=1, keepdims=True)) ** (2 / (beta * noises[:, None] ** 2))
+        laws /= laws.sum(axis=1, keepdims=True)
+    return abs(laws @ np.exp(1j * angles))
 
 
 def measured(run):
@@ -66,7 +66,7 @@ for ax, noise in ((axes[0], levels[2]), (axes[1], levels[4])):
     ax.set_xlabel("time")
 axes[0].set_ylabel("angle: number of tokens")
 grid = critical * np.linspace(0.2, 1.35, 60)
-axes[2].plot(grid / critical, [order_of_stationary_law(s) for s in grid], color="#0072B2", label="stationary law")
+axes[2].plot(grid / critical, orders_of_stationary_laws(grid), color="#0072B2", label="stationary law")
 axes[2].plot(levels / critical, [measured(runs[s]) for s in levels], "o", color="#D55E00", label="1000 tokens")
 axes[2].set_xlabel(r"noise $\sigma / \sigma_c$")
 axes[2].set_ylabel("length of the mean token")

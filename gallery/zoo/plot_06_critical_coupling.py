@@ -21,10 +21,10 @@ grid = hm.phase_diagram(
     x=("beta", np.linspace(0.0, 2.4, 7)),
     y=("coupling", np.linspace(0.2, 1.8, 9)),
     measure="order",
-    fixed={"n": 120},
+    fixed={"n": 100},
     seeds=1,
-    time=24.0,
-    step=0.3,
+    time=20.0,
+    step=0.4,
 )
 figure = new_figure(6.0, 4.0)
 left = figure.subplots()

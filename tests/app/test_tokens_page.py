@@ -57,7 +57,7 @@ def test_masks_and_heads_are_what_the_library_says(query: dict[str, str], depth:
 
 
 def test_code_of_masks_and_heads(tmp_path: Path) -> None:
-    query = {"start": "gaussian", "n": "60", "sight": "causal", "heads": "3", "a": "1.5", "limit": "1"}
+    query = {"start": "gaussian", "n": "20", "sight": "causal", "heads": "3", "a": "1.5", "limit": "1"}
     state = TokensState.from_query(query)
     assert str(hm.equilibrium(state.tokens, state.hardmax)) in run_code(code_of(state), tmp_path)
 

@@ -1,6 +1,7 @@
 """Tables from the standard input, asked for by ``-`` or simply there."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -26,12 +27,15 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_file_on_the_standard_input_is_read() -> None:
+def test_in_a_process_of_its_own_a_file_on_the_standard_input_is_read_and_a_figure_written() -> None:
     Path("points.csv").write_text(_POINTS)
     with open("points.csv") as file:
-        result = _hardmax("simulate", stdin=file)
+        result = _hardmax("simulate", "--figure", "f.png", "--json", stdin=file)
     assert (result.returncode, result.stderr) == (0, "")
-    assert "4 in 2 dimensions (standard input)" in result.stdout
+    told = json.loads(result.stdout)
+    assert told["files"] == ["f.png"]
+    assert [leader["position"] for leader in told["leaders"]] == [[1, 1], [1, -1], [-1, 0]]
+    assert Path("f.png").read_bytes().startswith(b"\x89PNG")
     assert _invoke("simulate", "-").stdout.startswith("tokens    4 in 2 dimensions (standard input)")
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 import hardmax as hm
 from hardmax.errors import FileError
-from hardmax.figures import save_figure
+from hardmax.figures import figure_bytes, save_figure
 from hardmax.reproduce import clustering, random_systems, report
 from hardmax.reproduce.random_systems import (
     draw_system,
@@ -25,11 +25,11 @@ from hardmax.reproduce.random_systems import (
 
 
 def _save_one_pdf(drawn, path, **options):
-    """A figure as PNG, and as PDF only the smallest: fonts are embedded in every PDF, which takes long."""
+    """A figure as PNG, large only where its size is tested; as PDF only the smallest: every PDF embeds fonts."""
     if path.suffix == ".pdf" and path.stem != "layers-until-decided":
         path.write_bytes(b"%PDF")
         return path
-    return save_figure(drawn, path, **options)
+    return save_figure(drawn, path, **(options if path.stem == "figure-2" else {"dpi": 40}))
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +39,7 @@ def small():
         patch.setattr(random_systems, "DIMENSIONS", (2, 3))
         patch.setattr(clustering, "_QUICK", (2, 2))
         patch.setattr(report, "save_figure", _save_one_pdf)
+        patch.setattr(clustering, "figure_bytes", lambda drawn, **_: figure_bytes(drawn, dpi=40))
         yield
 
 

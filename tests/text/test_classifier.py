@@ -70,14 +70,14 @@ def test_names_of_data_frame_columns() -> None:
         fitted.words(names=["only one"])
 
 
-def test_the_same_seed_gives_the_same_model(model: LeaderClassifier) -> None:
-    again = LeaderClassifier(random_state=0).fit(TEXTS, LABELS)
-    other = LeaderClassifier(random_state=np.random.default_rng(0)).fit(TEXTS, LABELS)
+def test_the_same_seed_gives_the_same_model() -> None:
+    model = LeaderClassifier(random_state=0, epochs=8).fit(TEXTS, LABELS)
+    again = LeaderClassifier(random_state=0, epochs=8).fit(TEXTS, LABELS)
+    other = LeaderClassifier(random_state=np.random.default_rng(0), epochs=8).fit(TEXTS, LABELS)
     np.testing.assert_array_equal(again.decision_function(FRESH), model.decision_function(FRESH))
     assert not np.array_equal(other.decision_function(FRESH), model.decision_function(FRESH))
-    assert LeaderClassifier(random_state=other.seed_).fit(TEXTS, LABELS).score(FRESH, TRUTH) == other.score(
-        FRESH, TRUTH
-    )
+    repeated = LeaderClassifier(random_state=other.seed_, epochs=8).fit(TEXTS, LABELS)
+    np.testing.assert_array_equal(repeated.decision_function(FRESH), other.decision_function(FRESH))
 
 
 def test_works_in_cross_validation() -> None:
@@ -85,12 +85,13 @@ def test_works_in_cross_validation() -> None:
 
 
 def test_weights_move_the_balance() -> None:
-    texts, labels = ["same words", "same words"] * 20, [0, 1] * 20
+    texts, labels = ["same words", "same words"] * 10, [0, 1] * 10
     table = CountVectorizer().fit_transform(texts)
     heavy = np.where(np.array(labels) == 1, 9.0, 1.0)
-    weighted = LeaderClassifier(random_state=0, epochs=600).fit(table, labels, sample_weight=heavy)
-    by_class = LeaderClassifier(random_state=0, epochs=600, class_weight={0: 1, 1: 9}).fit(table, labels)
-    balanced = LeaderClassifier(random_state=0, epochs=600, class_weight="balanced").fit(table, labels)
+    settings = {"random_state": 0, "epochs": 150, "learning_rate": 0.1}
+    weighted = LeaderClassifier(**settings).fit(table, labels, sample_weight=heavy)
+    by_class = LeaderClassifier(**settings, class_weight={0: 1, 1: 9}).fit(table, labels)
+    balanced = LeaderClassifier(**settings, class_weight="balanced").fit(table, labels)
     for fitted in (weighted, by_class):
         assert fitted.predict_proba(table)[0, 1] == pytest.approx(0.9, abs=0.03)
     assert balanced.predict_proba(table)[0, 1] == pytest.approx(0.5, abs=0.03)

@@ -88,7 +88,7 @@ def test_no_word_follows_the_other_class(momentum: bool) -> None:
 
 def test_without_bounds_words_move_farther() -> None:
     def span(**settings: float) -> float:
-        fitted = LeaderClassifier(random_state=0, learning_rate=0.1, **settings).fit(TEXTS, LABELS)
+        fitted = LeaderClassifier(random_state=0, epochs=12, learning_rate=0.1, **settings).fit(TEXTS, LABELS)
         return float(fitted.network_.embedding.norm(dim=1).max())
 
     assert span(tether=0.1) < span(tether=math.inf)

@@ -173,9 +173,12 @@ class ProbeReport:
         for verdict, meaning in meanings.items():
             group = found[found["verdict"] == verdict]
             names = ", ".join(_head(row) for _, row in group.iterrows()) if 0 < len(group) <= 12 else ""
-            is_are = "head is" if len(group) == 1 else "heads are"
-            lines.append(f"{len(group)} of {total} {is_are} {verdict}{': ' + names if names else ''} ({meaning}).")
-        replaceable = int((found["hardmax_effect"] <= LITTLE).sum())
+            name = ("a sink" if len(group) == 1 else "sinks") if verdict == "sink" else verdict
+            verb = "is" if len(group) == 1 else "are"
+            lines.append(
+                f"{len(group)} of {_many(total, 'head')} {verb} {name}{': ' + names if names else ''} ({meaning})."
+            )
+        replaceable = int((found["hardmax_effect"].abs() <= LITTLE).sum())
         lines.append(f"Without the zero control {replaceable} heads would be called replaceable by hardmax.")
         return lines
 

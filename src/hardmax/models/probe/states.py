@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from ...errors import InputError
 from ...inputs import as_number, as_tokens
@@ -48,7 +50,7 @@ def cosine_clusters(tokens: ArrayLike, threshold: float = 0.9) -> np.ndarray:
     [0, 1, 0]
     """
     least = as_number("threshold", threshold, lambda x: -1 <= x <= 1, "must lie between -1 and 1", "pass 0.9")
-    return _joined(unit_tokens(as_tokens(tokens)[0]), least).cpu().numpy()
+    return _joined(unit_tokens(as_tokens(tokens)[0]), least)
 
 
 def unit_tokens(state: torch.Tensor) -> torch.Tensor:
@@ -59,11 +61,22 @@ def unit_tokens(state: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.normalize(state, dim=1, eps=1e-300)
 
 
-def _joined(unit: torch.Tensor, threshold: float) -> torch.Tensor:
-    """Connected components, found by breadth-first search: every token is compared with all others once."""
+def _joined(unit: torch.Tensor, threshold: float) -> np.ndarray:
+    """Connected components, numbered in the order of their first tokens, shape (tokens,)."""
+    if len(unit) ** 2 > _MOST_COSINES:
+        return _searched(unit, threshold)
+    near = csr_array(((unit @ unit.T) > threshold).cpu().numpy())
+    labels = connected_components(near, directed=False)[1]
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    numbers = np.argsort(np.argsort(first))
+    return np.asarray(numbers[inverse], dtype=np.int64)
+
+
+def _searched(unit: torch.Tensor, threshold: float) -> np.ndarray:
+    """The same by breadth-first search, in memory that grows with the tokens: each is compared with all once."""
     count = len(unit)
     labels = torch.full((count,), -1, dtype=torch.int64, device=unit.device)
-    size = max(1, _MOST_COSINES // max(1, count))
+    size = max(1, _MOST_COSINES // count)
     clusters = 0
     for seed in range(count):
         if labels[seed] >= 0:
@@ -76,7 +89,7 @@ def _joined(unit: torch.Tensor, threshold: float) -> torch.Tensor:
             labels[near] = clusters
             waiting = torch.cat([waiting, near.nonzero()[:, 0]])
         clusters += 1
-    return labels
+    return labels.cpu().numpy()
 
 
 def state_figures(state: torch.Tensor) -> tuple[dict[str, float], np.ndarray]:
@@ -92,7 +105,7 @@ def state_figures(state: torch.Tensor) -> tuple[dict[str, float], np.ndarray]:
     squares = torch.linalg.eigvalsh(gram).clamp_min(0)
     singular = squares.sqrt()
     shares = singular / singular.sum().clamp_min(1e-300)
-    labels = _joined(unit, 0.9).cpu().numpy()
+    labels = _joined(unit, 0.9)
     median = float(np.median(norms.cpu().numpy()))
     return {
         "tokens": float(count),

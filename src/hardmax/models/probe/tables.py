@@ -39,6 +39,8 @@ def verdict(hardmax_effect: float, zero_effect: float, special_share: float, noi
     str
         The verdict; ``"untested"`` where an effect is missing.
     """
+    # A perplexity may fall: what counts is how much the result changes.
+    hardmax_effect, zero_effect = abs(hardmax_effect), abs(zero_effect)
     if np.isnan(hardmax_effect) or np.isnan(zero_effect):
         return "untested"
     if hardmax_effect <= LITTLE and zero_effect > noise and zero_effect >= _TIMES_WORSE * hardmax_effect:
