@@ -36,7 +36,7 @@ class Letters(AbstractTokeniser):
     """Words become their first letters; the end is a special token."""
 
     def tokenise(self, text: str) -> Tokenised:
-        words = text.split()
+        words = ["[UNK]" if word[0].isupper() and word[1:].islower() else word for word in text.split()]
         return Tokenised((*(ord(word[0]) for word in words), 1), (*words, "[END]"), (*[False] * len(words), True))
 
     def word(self, token: int) -> str:
@@ -279,6 +279,29 @@ def test_examples_and_addresses(visit: Visit) -> None:
         assert RealModelState.from_query(state.to_query() | {"text": state.text}) == state
     opened = Visit(RealModelPage(), {"text": TEXT, "layer": "99", "head": "99"})
     assert opened.page.state() == {"text": TEXT, "layer": "3", "head": "1"}
+    opened.close()
+
+
+def test_a_text_that_the_model_does_not_know(folders: list[str]) -> None:
+    opened = Visit(RealModelPage(), {"model": "one-bert", "text": "Anna Bert and Carl"})
+    assert "does not know 3 of the 5 tokens" in opened.message
+    opened.page._area.value = "plain words only"
+    opened.settle()
+    assert opened.message == ""
+    opened.close()
+    opened = Visit(RealModelPage(), {"model": "one-bert", "example": "capital"})  # "The capital of France is"
+    assert opened.message == ""
+    assert opened.page._computed.unknown == 2
+    opened.close()
+
+
+def test_an_example_gives_way_to_one_that_the_model_knows(folders: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EXAMPLES, "bread", ("Names", "Anna Bert Carl"))
+    opened = Visit(RealModelPage(), {"model": "one-bert", "example": "bread"})
+    opened.settle()
+    assert opened.page.state() == {"model": "one-bert", "example": "reaction"}
+    assert opened.page._computed.state.text == EXAMPLES["reaction"][1]
+    assert opened.message == ""
     opened.close()
 
 

@@ -22,6 +22,7 @@ from .state import (
     EXAMPLES,
     FACTORS,
     MOST_CHARACTERS,
+    REACTION,
     Computed,
     RealModelState,
     code,
@@ -306,12 +307,25 @@ class RealModelPage(Page):
         self._show_head()
         self._table.object = heads_table(computed, layer, head)
         if fresh:
+            self._mention_unknown(computed)
             self._about.object = noted(str(computed.model))
             self._effects.object = effects_table(computed)
         self._now.object = noted(
             f"{len(computed.words)} tokens in {computed.model.dimension:,} coordinates. {computed.placed.sentence()} "
             "★ a token that others attend to most in this head · ■ such a token that is a sink · "
             "dashed: from each token to the one it attends to most."
+        )
+
+    def _mention_unknown(self, computed: Computed) -> None:
+        """Say that the model does not know the text; an example gives way to one that the model may know."""
+        if 3 * computed.unknown <= len(computed.words):
+            return
+        if example_of(self._state.text, EXAMPLES) is not None and self._state.text != REACTION:
+            self._example.value = "reaction"
+            return
+        self._session.show_message(
+            f"The model does not know {computed.unknown} of the {len(computed.words)} tokens of this text: it was "
+            "trained on other texts."
         )
 
     def _show_head(self) -> None:

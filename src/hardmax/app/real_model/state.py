@@ -35,6 +35,9 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "capital": ("The capital of France", "The capital of France is"),
     "reaction": ("A chemical reaction (for rxnmapper)", "CC(=O)O.OCC>>CC(=O)OCC.O"),
 }
+REACTION = EXAMPLES["reaction"][1]
+# How tokenisers write what they do not know.
+_UNKNOWN = frozenset({"[UNK]", "<unk>", "<UNK>", "[unk]"})
 FACTORS = {**{f"{2 ** (k / 2):.3g}": 2 ** (k / 2) for k in range(-4, 11)}, "hardmax": np.inf}
 """Factors on the inverse temperature by the name in an address: from 0.25 to 32, and hardmax."""
 
@@ -146,6 +149,11 @@ class Computed:
     def layers(self) -> int:
         """Number of layers."""
         return len(self.model.layers)
+
+    @property
+    def unknown(self) -> int:
+        """Number of tokens that the tokeniser does not know."""
+        return sum(word in _UNKNOWN for word in self.words)
 
     def attention_layer(self, layer: int) -> int:
         """Layer whose attention is shown beside the tokens at ``layer``; the last layer also after the last one."""
