@@ -132,6 +132,15 @@ def test_heads_are_averaged_over_texts_and_marked_by_their_verdict() -> None:
     assert artists(draw_heads(table.drop(columns="verdict")), MARKS) == []
 
 
+@pytest.mark.parametrize("values", [[np.inf, 1.0, 2.0], [np.nan, np.nan, np.nan], [3.0, 3.0, 3.0]])
+def test_heads_without_a_number_are_drawn_too(values: list[float]) -> None:
+    table = pandas.DataFrame({"layer": [0, 0, 0], "head": [0, 1, 2], "tau": values, "verdict": ["hard"] * 3})
+    ax = draw_heads(table)
+    ax.figure.draw_without_rendering()
+    assert len(artists(ax, MARKS)) == 3
+    assert ax.images[0].get_array().shape == (1, 3)
+
+
 def test_clusters_against_depth() -> None:
     ax = draw_depth({"with feed-forward": {12: 58, 0: 62}, "attention alone": {0: 62, 6: 1}}, trained=12)
     lines = {line.get_label(): line for line in ax.lines}

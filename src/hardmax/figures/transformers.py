@@ -274,7 +274,7 @@ def draw_heads(heads: pandas.DataFrame, column: str = "tau", *, ax: Axes | None 
             raise InputError("column", shown(name), "is not a column of numbers of the table", f"choose among {have}")
     if heads.empty:
         raise InputError("heads", "an empty table", "must have at least one head", "pass report.heads")
-    table = heads.pivot_table(index="layer", columns="head", values=column, aggfunc="mean")
+    table = heads.groupby(["layer", "head"])[column].mean().unstack("head")
     with styled():
         ax = axes_or_new(ax, max(4.0, 0.42 * table.shape[1] + 1.8), max(2.2, 0.3 * table.shape[0] + 1.1))
         values = table.to_numpy(dtype=np.float64)
@@ -297,7 +297,8 @@ def _mark_verdicts(ax: Axes, heads: pandas.DataFrame, table: pandas.DataFrame, v
     """Write the letter of each verdict; the key to the letters is returned."""
     if "verdict" not in heads.columns:
         return ""
-    middle = 0.5 * (np.nanmin(values) + np.nanmax(values))
+    finite = values[np.isfinite(values)]
+    middle = 0.5 * (finite.min() + finite.max()) if finite.size else 0.0
     found = set()
     rows, places = ({one: k for k, one in enumerate(index)} for index in (table.index, table.columns))
     each = heads.drop_duplicates(["layer", "head"])
