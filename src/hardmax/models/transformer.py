@@ -414,6 +414,9 @@ class Transformer:
                 yield state[0]
 
     def _unembedding(self) -> torch.Tensor:
+        if self.causal and self.unembedding is None:
+            problem = "has no weights for the next token: its files hold the layers only"
+            raise InputError("model", self.name, problem, "load the files of the causal language model")
         if self.unembedding is None or not self.causal:
             raise InputError(
                 "model", self.name, "is an encoder and does not predict the next token", "use model.embed(text)"
