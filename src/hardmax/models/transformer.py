@@ -64,6 +64,7 @@ class Transformer:
     family: str
     """Architecture, for example ``"bert"`` or ``"llama"``."""
     embedding: Embedding
+    """From numbers of tokens to the tokens at layer 0."""
     layers: tuple[TransformerLayer, ...]
     """Layers in order; one object repeated where a model uses the same weights at every depth."""
     final_norm: Norm | None
@@ -401,9 +402,9 @@ class Transformer:
         text
             A tokenised text.
 
-        Returns
-        -------
-        iterator of Tensor
+        Yields
+        ------
+        Tensor
             One more than there are layers; one state is in memory at a time.
         """
         with torch.no_grad():
