@@ -115,11 +115,13 @@ def _agrees(b: np.ndarray, v: np.ndarray, points: np.ndarray, beta: float) -> bo
     assert found.rate is not None
     first, (second, largest) = int((b * v).argmax()), np.sort(b * v)[-2:]
     slowest = min((largest - second) / abs(b[first]), (largest - second) / (2 * np.abs(b).max()))
-    offsets = _offsets(b, v, points, beta, min(80.0, 6 / slowest + 12 / max(abs(found.rate), slowest)))
+    offsets = _offsets(b, v, points, beta, min(80.0, 6 / slowest + 12 / abs(found.rate)))
+    width = found.width / math.sqrt(beta)
     if found.rate > 0:
-        return offsets[-1] > max(0.15, 1.6 * offsets.min())
+        # A cluster that repels itself may settle near its old place, but is displaced by more than its width.
+        return bool(offsets[-1] > (1.2 * width if width else max(0.15, 1.6 * offsets.min())))
     # Stable: what is left is the width, and a few tokens near the kernel of the projector that attend to themselves.
-    return offsets[-1] < 1.3 * found.width / math.sqrt(beta) + 0.12
+    return bool(offsets[-1] < 1.3 * width + 0.12)
 
 
 def test_clusters_that_attend_to_their_antipodes_leave() -> None:

@@ -158,3 +158,45 @@ def test_rxnmapper_against_numpy() -> None:
     expected = model_files.states(config, {name: one.numpy() for name, one in weights.items()}, list(text.ids))
     for one, other in zip(all_states(model, list(text.ids)), expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-11)
+
+
+def _published_llama3(base: float, width: int, ropes: dict[str, float]) -> list[float]:
+    """Angles of Llama 3.1, wavelength by wavelength as published."""
+    found = []
+    for j in range(width // 2):
+        angle = base ** (-2 * j / width)
+        wavelength = 2 * np.pi / angle
+        before = ropes["original_max_position_embeddings"]
+        low, high = ropes["low_freq_factor"], ropes["high_freq_factor"]
+        if wavelength < before / high:
+            found.append(angle)
+        elif wavelength > before / low:
+            found.append(angle / ropes["factor"])
+        else:
+            smooth = (before / wavelength - low) / (high - low)
+            found.append((1 - smooth) * angle / ropes["factor"] + smooth * angle)
+    return found
+
+
+def test_scaled_rotary_angles(tmp_path: Path) -> None:
+    # Heads of 32 coordinates, so that all three ranges of wavelengths occur.
+    ropes = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+    config = CONFIGS["llama"] | {"head_dim": 32, "rope_theta": 500.0}
+    tensors = model_files.random_tensors("llama")
+    rng = np.random.default_rng(3)
+    for name in [name for name in tensors if "self_attn" in name]:
+        rows = 64 if "k_proj" in name or "v_proj" in name else 128
+        shape = (16, 128) if "o_proj" in name else (rows, 16)
+        tensors[name] = rng.normal(size=shape).astype(np.float32)
+    plain = [500.0 ** (-2 * j / 32) for j in range(16)]
+    for name, scaling, expected in (
+        ("plain", None, plain),
+        ("linear", {"rope_type": "linear", "factor": 4.0}, [angle / 4 for angle in plain]),
+        ("llama3", {"rope_type": "llama3", **ropes}, _published_llama3(500.0, 32, ropes)),
+    ):
+        for key in ("rope_scaling", "rope_parameters"):
+            folder = model_files.write_folder(tmp_path / name / key, config | {key: scaling}, tensors)
+            rotary = hm.load_transformer(folder).layers[0].attention.rotary
+            assert rotary is not None
+            np.testing.assert_allclose(rotary.frequencies, expected, rtol=1e-12)
+    assert len({round(a / b, 6) for a, b in zip(expected, plain, strict=True)}) > 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,12 @@ WRONG: dict[str, tuple[Damage, str]] = {
     "not safetensors": (file("model.safetensors", b"abc"), "is not a safetensors file"),
     "infinite": (
         tensors(**{_VALUE.replace(".", "__"): torch.full((D, D), torch.inf)}),
+        f"{_VALUE}' holds numbers that are not finite",
+    ),
+    "not a number": (
+        tensors(
+            **{_VALUE.replace(".", "__"): torch.ones(D, D).index_put_((torch.tensor(3),), torch.tensor(torch.nan))}
+        ),
         f"{_VALUE}' holds numbers that are not finite",
     ),
     "whole numbers": (
@@ -220,6 +227,19 @@ def test_missing_extras(package: str, tmp_path: Path, monkeypatch: pytest.Monkey
         hm.load_transformer(path)
     if package == "tokenizers":
         assert hm.load_transformer(path, tokeniser="none").tokeniser is None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("family", CONFIGS)
+def test_models_on_a_gpu(family: str, tmp_path: Path) -> None:
+    there = hm.load_transformer(write(tmp_path, family), device="cuda", dtype="float64")
+    here = hm.load_transformer(tmp_path, dtype="float64")
+    assert there.device.type == "cuda"
+    for rule in ("softmax", "hardmax", "top-2"):
+        found, expected = there.with_attention(rule)([_IDS, _IDS[:2]]), here.with_attention(rule)([_IDS, _IDS[:2]])
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-10)
+    np.testing.assert_allclose(there.embed(_IDS), here.embed(_IDS), atol=1e-10)
 
 
 def test_prefixes_and_old_names(tmp_path: Path) -> None:
@@ -390,6 +410,84 @@ def test_quantised_weights(kind: str, tmp_path: Path) -> None:
     assert np.abs(found.numpy() - exact).max() < 0.5
 
 
+def _bytes(**changes: Any) -> Damage:
+    """A GGUF file with other fields."""
+    return lambda path: model_files.write_gguf(path, "llama", model_files.random_tensors("llama"), **changes)
+
+
+def _cut(size: int) -> Damage:
+    return lambda path: path.write_bytes(path.read_bytes()[:size])
+
+
+def _put(place: int, data: bytes) -> Damage:
+    return lambda path: path.write_bytes(path.read_bytes()[:place] + data + path.read_bytes()[place + len(data) :])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (_cut(0), "is empty"),
+        (_cut(10), "ends within its header"),
+        (_cut(600), "ends within its header"),
+        (_cut(20_000), "ends before the tensor 'blk.2.attn_v.weight': the file is not complete"),
+        (_put(0, b"GGML"), "is not a GGUF file: pass a GGUF file, or a folder"),
+        (_put(4, b"\1"), "has version 1 of GGUF"),
+        (_put(8, b"\xff" * 8), "says that it has 18446744073709551615 tensors"),
+        (_bytes(llama__expert_count=4), "is a mixture of experts"),
+        (_bytes(llama__rope__scaling__type="yarn"), "'rope_scaling' is 'yarn'"),
+        (_bytes(general__alignment=3), "an alignment of 3, which must be a power of two"),
+        (_bytes(llama__attention__key_length=1), "'llama.attention.key_length' is 1, and must be a whole number"),
+        (_bytes(tokenizer__ggml__model="gpt2", tokenizer__ggml__tokens=[1, 2]), "table of tokens that cannot be used"),
+        (_bytes(tokenizer__ggml__model="gpt2"), "has 0 words and 0 kinds of words"),
+    ],
+)
+def test_errors_of_gguf_files(damage: Damage, message: str, tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+    path = model_files.write_gguf(tmp_path / "x.gguf", "llama", model_files.random_tensors("llama"))
+    damage(path)
+    with pytest.raises(hm.FileError, match=message):
+        hm.load_transformer(path)
+
+
+def test_unknown_architecture_of_a_gguf_file(tmp_path: Path) -> None:
+    gguf = pytest.importorskip("gguf")
+    writer = gguf.GGUFWriter(tmp_path / "x.gguf", "gemma3")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with pytest.raises(hm.FileError, match="architecture 'gemma3' is not known: known are llama, qwen2"):
+        hm.load_transformer(tmp_path / "x.gguf")
+
+
+def test_compressed_weights_are_refused(tmp_path: Path) -> None:
+    """An archive of some kilobytes must not become gigabytes."""
+    folder = model_files.write_folder(
+        tmp_path / "model", CONFIGS["bert"], model_files.random_tensors("bert"), layout="torch"
+    )
+    path = folder / "pytorch_model.bin"
+    with zipfile.ZipFile(path) as archive:
+        parts = {one: archive.read(one) for one in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    with pytest.raises(hm.FileError, match="its parts are larger than the file"):
+        hm.load_transformer(folder)
+
+
+def test_code_in_a_file_of_weights_is_not_run(tmp_path: Path) -> None:
+    class Hostile:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.mkdir, (str(tmp_path / "made"),)
+
+    folder = write(tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    for new in (True, False):
+        torch.save({"x": Hostile()}, folder / "pytorch_model.bin", _use_new_zipfile_serialization=new)
+        with pytest.raises(hm.FileError, match="is not a file of weights"):
+            hm.load_transformer(folder)
+    assert not (tmp_path / "made").exists()
+
+
 # Pooling and installed packages
 
 
@@ -469,8 +567,8 @@ def test_published_language_model() -> None:
         "In every layer a token listens to the tokens of the largest score and moves towards their mean. Tokens that "
         "listen to themselves alone are leaders and never move again; a token that follows one leader alone follows it "
         "for ever. The film was long, the plot was dull, but the cast was wonderful and the music stayed with me for "
-        "days. When the rain stopped, Anna walked to the station, bought a ticket to Lyon and waited for the train that "
-        "her brother had promised would never be late."
+        "days. When the rain stopped, Anna walked to the station, bought a ticket to Lyon and waited for the train "
+        "that her brother had promised would never be late."
     )
     assert len(model.tokenise(text)) == 100
     assert model.perplexity(text) == pytest.approx(58.8, rel=0.02)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import warnings
+import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -176,7 +176,8 @@ def _torch_file(path: Path, dtype: torch.dtype) -> Found:
     size = path.stat().st_size
     require_memory(path, [(size // 4,)], torch.float32)
     try:
-        with closing(path.open("rb")) as file, warnings.catch_warnings():
+        _refuse_compressed(path, size)
+        with path.open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns of its own old formats
             # Tensors and plain containers only: nothing in the file is run.
             found = torch.load(file, map_location="cpu", weights_only=True)
@@ -191,6 +192,17 @@ def _torch_file(path: Path, dtype: torch.dtype) -> Found:
         if not sound or one.numel() * one.itemsize > one.untyped_storage().nbytes() or one.nbytes > size:
             raise FileError(path, f"the tensor {name!r} is larger than what the file holds", DAMAGED)
     return {name: (tuple(one.shape), lambda one=one: one.detach()) for name, one in tensors.items()}  # type: ignore[misc]
+
+
+def _refuse_compressed(path: Path, size: int) -> None:
+    """Refuse an archive that grows when it is read: torch stores weights as they are."""
+    with path.open("rb") as file:
+        if file.read(2) != b"PK":
+            return
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+    if any(one.compress_type != zipfile.ZIP_STORED for one in entries) or sum(one.file_size for one in entries) > size:
+        raise ValueError("its parts are larger than the file")
 
 
 def read_pooling(folder: Path, asked: str | None = None) -> tuple[Path, Pooling]:

@@ -73,7 +73,7 @@ class GgufFile:
             found["rope_scaling"] = {"type": kind, "factor": self.fields.get(f"{start}rope.scaling.factor")}
         found["vocab_size"] = self.weights.rows("token_embd.weight") or None
         found["tie_word_embeddings"] = "output.weight" not in self.weights.shapes
-        return Settings(self.path, found)
+        return Settings(self.path, found, {new: start + old for old, new in _NAMES.items()})
 
 
 def read_gguf(path: Path, dtype: torch.dtype) -> GgufFile:

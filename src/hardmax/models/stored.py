@@ -32,6 +32,8 @@ class Settings:
     path: Path
     """File that holds them."""
     values: Mapping[str, Any]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Names of settings in the file, where they are others."""
 
     def _first(self, names: Sequence[str]) -> tuple[str, Any]:
         return next(
@@ -92,7 +94,7 @@ class Settings:
     def error(self, name: str, value: object, problem: str) -> FileError:
         """Error that names a setting, what it is and what it must be."""
         found = "is missing; it" if value is None else f"is {shown(value)}, and"
-        return FileError(self.path, f"the setting {name!r} {found} {problem}", DAMAGED)
+        return FileError(self.path, f"the setting {self.names.get(name, name)!r} {found} {problem}", DAMAGED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +136,8 @@ class Weights:
             raise FileError(self.path, problem, DAMAGED)
         self.used.add(full)
         tensor = self.read(full).to(self.dtype)
-        if not bool(torch.isfinite(tensor).all()):
+        # Extremes are not numbers where any entry is not: faster than to look at every entry.
+        if not all(bool(torch.isfinite(extreme)) for extreme in torch.aminmax(tensor)):
             raise FileError(self.path, f"the tensor {full!r} holds numbers that are not finite", DAMAGED)
         return tensor
 

@@ -18,6 +18,7 @@ from .tokeniser import AbstractTokeniser, Tokenised
 # The largest published tokeniser files have some 30 MB.
 _MOST_TOKENISER = 2**27
 _MOST_WORDS = 2**22
+_MOST_LETTERS = 1000
 # How GPT-2 writes bytes as letters: printable ones as themselves, the others from number 256 on.
 _PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
 _BYTES = {chr(byte): byte for byte in _PRINTABLE} | {
@@ -86,13 +87,14 @@ class GreedyTokeniser(AbstractTokeniser):
     """Vocabulary in order."""
     numbers: Mapping[str, int]
     """Number of each word."""
-    longest: int
-    """Letters of the longest word."""
+    lengths: tuple[int, ...]
+    """Numbers of letters that words have, the largest first."""
 
     @staticmethod
     def of(words: Sequence[str]) -> GreedyTokeniser:
         """Tokeniser with these words in order."""
-        return GreedyTokeniser(tuple(words), {word: k for k, word in enumerate(words)}, max(map(len, words), default=1))
+        lengths = sorted({len(word) for word in words if word}, reverse=True)
+        return GreedyTokeniser(tuple(words), {word: k for k, word in enumerate(words)}, tuple(lengths))
 
     def tokenise(self, text: str) -> Tokenised:
         unknown = self.numbers.get("[UNK]")
@@ -101,8 +103,7 @@ class GreedyTokeniser(AbstractTokeniser):
             if text[place].isspace():
                 place += 1
                 continue
-            sizes = range(min(self.longest, len(text) - place), 0, -1)
-            size = next((size for size in sizes if text[place : place + size] in self.numbers), None)
+            size = next((size for size in self.lengths if text[place : place + size] in self.numbers), None)
             if size is not None:
                 ids.append(self.numbers[text[place : place + size]])
             elif unknown is None:
@@ -110,7 +111,8 @@ class GreedyTokeniser(AbstractTokeniser):
                 raise InputError("text", shown(text), problem, "use texts like those of the model's training")
             else:
                 ids.append(unknown)
-                size = text.find("]", place) + 1 - place if text[place] == "[" and "]" in text[place:] else 1
+                end = text.find("]", place) if text[place] == "[" else -1
+                size = 1 if end < 0 else end + 1 - place
             place += size
         before = [self.numbers[word] for word in ("[CLS]",) if word in self.numbers]
         after = [self.numbers[word] for word in ("[SEP]",) if word in self.numbers]
@@ -164,6 +166,8 @@ def vocabulary_file(path: Path, settings: Mapping[str, Any]) -> AbstractTokenise
     words = [word.removesuffix("\r") for word in (words if words[-1] else words[:-1])]
     if not 0 < len(words) <= _MOST_WORDS:
         raise FileError(path, f"has {len(words)} words", DAMAGED)
+    if max(map(len, words)) > _MOST_LETTERS:
+        raise FileError(path, f"has a word of {max(map(len, words))} letters", DAMAGED)
     if not any(word.startswith("##") for word in words):
         return GreedyTokeniser.of(words)
     plain = (word for word in words if not (word.startswith("[") and word.endswith("]")))
