@@ -8,8 +8,9 @@ counted apart as sinks (squares).
 
 .. code-block:: python
 
-model = hm.load_transformer("path/to/all-MiniLM-L6-v2") who = hm.models.attention_targets(model, sentence) layer, head
-= who.leading_head()
+   model = hm.load_transformer("path/to/all-MiniLM-L6-v2")
+   who = hm.models.attention_targets(model, sentence)
+   layer, head = who.leading_head()
 """
 
 import json
@@ -33,7 +34,6 @@ ax.axvline(words["followers_chance"][0], color="0.4", ls="--", lw=1)
 ax.set_xlabel("rows whose argmax is this word")
 
 # %%
-# One head that shows leaders.
-# A line from each token to the token that it attends to most; its width is the weight.
+# One head: a line from each token to the token that it attends to most; its width is the weight.
 _, ax = plt.subplots(figsize=(5.6, 6.4), layout="constrained")
 hm.figures.draw_who_attends(found["words"], found["targets"], found["weights"], sinks=found["sinks"], ax=ax)

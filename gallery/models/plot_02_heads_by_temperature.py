@@ -8,7 +8,8 @@ least three times as much. Without the control by silence many more heads would 
 
 .. code-block:: python
 
-report = hm.probe(model, texts, interventions=["every head"]) hm.figures.draw_heads(report.heads, "largest_weight")
+   report = hm.probe(model, texts, interventions=["every head"])
+   hm.figures.draw_heads(report.heads, "largest_weight")
 """
 
 import json

@@ -8,7 +8,8 @@ attention says. With the feed-forward network clusters merge slowly, over hundre
 
 .. code-block:: python
 
-run = hm.continue_depth(model, reaction, 1000) clusters = hm.models.cosine_clusters(run.tokens[-1])
+   run = hm.continue_depth(model, reaction, 1000)
+   clusters = hm.models.cosine_clusters(run.tokens[-1])
 """
 
 import json

@@ -41,11 +41,11 @@ def examples_for(model: Transformer) -> tuple[str, ...]:
     tuple of str
         Short texts.
     """
-    first = REACTIONS[0]
-    known = "".join(word for word, special in zip(*_words(model, first), strict=True) if not special)
-    return REACTIONS if known == first else SENTENCES
+    return REACTIONS if _reads(model, REACTIONS[0]) and not _reads(model, SENTENCES[0]) else SENTENCES
 
 
-def _words(model: Transformer, text: str) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+def _reads(model: Transformer, text: str) -> bool:
+    """Whether the tokens of a text, joined, are the text: no word is unknown."""
     found = model.tokenise(text)
-    return found.words, found.special
+    words = [word for word, special in zip(found.words, found.special, strict=True) if not special]
+    return "".join(words) == text
