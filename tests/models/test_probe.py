@@ -675,3 +675,47 @@ def test_runs_name_their_heads() -> None:
     assert Run("hardmax", ((1, 0),)).where(model) == "head 1.0"
     assert Run("hardmax", ((1, 0), (1, 1))).where(model) == "layer 1"
     assert Run("hardmax", ((0, 0), (0, 1), (1, 0), (1, 1))).where(model) == "layers 0, 1"
+
+
+@pytest.mark.parametrize("name", ["encoder", "causal", "window"])
+def test_tables_pool_the_rows_of_all_texts(name: str) -> None:
+    model, texts = MODELS[name], TEXTS
+    report = hm.probe(model, texts)
+    records = [text_record(model, model.tokenise(one), (0, k), True, lambda: None) for k, one in enumerate(texts)]
+    sums = np.sum([one.heads for one in records], axis=0)
+    over = {"loyalty": "loyal_rows", "loyalty_chance": "loyal_rows", "pull": "followers", "pull_chance": "followers"}
+    for key in ("tau", "largest_weight", "special_share", "ends_in_cycle", *over):
+        wanted = sums[..., HEAD_SUMS.index(key)] / sums[..., HEAD_SUMS.index(over.get(key, "rows"))]
+        assert report.heads[key].to_numpy() == pytest.approx(wanted.ravel(), nan_ok=True), key
+        if key not in ("pull", "pull_chance", "ends_in_cycle"):
+            assert report.layers[key][:3].to_numpy() == pytest.approx(wanted.mean(axis=1), nan_ok=True), key
+    by_layer = np.stack([one.layers for one in records])
+    followers = by_layer[:, :3, LAYER_SUMS.index("followers")].sum(axis=0)
+    for key in ("pull", "pull_chance", "same_cluster", "same_cluster_chance"):
+        wanted = by_layer[:, :3, LAYER_SUMS.index(key)].sum(axis=0) / followers
+        assert report.layers[key][:3].to_numpy() == pytest.approx(wanted), key
+    assert report.layers["mean_cosine"].to_numpy() == pytest.approx(by_layer[:, :, 1].mean(axis=0))
+    assert report.layers["tokens"].tolist() == [41] * 4
+    # Chance levels of leaders, by loops: every row draws one of the tokens that it sees.
+    for _, row in report.leaders.iterrows():
+        tokens, j = int(row["tokens"]), int(row["place"])
+        oracle = Oracle(model.layers[0], torch.zeros(tokens, 8, dtype=torch.float64))
+        received = sum(1 / len(oracle.seen(i)) for i in range(tokens) if j in oracle.seen(i))
+        others = sum(1 / len(oracle.seen(i)) for i in range(tokens) if i != j and j in oracle.seen(i))
+        assert row["attention_received_chance"] == pytest.approx(received)
+        assert row["followers_chance"] == pytest.approx(6 * others)
+        assert row["leads_of"] == 6
+
+
+def test_chance_of_loyalty_is_that_of_shuffled_rows() -> None:
+    record = text_record(MODELS["encoder"], MODELS["encoder"].tokenise(TEXTS[0]), (0, 0), True, lambda: None)
+    targets = hm.models.attention_targets(MODELS["encoder"], TEXTS[0]).targets
+    tokens = targets.shape[2]
+    for head in range(2):
+        agreed = [
+            targets[0, head, i] == targets[1, other, j]
+            for other in range(2)
+            for i in range(tokens)
+            for j in range(tokens)
+        ]
+        assert record.heads[0, head, HEAD_SUMS.index("loyalty_chance")] == pytest.approx(tokens * np.mean(agreed))
