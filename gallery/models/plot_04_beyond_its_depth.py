@@ -14,11 +14,14 @@ run = hm.continue_depth(model, reaction, 1000) clusters = hm.models.cosine_clust
 import json
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+
 import hardmax as hm
 
 measured = json.loads(Path("measured.json").read_text(encoding="utf-8"))
 clusters = {name: {int(depth): found for depth, found in line.items()} for name, line in measured["clusters"].items()}
-hm.figures.draw_depth(clusters, trained=measured["trained_depth"])
+_, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+hm.figures.draw_depth(clusters, trained=measured["trained_depth"], ax=ax)
 
 # %%
 # Clusters of six reactions together; tokens of a cluster are linked by cosines above 0.9.

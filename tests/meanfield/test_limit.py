@@ -14,6 +14,7 @@ from hardmax.meanfield.exact import zero_temperature_solution
 from hardmax.meanfield.flow import SphereFlow
 from hardmax.meanfield.limit import low_temperature_limit
 from hardmax.meanfield.measures import circle_quantiles, sphere_sample
+from hardmax.meanfield.rates import rates
 from hardmax.meanfield.spectrum import NoLimit, NoLimitError
 
 
@@ -131,9 +132,31 @@ def test_singular_scores_and_tokens_in_the_kernel() -> None:
     with pytest.raises(NoLimitError, match="singular B") as singular:
         low_temperature_limit(np.eye(3), np.diag([1.0, 1.0, 0.0]))
     assert singular.value.reason is NoLimit.SINGULAR_B
-    with pytest.raises(NoLimitError, match="2 tokens, the first at index 1") as kernel:
-        low_temperature_limit(np.eye(3), None, np.diag([2.0, 1.0, 1.0]))
+    turning = np.array([[3.0, 0.0, 0.0], [0.0, 1.0, -1.0], [0.0, 1.0, 1.0]])
+    with pytest.raises(NoLimitError, match="2 tokens, the first at index 1, .* turn for ever") as kernel:
+        low_temperature_limit(np.eye(3), None, turning)
     assert kernel.value.reason is NoLimit.IN_KERNEL
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tokens_in_the_kernel_of_the_projector_go_to_the_next_eigenspace(seed: int) -> None:
+    """In the kernel, the flow is that of a smaller matrix; the exact solution of the flow agrees."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(4, 4)) + 2 * np.eye(4)
+    vectors /= np.linalg.norm(vectors, axis=0)
+    B = np.diag(rng.uniform(0.5, 2.0, 4))
+    V = vectors @ np.diag([4.0, 2.0, 1.0, -1.0]) @ np.linalg.inv(vectors) @ np.linalg.inv(B)
+    mixtures = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 1.0, -2.0, 1.0], [0.0, 0.0, -1.0, 0.5], [0.0, 0.0, 0.0, 1.0]])
+    tokens = mixtures @ vectors.T
+    law = low_temperature_limit(tokens, B, V)
+    expected = (vectors * np.sign(np.diag(mixtures))).T
+    np.testing.assert_allclose(law.positions, expected, rtol=0, atol=1e-10)
+    assert law.elsewhere.tolist() == [1, 2, 3]
+    found = rates(law)
+    assert np.isnan(found.pointwise).tolist() == [False, True, True, True]
+    # Rounding grows along the leading eigenvector, so that the flow stays in the kernel for some time only.
+    second = zero_temperature_solution(tokens[1:2], B, V, time=5.0, normalise=True)
+    assert np.linalg.norm(second[0] - expected[1]) < 0.1
 
 
 def test_everything_is_its_own_limit_when_all_eigenvalues_agree() -> None:

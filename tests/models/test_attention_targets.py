@@ -104,3 +104,13 @@ def test_the_first_and_special_tokens_are_sinks() -> None:
     assert found.sinks.tolist() == [True, False, False, False, True]
     with pytest.raises(InputError, match="must be a transformer"):
         attention_targets(torch.nn.Linear(2, 2), "abca")  # type: ignore[arg-type]
+
+
+def test_the_leading_head_has_several_leaders() -> None:
+    """Head 0 rests on the first token, head 1 on one word, head 2 on two words with less weight, head 3 on itself."""
+    places = np.arange(6)
+    targets = np.stack([0 * places, 0 * places + 2, np.where(places < 3, 4, 2), places])[None]
+    weights = np.stack([np.full(6, one) for one in (0.99, 0.9, 0.5, 1.0)])[None]
+    sinks = places == 0
+    found = hm.models.AttentionTargets(tuple("abcdef"), sinks, targets, weights, weights, weights)
+    assert found.leading_head() == (0, 2)

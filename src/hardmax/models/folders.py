@@ -81,7 +81,7 @@ def bounded_text(path: Path, most: int) -> str:
 
 def file_in(folder: Path, name: object) -> Path | None:
     """File of this name in a folder, None where there is none; names and links must not lead out of the folder."""
-    if not isinstance(name, str) or not name or name != os.path.basename(name) or "\\" in name or "\0" in name:
+    if not isinstance(name, str) or not _is_plain(name):
         raise FileError(folder, f"names the file {shown(name)}, which is not in the folder", DAMAGED)
     path = folder / name
     try:
@@ -224,10 +224,21 @@ def read_pooling(folder: Path, asked: str | None = None) -> tuple[Path, Pooling]
 def _below(folder: Path, listed: Path, name: object) -> Path:
     if name in ("", "."):
         return folder
-    plain = isinstance(name, str) and name == os.path.basename(name) and not {"\\", "\0"} & {*name} and name != ".."
-    if not plain or not (folder / str(name)).is_dir() or (folder / str(name)).is_symlink():
-        raise FileError(listed, f"names the folder {shown(name)}, which is not there", DAMAGED)
-    return folder / str(name)
+    wrong = FileError(listed, f"names the folder {shown(name)}, which is not there", DAMAGED)
+    if not isinstance(name, str) or not _is_plain(name):
+        raise wrong
+    try:
+        found = (folder / name).is_dir() and not (folder / name).is_symlink()
+    except OSError:  # a name that is too long
+        raise wrong from None
+    if not found:
+        raise wrong
+    return folder / name
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name has no folder in it, on any system."""
+    return bool(name) and name == os.path.basename(name) and not {"\\", "\0", ":"} & {*name} and name != ".."
 
 
 def _pooling(folder: Path) -> str:

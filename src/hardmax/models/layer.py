@@ -150,10 +150,13 @@ class TransformerLayer(AbstractLayer):
     """
 
     attention: AttentionWeights
+    """Projections to queries, keys and values, and back."""
     attention_norm: Norm
+    """Normalisation before or after attention."""
     feed_forward: FeedForwardWeights | None
     """None where it was left out on purpose."""
     feed_forward_norm: Norm
+    """Normalisation before or after the feed-forward network."""
     pre_norm: bool
     """Whether tokens are normalised before attention and feed-forward (pre-norm) or after them (post-norm)."""
     causal: bool
@@ -301,9 +304,9 @@ class TransformerLayer(AbstractLayer):
         sequence
             Index in the batch.
 
-        Returns
-        -------
-        iterator of ScoreBlock
+        Yields
+        ------
+        ScoreBlock
             Blocks in the order of the rows; together they cover every row.
         """
         queries, keys = vectors.queries[sequence], vectors.keys[sequence]

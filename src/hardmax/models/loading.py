@@ -10,10 +10,7 @@ import torch
 
 from ..errors import FileError, InputError
 from ..scalars import as_choice, shown
-from .families.bert import albert, bert, distilbert, roberta
-from .families.gpt2 import gpt2
-from .families.llama import llama, llama_gguf, qwen2_gguf
-from .families.parts import Built
+from .families import Built, albert, bert, distilbert, gpt2, llama, llama_gguf, qwen2_gguf, roberta
 from .folders import Pooling, read_pooling, read_settings, read_weights
 from .gguf_files import read_gguf
 from .stored import Settings, Weights

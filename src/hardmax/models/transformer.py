@@ -64,6 +64,7 @@ class Transformer:
     family: str
     """Architecture, for example ``"bert"`` or ``"llama"``."""
     embedding: Embedding
+    """From numbers of tokens to the tokens at layer 0."""
     layers: tuple[TransformerLayer, ...]
     """Layers in order; one object repeated where a model uses the same weights at every depth."""
     final_norm: Norm | None
@@ -401,9 +402,9 @@ class Transformer:
         text
             A tokenised text.
 
-        Returns
-        -------
-        iterator of Tensor
+        Yields
+        ------
+        Tensor
             One more than there are layers; one state is in memory at a time.
         """
         with torch.no_grad():
@@ -414,6 +415,9 @@ class Transformer:
                 yield state[0]
 
     def _unembedding(self) -> torch.Tensor:
+        if self.causal and self.unembedding is None:
+            problem = "has no weights for the next token: its files hold the layers only"
+            raise InputError("model", self.name, problem, "load the files of the causal language model")
         if self.unembedding is None or not self.causal:
             raise InputError(
                 "model", self.name, "is an encoder and does not predict the next token", "use model.embed(text)"

@@ -13,7 +13,7 @@ from ..dynamics.leadership import Leadership, Ties
 from ..meanfield.limit import LowTemperatureLimit
 from ..meanfield.measures import Occupancy
 from ..meanfield.phases import Fit, Phases, Terminal
-from ..meanfield.rates import Rates
+from ..meanfield.rates import Rates, terminal_of
 from ..meanfield.spectrum import Leading
 from ..outcomes import Ending, Outcome
 from ..shapes import Array
@@ -198,7 +198,7 @@ def read_phases(reader: Reader) -> Phases:
                 pointwise=reader.plain("theory_pointwise", (count,)),
                 slowest=float(words["theory_slowest"]),
                 wasserstein=float(words["theory_wasserstein"]),
-                escape=_maybe(words["theory_escape"]),
+                terminal=terminal_of(limit),
             ),
             beta=float(words["beta"]),
         )

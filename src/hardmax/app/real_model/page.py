@@ -66,7 +66,7 @@ class RealModelPage(Page):
         "hardmax. Real models are not hardmax: the page shows how far from it they are, beside a control."
     )
     paper = "2407.01602"
-    functions = ("simulate",)
+    functions = ("load_transformer", "probe", "simulate")
 
     def __init__(self) -> None:
         self._state = RealModelState()
@@ -111,10 +111,11 @@ class RealModelPage(Page):
         missing.visible = not trained
         if not trained:
             missing.object = f'<div class="message note">{html.escape(HOW_TO_INSTALL)}</div>'
+        self._head_row = pn.FlexBox(self._head, self._lead, sizing_mode="stretch_width", margin=0)
         self._results = [
             beside(
                 card(self._picture, self._steps.box, self._now, title="Words in the layers"),
-                card(self._head, self._told, self._lines, title="Who attends to whom"),
+                card(self._head_row, self._told, self._lines, title="Who attends to whom"),
             ),
             beside(
                 card(self._effects, title="What the temperature changes"),
@@ -169,7 +170,9 @@ class RealModelPage(Page):
         self._factor.param.watch(guarded(lambda event: self._changed(factor=event.new)), "value_throttled")
         self._unit = w.Checkbox(label="Draw tokens at unit length", value=s.unit == "yes")
         self._unit.param.watch(guarded(lambda event: self._changed(unit="yes" if event.new else "no")), "value")
-        self._head = w.Select(label="Head", options={"0": 0}, value=0, width=120, margin=(3, 0))
+        self._head = w.Select(label="Head", options={"0": 0}, value=0, width=120, margin=(3, 10, 3, 0))
+        self._lead = w.Button(label="Head with leaders", width=160, margin=(21, 0, 3, 0))
+        self._lead.on_click(guarded(lambda _: self._go_to_leaders()))
         self._head.param.watch(guarded(lambda event: self._changed(head=event.new)), "value")
 
     def _report_card(self) -> Any:
@@ -206,8 +209,8 @@ class RealModelPage(Page):
         )
         return card(
             note(
-                "The probe measures every head on this text: temperature, leaders, the error of hardmax with its "
-                "proved bound, and what the model loses when heads are replaced, each beside its control."
+                "The probe measures every head of the model as trained on this text: temperature, leaders, the error "
+                "of hardmax with its proved bound, and what the model loses when heads are replaced, beside controls."
             ),
             self._every,
             self._probe,
@@ -233,6 +236,11 @@ class RealModelPage(Page):
         with self._silence():
             self._example.value = example_of(text, EXAMPLES) or ""
         self._changed(text=text)
+
+    def _go_to_leaders(self) -> None:
+        if self._computed is not None:
+            layer, head = self._computed.who.leading_head()
+            self._changed(layer=layer, head=head)
 
     def _moved(self, event: Any) -> None:
         self._changed(layer=int(event.new))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -169,12 +169,12 @@ def unit_length(state: RealModelState, model: hm.models.Transformer) -> bool:
 
 def seconds(model: hm.models.Transformer, state: RealModelState) -> float:
     """Rough time of a computation, to decide whether it runs in the background."""
-    # Measured on one core: five passes with two multiplications a weight and token, 10^10 a second, and the conversion
-    # of weights to float64.
+    # Measured on one core: 6 multiplications per weight and token in all passes together, 10^10 a second, and the
+    # conversion of weights to float64, 2.5 * 10^8 a second.
     tokens = min(MOST_TOKENS, 1 + len(state.text) // 3)
     size = model.parameters - model.embedding.words.numel()
     size = size * len(model.layers) if model.tied else size
-    return size * (10 * tokens / 1e10 + 1 / 2e8)
+    return size * (6 * tokens / 1e10 + 1 / 2.5e8)
 
 
 def compute(
@@ -192,20 +192,26 @@ def compute(
     plain = who if state.rule == "softmax" else hm.models.attention_targets(model, given)
     same = float((who.targets == plain.targets).mean())
     tell("controls", 0, None)
-    rules = dict.fromkeys(("softmax", state.rule, "zero"))
-    effects = tuple(_effect(model, rule, given) for rule in rules)
+    effects = _effects(model, dict.fromkeys(("softmax", state.rule, "zero")), given)
     placed = word_paths(run, unit_length=unit_length(state, model))
     return Computed(state, offer, model, given, words, run, who, placed, effects, same)
 
 
-def _effect(model: hm.models.Transformer, rule: str, given: TextOrIds) -> Effect:
-    changed = model.with_attention(rule)
-    if not model.causal:
-        both = np.stack([one.embed(given) for one in (model, changed)]).astype(np.float64)
-        lengths = np.linalg.norm(both, axis=1)
-        cosine = float(both[0] @ both[1] / lengths.prod()) if lengths.all() else float("nan")
-        return Effect(rule, cosine, None, ())
-    logits = changed.logits(given).astype(np.float64)
+def _effects(model: hm.models.Transformer, rules: Iterable[str], given: TextOrIds) -> tuple[Effect, ...]:
+    if model.causal:
+        return tuple(_effect_on_next_token(model, rule, given) for rule in rules)
+    points = {rule: model.with_attention(rule).embed(given).astype(np.float64) for rule in rules}
+    trained = points["softmax"]
+    with np.errstate(invalid="ignore"):  # an embedding of length zero has no cosine
+        cosines = {
+            rule: float(trained @ point / np.float64(np.linalg.norm(trained) * np.linalg.norm(point)))
+            for rule, point in points.items()
+        }
+    return tuple(Effect(rule, cosine, None, ()) for rule, cosine in cosines.items())
+
+
+def _effect_on_next_token(model: hm.models.Transformer, rule: str, given: TextOrIds) -> Effect:
+    logits = model.with_attention(rule).logits(given).astype(np.float64)
     ids = model.tokenise(given).ids
     logs = logits - logits.max(axis=1, keepdims=True)
     logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))

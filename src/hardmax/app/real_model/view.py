@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas
 from bokeh.core.properties import value
-from bokeh.models import ColorBar, ColumnDataSource, HoverTool, LabelSet, LinearColorMapper, Range1d
+from bokeh.models import ColorBar, ColumnDataSource, HoverTool, LinearColorMapper, Range1d
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
@@ -51,24 +51,24 @@ class PlaneView:
         self._dots = plot.scatter(
             "x", "y", source=self.words, size="size", marker="shape", fill_color="colour", line_width=0.8
         )
-        self._labels = LabelSet(
-            x="x",
-            y="y",
-            text="word",
+        # A glyph, because a LabelSet leaves letters behind when it gets fewer names.
+        self._labels = plot.text(
+            "x",
+            "y",
+            "word",
             source=self._names,
             x_offset=9,
             text_baseline="middle",
             text_font_size="12px",
             text_font=value(FONT),
         )
-        plot.add_layout(self._labels)
         tips = [("", "@word"), ("attends to", "@target"), ("weight", "@weight{0.000}")]
         plot.add_tools(HoverTool(renderers=[self._dots], tooltips=tips))
         session.lighting.follow(self._repaint)
 
     def _repaint(self, light: Light) -> None:
         self._light = light
-        self._dots.glyph.line_color, self._labels.text_color = light.card, light.ink
+        self._dots.glyph.line_color, self._labels.glyph.text_color = light.card, light.ink
         if self._shown is not None:
             self.show(*self._shown)
 
@@ -87,7 +87,7 @@ class PlaneView:
             "colour": colours,
             "size": np.where(sinks, 14, np.where(targets.leads, 19, 9)),
             "shape": np.where(sinks, "square", np.where(targets.leads, "star", "circle")).tolist(),
-            "target": [words[one] if one >= 0 else "none" for one in targets.attended],
+            "target": [named(computed, one) if one >= 0 else "none" for one in targets.attended.tolist()],
             "weight": weights,
         }
         trail = path[: layer + 1]
@@ -204,7 +204,10 @@ def head_svg(computed: Computed, layer: int, head: int, light: Light) -> str:
         name = html.escape(_short(word))
         line = ""
         if target >= 0:
-            told = f"{word} attends to {words[target]} with weight {weights[i]:.3f}; {numbers[i]:.1f} tokens in effect"
+            told = (
+                f"{named(computed, i)} attends to {named(computed, target)} with weight {weights[i]:.3f}; "
+                f"{numbers[i]:.1f} tokens in effect"
+            )
             end = _ROW * (target + 0.5)
             line = (
                 f'<title>{html.escape(told)}</title><line x1="31%" x2="69%" y1="{y:.1f}" y2="{end:.1f}" '
@@ -258,7 +261,15 @@ def targets_sentence(computed: Computed, layer: int, head: int) -> str:
     return f"Attended to most, by how many of {len(computed.words)} tokens: {', '.join(told)}{more}."
 
 
+def named(computed: Computed, token: int) -> str:
+    """A token in quotes, with its place where the text has the same word again."""
+    word = computed.words[token]
+    return f"“{word}” at place {token}" if computed.words.count(word) > 1 else f"“{word}”"
+
+
 def _short(word: str) -> str:
+    """A word for the picture of a head: not too long, and visible where it is only white space."""
+    word = word if word.strip() else word.replace("\n", "⏎").replace(" ", "␣").replace("\t", "⇥") or "∅"
     return word if len(word) <= _LETTERS else word[: _LETTERS - 1] + "…"
 
 
