@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.errors import FileError, InputError
@@ -19,7 +21,7 @@ from hardmax.models.probe import hypotheses, rows, states
 from hardmax.models.probe.interventions import Run, batches
 from hardmax.models.probe.report import COLUMNS
 from hardmax.models.probe.tables import verdict
-from hardmax.models.probe.texts import random_others, sinks_of, text_record
+from hardmax.models.probe.texts import HEAD_SUMS, LAYER_SUMS, random_others, sinks_of, text_record
 
 TEXTS = [[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8], [2, 7, 1, 8, 2], [1, 6, 1, 8, 0, 3, 3, 9] * 3]
 
@@ -107,8 +109,10 @@ def end_of_chain(targets: np.ndarray, i: int) -> str:
     return {1: "ends_in_leader", 2: "ends_in_pair"}.get(length, "ends_in_cycle")
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("at_once", [2**20, 40])
+CASES = [*[(name, 2**20) for name in MODELS], ("encoder", 40), ("window", 40), ("equal causal tokens", 40)]
+
+
+@pytest.mark.parametrize(("name", "at_once"), CASES)
 def test_rows_agree_with_loops_over_full_matrices(name: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_MOST_AT_ONCE", at_once)  # blocks of one or two rows
     model = MODELS[name]
@@ -153,6 +157,32 @@ def test_rows_agree_with_loops_over_full_matrices(name: str, at_once: int, monke
                 weight = np.exp(scores[oracle.seen(i)] - scores[oracle.seen(i)].max())
                 received[oracle.seen(i)] += weight / weight.sum()
             assert found.received[head] == pytest.approx(received, abs=close)
+
+
+@given(
+    text=st.lists(st.integers(0, 3), min_size=2, max_size=20),
+    family=st.sampled_from(["bert", "gpt2", "llama"]),
+    scale=st.sampled_from([1e-3, 0.1, 1.0, 30.0, 1e3]),
+    dtype=st.sampled_from(["float32", "float64"]),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=40, deadline=None)
+def test_the_bound_holds_at_every_scale(text: list[int], family: str, scale: float, dtype: str, seed: int) -> None:
+    made = random_transformer(family=family, layers=1, heads=2, d=8, vocabulary=4, scale=scale, random_state=seed)
+    model = without_places(made).to(dtype)
+    found = text_record(model, model.tokenise(text), (0, seed), True, lambda: None)
+    sums = dict(zip(HEAD_SUMS, np.moveaxis(found.heads[0], 1, 0), strict=True))
+    count = sums["rows"]
+    assert (sums["bound_violations"] == 0).all()
+    assert (sums["largest_weight"] >= sums["largest_weight_chance"] - 1e-9).all()
+    assert (sums["largest_weight"] <= count + 1e-9).all()
+    assert (sums["entropy"] >= -1e-9).all()
+    assert (sums["entropy"] <= count + 1e-9).all()
+    assert sums["ends_in_leader"] + sums["ends_in_pair"] + sums["ends_in_cycle"] == pytest.approx(count)
+    assert (np.diff(found.sharpened[0], axis=1) >= -1e-9).all()
+    assert found.received.sum() == pytest.approx(len(text))
+    if model.causal:
+        assert sums["ends_in_leader"].tolist() == count.tolist()
 
 
 def test_results_outside_the_bound_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +279,6 @@ def test_moves_leaders_and_loyalty_agree_with_loops(name: str) -> None:
     start = rows.first_measured(model.layers[0], tokens)
     inputs = [np.asarray(one) for one in model.states(text)]
     generator = np.random.default_rng((0, 0))
-    from hardmax.models.probe.texts import HEAD_SUMS, LAYER_SUMS
 
     def cosine(a: np.ndarray, b: np.ndarray) -> float:
         return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b))) if a.any() and b.any() else 0.0
@@ -646,3 +675,47 @@ def test_runs_name_their_heads() -> None:
     assert Run("hardmax", ((1, 0),)).where(model) == "head 1.0"
     assert Run("hardmax", ((1, 0), (1, 1))).where(model) == "layer 1"
     assert Run("hardmax", ((0, 0), (0, 1), (1, 0), (1, 1))).where(model) == "layers 0, 1"
+
+
+@pytest.mark.parametrize("name", ["encoder", "causal", "window"])
+def test_tables_pool_the_rows_of_all_texts(name: str) -> None:
+    model, texts = MODELS[name], TEXTS
+    report = hm.probe(model, texts)
+    records = [text_record(model, model.tokenise(one), (0, k), True, lambda: None) for k, one in enumerate(texts)]
+    sums = np.sum([one.heads for one in records], axis=0)
+    over = {"loyalty": "loyal_rows", "loyalty_chance": "loyal_rows", "pull": "followers", "pull_chance": "followers"}
+    for key in ("tau", "largest_weight", "special_share", "ends_in_cycle", *over):
+        wanted = sums[..., HEAD_SUMS.index(key)] / sums[..., HEAD_SUMS.index(over.get(key, "rows"))]
+        assert report.heads[key].to_numpy() == pytest.approx(wanted.ravel(), nan_ok=True), key
+        if key not in ("pull", "pull_chance", "ends_in_cycle"):
+            assert report.layers[key][:3].to_numpy() == pytest.approx(wanted.mean(axis=1), nan_ok=True), key
+    by_layer = np.stack([one.layers for one in records])
+    followers = by_layer[:, :3, LAYER_SUMS.index("followers")].sum(axis=0)
+    for key in ("pull", "pull_chance", "same_cluster", "same_cluster_chance"):
+        wanted = by_layer[:, :3, LAYER_SUMS.index(key)].sum(axis=0) / followers
+        assert report.layers[key][:3].to_numpy() == pytest.approx(wanted), key
+    assert report.layers["mean_cosine"].to_numpy() == pytest.approx(by_layer[:, :, 1].mean(axis=0))
+    assert report.layers["tokens"].tolist() == [41] * 4
+    # Chance levels of leaders, by loops: every row draws one of the tokens that it sees.
+    for _, row in report.leaders.iterrows():
+        tokens, j = int(row["tokens"]), int(row["place"])
+        oracle = Oracle(model.layers[0], torch.zeros(tokens, 8, dtype=torch.float64))
+        received = sum(1 / len(oracle.seen(i)) for i in range(tokens) if j in oracle.seen(i))
+        others = sum(1 / len(oracle.seen(i)) for i in range(tokens) if i != j and j in oracle.seen(i))
+        assert row["attention_received_chance"] == pytest.approx(received)
+        assert row["followers_chance"] == pytest.approx(6 * others)
+        assert row["leads_of"] == 6
+
+
+def test_chance_of_loyalty_is_that_of_shuffled_rows() -> None:
+    record = text_record(MODELS["encoder"], MODELS["encoder"].tokenise(TEXTS[0]), (0, 0), True, lambda: None)
+    targets = hm.models.attention_targets(MODELS["encoder"], TEXTS[0]).targets
+    tokens = targets.shape[2]
+    for head in range(2):
+        agreed = [
+            targets[0, head, i] == targets[1, other, j]
+            for other in range(2)
+            for i in range(tokens)
+            for j in range(tokens)
+        ]
+        assert record.heads[0, head, HEAD_SUMS.index("loyalty_chance")] == pytest.approx(tokens * np.mean(agreed))

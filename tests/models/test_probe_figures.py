@@ -35,10 +35,10 @@ REACTIONS = [
 ]
 PROSE = (
     "In every layer a token listens to the tokens of the largest score and moves towards their mean. Tokens that "
-    "listen to themselves alone are leaders and never move again; a token that follows one leader alone follows it for ever. "
-    "The film was long, the plot was dull, but the cast was wonderful and the music stayed with me for days. When the "
-    "rain stopped, Anna walked to the station, bought a ticket to Lyon and waited for the train that her brother had "
-    "promised would never be late."
+    "listen to themselves alone are leaders and never move again; a token that follows one leader alone follows it "
+    "for ever. The film was long, the plot was dull, but the cast was wonderful and the music stayed with me for "
+    "days. When the rain stopped, Anna walked to the station, bought a ticket to Lyon and waited for the train that "
+    "her brother had promised would never be late."
 )
 
 

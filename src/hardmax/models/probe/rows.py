@@ -20,6 +20,8 @@ from ..layer import ScoreBlock, TransformerLayer
 
 # Scores in float64 that are worked on at once: 2^20 numbers are 8 MB, and some ten arrays of this size exist at a time.
 _MOST_AT_ONCE = 2**20
+# Rounding of a mean of values in float64, relative to the largest of them: some hundreds of units in the last place.
+_ROUNDING = 1e-13
 # Rows of a causal model that see fewer tokens have a large weight by necessity and are left out of the statistics.
 FEWEST_IN_SIGHT = 16
 # Factors on the inverse temperature at which the largest weight is evaluated: two per octave, from 1/16 to 1024.
@@ -220,7 +222,10 @@ class _Rows:
         # Scores that tie differ by rounding, and so do their weights; distances lose half of the digits.
         largest = torch.where(self.seen, self._scores, 0.0).abs().amax(dim=2)
         ties = torch.expm1((self._rounding * largest).clamp_max(1.0))
-        return error, bound, error > bound + spread * (1e-7 * rest + 2 * ties + 1e-12)
+        # Where all values agree their spread is rounding itself, which is relative to their size.
+        size = self._values.norm(dim=2).amax(dim=1)[:, None]
+        allowed = spread * (1e-7 * rest + 2 * ties + 1e-12) + _ROUNDING * size
+        return error, bound, error > bound + allowed
 
     def sharpened(self, measured: torch.Tensor) -> torch.Tensor:
         """Sum over rows of the largest weight at each factor on the inverse temperature, shape (heads, factors)."""
