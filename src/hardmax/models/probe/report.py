@@ -201,7 +201,7 @@ class ProbeReport:
         if not followed.empty:
             weights = followed["followers"]
             mean = {name: np.average(followed[name], weights=weights) for name in _FOLLOWED}
-            gather = "gather" if mean["same_cluster"] > mean["same_cluster_chance"] else "do not gather"
+            gather = "gather" if mean["same_cluster"] > mean["same_cluster_chance"] + _CLEARLY else "do not gather"
             lines.append(
                 f"Tokens {gather} around the tokens that they attend to: {mean['same_cluster']:.0%} share a cluster "
                 f"with their argmax, {mean['same_cluster_chance']:.0%} with a random token; the pull towards it is "
@@ -270,6 +270,8 @@ class ProbeReport:
 
 LITTLE = 0.005
 """Largest effect that counts as little: a cosine of 0.995, or a perplexity that is 0.5 % larger."""
+# Shares of tokens that differ by less are called equal.
+_CLEARLY = 0.02
 _FOLLOWED = ("pull", "pull_chance", "same_cluster", "same_cluster_chance")
 
 
