@@ -91,6 +91,8 @@ docs: setup  ## build the documentation, warnings are errors
 $(VENV)/.model: | $(VENV)/.installed
 	@echo '==> Installing rxnmapper for the tests of trained models (3 MB)'
 	@$(PIP) --quiet --no-deps rxnmapper==0.4.3 || echo '    not found: the tests that need it are skipped'
+	@# Its wheel also brings a package named `tests`, which would hide the folder of that name from worker processes.
+	@rm -rf "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests"
 	@touch $@
 
 $(VENV)/.models: | $(VENV)/.model

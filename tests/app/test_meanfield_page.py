@@ -82,10 +82,20 @@ def test_a_heavy_run_on_the_sphere_is_cancelled_and_frees_its_thread() -> None:
     visit.close()
 
 
-def test_what_has_no_limit_is_a_message() -> None:
-    visit = Visit(MeanFieldPage(), {"n": "10", "tilt": "0"})  # a token right between the two limits
-    assert "no low-temperature limit, tokens in the kernel" in visit.message
-    visit.page._changed("tilt", 0.5)
+def test_a_token_between_the_two_limits_has_a_limit_of_its_own() -> None:
+    visit = Visit(MeanFieldPage(), {"n": "10", "tilt": "0"})
+    assert visit.message == ""
+    assert visit.page._seen.finished
+    visit.close()
+
+
+def test_what_has_no_limit_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as changed:
+        # B and V of the page have real eigenvalues; a V that turns has not.
+        changed.setattr(MeanFieldState, "value", np.array([[1.0, -1.0], [1.0, 1.0]]))
+        visit = Visit(MeanFieldPage(), {"n": "10", "b1": "1"})
+        assert "no low-temperature limit, a leading complex pair" in visit.message
+    visit.page._changed("tilt", 0.25)
     visit.settle()
     assert visit.page._seen.finished
     assert visit.message == ""

