@@ -48,8 +48,3 @@ def test_the_sphere_in_the_dark_and_a_run_that_is_cancelled(
     page.goto(f"{explorer}/meanfield?n=2000&time=40&beta=500")
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator(".bar")).to_be_hidden()
-
-
-def test_no_limit_is_a_message(page: Any, explorer: str) -> None:
-    page.goto(f"{explorer}/meanfield?n=10&tilt=0")  # a token right between the two limits
-    expect(page.get_by_role("alert")).to_contain_text("no low-temperature limit, tokens in the kernel")
