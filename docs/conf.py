@@ -46,6 +46,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../gallery",
     "gallery_dirs": "auto_gallery",
     "filename_pattern": r"plot_",
+    "ignore_pattern": r"measure\.py$",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "download_all_examples": False,
