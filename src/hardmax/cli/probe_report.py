@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -63,7 +64,11 @@ def run(
         checkpoint=folder / "parts" if resume else None,
         progress=False if quiet else None,
     )
-    found.save(folder)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found.save(folder)
+    if told and not quiet:
+        typer.echo(f"note: {told[0].message}", err=True)
     path = write_text(folder / PAGE, page(found, loaded, texts).to_html())
     if as_json:
         typer.echo(json.dumps(json.loads((folder / "report.json").read_text(encoding="utf-8"))))
