@@ -39,8 +39,11 @@ FROZEN = "tests/test_structure.py::test_values_are_frozen"  # reads the source, 
 KILLED_AT_LEAST = 0.90
 # Mutants that cannot change any answer, each with the reason: columns package, before, after, reason.
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.csv")
-# A mutant that loops for ever counts as noticed; the slowest module has three minutes of tests on a busy core.
-TIMEOUT_SECONDS = 400
+# Seconds of tests per mutant: lines at the core run in every test, and the quickest of them decide. A mutant that only
+# a longer selection would notice counts as one that survived.
+TEST_SECONDS = 120
+# A mutant that loops for ever counts as noticed: so many times the seconds that its tests take, and a start.
+SLOWER, START_SECONDS = 6, 60
 # Replacing an operator by one of another type (a float shifted by bits, say) only tests the interpreter.
 OPERATORS = (
     "ReplaceBinaryOperator_Add_Sub", "ReplaceBinaryOperator_Sub_Add", "ReplaceBinaryOperator_Mul_Div",
@@ -175,7 +178,13 @@ class Selection:
         if "kernels" in mutant.path:  # Triton's interpreter runs a rewritten copy that coverage does not see
             contexts |= {test for test in self._seconds if "test_kernels" in test}
         tests = {context.split("|")[0] for context in contexts}
-        return sorted(tests & {*self._seconds, FROZEN}, key=lambda test: self._seconds.get(test, 0.0))
+        known = sorted(tests & {*self._seconds, FROZEN}, key=self.seconds_of)
+        total = itertools.accumulate(map(self.seconds_of, known))
+        return [test for test, seconds in zip(known, total, strict=True) if seconds <= TEST_SECONDS] or known[:1]
+
+    def seconds_of(self, test: str) -> float:
+        """How long a test took."""
+        return self._seconds.get(test, 0.0)
 
 
 def measure(folder: Path) -> None:
@@ -210,7 +219,7 @@ def judge(mutant: Mutant, copy: Path, selection: Selection) -> Verdict:
         return Verdict(**asdict(mutant), before=before, after=after, killed=False, reason="no test runs this line")
     target.write_text(changed, encoding="utf-8")
     try:
-        killed, reason = _run(tests, copy)
+        killed, reason = _run(tests, copy, START_SECONDS + SLOWER * sum(map(selection.seconds_of, tests)))
     finally:
         target.write_text(source, encoding="utf-8")
     return Verdict(**asdict(mutant), before=before, after=after, killed=killed, reason=reason)
@@ -223,7 +232,7 @@ def _lines_that_differ(source: str, changed: str) -> tuple[str, str]:
     return "", ""
 
 
-def _run(tests: list[str], copy: Path) -> tuple[bool, str]:
+def _run(tests: list[str], copy: Path, seconds: float) -> tuple[bool, str]:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as arguments:
         arguments.write("\n".join(tests))
         arguments.flush()
@@ -231,10 +240,10 @@ def _run(tests: list[str], copy: Path) -> tuple[bool, str]:
         command = [sys.executable, "-m", "pytest", *_OPTIONS, "-p", "no:randomly", f"@{arguments.name}"]
         try:
             done = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=seconds, check=False
             )
         except subprocess.TimeoutExpired:
-            return True, f"no end within {TIMEOUT_SECONDS} s"
+            return True, f"no end within {seconds:.0f} s"
     if done.returncode == 0:
         return False, f"{len(tests)} tests pass"
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
