@@ -34,7 +34,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("attention", "dynamics", "geometry", "interpolation")
-TESTS = (*PACKAGES, "contracts", "test_polytopes.py", "test_odd_inputs.py", "text/test_device_training.py")
+TESTS = (*PACKAGES, "models", "contracts", "test_polytopes.py", "test_odd_inputs.py", "text/test_device_training.py")
 FROZEN = "tests/test_structure.py::test_values_are_frozen"  # reads the source, so coverage does not see what it tests
 KILLED_AT_LEAST = 0.90
 # Mutants that cannot change any answer, each with the reason: columns package, before, after, reason.

@@ -311,3 +311,12 @@ def test_positions_of_the_sequence_decide_under_a_bias() -> None:
     exact = hm.HardmaxLayer(heads=[hm.Head(bias=hm.LinearBias(0.25))], tolerance="exact")
     floats = hm.HardmaxLayer(heads=[hm.Head(bias=hm.LinearBias(0.25))])
     assert torch.equal(exact.choose(torch.tensor(tokens)).first, floats.choose(torch.tensor(tokens)).first)
+
+
+def test_hardmax_weights_share_a_row_by_mass() -> None:
+    scores = torch.tensor([[1.0, 3.0, 3.0, 9.0], [2.0, 2.0, 2.0, 9.0], [5.0, 1.0, 4.0, 9.0]], dtype=torch.float64)
+    seen = torch.tensor([[True, True, True, False]]).expand(3, 4)
+    mass = torch.tensor([1.0, 1.0, 3.0, 7.0], dtype=torch.float64)
+    found = hm.Hardmax().weights(scores, seen, mass)
+    expected = [[0.0, 0.25, 0.75, 0.0], [0.2, 0.2, 0.6, 0.0], [1.0, 0.0, 0.0, 0.0]]
+    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-15)
