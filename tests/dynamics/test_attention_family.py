@@ -449,3 +449,17 @@ def test_tokens_that_listen_to_one_another_alone_are_a_group_with_a_leader() -> 
     found = list(leaders_of_groups([0, 1, 2], {0: [[1]], 1: [[2]], 2: [[0]]}, nobody, ties))
     assert sorted(token for token, _, _ in found) == [0, 1, 2]
     assert {tuple(map(tuple, leaders)) for _, leaders, _ in found} == {((1,),)}
+
+
+@pytest.mark.parametrize("tolerance", [None, "exact"])
+def test_assumptions_are_those_of_all_heads_and_of_the_tokens(tolerance: str | None) -> None:
+    positive, indefinite, skew = np.eye(2), np.diag([1.0, -1.0]), np.array([[1.0, 1.0], [0.0, 1.0]])
+    apart, repeated = [[1.0, 2.0], [3.0, 1.0]], [[1.0, 2.0], [1.0, 2.0]]
+    for tokens, distinct in ((apart, True), (repeated, False)):
+        for second, symmetric, definite in ((2 * positive, True, True), (indefinite, True, False), (skew, False, True)):
+            layer = hm.HardmaxLayer(0.5, heads=[positive, second], causal=True, tolerance=tolerance)
+            found = hm.equilibrium(tokens, layer, max_layers=3).assumptions
+            assert (found.distinct, found.symmetric) == (distinct, symmetric)
+            if symmetric:
+                assert found.positive_definite == definite
+            assert not found.basic
