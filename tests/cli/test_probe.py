@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 import hardmax as hm
 import model_files
-from hardmax.cli import probe_report
+from hardmax.cli import probe_run
 from hardmax.cli.app import app
 
 TEXTS = ["a b c a d b", "d c b a", "b a d e c a b"]
@@ -64,12 +64,12 @@ def test_json_resuming_and_fewer_texts(folder: Path, tmp_path: Path) -> None:
 
 def test_examples_go_through_an_installed_model(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     installed = [hm.models.InstalledModel("tiny", folder, "bert", 1)]
-    monkeypatch.setattr(probe_report, "installed_models", lambda: installed)
-    monkeypatch.setattr(probe_report, "examples_for", lambda model: TEXTS)
+    monkeypatch.setattr(probe_run, "installed_models", lambda: installed)
+    monkeypatch.setattr(probe_run, "examples_for", lambda model: TEXTS)
     result = _run("--example", "--report", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert "bert" in result.stdout
-    monkeypatch.setattr(probe_report, "installed_models", list)
+    monkeypatch.setattr(probe_run, "installed_models", list)
     result = _run("--example", "--report", tmp_path / "out")
     assert result.exit_code == 2
     assert "no installed package brings a model" in result.stderr

@@ -52,6 +52,15 @@ def test_case_a_least_distances(case_a: dict[float, Phases]) -> None:
         assert low < case_a[beta].approach_distance < high
 
 
+@pytest.mark.slow
+def test_case_a_least_distances_of_the_published_number_of_tokens() -> None:
+    """With 1,000 tokens a few of them put a floor under the distance at beta = 300."""
+    law = circle_quantiles(1000, lambda angle: 1 + np.sin(angle) / 2)
+    for beta, low, high in ((10.0, 0.245, 0.253), (30.0, 0.146, 0.154), (100.0, 0.080, 0.088), (300.0, 0.064, 0.082)):
+        found = phases(simulate(law.points, SphereFlow(B_A, V_A, beta), time=14.0, step=0.08))
+        assert low < found.approach_distance < high
+
+
 def test_case_a_ends_at_the_top_of_v(case_a: dict[float, Phases], runs_a: dict[float, Trajectory]) -> None:
     end = case_a[100.0].terminal
     assert end.direction == pytest.approx([0.0, 1.0], abs=1e-3)

@@ -114,3 +114,17 @@ def test_the_leading_head_has_several_leaders() -> None:
     sinks = places == 0
     found = hm.models.AttentionTargets(tuple("abcdef"), sinks, targets, weights, weights, weights)
     assert found.leading_head() == (0, 2)
+
+
+@pytest.mark.parametrize("heads", [2, 1.5, "0", [0, -1], [True], np.array([0.0])])
+def test_numbers_of_heads_are_checked_everywhere_alike(heads: object) -> None:
+    model = random_transformer(layers=1, heads=2, d=8, vocabulary=9, random_state=0)
+    for change in (
+        lambda: model.layers[0].with_rule("zero", heads),
+        lambda: model.with_attention("zero", 0, heads),
+        lambda: hm.Intervention("zero", heads=heads).scopes(model),
+    ):
+        with pytest.raises(hm.InputError, match="heads must be "):
+            change()
+    several = model.with_attention("zero", 0, np.array([1]))
+    assert [rule is not None for rule in several.layers[0].rules] == [False, True]

@@ -18,7 +18,7 @@ import hardmax as hm
 from hardmax.errors import FileError, InputError
 from hardmax.models import Transformer, cosine_clusters, load_report, random_transformer
 from hardmax.models.probe import hypotheses, rows, states
-from hardmax.models.probe.interventions import Run, batches
+from hardmax.models.probe.interventions import Run, parts
 from hardmax.models.probe.report import COLUMNS
 from hardmax.models.probe.tables import verdict
 from hardmax.models.probe.texts import HEAD_SUMS, LAYER_SUMS, random_others, sinks_of, text_record
@@ -414,7 +414,7 @@ def test_interventions_agree_with_whole_runs_of_changed_models(family: str) -> N
 def test_batches_hold_every_text_once() -> None:
     model = small()
     texts = [model.tokenise([1] * (2 + 37 * k % 500)) for k in range(60)]
-    found = batches(texts)
+    found = parts(texts)
     assert sorted(k for batch in found for k in batch) == [*range(60)]
     assert len(found) > 1
     assert all(len(batch) * max(len(texts[k]) for k in batch) <= 8192 for batch in found)

@@ -82,7 +82,7 @@ def probe(
         raise InputError(missing, None, "must be given", "pass a model and a file of texts, or try --example")
     if example and file is not None:
         raise InputError("TEXTS", str(file), "cannot be given with --example", "leave out one of the two")
-    from .probe_report import run
+    from .probe_run import run
 
     run(
         model,

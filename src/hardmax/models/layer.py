@@ -29,7 +29,7 @@ from ..attention.weighting import AbstractWeighting, Hardmax, Softmax
 from ..errors import InputError
 from ..shapes import PerToken, Tokens
 from .rotary import Rotary
-from .rules import as_rule
+from .rules import as_indices, as_rule
 
 # Scores held at once by rules other than softmax, per block of rows: 2^24 numbers are 64 MB in float32.
 _MOST_SCORES = 2**24
@@ -205,7 +205,7 @@ class TransformerLayer(AbstractLayer):
             feed_forward_norm=moved(self.feed_forward_norm, dtype, device),
         )
 
-    def with_rule(self, rule: object, heads: Sequence[int] | None = None) -> TransformerLayer:
+    def with_rule(self, rule: object, heads: int | Sequence[int] | None = None) -> TransformerLayer:
         """The layer with another attention rule in some of its heads.
 
         Parameters
@@ -213,7 +213,7 @@ class TransformerLayer(AbstractLayer):
         rule
             ``"hardmax"``, ``"top-4"``, ``"beta=2"``, ``"uniform"``, ``"zero"``, ``"softmax"`` or a weighting.
         heads
-            Numbers of the heads; all when left out.
+            Number of a head, or several; all when left out.
 
         Returns
         -------
@@ -221,12 +221,8 @@ class TransformerLayer(AbstractLayer):
             With the same weights.
         """
         found = as_rule(rule)
-        chosen = range(self.heads) if heads is None else heads
-        for head in chosen:
-            if isinstance(head, bool) or not isinstance(head, int) or not 0 <= head < self.heads:
-                raise InputError("heads", repr(head), f"must be numbers from 0 to {self.heads - 1}", "count from 0")
         rules = [*(self.rules or (None,) * self.heads)]
-        for head in chosen:
+        for head in as_indices("heads", heads, self.heads):
             rules[head] = None if found == Softmax(1.0) else found
         return replace(self, rules=tuple(rules))
 

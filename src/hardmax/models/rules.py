@@ -1,10 +1,13 @@
-"""Attention rules that replace the softmax of a trained model: by name, or any weighting of the library."""
+"""Attention rules that replace the softmax of a trained model, by name or as a weighting, and where they apply."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 
 from ..attention.weighting import AbstractWeighting, DoublyStochastic, Hardmax, Softmax, TopK
@@ -74,3 +77,18 @@ def as_rule(rule: object, argument: str = "rule") -> AbstractWeighting:
         except ValueError:
             pass
     raise InputError(argument, shown(rule), "is no attention rule", remedy)
+
+
+def as_indices(argument: str, asked: object, count: int) -> list[int]:
+    """Numbers of layers or heads, each from 0 to ``count - 1``: all of them where None, or one, or several.
+
+    >>> as_indices("heads", None, 3), as_indices("heads", 2, 3), as_indices("heads", [0, 2], 3)
+    ([0, 1, 2], [2], [0, 2])
+    """
+    if asked is None:
+        return [*range(count)]
+    found: list[Any] = [*asked] if isinstance(asked, (Sequence, np.ndarray)) and not isinstance(asked, str) else [asked]
+    for one in found:
+        if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or not 0 <= one < count:
+            raise InputError(argument, shown(one), f"must be numbers from 0 to {count - 1}", "count from 0")
+    return [int(one) for one in found]

@@ -1,8 +1,9 @@
-"""Interface of a tokeniser: texts to numbers of tokens and back."""
+"""Interface of a tokeniser: texts to numbers of tokens and back; and texts that are evaluated together."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -19,6 +20,21 @@ class Tokenised:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+def batches(texts: Sequence[Tokenised], most: int) -> list[list[int]]:
+    """Indices of texts of similar length that are evaluated together, at most ``most`` tokens with their padding.
+
+    >>> batches([Tokenised((0,) * n, ("",) * n, (False,) * n) for n in (2, 5, 3)], 8)
+    [[1], [2, 0]]
+    """
+    order = sorted(range(len(texts)), key=lambda k: -len(texts[k]))
+    found = []
+    while order:
+        size = max(1, most // len(texts[order[0]]))
+        found.append(order[:size])
+        order = order[size:]
+    return found
 
 
 class AbstractTokeniser(ABC):

@@ -13,7 +13,8 @@ from torch.nn import functional
 from ..errors import InputError
 from ..scalars import shown
 from .layer import Norm, TransformerLayer, moved
-from .tokeniser import AbstractTokeniser, Tokenised
+from .rules import as_indices
+from .tokeniser import AbstractTokeniser, Tokenised, batches
 
 TextOrIds = str | Sequence[int]
 """A text, or the numbers of its tokens."""
@@ -180,8 +181,8 @@ class Transformer:
         >>> str(model.with_attention("hardmax", layers=1).layers[1].rules[0])
         'hardmax'
         """
-        chosen = _numbers("layers", layers, len(self.layers))
-        some = None if heads is None else _numbers("heads", heads, self.heads)
+        chosen = as_indices("layers", layers, len(self.layers))
+        some = as_indices("heads", heads, self.heads)
         made: dict[tuple[int, bool], TransformerLayer] = {}
         for number, layer in enumerate(self.layers):
             changes = number in chosen
@@ -310,8 +311,22 @@ class Transformer:
         Tensor
             On the device and in the dtype of the model.
         """
-        rows = [one.mean(dim=0) if self.pooling == "mean" else one[0] for one in self.hidden(texts)]
-        points = torch.stack(rows)
+        return self.pooled(self.hidden(texts))
+
+    def pooled(self, last: Sequence[torch.Tensor]) -> torch.Tensor:
+        """One point per text from its last tokens, shape (texts, d).
+
+        Parameters
+        ----------
+        last
+            Tokens of each text after the last layer, each of shape (tokens, d).
+
+        Returns
+        -------
+        Tensor
+            In the dtype of the tokens.
+        """
+        points = torch.stack([one.mean(dim=0) if self.pooling == "mean" else one[0] for one in last])
         return functional.normalize(points, dim=1) if self.unit_length else points
 
     def logits(self, text: TextOrIds) -> np.ndarray:
@@ -359,16 +374,31 @@ class Transformer:
         float
             In nats; its exponential is the perplexity.
         """
-        weights = self._unembedding()
-        total, count = 0.0, 0
-        for found, hidden in zip(texts, self.hidden(texts), strict=True):
+        self._unembedding()  # refuses models that predict nothing before anything is computed
+        for found in texts:
             if len(found) < 2:
                 raise InputError("text", f"{len(found)} token", "must have at least two tokens", "pass a longer text")
-            with torch.no_grad():
-                scores = hidden[:-1] @ weights.T
-                total += float(functional.cross_entropy(scores, self._tensor(found.ids[1:]), reduction="sum"))
-            count += len(found) - 1
-        return total / count
+        total = sum(self.loss(found, last) for found, last in zip(texts, self.hidden(texts), strict=True))
+        return total / sum(len(found) - 1 for found in texts)
+
+    def loss(self, text: Tokenised, last: torch.Tensor) -> float:
+        """Sum of the negative log-likelihoods of the tokens of a text, each given those before it.
+
+        Parameters
+        ----------
+        text
+            A tokenised text.
+        last
+            Its tokens after the last layer, shape (tokens, d).
+
+        Returns
+        -------
+        float
+            In nats.
+        """
+        with torch.no_grad():
+            scores = last[:-1] @ self._unembedding().T
+            return float(functional.cross_entropy(scores, self._tensor(text.ids[1:]), reduction="sum"))
 
     def hidden(self, texts: Sequence[Tokenised]) -> list[torch.Tensor]:
         """Last tokens of tokenised texts, each of shape (tokens, d), computed in batches of similar length.
@@ -384,8 +414,10 @@ class Transformer:
             In the order of the texts, on the device of the model.
         """
         found: dict[int, torch.Tensor] = {}
-        for batch in self._batches(texts):
-            ids, padding = self._padded([texts[k].ids for k in batch])
+        network = self.layers[0].feed_forward
+        widest = max(4 * self.dimension, 0 if network is None else len(network.up))
+        for batch in batches(texts, _MOST_IN_BATCH // widest):
+            ids, padding = self.padded([texts[k] for k in batch])
             with torch.no_grad():
                 state = self.embedding(ids)
                 for layer in self.layers:
@@ -424,19 +456,22 @@ class Transformer:
             )
         return self.unembedding
 
-    def _batches(self, texts: Sequence[Tokenised]) -> Iterator[list[int]]:
-        order = sorted(range(len(texts)), key=lambda k: -len(texts[k]))
-        network = self.layers[0].feed_forward
-        widest = max(4 * self.dimension, 0 if network is None else len(network.up))
-        while order:
-            size = max(1, _MOST_IN_BATCH // (widest * len(texts[order[0]])))
-            yield order[:size]
-            order = order[size:]
+    def padded(self, texts: Sequence[Tokenised]) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Numbers of the tokens of texts, filled up to one length, and where they were filled up.
 
-    def _padded(self, texts: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor | None]:
+        Parameters
+        ----------
+        texts
+            Tokenised texts.
+
+        Returns
+        -------
+        tuple of Tensor
+            Numbers, and True for padding, each of shape (texts, tokens); None where all texts are equally long.
+        """
         lengths = [len(one) for one in texts]
         most = max(lengths)
-        ids = self._tensor([[*one, *[0] * (most - len(one))] for one in texts])
+        ids = self._tensor([[*one.ids, *[0] * (most - len(one))] for one in texts])
         if min(lengths) == most:
             return ids, None
         return ids, torch.arange(most, device=self.device) >= self._tensor(lengths)[:, None]
@@ -458,16 +493,6 @@ def as_dtype(dtype: str | torch.dtype) -> torch.dtype:
     if found is None:
         raise InputError("dtype", shown(dtype), "must be float32 or float64", 'pass dtype="float64"')
     return found
-
-
-def _numbers(argument: str, asked: int | Sequence[int] | None, count: int) -> list[int]:
-    if asked is None:
-        return [*range(count)]
-    found = [asked] if isinstance(asked, (int, np.integer)) else [*asked]
-    for one in found:
-        if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or not 0 <= one < count:
-            raise InputError(argument, shown(one), f"must be numbers from 0 to {count - 1}", "count from 0")
-    return [int(one) for one in found]
 
 
 def _ids(numbers: object) -> tuple[int, ...]:

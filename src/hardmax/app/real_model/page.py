@@ -17,7 +17,7 @@ from ..jobs import Job
 from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, split, wide_html
 from ..page import Page
 from ..uploads import example_of
-from .shelf import HOW_TO_INSTALL, SHELF, Offer
+from .shelf import SHELF, WITHOUT_MODEL, Offer
 from .state import (
     EXAMPLES,
     FACTORS,
@@ -111,7 +111,7 @@ class RealModelPage(Page):
         missing = wide_html()
         missing.visible = not trained
         if not trained:
-            missing.object = f'<div class="message note">{html.escape(HOW_TO_INSTALL)}</div>'
+            missing.object = f'<div class="message note">{html.escape(WITHOUT_MODEL)}</div>'
         self._head_row = pn.FlexBox(self._head, self._lead, sizing_mode="stretch_width", margin=0)
         self._results = [
             beside(

