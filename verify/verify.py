@@ -49,7 +49,7 @@ class UndecidedError(Exception):
 
 
 def parse_json(data):
-    """Value of JSON text in UTF-8; numbers with a point or an exponent become floats, all others ints."""
+    """(J1) Value of JSON text in UTF-8; numbers with a point or an exponent become floats, all others ints."""
     try:
         text = data.decode("utf-8")
         value = json.loads(
@@ -281,6 +281,7 @@ class Network:
         return tuple(image), tuple(image.values())
 
     def read_claims(self, record):
+        """(N4) Claims that are checked later, and the types of all other fields."""
         claims = get(record, "claims", lambda v: isinstance(v, dict), "an object")
         self.claims = {name: get_int(claims, name, "claims.") for name in ("blocks", "parameters", "published_bound")}
         get_int(claims, "cuts", "claims.")

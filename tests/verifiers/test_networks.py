@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import sys
 from collections import Counter
@@ -15,6 +16,7 @@ from verifiers.corpus import (
     OPTIONS,
     PAGE,
     PROGRAM,
+    ROOT,
     Verdict,
     by_library,
     by_page_in_node,
@@ -125,6 +127,14 @@ def test_bounds_are_enforced(tmp_path: Path) -> None:
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     assert [verdict.status for verdict in by_program([tmp_path, tmp_path / "no.json"])] == [2, 2]
+
+
+def test_both_programs_implement_every_paragraph_of_the_format() -> None:
+    page = (ROOT / "docs" / "howto" / "check-a-proof.rst").read_text(encoding="utf-8")
+    defined = set(re.findall(r"^\(([JNITE][0-9])\)$", page, re.MULTILINE))
+    assert len(defined) == 4 + 9 + 2 + 4 + 8
+    for program in (PROGRAM, PAGE):
+        assert set(re.findall(r"\(([JNITE][0-9])\)", program.read_text(encoding="utf-8"))) == defined, program.name
 
 
 def test_the_program_imports_the_standard_library_alone() -> None:
