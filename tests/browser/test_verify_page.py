@@ -16,7 +16,6 @@ from verifiers.corpus import KINDS, OPTIONS, PAGE, Verdict, by_program, compiled
 from verifiers.test_networks import alike
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-_FAMILIAR = ("light", "dark")
 
 
 @pytest.fixture
@@ -60,7 +59,7 @@ def test_networks_and_certificates_are_judged(checker: Any, shoot: Callable[[Any
     title, sentence = choose(checker, *files)
     assert title == "NOT PROVED"
     assert sentence.startswith("Sequence 1: (1, 1) is reached and is not a target")
-    for scheme in _FAMILIAR:
+    for scheme in ("light", "dark"):
         checker.emulate_media(color_scheme=scheme)
         shoot(checker, f"verify-{scheme}")
     certificate = hm.equilibrium_certificate(np.random.default_rng(0).normal(size=(40, 2))).save(
@@ -82,7 +81,8 @@ def test_a_dropped_file_and_the_keyboard(checker: Any, tmp_path: Path) -> None:
         """(text) => {
             const carried = new DataTransfer();
             carried.items.add(new File([text], "limit.json"));
-            document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: carried, bubbles: true, cancelable: true}));
+            const drop = new DragEvent("drop", {dataTransfer: carried, bubbles: true, cancelable: true});
+            document.body.dispatchEvent(drop);
         }""",
         text,
     )

@@ -116,7 +116,8 @@ def _members(record: dict[str, Any], rng: random.Random) -> None:
 
 def _kind(record: dict[str, Any], rng: random.Random) -> None:
     fate = rng.choice(record["fates"])
-    fate["kind"] = rng.choice([k for k in ("leader", "follower", "tie", "last", "zero", "king") if k != fate["kind"]])
+    same = ("tie", "last") if fate["kind"] == "tie" else (fate["kind"],)  # what stands may also be proved as the last
+    fate["kind"] = rng.choice([k for k in ("leader", "follower", "tie", "last", "zero", "king") if k not in same])
 
 
 def _layer(record: dict[str, Any], rng: random.Random) -> None:
@@ -218,6 +219,59 @@ def test_a_thousand_damaged_certificates_are_rejected(tmp_path: Path) -> None:
     assert len(verdicts) > 450
     assert all(verdict.status == 0 for verdict in verdicts)
     assert compare(damaged(range(200), range(100)), tmp_path) >= 1000
+
+
+def _claimed(
+    tokens: list[list[str]], A: list[list[str]], fates: list[tuple[str, list[int], str | None, list[str]]]
+) -> dict:
+    """A certificate with every decision at layer 0."""
+    return {
+        "format": 1, "kind": "equilibrium", "d": 2, "A": A, "alpha": "1/2", "tokens": tokens, "weights": None,
+        "layers": 0,
+        "leaders": [i for i, fate in enumerate(fates) if fate[0] == "leader"],
+        "fates": [
+            {"token": i, "kind": kind, "decided_at": 0, "attends_to": members, "margin": margin, "limit": limit}
+            for i, (kind, members, margin, limit) in enumerate(fates)
+        ],
+    }  # fmt: skip
+
+
+def test_false_statements_with_the_right_sets_and_margins_are_not_proved(tmp_path: Path) -> None:
+    """What holds at layer 0 in each of them does not last: a tie that dissolves, a follower of a follower, zero."""
+    identity = [["1", "0"], ["0", "1"]]
+    tied = [["1", "2"], ["1", "-1"], ["1/2", "0"]]
+    leaders = [("leader", [0], "9/2", tied[0]), ("leader", [1], "3/2", tied[1])]
+    chain = [["3", "0"], ["2", "1"], ["1/4", "1"]]
+    kernel = [["1", "-1/2"], ["-1", "-1/2"], ["0", "1"]]
+    records = [
+        _claimed(tied, identity, [*leaders, ("tie", [0, 1], "1/4", ["1", "1/2"])]),
+        _claimed(tied, identity, [*leaders, ("last", [0, 1], "1/4", ["1", "1/2"])]),
+        _claimed(
+            chain,
+            identity,
+            [
+                ("leader", [0], "3", chain[0]),
+                ("follower", [0], "1", chain[0]),
+                ("follower", [1], "7/16", chain[1]),
+            ],
+        ),
+        _claimed(
+            kernel,
+            [["1", "0"], ["0", "0"]],
+            [("leader", [0], "1", kernel[0]), ("leader", [1], "1", kernel[1]), ("zero", [0, 1, 2], None, ["0", "0"])],
+        ),
+    ]
+    verdicts = judged(records, tmp_path)
+    assert [verdict.status for verdict in verdicts] == [1, 1, 1, 1]
+    reasons = (
+        "tie that is not proved to last",
+        "tie that is not proved to last",
+        "is not a leader",
+        "mean of all tokens",
+    )
+    for reason, verdict in zip(reasons, verdicts, strict=True):
+        assert "token 2, " in verdict.line
+        assert reason in verdict.line
 
 
 def test_duplicated_keys_are_refused(tmp_path: Path) -> None:

@@ -32,8 +32,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 def alike(one: Verdict, other: Verdict) -> bool:
     """The same status and, for proofs that could be read, the same sentence; parsers word their errors differently."""
-    texts = [verdict.line.partition(" is not complete JSON")[0] for verdict in (one, other)]
-    return one.status == other.status and (one.status == 2 or texts[0] == texts[1])
+    if one.status == other.status == 2:
+        return True
+    header = re.compile(r"network\.safetensors (?!is missing|is not the file)[^;]*")
+    return one.status == other.status and header.sub("header", one.line) == header.sub("header", other.line)
+
+
+def size_of(folder: Path) -> int:
+    return (folder / "network.json").stat().st_size
 
 
 def judge(paths: list[Path], kinds: list[str]) -> Counter[tuple[str, int]]:
@@ -71,9 +77,12 @@ def test_at_least_300_networks_are_accepted_and_2000_damaged_ones_rejected(tmp_p
     networks = [compiled(k, tmp_path / f"network {k}") for k in range(320)]
     assert judge(networks, ["sound"] * len(networks)) == {("sound", 0): 320}
     rejected = accepted = 0
-    for seed in range(90):
+    # The smaller half of the networks of each construction: many damages in little time.
+    groups = [sorted(networks[k :: len(OPTIONS)], key=size_of) for k in range(len(OPTIONS))]
+    small = [network for turn in zip(*groups, strict=True) for network in turn][:160]
+    for seed in range(85):
         broken = [
-            damaged(networks[(7 * seed + 11 * k) % 320], kind, seed, tmp_path / f"{seed} {kind}")
+            damaged(small[(7 * seed + 11 * k) % 160], kind, seed, tmp_path / f"{seed} {kind}")
             for k, kind in enumerate(KINDS)
         ]
         count = judge(broken, KINDS)

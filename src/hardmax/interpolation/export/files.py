@@ -209,9 +209,9 @@ def _block_record(block: Block, d: int) -> dict[str, object]:
 
 
 def json_path(path: Path) -> Path:
-    """Path of ``network.json`` for a folder or the file itself."""
+    """Path of ``network.json`` for a folder; a file stands for itself."""
     path = path.expanduser()
-    return path if path.name == JSON_NAME else path / JSON_NAME
+    return path if path.name == JSON_NAME or path.is_file() else path / JSON_NAME
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -256,6 +256,8 @@ def load(path: Path) -> CompiledNetwork:
 def read_network(path: Path) -> tuple[CompiledNetwork, dict[str, Any]]:
     """Network and raw record of a ``network.json``."""
     record, reader = _read_json(path), NetworkReader(path)
+    if "kind" in record:  # a field of certificates, which networks do not have
+        raise FileError(path, "is the certificate of an equilibrium, not a network", "check it with verify/verify.py")
     version = reader.get(record, "format", int)
     if version != FORMAT:
         raise FileError(path, f"has format {version}, this version reads {FORMAT}", "update hardmax")
