@@ -237,6 +237,7 @@ class Network:
         if self.attention not in ("hardmax", "softmax"):
             raise UnreadableError("field attention must be hardmax or softmax")
         self.tau = None
+        self.level = 0  # position in PRECISIONS
         if self.attention == "softmax":
             self.tau = number(get_text(record, "tau"), "field tau")
             if self.tau <= 0:
@@ -634,12 +635,13 @@ def show(point):
 
 def failure(network, tokens, targets):
     """Why a sequence does not go to its targets, or the empty text."""
-    for bits in PRECISIONS:
+    for level in range(network.level, len(PRECISIONS)):
         try:
-            reached = evaluate(network, tokens, bits)
-            break
+            reached = evaluate(network, tokens, PRECISIONS[level])
         except UndecidedError:
             continue
+        network.level = level  # the next sequence most likely needs as many bits
+        break
     else:
         return f"is undecided with intervals of {PRECISIONS[-1]} bits"
     for i, x in enumerate(reached):
