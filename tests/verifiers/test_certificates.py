@@ -261,14 +261,15 @@ def test_false_statements_with_the_right_sets_and_margins_are_not_proved(tmp_pat
             [("leader", [0], "1", kernel[0]), ("leader", [1], "1", kernel[1]), ("zero", [0, 1, 2], None, ["0", "0"])],
         ),
     ]
+    # At layer 1 the third token attends to the second alone, which follows the first and still moves.
+    later = json.loads(json.dumps(records[2]))
+    later["layers"] = later["fates"][2]["decided_at"] = 1
+    later["fates"][2].update(margin="1/9", limit=["7/3", "2/3"])
+    records.append(later)
     verdicts = judged(records, tmp_path)
-    assert [verdict.status for verdict in verdicts] == [1, 1, 1, 1]
-    reasons = (
-        "tie that is not proved to last",
-        "tie that is not proved to last",
-        "is not a leader",
-        "mean of all tokens",
-    )
+    assert [verdict.status for verdict in verdicts] == [1, 1, 1, 1, 1]
+    last, leader = "is not proved to last", "is not a leader"
+    reasons = (last, last, leader, "mean of all tokens", leader)
     for reason, verdict in zip(reasons, verdicts, strict=True):
         assert "token 2, " in verdict.line
         assert reason in verdict.line
