@@ -213,7 +213,8 @@ def _put_features(name: str, features: FeatureMap, arrays: _Arrays) -> dict[str,
     words["token_lags"] = list(features.token_lags)
     words["networks"] = []
     for i, (network, scale) in enumerate(zip(features.networks, features.scales, strict=True)):
-        words["networks"].append({"kind": network.kind, "lags": network.lags, "feed_forward": network.feed_forward})
+        about = {"kind": network.kind, "lags": network.lags, "feed_forward": network.feed_forward}
+        words["networks"].append(about if network.heads == 1 else about | {"heads": network.heads})
         arrays[f"{name}.network{i}.scale"] = scale
         for part, value in network.weights.items():
             arrays[f"{name}.network{i}.{part}"] = value
@@ -239,7 +240,10 @@ def _get_features(path: Path, name: str, words: dict[str, Any], arrays: _Arrays)
         if about["kind"] not in NAMES:
             raise FileError(path, f"the network kind {about['kind']!r} is not known", _DAMAGED)
         weights = {part: arrays[f"{prefix}.{part}"] for part in NAMES[about["kind"]]}
-        network = LagNetwork(about["kind"], int(about["lags"]), channels, weights, bool(about["feed_forward"]))
+        forward, heads = bool(about["feed_forward"]), int(about.get("heads", 1))
+        if heads < 1 or (heads > 1 and (about["kind"] != "shared" or weights["keys"].shape[1] % heads)):
+            raise FileError(path, f"network {prefix!r} says {heads} heads", _DAMAGED)
+        network = LagNetwork(about["kind"], int(about["lags"]), channels, weights, forward, heads)
         rows = len(weights["hidden"]) if network.kind == "mlp" else len(weights["positions"])
         if rows != network.lags * (channels if network.kind == "mlp" else 1):
             raise FileError(path, f"network {prefix!r} says {network.lags} lags and has weights for others", _DAMAGED)

@@ -54,11 +54,14 @@ def published_features(network: LagNetwork, part: dict[str, torch.Tensor], token
         return torch.tanh(tokens @ part["hidden"] + part["bias"])
     shaped = tokens.reshape(len(tokens), network.lags, network.channels)
     embedded = shaped @ part["embed"] + part["positions"]
-    latest = embedded[:, -1]
-    key_query = (latest @ part["queries"]) @ part["keys"].T
-    scores = (embedded @ key_query[:, :, None])[:, :, 0] / sqrt(embedded.shape[2])
+    latest, rows, width = embedded[:, -1], len(tokens), embedded.shape[2]
+    query = (latest @ part["queries"]).reshape(rows, network.heads, -1).transpose(0, 1)
+    keys = part["keys"].reshape(width, network.heads, -1).permute(1, 2, 0)
+    key_query = (query @ keys).permute(1, 2, 0)
+    scores = embedded @ key_query / sqrt(width // network.heads)
     shares = torch.softmax(scores, dim=1)
-    state = latest + (shares[:, None, :] @ embedded)[:, 0] @ part["values"]
+    pooled = (shares.transpose(1, 2) @ embedded).reshape(rows, -1)
+    state = latest + pooled @ part["values"]
     if not network.feed_forward:
         return state
     return torch.cat([torch.tanh(state @ part["hidden"] + part["bias"]), state], dim=1)
