@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .models.ng_rc import NextGenerationReservoir as NextGenerationReservoir
     from .models.published import fit_paper as fit_paper
     from .models.td_dmd import TimeDelayedDMD as TimeDelayedDMD
+    from .online import Drift as Drift
     from .protocol import AbstractForecaster as AbstractForecaster
     from .rollout import Fade as Fade
     from .settings import Settings as Settings
@@ -48,6 +49,7 @@ _MODULE_OF = {
     "Backtest": "diagnostics.backtest",
     "BacktestRow": "diagnostics.backtest",
     "Comparison": "diagnostics.skill",
+    "Drift": "online",
     "EchoState": "models.echo_state",
     "ErrorGrowth": "error_growth",
     "Fade": "rollout",

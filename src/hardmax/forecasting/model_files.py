@@ -26,6 +26,7 @@ from .features.feature_map import FeatureMap, monomial_count
 from .features.lag_network import NAMES, LagNetwork
 from .features.reservoir import Reservoir
 from .fitting import FittedForecaster
+from .online import get_online, put_online
 from .rollout import Fade, Member, Predictor
 
 KIND = "time-delayed transformer"
@@ -63,6 +64,8 @@ def save_fitted(fitted: FittedForecaster, parameters: dict[str, Any], folder: st
         recipe["pod"] = {"shape": list(fitted.pod.shape), "energy": fitted.pod.energy}
     if fitted.predictor is not None:
         recipe["predictor"] = _put_predictor(fitted.predictor, arrays)
+    if fitted.online is not None:
+        recipe["online"] = put_online(fitted.online, arrays)
     write(place / FILE, KIND, recipe, arrays)
     write_text(place / "report.json", json.dumps(fitted.report.data(), indent=2) + "\n")
     return place
@@ -106,6 +109,9 @@ def _get_fitted(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> FittedFo
         inputs = 0 if forcing is None else len(forcing.units.keep)
         if any(m.features.channels != predictor.outputs + inputs for m in predictor.all_members):
             raise FileError(path, "its parts disagree on the number of channels", _DAMAGED)
+    online = None
+    if predictor is not None and "online" in recipe:
+        online = get_online(path, field(path, recipe, "online", dict), arrays, predictor)
     needed = 1 if predictor is None else predictor.window
     if len(last_window) < needed:
         raise FileError(path, f"holds {len(last_window)} samples, {needed} are needed", _DAMAGED)
@@ -122,6 +128,7 @@ def _get_fitted(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> FittedFo
         report=report,
         explained_beyond_linear=float(field(path, recipe, "explained", float)),
         budget_ended=bool(report.numbers.get("budget_ended", False)),
+        online=online,
     )
 
 
