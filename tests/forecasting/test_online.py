@@ -162,7 +162,7 @@ def test_readouts_by_modes_are_refitted_too(gap: bool) -> None:
 
 @given(st.integers(0, 10_000), st.integers(0, 30), st.sampled_from([1e-28, 1e-8, 1e-2]), st.booleans())
 @settings(deadline=None, max_examples=25)
-def test_sums_are_those_of_all_rows_on_grids_with_repeated_rows(seed: int, more: int, ridge: float, noisy: bool) -> None:
+def test_sums_are_those_of_all_rows_on_grids(seed: int, more: int, ridge: float, noisy: bool) -> None:
     # Small integers and repeated rows: factors may be singular, where the truncated solution of the fit is taken.
     rng = np.random.default_rng(seed)
     features = rng.integers(-1, 2, (3 + more, 4)).astype(float)
@@ -285,7 +285,9 @@ def test_inputs_are_continued() -> None:
     z = np.zeros((400, 1))
     for k in range(1, 400):
         z[k] = 0.8 * z[k - 1] + u[k] + 0.3 * u[k - 1]
-    model = hm.TimeDelayedTransformer(4, random_state=0, restarts=1, seconds=0.5, progress=False).fit(z[:300], u=u[:300])
+    model = hm.TimeDelayedTransformer(4, random_state=0, restarts=1, seconds=0.5, progress=False).fit(
+        z[:300], u=u[:300]
+    )
     model.update(z[300:350], u=u[300:350])
     np.testing.assert_allclose(model.forecast(50, u=u[350:]).values, z[350:], atol=1e-4)
     np.testing.assert_array_equal(model.last_inputs_, u[350 - model.window : 350])

@@ -22,7 +22,10 @@ from hardmax.forecasting.rollout import Member
 
 def _exact(network: LagNetwork, readout: np.ndarray, window: np.ndarray) -> list[mpmath.mpf]:
     """Prediction of the layer for one window (lags, channels) in plain loops with many digits."""
-    w = {name: [[mpmath.mpf(float(x)) for x in row] for row in np.atleast_2d(part)] for name, part in network.weights.items()}
+    w = {
+        name: [[mpmath.mpf(float(x)) for x in row] for row in np.atleast_2d(part)]
+        for name, part in network.weights.items()
+    }
     width, heads = len(w["embed"][0]), network.heads
     size = width // heads
     embedded = [
@@ -80,7 +83,7 @@ def test_the_error_has_the_promised_order(channels: int, window: int, outputs: i
 
 
 def _replaced(order: int, target: Callable[[int], mpmath.mpf], x: mpmath.mpf) -> mpmath.mpf:
-    """A function with Taylor coefficients ``target(n)`` up to ``order`` from x and units tanh(b + x), solved exactly."""
+    """Combination of x and units tanh(b + x) with Taylor coefficients ``target(n)`` up to ``order``."""
     biases = [mpmath.mpf(3 + 4 * m) / 10 for m in range(order - 1)]
     series = [mpmath.taylor(mpmath.tanh, b, order) for b in biases]
     linear, units = mpmath.mpf(1), mpmath.mpf(0)

@@ -31,7 +31,7 @@ from .diagnostics.spectrum import (
 from .fitting import FittedForecaster, fit_forecaster, normalised_rows
 from .forecast import Forecast, outcome_of
 from .model_files import read_fitted, save_fitted
-from .online import Drift, Online, extend, read_samples, start_online
+from .online import UPDATE_BLOCK, Drift, Online, extend, read_samples, start_online
 from .protocol import FloatArray
 from .rollout import Predictor, normalised, roll_ahead
 from .search.model_search import SearchResult
@@ -216,8 +216,8 @@ class TimeDelayedTransformer(Parameters):
         """Continue the record with new samples: learn them, and forecast from the newest one.
 
         The readouts become those of a fit of the readouts to all data, up to rounding; features, units, window noise
-        and ridge stay those of the fit. Each sample is predicted before it is learned, with the readouts from before
-        the call; where these errors have grown, ``drift_`` raises an alarm.
+        and ridge stay those of the fit. Each sample is predicted before it is learned (in blocks of 256 samples
+        where more are given at once); where these errors have grown, ``drift_`` raises an alarm.
 
         A NaN is a missing value: the other channels of that sample are learned, windows that contain it are not.
         Forecasts fill it by the model's own prediction.
@@ -239,18 +239,21 @@ class TimeDelayedTransformer(Parameters):
         new = self._new_samples(samples)
         if self._online is None:
             self._online = self._start_online()
-        before = self.last_inputs_
-        ahead = inputs_over(u, self.forcing_, self.last_window_[None], len(new), before)
-        if len(new) == 0:
-            return self
+        ahead = inputs_over(u, self.forcing_, self.last_window_[None], len(new), self.last_inputs_)
         inputs = None if ahead is None or self.forcing_ is None else self.forcing_.units.normalise(ahead[0])
-        window = self.units_.normalise(self.last_window_)
-        found = extend(self._online, predictor, window, self.units_.normalise(new), inputs)
-        self._online, self.predictor_, self.drift_ = found.online, found.predictor, found.online.drift
+        length = len(self.last_window_)
+        scaled, window = self.units_.normalise(new), self.units_.normalise(self.last_window_)
+        online = self._online
+        for first in range(0, len(new), UPDATE_BLOCK):
+            some = scaled[first : first + UPDATE_BLOCK]
+            over = None if inputs is None else inputs[first : first + length + len(some)]
+            found = extend(online, predictor, window, some, over)
+            online, predictor, window = found.online, found.predictor, found.window
+        self._online, self.predictor_, self.drift_ = online, predictor, online.drift
         # Observed values as given, without the rounding of units there and back.
-        kept = np.concatenate([self.last_window_, new])[-len(window) :]
-        self.last_window_ = np.where(np.isnan(kept), self.units_.restore(found.window), kept)
-        self.last_inputs_ = None if ahead is None else ahead[0][-len(window) :]
+        kept = np.concatenate([self.last_window_, new])[-length:]
+        self.last_window_ = np.where(np.isnan(kept), self.units_.restore(window), kept)
+        self.last_inputs_ = None if ahead is None else ahead[0][-length:]
         self.last_time_ += self.dt_ * len(new)
         return self
 

@@ -41,15 +41,15 @@ _BETWEEN_FALSE_ALARMS = 10_000
 _THRESHOLD = log(_BETWEEN_FALSE_ALARMS)
 _SMALLEST = 1e-13
 """Lower bound of the one-step errors, in standard deviations: below it they are rounding."""
-_BLOCK = 1024
-"""Samples that are predicted at once: a limit on the memory of their windows."""
+UPDATE_BLOCK = 256
+"""Samples that are predicted and learned at once: a limit on the memory of their windows."""
 _DAMAGED = "the file is damaged; save the model again"
 _Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Drift:
-    """Comparison of the one-step errors of :meth:`~hardmax.TimeDelayedTransformer.update` with those on validation data.
+    """Comparison of one-step errors since the fit with those on validation data, and an alarm when they have grown.
 
     Attributes
     ----------
@@ -132,7 +132,8 @@ class Online:
     places
         For the members, the linear model and the fallback of the predictor the number of their readout.
     scale
-        One-step errors on validation data in normalised units, shape (outputs,).
+        One-step errors on validation data in normalised units, shape (outputs,): the upper end of the 95 % interval of
+        their root mean square, because a value that is too low by a tenth makes false alarms ten times as frequent.
     known
         Whether each sample of the last window is free of gaps, shape (window,).
     seed
@@ -194,6 +195,7 @@ def _calibrated(search: SearchResult) -> tuple[FloatArray, float]:
         windows = path[np.arange(fold.horizon)[:, None] + np.arange(length)]
         errors.append(roll(members, windows, 1)[0][:, 0] - path[length:, : fold.truth.shape[2]])
     scale = np.maximum(np.sqrt((np.concatenate(errors) ** 2).mean(axis=0)), _SMALLEST)
+    scale = scale * np.sqrt(_upper_mean([((error / scale) ** 2).mean(axis=1) for error in errors], fold.truth))
     highest = 0.0
     for error in errors:
         statistic = 0.0
@@ -201,6 +203,19 @@ def _calibrated(search: SearchResult) -> tuple[FloatArray, float]:
             statistic = max(0.0, statistic + _term(float(square)))
             highest = max(highest, statistic)
     return scale, max(_THRESHOLD, 2.0 * highest)
+
+
+def _upper_mean(squares: list[FloatArray], truth: FloatArray) -> float:
+    """Upper end of the 95 % interval of the mean of ``squares``, which is one, along overlapping paths."""
+    distinct = len(np.unique(truth.reshape(-1, truth.shape[2]), axis=0))
+    centred = [part - 1.0 for part in squares]
+    variance = float(np.concatenate(centred).var())
+    # Correlated errors count as fewer: the factor of a first-order process, at most that of runs of 40 samples.
+    products = sum(float(part[1:] @ part[:-1]) for part in centred)
+    correlation = products / max(sum(float(part @ part) for part in centred), 1e-300)
+    correlation = min(max(correlation, 0.0), 0.95)
+    counted = distinct * (1.0 - correlation) / (1.0 + correlation)
+    return 1.0 + 2.0 * float(np.sqrt(variance / max(counted, 1.0)))
 
 
 def _term(square: float) -> float:
@@ -297,11 +312,10 @@ def _square_errors(
     squares = np.full(new, np.nan)
     gaps = np.concatenate([[0], np.cumsum(~known)])
     usable = np.flatnonzero((gaps[length : length + new] == gaps[:new]) & seen.any(axis=1))
-    for first in range(0, len(usable), _BLOCK):
-        at = usable[first : first + _BLOCK]
-        windows = rows[at[:, None] + np.arange(length)]
-        error = (predictor.roll(windows, 1)[:, 0] - rows[length + at, :outputs]) / scale
-        squares[at] = np.where(seen[at], error**2, 0.0).sum(axis=1) / seen[at].sum(axis=1)
+    if len(usable):
+        windows = rows[usable[:, None] + np.arange(length)]
+        error = (predictor.roll(windows, 1)[:, 0] - rows[length + usable, :outputs]) / scale
+        squares[usable] = np.where(seen[usable], error**2, 0.0).sum(axis=1) / seen[usable].sum(axis=1)
     return squares
 
 

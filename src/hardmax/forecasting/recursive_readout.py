@@ -63,7 +63,9 @@ class Sums:
             return self
         if self.by_gram:
             return Sums(self.matrix + gram(features, targets), self.rows + len(features), True)
-        return Sums(_add_rows(self.matrix, np.concatenate([features, targets], axis=1)), self.rows + len(features), False)
+        return Sums(
+            _add_rows(self.matrix, np.concatenate([features, targets], axis=1)), self.rows + len(features), False
+        )
 
     def merge(self, other: Sums) -> Sums:
         """Sums of the rows of both."""
