@@ -8,11 +8,14 @@ import pytest
 import torch
 
 from hardmax.errors import InputError
+from hardmax.forecasting import PublishedLayer, TimeDelayedDMD, published_layer_from_td_dmd
 from hardmax.forecasting.features.lag_network import LagNetwork, new_network
 from hardmax.forecasting.models.published import published_features
+from hardmax.forecasting.models.published_layer import _Loss, _with_random_units
 from hardmax.forecasting.models.td_dmd_layer import (
     MOST_ORDER,
     carried_td_dmd,
+    layer_features,
     layer_network,
     linear_operator,
     tanh_series,
@@ -164,3 +167,130 @@ def test_several_heads_agree_with_torch_and_with_loops() -> None:
     member = carried_td_dmd(operator, np.zeros(2), 1e-3, 3)
     with pytest.raises(AssertionError):
         np.testing.assert_allclose(linear_operator(member)[0], operator, rtol=1e-12)  # not linear, only nearly
+
+
+def _sinusoids(samples: int) -> np.ndarray:
+    t = np.arange(samples)
+    return np.stack([np.sin(0.31 * t) + 0.5 * np.cos(0.11 * t), np.cos(0.31 * t)], axis=1)
+
+
+def test_a_fitted_td_dmd_is_carried_over_a_whole_rollout() -> None:
+    z = _sinusoids(400)
+    model = TimeDelayedDMD(6).fit([z[:300]], 1.0)
+    windows = z[None, 294:300]
+    expected = model.roll(windows, 100)
+    errors = {}
+    for order in (1, 2, 3):
+        layer = published_layer_from_td_dmd(model, order=order)
+        assert layer.window == 6
+        assert layer.weights["embed"].shape == (2, 14)
+        assert layer.readout.shape[1] == 2
+        errors[order] = float(np.abs(layer.roll(windows, 100) - expected).max())
+    assert errors[1] < 1e-4
+    assert errors[2] < 1e-6
+    assert errors[3] < 1e-7
+    assert errors[3] < errors[1]
+    assert "order 3" in layer.selected_
+
+
+def test_an_operator_is_carried_as_given() -> None:
+    operator = np.zeros((1, 2, 1))
+    operator[0, :, 0] = [-1.0, 2 * np.cos(0.3)]  # z_{k+1} = 2 cos(w) z_k - z_{k-1}
+    layer = published_layer_from_td_dmd(operator, order=4)
+    path = layer.roll(np.sin(0.3 * np.arange(2))[None, :, None], 50)[0, :, 0]
+    np.testing.assert_allclose(path, np.sin(0.3 * np.arange(2, 52)), atol=1e-8)
+    coarse = published_layer_from_td_dmd(operator, order=1, eps=1e-2)
+    assert np.abs(coarse.roll(np.sin(0.3 * np.arange(2))[None, :, None], 50)[0, :, 0] - path).max() > 1e-5
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"order": 0}, "order must be a whole number, at least 1"),
+        ({"order": 6}, "order must be at most 5"),
+        ({"eps": 0.0}, "eps must be a positive number"),
+        ({"model": np.zeros((2, 3))}, r"an array of shape \(2, 3\)"),
+        ({"model": np.full((1, 2, 1), np.nan)}, "must be a finite operator"),
+        ({"model": TimeDelayedDMD(3)}, "has no data yet"),
+    ],
+)
+def test_what_cannot_be_carried_is_refused(given: dict[str, object], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        published_layer_from_td_dmd(**({"model": np.ones((1, 2, 1))} | given))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"training": "sgd"}, "training"),
+        ({"variant": "linear"}, "variant"),
+        ({"heads": 2}, "follows from the data"),
+        ({"width": 8}, "follows from the data"),
+        ({"training": "adamw", "heads": 3}, "must divide the width 16"),
+        ({"rate": -1.0}, "rate must be a positive number"),
+        ({"delays": 0}, "delays must be a whole number, at least 1"),
+        ({"steps": 0}, "steps must be a whole number, at least 1"),
+    ],
+)
+def test_bad_settings_of_the_layer_are_refused(given: dict[str, object], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        PublishedLayer(**given)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="has no weights yet"):
+        PublishedLayer().roll(np.zeros((1, 2, 1)), 3)
+
+
+def test_the_projected_gradient_is_that_of_finite_differences() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((40, 3))
+    targets = np.tanh(rows[:, :1] * rows[:, 2:])
+    features = layer_features(_with_random_units(3, 1, 0.3, 4, rng))
+    loss = _Loss(features, rows, targets, (), 0)
+    at = 0.01 * rng.standard_normal(len(loss.start))
+    value, gradient = loss(at)
+    direction = rng.standard_normal(len(at))
+    step = 1e-6
+    slope = (loss(at + step * direction)[0] - loss(at - step * direction)[0]) / (2 * step)
+    assert value < 0 or np.isfinite(value)
+    assert gradient @ direction == pytest.approx(slope, rel=1e-5)
+
+
+def test_training_from_td_dmd_is_never_worse_than_it_and_learns_a_nonlinear_map() -> None:
+    z = [np.array([0.4, 0.3])]
+    for _ in range(400):
+        x, y = z[-1]
+        z.append(np.array([1.0 - 1.4 * x * x + y, 0.3 * x]))  # Hénon
+    series = np.array(z)[100:, :1]
+    linear = TimeDelayedDMD(seconds=1.0).fit([series[:240]], 1.0)
+    layer = PublishedLayer(1, hidden=20, steps=60, random_state=1).fit([series[:240]], 1.0)
+    windows = np.stack([series[k - 100 : k] for k in range(240, 290)])
+    truth = series[240:290]
+    errors = {
+        name: float(np.sqrt(((model.roll(windows[:, -20:], 1)[:, 0] - truth) ** 2).mean()) / series.std())
+        for name, model in (("linear", linear), ("layer", layer))
+    }
+    assert errors["linear"] > 0.3
+    assert errors["layer"] < 0.02
+    assert "samples" in layer.selected_
+    assert layer.parameters > 20
+    uniform = PublishedLayer(1, hidden=20, steps=20, variant="uniform", seconds=1.0).fit([series[:240]], 1.0)
+    assert not uniform.weights["queries"].any()
+    mlp = PublishedLayer(1, hidden=20, steps=20, variant="mlp", seconds=1.0).fit([series[:240]], 1.0)
+    assert mlp.roll(windows, 3).shape == (50, 3, 1)
+
+
+def test_a_linear_record_keeps_td_dmd() -> None:
+    z = _sinusoids(300)
+    layer = PublishedLayer(3, hidden=4, steps=2, seconds=0.5).fit([z[:260]], 1.0)
+    assert layer.selected_ == "TD-DMD as it is"
+    np.testing.assert_allclose(layer.roll(z[None, 200:260], 30)[0], z[260:290], atol=1e-6)
+    mlp = PublishedLayer(3, hidden=4, steps=2, seconds=0.5, variant="mlp").fit([z[:260]], 1.0)
+    np.testing.assert_allclose(mlp.roll(z[None, 200:260], 30)[0], z[260:290], atol=1e-6)
+
+
+def test_sizes_of_the_published_training_are_settable() -> None:
+    z = _sinusoids(120)
+    layer = PublishedLayer(4, training="adamw", width=6, heads=2, hidden=5, steps=30, rate=1e-2).fit([z], 1.0)
+    assert layer.weights["values"].shape == (12, 6)
+    assert layer.weights["hidden"].shape == (6, 5)
+    assert "30 steps" in layer.selected_
+    assert np.isfinite(layer.roll(z[None, -10:], 5)).all()

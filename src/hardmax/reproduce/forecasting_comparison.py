@@ -84,6 +84,15 @@ def overlay(case: ForecastCase, fitted: Mapping[str, AbstractForecaster]) -> Fig
                 path = np.where((values[:, j] > low) & (values[:, j] < high), values[:, j], np.nan)
                 ax.plot(few.times, path, color=_COLOURS[name], lw=1.1, label=name, gid=name)
                 ax.set_ylim(low, high)
+        # The legend stands above the panel, which needs no room for it any more.
+        first = figure.axes[0]
+        low, high = first.get_ylim()
+        top = max(
+            float(np.nanmax(np.asarray(line.get_ydata(), dtype=float)))
+            for line in first.lines
+            if len(line.get_ydata()) > 2
+        )  # type: ignore[arg-type]
+        first.set_ylim(low, min(high, top + 0.05 * (top - low)))
         handles, labels = figure.axes[0].get_legend_handles_labels()
         renamed = ["ours" if label == "forecast" else label for label in labels]
         figure.axes[0].get_legend().remove()  # type: ignore[union-attr]

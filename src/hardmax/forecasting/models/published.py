@@ -173,8 +173,8 @@ def train_published(
     """The published layer, or a variant: an MLP in its place, no feed-forward layer, uniform attention.
 
     ``sizes`` are those of the published recipe where it is None. Without ``attentive`` the queries are fixed at zero,
-    so that attention is uniform over the lags. ``time_budget`` ends the training; None takes the one of the settings. ``report_progress`` is called with the share of the steps or
-    of the time that is done.
+    so that attention is uniform over the lags. ``time_budget`` ends the training; None takes the one of the settings.
+    ``report_progress`` is called with the share of the steps or of the time that is done.
     """
     time_budget = TimeBudget(settings.seconds, settings.budget) if time_budget is None else time_budget
     channels, window = trajectories[0].shape[1], published_window(trajectories, settings)

@@ -93,7 +93,8 @@ class PublishedLayer:
     Parameters
     ----------
     delays
-        Number of samples before the latest in the window; None tries 4 and 16.
+        Number of samples before the latest in the window; None tries 4 and 16. The candidate that carries TD-DMD has
+        the tuned window of TD-DMD.
     training
         ``"variable projection"`` starts from TD-DMD, trains the inner weights by L-BFGS with the readout solved
         exactly, and selects on validation rollouts; ``"adamw"`` trains all weights from a random start as published.
@@ -248,7 +249,8 @@ class PublishedLayer:
         """The selected candidate with its readout solved on all data."""
         channels = rows[0].shape[1]
         budget = TimeBudget(self._settings.seconds)
-        plan = plan_for(rows, self._settings)
+        # Of the longest window of TD-DMD, which is tuned on its own.
+        plan = plan_for(rows, replace(self._settings, delays=None))
         windows = self._windows(rows)
         context = max(plan.longest, *windows)
         fold = make_folds(rows, channels, context, plan.horizon)[0]
