@@ -300,7 +300,7 @@ class RecursiveReadout:
         corner, right = sums.matrix[: count + 1, : count + 1], sums.matrix[: count + 1, count + 1 :]
         # The truncation of numpy.linalg.lstsq, by which the fit solves.
         cut = np.finfo(np.float64).eps * max(sums.rows, count + 1)
-        operator = np.linalg.lstsq(corner, right, rcond=cut)[0]
+        operator = np.asarray(np.linalg.lstsq(corner, right, rcond=cut)[0], dtype=np.float64)
         latest = latest_of_modes(_modes(self.features), self.features.channels)
         return mode_readout(operator, latest, self.features.channels, self.outputs)
 

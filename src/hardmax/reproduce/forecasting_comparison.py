@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from ..datasets.chaotic import LYAPUNOV_EXPONENT
 from ..drawing.style import INK, NOBODY, PALETTE, new_figure, style_axes, styled
 from ..figures.forecasting import draw_forecast
+from ..forecasting.data.series import Units
 from ..forecasting.diagnostics.skill import histogram_distance
 from ..forecasting.diagnostics.spectrum import lyapunov_exponent
 from ..forecasting.forecaster import TimeDelayedTransformer
@@ -87,11 +88,8 @@ def overlay(case: ForecastCase, fitted: Mapping[str, AbstractForecaster]) -> Fig
         # The legend stands above the panel, which needs no room for it any more.
         first = figure.axes[0]
         low, high = first.get_ylim()
-        top = max(
-            float(np.nanmax(np.asarray(line.get_ydata(), dtype=float)))
-            for line in first.lines
-            if len(line.get_ydata()) > 2
-        )  # type: ignore[arg-type]
+        curves = [np.asarray(line.get_ydata(), dtype=np.float64) for line in first.lines]
+        top = max(float(np.nanmax(curve)) for curve in curves if len(curve) > 2)  # two points: a vertical line
         first.set_ylim(low, min(high, top + 0.05 * (top - low)))
         handles, labels = figure.axes[0].get_legend_handles_labels()
         renamed = ["ours" if label == "forecast" else label for label in labels]
@@ -159,7 +157,7 @@ def climate(case: ForecastCase, fitted: Mapping[str, AbstractForecaster]) -> tup
     return _draw_climate(truth, paths), table
 
 
-def _predictor(model: AbstractForecaster, case: ForecastCase) -> tuple[object, Predictor]:
+def _predictor(model: AbstractForecaster, case: ForecastCase) -> tuple[Units, Predictor]:
     """Units and predictor of a fitted model."""
     if isinstance(model, TimeDelayedTransformer):
         assert model.predictor_ is not None  # noqa: S101 (the cases vary)

@@ -217,7 +217,7 @@ class PublishedLayer:
     @property
     def readout(self) -> FloatArray:
         """Readout of the increment on a constant, hidden units and state, shape (features, channels)."""
-        return self.fitted()[1].readouts[0].copy()
+        return np.array(self.fitted()[1].readouts[0])
 
     @property
     def parameters(self) -> int:
