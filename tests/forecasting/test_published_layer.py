@@ -10,8 +10,8 @@ import torch
 from hardmax.errors import InputError
 from hardmax.forecasting import PublishedLayer, TimeDelayedDMD, published_layer_from_td_dmd
 from hardmax.forecasting.features.lag_network import LagNetwork, new_network
+from hardmax.forecasting.models.layer_training import ProjectedLoss, with_random_units
 from hardmax.forecasting.models.published import published_features
-from hardmax.forecasting.models.published_layer import _Loss, _with_random_units
 from hardmax.forecasting.models.td_dmd_layer import (
     MOST_ORDER,
     carried_td_dmd,
@@ -243,8 +243,8 @@ def test_the_projected_gradient_is_that_of_finite_differences() -> None:
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((40, 3))
     targets = np.tanh(rows[:, :1] * rows[:, 2:])
-    features = layer_features(_with_random_units(3, 1, 0.3, 4, rng))
-    loss = _Loss(features, rows, targets, (), 0)
+    features = layer_features(with_random_units(np.eye(3)[:, :, None], 1, 0.3, 4, rng))
+    loss = ProjectedLoss(features, rows, targets, (), 0)
     at = 0.01 * rng.standard_normal(len(loss.start))
     value, gradient = loss(at)
     direction = rng.standard_normal(len(at))
@@ -254,6 +254,20 @@ def test_the_projected_gradient_is_that_of_finite_differences() -> None:
     assert gradient @ direction == pytest.approx(slope, rel=1e-5)
 
 
+def test_random_units_of_the_start_act_on_the_samples() -> None:
+    rng = np.random.default_rng(0)
+    directions = rng.standard_normal((3, 4, 2))
+    network = with_random_units(directions, 2, 1e-4, 5, np.random.default_rng(1))
+    draw = np.random.default_rng(1)
+    bias = 0.5 * draw.standard_normal(5)
+    mixed = 0.5 * draw.standard_normal((3, 5))
+    windows = rng.standard_normal((6, 4, 2))
+    expected = np.tanh(np.einsum("npc,kpc->nk", windows, directions) @ mixed + bias)
+    np.testing.assert_allclose(network(windows.reshape(6, -1))[:, :5], expected, atol=2e-2)
+    closer = with_random_units(directions, 2, 1e-6, 5, np.random.default_rng(1))
+    np.testing.assert_allclose(closer(windows.reshape(6, -1))[:, :5], expected, atol=2e-4)
+
+
 def test_training_from_td_dmd_is_never_worse_than_it_and_learns_a_nonlinear_map() -> None:
     z = [np.array([0.4, 0.3])]
     for _ in range(400):
@@ -261,7 +275,7 @@ def test_training_from_td_dmd_is_never_worse_than_it_and_learns_a_nonlinear_map(
         z.append(np.array([1.0 - 1.4 * x * x + y, 0.3 * x]))  # Hénon
     series = np.array(z)[100:, :1]
     linear = TimeDelayedDMD(seconds=1.0).fit([series[:240]], 1.0)
-    layer = PublishedLayer(1, hidden=20, steps=60, random_state=1).fit([series[:240]], 1.0)
+    layer = PublishedLayer(1, hidden=20, steps=60, restarts=2, random_state=1).fit([series[:240]], 1.0)
     windows = np.stack([series[k - 100 : k] for k in range(240, 290)])
     truth = series[240:290]
     errors = {

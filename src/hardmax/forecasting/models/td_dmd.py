@@ -86,7 +86,15 @@ class TimeDelayedDMD:
         )
 
     def fitted(self) -> tuple[Units, Member]:
-        """Units of the data, and the linear member in these units, of a fitted model."""
+        """Units of the data, and the linear member in these units, of a fitted model.
+
+        Returns
+        -------
+        units : Units
+            Mean and standard deviation per channel.
+        member : Member
+            Features and readout.
+        """
         if self._units is None or self._member is None:
             raise InputError("model", "TimeDelayedDMD", "has no data yet", "call fit(trajectories, dt) first")
         return self._units, self._member
