@@ -313,9 +313,18 @@ def _square_errors(
     gaps = np.concatenate([[0], np.cumsum(~known)])
     usable = np.flatnonzero((gaps[length : length + new] == gaps[:new]) & seen.any(axis=1))
     if len(usable):
-        windows = rows[usable[:, None] + np.arange(length)]
-        error = (predictor.roll(windows, 1)[:, 0] - rows[length + usable, :outputs]) / scale
-        squares[usable] = np.where(seen[usable], error**2, 0.0).sum(axis=1) / seen[usable].sum(axis=1)
+        windows, truth = rows[usable[:, None] + np.arange(length)], rows[length + usable, :outputs]
+
+        def mean_square(ahead: FloatArray) -> FloatArray:
+            error = np.where(seen[usable], (ahead - truth) / scale, 0.0)
+            return np.asarray((error**2).sum(axis=1) / seen[usable].sum(axis=1))
+
+        squares[usable] = mean_square(predictor.roll(windows, 1)[:, 0])
+        outside = predictor.fade.weight(windows[:, -1, :outputs]) < 1.0
+        if predictor.fade.fallback is not None and outside.any():
+            # Rare extremes of the same process: nonlinear models fade there, so the better of both models counts.
+            linear = mean_square(roll([predictor.linear], windows, 1)[0][:, 0])
+            squares[usable] = np.where(outside, np.fmin(squares[usable], linear), squares[usable])
     return squares
 
 
