@@ -81,13 +81,19 @@ def published_features(network: LagNetwork, part: dict[str, torch.Tensor], token
         return torch.tanh(tokens @ part["hidden"] + part["bias"])
     shaped = tokens.reshape(len(tokens), network.lags, network.channels)
     embedded = shaped @ part["embed"] + part["positions"]
-    latest, rows, width = embedded[:, -1], len(tokens), embedded.shape[2]
-    query = (latest @ part["queries"]).reshape(rows, network.heads, -1).transpose(0, 1)
-    keys = part["keys"].reshape(width, network.heads, -1).permute(1, 2, 0)
-    key_query = (query @ keys).permute(1, 2, 0)
-    scores = embedded @ key_query / sqrt(width // network.heads)
-    shares = torch.softmax(scores, dim=1)
-    pooled = (shares.transpose(1, 2) @ embedded).reshape(rows, -1)
+    latest, width = embedded[:, -1], embedded.shape[2]
+    if network.heads == 1:
+        # In this order of operations: training is sensitive to rounding, and results of the recipe stay as they were.
+        key_query = (latest @ part["queries"]) @ part["keys"].T
+        scores = (embedded @ key_query[:, :, None])[:, :, 0] / sqrt(width)
+        shares = torch.softmax(scores, dim=1)
+        pooled = (shares[:, None, :] @ embedded)[:, 0]
+    else:
+        query = (latest @ part["queries"]).reshape(len(tokens), network.heads, -1).transpose(0, 1)
+        keys = part["keys"].reshape(width, network.heads, -1).permute(1, 2, 0)
+        scores = embedded @ (query @ keys).permute(1, 2, 0) / sqrt(width // network.heads)
+        shares = torch.softmax(scores, dim=1)
+        pooled = (shares.transpose(1, 2) @ embedded).reshape(len(tokens), -1)
     state = latest + pooled @ part["values"]
     if not network.feed_forward:
         return state
