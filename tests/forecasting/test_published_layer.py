@@ -241,16 +241,16 @@ def test_bad_settings_of_the_layer_are_refused(given: dict[str, object], match: 
 
 def test_the_projected_gradient_is_that_of_finite_differences() -> None:
     rng = np.random.default_rng(0)
-    rows = rng.standard_normal((40, 3))
+    rows = rng.standard_normal((200, 3))
     targets = np.tanh(rows[:, :1] * rows[:, 2:])
     features = layer_features(with_random_units(np.eye(3)[:, :, None], 1, 0.3, 4, rng))
     loss = ProjectedLoss(features, rows, targets, (), 0)
     at = 0.01 * rng.standard_normal(len(loss.start))
     value, gradient = loss(at)
     direction = rng.standard_normal(len(at))
-    step = 1e-6
+    step = 1e-5
     slope = (loss(at + step * direction)[0] - loss(at - step * direction)[0]) / (2 * step)
-    assert value < 0 or np.isfinite(value)
+    assert np.isfinite(value)
     assert gradient @ direction == pytest.approx(slope, rel=1e-5)
 
 
