@@ -10,6 +10,7 @@ from .data.pod import Pod, fit_pod, read_fields
 from .data.series import Gaps, Irregular, Record, Units, as_list, check_choices, drop_short, read_series
 from .data.timestamps import times_of
 from .diagnostics.report import Report, report_on
+from .online import Online
 from .protocol import FloatArray
 from .rollout import Predictor
 from .search.model_search import SearchResult, fit_family
@@ -50,6 +51,8 @@ class FittedForecaster:
         Result of the model search; None for the published recipe and for models from files.
     rows
         Normalised training data, one array (samples, channels) per trajectory; None for models from files.
+    online
+        State of updates with new samples; None before the first.
     """
 
     seed: int
@@ -66,6 +69,7 @@ class FittedForecaster:
     budget_ended: bool
     search: SearchResult | None = None
     rows: list[FloatArray] | None = None
+    online: Online | None = None
 
 
 @dataclass(frozen=True)
