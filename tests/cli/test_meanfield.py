@@ -72,7 +72,6 @@ def test_few_tokens_are_warned_of() -> None:
     ("words", "message"),
     [
         (["--V", "0,-1;1,0"], "no low-temperature limit, a leading complex pair"),
-        (["--B", "1,1;0,1"], "no low-temperature limit, a leading Jordan block"),
         (["--B", "diag:1,0"], "no low-temperature limit, a singular B"),
         (["--beta", "-1"], "--beta must be a number that is not negative, got '-1'"),
         (["--beta", "nan"], "--beta must be a number"),
