@@ -33,6 +33,7 @@ from ..geometry.result_arrays import near_one
 _ALIGNED = 1e-8  # relative residual below which a direction counts as an eigenvector
 _WIDE = 1e4  # initial s times |b|: the kernel is much narrower than the cluster
 _STEADY = 1e-9  # relative change per unit of time at which the width counts as stationary
+_SPREAD = math.log(2)  # growth of the width on the way of a drifting cluster from which its centre no longer decides
 _MOST_INTERVALS = 60  # of ten units of time: longer relaxations are refused
 
 
@@ -192,6 +193,8 @@ def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) ->
         if done.status == 1:
             if not both:
                 return _Path(None, 0.0, "until it attends to its own edge")
+            if not _rests(B, side * V, x):
+                return _Path(None, 0.0, "until it attends to itself and its antipode alike, where it does not stay")
             why = "until it attends to itself and its antipode alike"
             break
         if np.linalg.norm(field(0.0, x)) <= _STEADY * size:
@@ -203,7 +206,30 @@ def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) ->
     if not why:
         return _Path(None, 0.0, "and turns for ever")
     gone = np.linalg.norm(np.array(states) - e, axis=1)
+    along = np.einsum("ki,ij,kj->k", np.array(states), V, np.array(states))
+    widened = -np.append(0.0, np.cumsum(np.diff(times) * 0.5 * (along[1:] + along[:-1])))
+    if widened.max() > _SPREAD:
+        factor = math.exp(min(50.0, float(widened.max())))
+        return _Path(None, 0.0, f"and spreads on its way by a factor of {factor:.3g}: its end is not known")
     return _Path(x, float(times[int(np.argmax(gone >= 0.5 * gone[-1]))]), why)
+
+
+def _rests(B: np.ndarray, V: np.ndarray, x: np.ndarray) -> bool:
+    """Whether two clusters rest at x and -x where each attends to both alike, <x, Bx> = 0.
+
+    Moved alike, to x + u and -x + u, they attend to u + tanh(beta <x, Bu>) x. At low temperature u falls along
+    w = P_x V x if <x, Bw> < 0, and then obeys u' = P_x V u on the plane <x, Bu> = 0, taken along w.
+    """
+    onto = np.eye(len(x)) - np.outer(x, x)
+    w, normal = onto @ V @ x, onto @ B.T @ x
+    across = float(normal @ w)
+    if across >= 0:
+        return False
+    plane = np.linalg.svd(np.stack([x, normal]))[2][2:]
+    if len(plane) == 0:
+        return True
+    motion = (onto - np.outer(w, normal) / across) @ V
+    return bool(np.linalg.eigvals(plane @ motion @ plane.T).real.max() < 0)
 
 
 def _unknown(reason: str) -> TerminalPhase:

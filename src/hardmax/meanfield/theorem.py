@@ -36,6 +36,8 @@ from .spectrum import NoLimitError
 from .transport import wasserstein
 
 _SLACK = 1e-9  # rounding of a run and of distances, relative to the sphere
+# The factor sqrt(1 + 2Lt) of the bound is at most sqrt(1/share) exp((share - 1)/2) exp(share L t), for any share < 1.
+_SHARE = 1 / 8
 _DIAMETER = 2.0  # of the unit sphere: no distance is larger
 
 
@@ -134,7 +136,7 @@ class FlowTheorem:
     lipschitz: float
     """L = |V| (1 + |B||B^-1|), a Lipschitz constant of the zero-temperature field."""
     growth: float
-    r"""Exponent :math:`\Lambda = 2L + |V|` of the first part of the bound."""
+    r"""Exponent :math:`\Lambda = 9L/8 + |V|` of the first part of the bound."""
     rate: float
     """Rate c = gap / |B| at which every token outside the kernel approaches its limit at zero temperature."""
     value_norm: float
@@ -161,9 +163,9 @@ class FlowTheorem:
             return math.inf
         q, c_0 = power
         rest = max(0.0, q + 2 * math.log(1 / c_0) + q * math.log(self.shortest / q))
-        first = (
-            self.value_norm / (self.lipschitz + self.value_norm) * math.sqrt((q + rest / math.log(2)) / self.shortest)
-        )
+        spread = math.sqrt(1 / _SHARE) * math.exp((_SHARE - 1) / 2)
+        first = spread * math.sqrt((q + rest / math.log(2)) / self.shortest)
+        first *= self.value_norm / (self.lipschitz + self.value_norm)
         second = math.sqrt(2 * max(1.0, float((self.weights * self.ratios**2).sum())) * 2)
         return max(first, second)
 
@@ -463,7 +465,7 @@ def _of_flow(tokens: object, flow: SphereFlow, weights: object, floor: float | N
         masses=masses,
         weights=mass,
         lipschitz=lipschitz,
-        growth=2 * lipschitz + value_norm,
+        growth=(1 + _SHARE) * lipschitz + value_norm,
         rate=rate,
         value_norm=value_norm,
         shortest=shortest,
