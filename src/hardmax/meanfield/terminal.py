@@ -34,6 +34,7 @@ _ALIGNED = 1e-8  # relative residual below which a direction counts as an eigenv
 _WIDE = 1e4  # initial s times |b|: the kernel is much narrower than the cluster
 _STEADY = 1e-9  # relative change per unit of time at which the width counts as stationary
 _SPREAD = math.log(2)  # growth of the width on the way of a drifting cluster from which its centre no longer decides
+_MOST_INTERVALS_OF_PATH = 20  # of ten units of time: centres that have not settled by then turn for ever
 _MOST_INTERVALS = 60  # of ten units of time: longer relaxations are refused
 
 
@@ -184,7 +185,7 @@ def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) ->
     size = float(np.linalg.norm(V, 2))
     x, times, states = e, [0.0], [e]
     why = ""
-    for _ in range(_MOST_INTERVALS):
+    for _ in range(_MOST_INTERVALS_OF_PATH):
         span = (times[-1], times[-1] + 10 / size)
         done = solve_ivp(field, span, x, method="LSODA", rtol=1e-10, atol=1e-12, events=score, max_step=0.5 / size)
         times += list(done.t[1:])
@@ -202,6 +203,9 @@ def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) ->
             # There tokens attend to the centre of their cluster: its width falls at the rate <x, V x>.
             if float(x @ V @ x) < 0:
                 return _Path(None, 0.0, "and does not stay narrow: it repels itself where its centre would end")
+            # Moved alike, to x + u and -x + u, clusters that attend to their antipodes obey u' = (V_T - <x, -V x>) u.
+            if side < 0 and np.linalg.eigvals(-_tangent_part(V, x)).real.max() >= float(x @ V @ x):
+                return _Path(None, 0.0, "and its antipode does not stay opposite: both move alike in the end")
             break
     if not why:
         return _Path(None, 0.0, "and turns for ever")
@@ -212,6 +216,12 @@ def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) ->
         factor = math.exp(min(50.0, float(widened.max())))
         return _Path(None, 0.0, f"and spreads on its way by a factor of {factor:.3g}: its end is not known")
     return _Path(x, float(times[int(np.argmax(gone >= 0.5 * gone[-1]))]), why)
+
+
+def _tangent_part(V: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """V on the tangent space of the sphere at x, shape (d - 1, d - 1)."""
+    tangent = np.linalg.svd(x[None])[2][1:]
+    return np.asarray(tangent @ V @ tangent.T)
 
 
 def _rests(B: np.ndarray, V: np.ndarray, x: np.ndarray) -> bool:
