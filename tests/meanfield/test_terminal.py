@@ -259,8 +259,10 @@ def _drift_agrees(B: np.ndarray, V: np.ndarray, e: np.ndarray, points: np.ndarra
     """Whether a long run leaves, and ends where predicted if an end is."""
     found = terminal_phase(B, V, e, both=True)
     law = hm.rates(hm.low_temperature_limit(points, B, V))
-    time = min(60.0, 25.0 + 2 * law.approach_time(beta, len(points)))
-    run = hm.simulate(points, hm.SphereFlow(B, V, beta, few_tokens="ignore"), time=time, step=0.1, keep=hm.Every(5))
+    time = min(45.0, 20.0 + 2 * law.approach_time(beta, len(points)))
+    # Clusters that rest between two attentions are stiff: the step is chosen by the integrator.
+    flow = hm.SphereFlow(B, V, beta, few_tokens="ignore")
+    run = hm.simulate(points, flow, time=time, step=0.5, integrator=hm.Adaptive(tolerance=1e-4))
     if found.final is not None:
         last = run.tokens[-1]
         return math.sqrt(np.maximum(1 - (last @ found.final) ** 2, 0).mean()) < 0.2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -153,6 +154,7 @@ def phases_contents(found: Phases) -> Contents:
                 "theory_slowest": found.theory.slowest,
                 "theory_wasserstein": found.theory.wasserstein,
                 "theory_escape": found.theory.escape,
+                "theory_depletion": found.theory.depletion,
             }
         ),
     )
@@ -199,6 +201,7 @@ def read_phases(reader: Reader) -> Phases:
                 slowest=float(words["theory_slowest"]),
                 wasserstein=float(words["theory_wasserstein"]),
                 terminal=terminal_of(limit),
+                depletion=float(words.get("theory_depletion", math.inf)),
             ),
             beta=float(words["beta"]),
         )
