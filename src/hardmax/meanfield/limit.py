@@ -212,16 +212,15 @@ def _orbit(positions: np.ndarray, leading: Leading, M: np.ndarray, B: np.ndarray
     planes = np.stack([np.linalg.qr(np.column_stack(pair))[0] for pair in zip(positions, turned, strict=True)])
     if not leading.steady:
         return Orbit(planes, np.full(len(positions), math.nan), leading.turning)
-    found, count = None, 256
+    found, count = np.full(len(positions), math.nan), 256
     while count <= _MOST_NODES:
         # The trapezoidal rule is exact to rounding for smooth periodic functions, once they are resolved.
-        angle = 2 * math.pi * np.arange(count) / count
         total = np.zeros(len(positions))
-        for one in angle:
-            y = math.cos(one) * positions + math.sin(one) * turned
+        for angle in 2 * math.pi * np.arange(count) / count:
+            y = math.cos(angle) * positions + math.sin(angle) * turned
             total += np.linalg.norm(y @ B.T, axis=1) / np.linalg.norm(y, axis=1)
         before, found = found, total / count * 2 * math.pi / small.turning
-        if before is not None and np.abs(found - before).max() <= 1e-13 * found.max():
+        if np.abs(found - before).max() <= 1e-13 * found.max():  # False for NaN
             break
         count *= 2
     return Orbit(planes, np.ldexp(found, -power), leading.turning)

@@ -402,7 +402,7 @@ def check_theorem(
             if value is not None:
                 raise InputError(name, "given", "belongs to flows on the sphere", f"leave out {name}")
         return check_layer(
-            subject,  # type: ignore[arg-type]
+            subject,
             layer,  # type: ignore[arg-type]
             require_assumptions=require_assumptions,
             tolerance=tolerance,
@@ -423,10 +423,10 @@ def _follows_layers(run: Trajectory) -> bool:
 def _of_flow(tokens: object, flow: SphereFlow, weights: object, floor: float | None) -> FlowTheorem:
     if flow.causal:
         raise InputError("layer", str(flow), "must not be causal: there is no mean field", "leave out causal=True")
-    tensor, kind = as_tokens(tokens)  # type: ignore[arg-type]
+    tensor, kind = as_tokens(tokens)
     points = flow.on_sphere(tensor.detach().to(torch.float64), kind.dtype).cpu().numpy()
     n, d = points.shape
-    mass = as_weights(weights, n, torch.device("cpu")).numpy()  # type: ignore[arg-type]
+    mass = as_weights(weights, n, torch.device("cpu")).numpy()
     mass = mass / mass.sum()
     B, V = (matrix.detach().cpu().numpy() for matrix in (flow.score_matrix(d), flow.value_matrix(d)))
     if floor is None:
