@@ -44,13 +44,13 @@ def test_json_figure_film_and_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_runs_are_saved_and_loaded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    short = ["--n", "60", "--time", "1", "--step", "0.5", "--json"]
+    short = ["--n", "200", "--time", "1", "--step", "0.5", "--json"]
     status, told, _ = run("--beta", "2,3", "--save", "run.zarr", *short)
     assert status == 0
     assert json.loads(told)["files"] == ["run-beta-2.zarr", "run-beta-3.zarr"]
     for beta in (2.0, 3.0):
         loaded = hm.load(f"run-beta-{beta:g}.zarr")
-        assert loaded.tokens.shape == (3, 60, 2)
+        assert loaded.tokens.shape == (3, 200, 2)
         assert loaded.layer.flow.beta == beta
         again = hm.simulate(loaded.tokens[0], loaded.layer.flow, time=1.0, step=0.5, weights=loaded.weights)
         np.testing.assert_array_equal(again.tokens, loaded.tokens)
