@@ -120,7 +120,6 @@ if TYPE_CHECKING:
     from .geometry.listening import Attention as Attention
     from .geometry.listening import attention_at as attention_at
     from .geometry.theorem import check_assumptions as check_assumptions
-    from .geometry.theorem import check_theorem as check_theorem
     from .interpolation.constructions.interpolate import classify_exactly as classify_exactly
     from .interpolation.constructions.interpolate import interpolate as interpolate
     from .interpolation.evaluation.certificate import Certificate as Certificate
@@ -131,6 +130,8 @@ if TYPE_CHECKING:
     from .meanfield.exact import zero_temperature_solution as zero_temperature_solution
     from .meanfield.flow import SphereFlow as SphereFlow
     from .meanfield.flow import SphereHardmaxFlow as SphereHardmaxFlow
+    from .meanfield.laplace import check_laplace as check_laplace
+    from .meanfield.laplace import laplace_error as laplace_error
     from .meanfield.limit import LowTemperatureLimit as LowTemperatureLimit
     from .meanfield.limit import low_temperature_limit as low_temperature_limit
     from .meanfield.measures import FewTokensWarning as FewTokensWarning
@@ -147,6 +148,8 @@ if TYPE_CHECKING:
     from .meanfield.rates import rates as rates
     from .meanfield.spectrum import NoLimit as NoLimit
     from .meanfield.spectrum import NoLimitError as NoLimitError
+    from .meanfield.theorem import FlowTheorem as FlowTheorem
+    from .meanfield.theorem import check_theorem as check_theorem
     from .meanfield.transport import Transport as Transport
     from .meanfield.transport import wasserstein as wasserstein
     from .models.layer import TransformerLayer as TransformerLayer
@@ -204,6 +207,7 @@ _MODULE_OF = {
     "Exponential": "attention.weighting",
     "FeedForwardLayer": "attention.feed_forward",
     "FewTokensWarning": "meanfield.measures",
+    "FlowTheorem": "meanfield.theorem",
     "FileError": "errors",
     "Finding": "geometry.findings",
     "Forecast": "forecasting.forecast",
@@ -268,7 +272,8 @@ _MODULE_OF = {
     "animate_tokens": "figures.animate",
     "attention_at": "geometry.listening",
     "check_assumptions": "geometry.theorem",
-    "check_theorem": "geometry.theorem",
+    "check_laplace": "meanfield.laplace",
+    "check_theorem": "meanfield.theorem",
     "choose": "dynamics.simulate",
     "circle_quantiles": "meanfield.measures",
     "citation": "citations",
@@ -289,6 +294,7 @@ _MODULE_OF = {
     "load": "storage.trajectories",
     "load_forecaster": "forecasting.forecaster",
     "load_transformer": "models.loading",
+    "laplace_error": "meanfield.laplace",
     "low_temperature_limit": "meanfield.limit",
     "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.random_tokens",
