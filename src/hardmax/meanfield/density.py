@@ -5,8 +5,8 @@ s: along a flow :math:`X` changes and g does not. The coordinate is cut into pan
 
 .. math:: \int f\,d\mu = \sum_{\text{panels}} \sum_{j=1}^{p} w_j\, f(X(s_j)), \qquad w_j = \gamma_j\, g(s_j),
 
-is exact for polynomials of degree 2p - 3 in s, whatever has become of the density. The ends of a panel are nodes, shared
-with its neighbours, so that X stays continuous. Where a flow stretches the law, a panel is split: X and g are
+is exact for polynomials of degree 2p - 3 in s, whatever has become of the density. The ends of a panel are nodes,
+shared with its neighbours, so that X stays continuous. Where a flow stretches the law, a panel is split: X and g are
 polynomials of degree p - 1 there, and the nodes of the halves integrate g exactly, so splitting changes no mass.
 Derivation and order: ``docs/devdocs/mean-field.rst``.
 """
@@ -199,16 +199,17 @@ class SphereDensity:
         share = wanted - edges[panel]
         place = np.clip(2 * share / np.maximum(sums[panel], np.finfo(float).tiny) - 1, -1.0, 1.0)
         slope = legendre.legder(mass.T).T
-        for _ in range(60):  # Newton inside a bracket: bisection where the density vanishes
+        for _ in range(50):  # Newton inside a bracket: bisection where the density vanishes
             excess = _evaluated(mass, panel, place) - share
             low, high = np.where(excess < 0, place, low), np.where(excess < 0, high, place)
             with np.errstate(divide="ignore", invalid="ignore"):
                 step = place - excess / _evaluated(slope, panel, place)
             inside = (step >= low) & (step <= high)
             moved = np.where(inside, step, 0.5 * (low + high))
-            if float(np.abs(moved - place).max(initial=0.0)) < 4e-16:
-                break
+            change = float(np.abs(moved - place).max(initial=0.0))
             place = moved
+            if change < 1e-9:  # convergence is quadratic
+                break
         return turns, panel, place
 
     def split(self, chosen: np.ndarray, places: np.ndarray | None = None) -> SphereDensity:
@@ -277,9 +278,7 @@ def _evaluated(coefficients: np.ndarray, panel: np.ndarray, place: np.ndarray) -
     return np.asarray(legendre.legval(place, coefficients[panel].T, tensor=False))
 
 
-def circle_density(
-    density: Callable[[np.ndarray], np.ndarray] | None = None, *, points: int = 256
-) -> SphereDensity:
+def circle_density(density: Callable[[np.ndarray], np.ndarray] | None = None, *, points: int = 256) -> SphereDensity:
     """Law on the circle with a density of the angle, to be followed by :func:`simulate_density`.
 
     Parameters
@@ -378,4 +377,3 @@ def _panels(
     angles[-1, -1] = end
     weights = values * wide[:, None] * NODE_WEIGHTS / top
     return angles, weights / weights.sum()
-

@@ -1,7 +1,7 @@
 r"""The continuity equation of the attention flow, solved along characteristics.
 
 .. math:: \partial_t\mu + \mathrm{div}\bigl(\mu\,P_x V m_\mu(x)\bigr) = 0, \qquad
-          m_\mu(x) = \frac{\int y\,e^{\beta\langle Bx, y\rangle}\,d\mu(y)}{\int e^{\beta\langle Bx, y\rangle}\,d\mu(y)} .
+          m_\mu(x) = \frac{\int y\,e^{\beta\langle Bx, y\rangle}\,d\mu}{\int e^{\beta\langle Bx, y\rangle}\,d\mu} .
 
 The nodes of a :class:`SphereDensity` move with the velocity of the flow and keep their masses. After each step of the
 integrator panels that have become too long for the kernel, or on which the angle is no longer a polynomial, are split.
@@ -191,7 +191,9 @@ def in_plane(matrix: np.ndarray, density: SphereDensity, name: str) -> np.ndarra
     rest = matrix - across * np.eye(d) - (along - across) * np.outer(axis, axis)
     if np.abs(rest).max() > _SYMMETRIC * max(np.abs(matrix).max(), 1e-300):
         problem = "must be b a a^T + c (I - a a^T) for the axis a of the density"
-        raise InputError(name, f"a matrix that differs by {np.abs(rest).max():.3g}", problem, "use simulate with tokens")
+        raise InputError(
+            name, f"a matrix that differs by {np.abs(rest).max():.3g}", problem, "use simulate with tokens"
+        )
     return np.diag([along, across])
 
 
@@ -227,7 +229,7 @@ def _excess(density: SphereDensity, longest: float, least_mass: float) -> np.nda
     return np.asarray(found)
 
 
-class _AttendedInVain(Exception):
+class _UnresolvedMassError(Exception):
     """Mass that was not refined is attended to."""
 
 
@@ -236,7 +238,7 @@ def _followed(
 ) -> tuple[tuple[SphereDensity, ...], SphereFlow, int]:
     try:
         states, evaluations = _stepped(density, field, times, tolerance, _LEAST_MASSES[0])
-    except _AttendedInVain:
+    except _UnresolvedMassError:
         states, evaluations = _stepped(density, field, times, tolerance, _LEAST_MASSES[1])
     return tuple(states), field.flow, evaluations
 
@@ -276,7 +278,7 @@ def _stepped(
                 between = solver.dense_output()
                 states += [density.moved(between(t).reshape(density.angles.shape)) for t in inner]
                 if light.any() and field.attends_to(states[-1], light) > _ATTENDED and least_mass == _LEAST_MASSES[0]:
-                    raise _AttendedInVain
+                    raise _UnresolvedMassError
             density, now = after, solver.t
             if (excess > 1).any():
                 density, step = density.split(excess > 1), solver.h_abs

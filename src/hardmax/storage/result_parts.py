@@ -153,6 +153,9 @@ def phases_contents(found: Phases) -> Contents:
                 "theory_slowest": found.theory.slowest,
                 "theory_wasserstein": found.theory.wasserstein,
                 "theory_escape": found.theory.escape,
+                "metric": found.metric,
+                "isolated": found.isolated,
+                "isolated_distance": found.isolated_distance,
             }
         ),
     )
@@ -201,6 +204,10 @@ def read_phases(reader: Reader) -> Phases:
                 terminal=terminal_of(limit),
             ),
             beta=float(words["beta"]),
+            # Older files lack these words: their distances are chordal, and isolated tokens were not counted.
+            metric="geodesic" if words.get("metric") == "geodesic" else "chordal",
+            isolated=float(words.get("isolated", 0.0)),
+            isolated_distance=float(words.get("isolated_distance", 0.0)),
         )
 
     return reader.made("phases", make)
