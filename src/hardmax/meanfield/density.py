@@ -157,7 +157,18 @@ class SphereDensity:
         return self.angles.ravel(), values.ravel()
 
     def integrals(self, shares: np.ndarray) -> np.ndarray:
-        """Integrals from share 0 up to each share of 1, the angle, its square, cos and sin, shape (shares, 5)."""
+        """Integrals over the mass from share 0 up to each share: of 1, the angle, its square, cos and sin.
+
+        Parameters
+        ----------
+        shares
+            Shares of the mass, shape (shares,), as in ``quantile``.
+
+        Returns
+        -------
+        array
+            Shape (shares, 5).
+        """
         turns, panel, place = self._located(shares)
         density = self.weights / NODE_WEIGHTS
         values = np.stack(
@@ -213,7 +224,20 @@ class SphereDensity:
         return turns, panel, place
 
     def split(self, chosen: np.ndarray, places: np.ndarray | None = None) -> SphereDensity:
-        """The same law with some panels split in two, at their middles or at places in (-1, 1)."""
+        """The same law with some panels split in two.
+
+        Parameters
+        ----------
+        chosen
+            Whether each panel is split, shape (panels,).
+        places
+            Where each is split, in (-1, 1), shape (panels,); in the middle when left out.
+
+        Returns
+        -------
+        SphereDensity
+            Law with more panels.
+        """
         at = np.zeros(len(self.angles)) if places is None else places
         angles: list[np.ndarray] = []
         weights: list[np.ndarray] = []
@@ -241,7 +265,18 @@ class SphereDensity:
         return SphereDensity(np.concatenate(angles), np.concatenate(weights), self.dimension, self.axis)
 
     def split_at(self, angle: float) -> SphereDensity:
-        """The same law with an edge between panels at this angle, by panels that are straight in the angle."""
+        """The same law with an edge between panels at an angle, for panels on which the angle is linear, as at the start.
+
+        Parameters
+        ----------
+        angle
+            Angle in radians.
+
+        Returns
+        -------
+        SphereDensity
+            Law with one more panel, or itself if there is an edge already.
+        """
         ends = self.angles[:, [0, -1]]
         turned = angle if self.axis is not None else ends[0, 0] + (angle - ends[0, 0]) % (2 * math.pi)
         k = int(np.clip(np.searchsorted(ends[:, 0], turned, side="right") - 1, 0, len(ends) - 1))
@@ -252,7 +287,18 @@ class SphereDensity:
         return self.split(chosen, np.where(chosen, place, 0.0))
 
     def moved(self, angles: np.ndarray) -> SphereDensity:
-        """The same mass at other angles, shape (panels, nodes)."""
+        """The same masses at other angles.
+
+        Parameters
+        ----------
+        angles
+            Angles of the nodes, shape (panels, nodes).
+
+        Returns
+        -------
+        SphereDensity
+            Law with these angles.
+        """
         return SphereDensity(angles, self.weights, self.dimension, self.axis)
 
     def __repr__(self) -> str:

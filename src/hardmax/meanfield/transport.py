@@ -122,8 +122,8 @@ def wasserstein(
     ----------
     first, second
         Points, shapes (n, d) and (m, d). One of them may be a :class:`SphereDensity`, its whole law rather than its
-        nodes: on the circle the distance is exact; with an axis it is that of the angles to the axis, which is exact against
-        another law with this symmetry and a lower bound otherwise.
+        nodes: on the circle the distance is exact; with an axis it is that of the angles to the axis, which is exact
+        against another law with this symmetry and a lower bound otherwise.
     first_weights, second_weights
         Positive weights, shapes (n,) and (m,), normalised to sum one; all equal when left out.
     metric
@@ -283,6 +283,7 @@ def _circle(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray, metric
     return Transport("circle", _convex_cost(angles, metric), masses)
 
 
+_NEARBY = 0.05  # shares of mass by which the best shifts for the chord and for the angle may differ
 _NO_MASS = 1e-15  # pieces between equal cumulated weights that rounding makes
 
 
@@ -351,7 +352,12 @@ def _from_density(
             return float((second - 2 * angles * first + angles**2 * masses).sum())
 
         # The cost is quadratic near its least value, so an error of 1e-9 in the shift is one of 1e-18.
-        shift = float(minimize_scalar(cost, bounds=(-1.0, 1.0), method="bounded", options={"xatol": 1e-9}).x)
+        precise = {"method": "bounded", "options": {"xatol": 1e-9}}
+        shift = float(minimize_scalar(cost, bounds=(-1.0, 1.0), **precise).x)
+        if metric == "chordal":
+            # Near this shift the cost is convex if no mass travels too far, which is checked below.
+            near = (shift - _NEARBY, shift + _NEARBY)
+            shift = float(minimize_scalar(lambda at: float(pieces(at)[0] @ mass), bounds=near, **precise).x)
     costs, far = pieces(shift)
     if metric == "chordal" and float(far.max()) > _CONVEX:
         remedy = 'pass metric="geodesic", or compare with density.quantiles(n).points'
