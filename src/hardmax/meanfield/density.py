@@ -89,7 +89,7 @@ class SphereDensity:
     def mean(self) -> np.ndarray:
         """Mean point, shape (d,)."""
         profile = self.masses @ on_circle(self.angles.ravel())
-        return profile if self.axis is None else profile[0] * self.axis
+        return np.asarray(profile if self.axis is None else profile[0] * self.axis)
 
     @property
     def second_moment(self) -> np.ndarray:
@@ -259,13 +259,13 @@ class SphereDensity:
             if halves > 0:
                 scale = self.weights[k].sum() / halves
                 weights[-1], weights[-2] = weights[-1] * scale, weights[-2] * scale
-            last = k + 1
+            last = int(k) + 1
         angles.append(self.angles[last:])
         weights.append(self.weights[last:])
         return SphereDensity(np.concatenate(angles), np.concatenate(weights), self.dimension, self.axis)
 
     def split_at(self, angle: float) -> SphereDensity:
-        """The same law with an edge between panels at an angle, for panels on which the angle is linear, as at the start.
+        """The same law with an edge between panels at an angle, where the angle is linear on panels, as at the start.
 
         Parameters
         ----------

@@ -113,7 +113,8 @@ class AxialKernel(Kernel):
         order = 0.5 * (self.dimension - 3)
         knots = np.linspace(0.0, math.log1p(abs(self.across)) * (1 + 1e-12) + 1e-9, _KNOTS)
         z = np.expm1(knots)
-        return float(knots[1]), *(CubicSpline(knots, f).c for f in (log_latitude(order, z), bessel_ratio(order, z)))
+        height, ratio = (CubicSpline(knots, f).c for f in (log_latitude(order, z), bessel_ratio(order, z)))
+        return float(knots[1]), np.asarray(height), np.asarray(ratio)
 
     def logits(self, queries: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         x, y = on_circle(queries), on_circle(keys)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.integrate import DOP853
@@ -102,9 +103,10 @@ def simulate_density(
     >>> bool(abs(run.final.angles - run.states[0].angles).max() < 1e-12)  # stationary
     True
     """
-    if not isinstance(density, SphereDensity):
+    given: object = density
+    if not isinstance(given, SphereDensity):
         remedy = "pass circle_density(…) or axial_density(…)"
-        raise InputError("density", f"a {type(density).__name__}", "must be a SphereDensity", remedy)
+        raise InputError("density", f"a {type(given).__name__}", "must be a SphereDensity", remedy)
     field = _Field.of(density, flow)
     span = as_number("time", time, lambda x: x > 0, "must be positive", "pass for example time=14.0")
     gap = as_number("every", every, lambda x: x > 0, "must be positive", "pass for example every=0.1")
@@ -243,35 +245,47 @@ def _followed(
     return tuple(states), field.flow, evaluations
 
 
+def _solver(
+    density: SphereDensity,
+    field: _Field,
+    now: float,
+    span: float,
+    step: float | None,
+    longest: float,
+    tolerance: np.ndarray,
+) -> Any:  # the stubs of SciPy take no tolerance per component
+    first = None if step is None else min(step, span - now)
+    rounding = 100 * np.finfo(float).eps
+    start = density.angles.ravel()
+    solver: Any = DOP853
+
+    def velocity(_: float, angles: np.ndarray) -> np.ndarray:
+        return field.velocity(angles, density)
+
+    return solver(velocity, now, start, span, max_step=longest, rtol=rounding, atol=tolerance, first_step=first)
+
+
 def _stepped(
     density: SphereDensity, field: _Field, times: np.ndarray, tolerance: float, least_mass: float
 ) -> tuple[list[SphereDensity], int]:
     span, speed = float(times[-1]), float(np.linalg.norm(field.V, 2))
     longest_step = min(span, _STRETCH / speed) if speed > 0 else span
-    states, evaluations, now, step = [density], 0, 0.0, None
+    states, evaluations, now = [density], 0, 0.0
+    step: float | None = None
     while now < span:
         light = np.repeat(density.weights.sum(axis=1) < least_mass, density.angles.shape[1])
-        solver = DOP853(
-            lambda _, angles, density=density: field.velocity(angles, density),
-            now,
-            density.angles.ravel(),
-            span,
-            max_step=longest_step,
-            rtol=100 * np.finfo(float).eps,
-            atol=np.where(light, _UNCONTROLLED, tolerance),
-            first_step=None if step is None else min(step, span - now),
-        )
+        solver = _solver(density, field, now, span, step, longest_step, np.where(light, _UNCONTROLLED, tolerance))
         while solver.status == "running":
             before = density.moved(solver.y.reshape(density.angles.shape))
             message = solver.step()
-            if solver.status == "failed" or (solver.status == "running" and solver.step_size < _SHORTEST * span):
-                found = f"steps of {solver.step_size:.1g} at t = {solver.t:g} {message or ''}".strip()
+            if str(solver.status) == "failed" or (solver.t < span and solver.t - solver.t_old < _SHORTEST * span):
+                found = f"steps of {solver.t - solver.t_old:.1g} at t = {solver.t:g} {message or ''}".strip()
                 raise InputError("flow", found, "is too stiff", "lower beta")
             after = density.moved(solver.y.reshape(density.angles.shape))
             excess = _excess(after, field.longest, least_mass)
             if excess.max() > _TOO_LATE:
                 # The panels were too rough within the step: repeat it with halves of them.
-                density, now, step = before.split(excess > 1), solver.t_old, solver.step_size
+                density, now, step = before.split(excess > 1), solver.t_old, float(solver.t - solver.t_old)
                 break
             inner = times[(times > solver.t_old) & (times <= solver.t)]
             if len(inner):
@@ -281,7 +295,7 @@ def _stepped(
                     raise _UnresolvedMassError
             density, now = after, solver.t
             if (excess > 1).any():
-                density, step = density.split(excess > 1), solver.h_abs
+                density, step = density.split(excess > 1), float(solver.h_abs)
                 break
         evaluations += solver.nfev
         if density.angles.size > _MOST_NODES:

@@ -153,8 +153,8 @@ def wasserstein(
     for law, points, mass, name in ((first, second, second_weights, "first"), (second, first, first_weights, "second")):
         if isinstance(law, SphereDensity):
             return _from_density(law, points, mass, name, metric)
-    a, wa = _law(first, first_weights, "first")  # type: ignore[arg-type]  # densities are handled above
-    b, wb = _law(second, second_weights, "second")  # type: ignore[arg-type]
+    a, wa = _law(first, first_weights, "first")
+    b, wb = _law(second, second_weights, "second")
     if a.shape[1] != b.shape[1]:
         raise InputError(
             "second", f"{b.shape[1]} coordinates", f"must have {a.shape[1]} as the first has", "compare in one space"
@@ -313,6 +313,11 @@ def _best_shift(cost: Callable[[float], float]) -> float:
     return 0.5 * (low + high)
 
 
+def _least_at(cost: Callable[[float], float], low: float, high: float) -> float:
+    """Place of the least value; the cost is quadratic there, so that an error of 1e-9 is one of 1e-18 in the cost."""
+    return float(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 1e-9}).x)
+
+
 def _from_density(
     law: SphereDensity, other: ArrayLike | SphereDensity, weights: ArrayLike | None, name: str, metric: Metric
 ) -> Transport:
@@ -351,13 +356,10 @@ def _from_density(
             masses, first, second, _, _ = np.diff(law.integrals(upto + shift), axis=0).T
             return float((second - 2 * angles * first + angles**2 * masses).sum())
 
-        # The cost is quadratic near its least value, so an error of 1e-9 in the shift is one of 1e-18.
-        precise = {"method": "bounded", "options": {"xatol": 1e-9}}
-        shift = float(minimize_scalar(cost, bounds=(-1.0, 1.0), **precise).x)
+        shift = _least_at(cost, -1.0, 1.0)
         if metric == "chordal":
             # Near this shift the cost is convex if no mass travels too far, which is checked below.
-            near = (shift - _NEARBY, shift + _NEARBY)
-            shift = float(minimize_scalar(lambda at: float(pieces(at)[0] @ mass), bounds=near, **precise).x)
+            shift = _least_at(lambda at: float(pieces(at)[0] @ mass), shift - _NEARBY, shift + _NEARBY)
     costs, far = pieces(shift)
     if metric == "chordal" and float(far.max()) > _CONVEX:
         remedy = 'pass metric="geodesic", or compare with density.quantiles(n).points'
