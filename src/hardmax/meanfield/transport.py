@@ -278,13 +278,13 @@ def _circle(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray, metric
         return float(_convex_cost(angles, metric) @ masses)
 
     angles, masses = shifted(_best_shift(cost))
-    if metric == "chordal" and float(angles[masses > _NO_MASS].max(initial=0.0)) > _CONVEX:
+    if metric == "chordal" and float(masses[angles > _CONVEX].sum()) > _NO_MASS:
         return None
     return Transport("circle", _convex_cost(angles, metric), masses)
 
 
 _NEARBY = 0.05  # shares of mass by which the best shifts for the chord and for the angle may differ
-_NO_MASS = 1e-15  # pieces between equal cumulated weights that rounding makes
+_NO_MASS = 1e-10  # mass that wraps around the circle by rounding of cumulated weights and of the best shift
 
 
 def _convex_cost(angles: np.ndarray, metric: Metric) -> np.ndarray:
