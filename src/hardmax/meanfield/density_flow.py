@@ -97,6 +97,7 @@ def simulate_density(
 
     Examples
     --------
+    >>> from hardmax import circle_density
     >>> run = simulate_density(circle_density(), SphereFlow(beta=4.0), time=1.0, every=0.5)
     >>> run.times
     array([0. , 0.5, 1. ])
