@@ -125,6 +125,11 @@ if TYPE_CHECKING:
     from .interpolation.evaluation.certificate import Certificate as Certificate
     from .interpolation.evaluation.verification import verify as verify
     from .interpolation.transformer import ExactTransformer as ExactTransformer
+    from .meanfield.density import SphereDensity as SphereDensity
+    from .meanfield.density import axial_density as axial_density
+    from .meanfield.density import circle_density as circle_density
+    from .meanfield.density_flow import DensityRun as DensityRun
+    from .meanfield.density_flow import simulate_density as simulate_density
     from .meanfield.energy import Lyapunov as Lyapunov
     from .meanfield.energy import lyapunov as lyapunov
     from .meanfield.exact import zero_temperature_solution as zero_temperature_solution
@@ -196,6 +201,7 @@ _MODULE_OF = {
     "Context": "attention.context",
     "ConvexStep": "attention.moves",
     "Decided": "dynamics.keep_and_stop_rules",
+    "DensityRun": "meanfield.density_flow",
     "DoublyStochastic": "attention.weighting",
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
@@ -252,6 +258,7 @@ _MODULE_OF = {
     "Sigmoid": "attention.weighting",
     "Softmax": "attention.weighting",
     "SoftmaxLayer": "attention.layer",
+    "SphereDensity": "meanfield.density",
     "SphereFlow": "meanfield.flow",
     "SphereHardmaxFlow": "meanfield.flow",
     "SphereStep": "attention.moves",
@@ -271,10 +278,12 @@ _MODULE_OF = {
     "UnitNorm": "attention.norms",
     "animate_tokens": "figures.animate",
     "attention_at": "geometry.listening",
+    "axial_density": "meanfield.density",
     "check_assumptions": "geometry.theorem",
     "check_laplace": "meanfield.laplace",
     "check_theorem": "meanfield.theorem",
     "choose": "dynamics.simulate",
+    "circle_density": "meanfield.density",
     "circle_quantiles": "meanfield.measures",
     "citation": "citations",
     "classify_exactly": "interpolation.constructions.interpolate",
@@ -308,6 +317,7 @@ _MODULE_OF = {
     "save": "storage.trajectories",
     "save_figure": "figures.save",
     "simulate": "dynamics.simulate",
+    "simulate_density": "meanfield.density_flow",
     "sphere_quadrature": "meanfield.measures",
     "sphere_sample": "meanfield.measures",
     "sweep": "sweeps",

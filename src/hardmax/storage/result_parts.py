@@ -155,6 +155,9 @@ def phases_contents(found: Phases) -> Contents:
                 "theory_wasserstein": found.theory.wasserstein,
                 "theory_escape": found.theory.escape,
                 "theory_depletion": found.theory.depletion,
+                "metric": found.metric,
+                "isolated": found.isolated,
+                "isolated_distance": found.isolated_distance,
             }
         ),
     )
@@ -204,6 +207,10 @@ def read_phases(reader: Reader) -> Phases:
                 depletion=float(words.get("theory_depletion", math.inf)),
             ),
             beta=float(words["beta"]),
+            # Older files lack these words: their distances are chordal, and isolated tokens were not counted.
+            metric="geodesic" if words.get("metric") == "geodesic" else "chordal",
+            isolated=float(words.get("isolated", 0.0)),
+            isolated_distance=float(words.get("isolated_distance", 0.0)),
         )
 
     return reader.made("phases", make)
