@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import cast
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..files import write_text
 from ..forecasting.data.series import Gaps
 from ..forecasting.data.series import read_series as made_even
 from ..forecasting.diagnostics.backtest import ANEW, Backtest
-from ..forecasting.forecast import Forecast
+from ..forecasting.forecast import Band, Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer
 from ..tables.dates import MONTH
 
@@ -132,7 +133,7 @@ _CLOCK = (("years", 365.2425 * 86400.0), ("days", 86400.0), ("hours", 3600.0), (
 
 
 def sentences(
-    model: TimeDelayedTransformer, measured: Measured, backtest: Backtest | None, ahead: Forecast
+    model: TimeDelayedTransformer, measured: Measured, backtest: Backtest | None, ahead: Forecast, level: float = 0.9
 ) -> Iterator[str]:
     """Lines of the report: the data, the model, its backtest and the forecast."""
     series, (unit, size) = measured.series, _unit(measured.series)
@@ -157,7 +158,17 @@ def sentences(
         yield _verdict(backtest, unit, size)
     yield ""
     yield f"Forecast: {ahead.outcome}."
-    yield from _ends(series, ahead)
+    yield from _ends(series, ahead, level)
+
+
+def interval_of(ahead: Forecast, level: float) -> Band | None:
+    """Interval of the forecast; of columns that were reduced to modes from their spread; None where it is not known."""
+    if ahead.distribution is not None:
+        return ahead.interval(level)
+    if not np.isfinite(ahead.spread).all():
+        return None
+    width = NormalDist().inv_cdf((1 + level) / 2) * ahead.spread
+    return Band(ahead.values - width, ahead.values + width)
 
 
 def _modes(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
@@ -254,10 +265,12 @@ def _unit(series: Series) -> tuple[str, float]:
     return next((unit for unit in _CLOCK if unit[1] <= 1.000001 * series.dt), _CLOCK[-1])
 
 
-def _ends(series: Series, ahead: Forecast) -> Iterator[str]:
+def _ends(series: Series, ahead: Forecast, level: float) -> Iterator[str]:
     last = len(ahead) - 1
+    band = interval_of(ahead, level)
     parts = [
         f"{name} {ahead.values[last, k]:.4g}{_give_or_take(float(ahead.spread[last, k]))}"
+        + ("" if band is None else f" ({100 * level:g} %: {band.lower[last, k]:.4g} to {band.upper[last, k]:.4g})")
         for k, name in enumerate(series.names[:4])
     ]
     when = f"On {series.dates(ahead.times)[last]}" if series.began else f"At time {ahead.times[last]:.6g}"
