@@ -14,7 +14,7 @@ from ..figures.save import figure_bytes
 from ..files import write_text
 from ..forecasting.diagnostics.backtest import Backtest
 from ..forecasting.forecast import Forecast, html_table
-from .forecast_report import interval_of
+from .forecast_report import interval_of, unit_of
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1d2733; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -47,7 +47,10 @@ def write_page(
         *(f"<p>{escape(line)}</p>" for line in before),
     ]
     if backtest is not None:
-        parts += ["<h2>Backtest on the last quarter, learned from the rest</h2>", _scroll(backtest._repr_html_())]
+        parts += [
+            "<h2>Backtest on the last quarter, learned from the rest</h2>",
+            _scroll(backtest.html(*unit_of(series))),
+        ]
     parts += ["<h2>Forecast</h2>", _scroll(_forecast_table(series, ahead))]
     head = f'<head><meta charset="utf-8"><title>Forecast</title><style>{_STYLE}</style></head>'
     write_text(path, f'<!doctype html>\n<html lang="en">{head}<body>{"".join(parts)}</body></html>\n')
@@ -68,11 +71,20 @@ def _split(lines: list[str]) -> tuple[list[str], list[str]]:
     return before, [*(line for line in lines[forecast:] if line), *verdict]
 
 
+def _moments(series: Series, ahead: Forecast) -> list[str]:
+    """Times of the steps as text; dates without hours where all are at midnight."""
+    if not series.began:
+        return [f"{time:.6g}" for time in ahead.times]
+    dates = [str(date) for date in series.dates(ahead.times)]
+    midnight = "T00:00:00"
+    return [date.removesuffix(midnight) for date in dates] if all(d.endswith(midnight) for d in dates) else dates
+
+
 def _forecast_table(series: Series, ahead: Forecast) -> str:
     steps, channels = ahead.values.shape
     shown = np.arange(steps) if steps <= _MOST_STEPS else np.unique(np.linspace(0, steps - 1, _MOST_STEPS).astype(int))
     names = series.names[:_MOST_CHANNELS]
-    moments = series.dates(ahead.times) if series.began else [f"{time:.6g}" for time in ahead.times]
+    moments = _moments(series, ahead)
     bands = [interval_of(ahead, level) for level in _LEVELS]
     head = ["time"]
     for name in names:
@@ -82,7 +94,7 @@ def _forecast_table(series: Series, ahead: Forecast) -> str:
         ]
     rows = []
     for k in shown:
-        row = [str(moments[k])]
+        row = [moments[k]]
         for j in range(len(names)):
             row.append(f"{ahead.values[k, j]:.4g}")
             row += [f"{b.lower[k, j]:.4g} to {b.upper[k, j]:.4g}" for b in bands if b is not None]

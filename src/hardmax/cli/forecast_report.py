@@ -136,7 +136,7 @@ def sentences(
     model: TimeDelayedTransformer, measured: Measured, backtest: Backtest | None, ahead: Forecast, level: float = 0.9
 ) -> Iterator[str]:
     """Lines of the report: the data, the model, its backtest and the forecast."""
-    series, (unit, size) = measured.series, _unit(measured.series)
+    series, (unit, size) = measured.series, unit_of(measured.series)
     called = ", ".join(series.names[:6]) + (f" and {series.channels - 6} more" if series.channels > 6 else "")
     when = (
         f"time from column {series.time_name!r}, {_apart(model.dt_ / size, unit, series)} apart"
@@ -184,7 +184,7 @@ def _modes(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
     if not lasting.any():
         yield "Its linear part has no lasting cycle."
         return
-    frequencies, rates, (unit, size) = frequencies[lasting], rates[lasting], _unit(series)
+    frequencies, rates, (unit, size) = frequencies[lasting], rates[lasting], unit_of(series)
     signal = np.nan_to_num(series.values - np.nanmean(series.values, axis=0))
     signal = signal / (signal.std(axis=0) + 1e-300)
     waves = np.exp(-2j * np.pi * np.outer(frequencies, model.dt_ * np.arange(len(signal))))
@@ -202,7 +202,7 @@ def _modes(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
 def _chaos(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
     if model.report_.numbers.get("kept") != "nonlinear":
         return
-    unit, size = _unit(series)
+    unit, size = unit_of(series)
     exponent = model.lyapunov_exponent(1200)
     if not np.isfinite(exponent) or exponent * model.dt_ < 1e-4:
         yield f"Nearby starts stay together (Lyapunov exponent {exponent * size:.2g}): the model is not chaotic."
@@ -256,7 +256,7 @@ def _apart(count: float, unit: str, series: Series) -> str:
     return f"one {unit.removesuffix('s')}" if abs(count - 1) < 1e-6 else f"{count:.6g} {unit}"
 
 
-def _unit(series: Series) -> tuple[str, float]:
+def unit_of(series: Series) -> tuple[str, float]:
     """What to count time in: the largest unit of the clock that fits between samples, where times are dates."""
     if not series.began:
         return "units of time", 1.0

@@ -219,9 +219,8 @@ class Forecast:
                 parts |= {f"{name} lower": band.lower[..., k], f"{name} upper": band.upper[..., k]}
         index = self.labels.index(self.times)
         if self.values.ndim == 3:
-            index = pd.MultiIndex.from_product(
-                [np.arange(len(self.values)).tolist(), index.tolist()], names=["start", index.name or "time"]
-            )
+            pairs = [(start, label) for start in range(len(self.values)) for label in index]
+            index = pd.MultiIndex.from_tuples(pairs, names=["start", index.name or "time"])
         return pd.DataFrame({name: part.reshape(-1) for name, part in parts.items()}, index=index)
 
     def to_xarray(self, interval: float | None = None) -> xarray.Dataset:

@@ -95,5 +95,5 @@ class SktimeForecaster(_Base):  # type: ignore[misc]
         list
             Two sets of parameters.
         """
-        quick = {"restarts": 1, "seconds": 0.5, "random_state": 0, "progress": False}
+        quick: dict[str, Any] = {"restarts": 1, "seconds": 0.5, "random_state": 0, "progress": False}
         return [{"estimator": TimeDelayedTransformer(2, **quick)}, {"estimator": TimeDelayedTransformer(3, **quick)}]

@@ -103,18 +103,35 @@ class Backtest:
         return self.text()
 
     def _repr_html_(self) -> str:
+        return self.html()
+
+    def html(self, unit: str = "units of time", size: float = 1.0) -> str:
+        """Table in HTML.
+
+        Parameters
+        ----------
+        unit
+            Name of the unit of time.
+        size
+            Length of that unit.
+
+        Returns
+        -------
+        str
+            A table with one row per model; its caption has the sentences of :meth:`text`.
+        """
         rows = [
             [
                 row.model,
                 f"{row.mase:.3g}",
                 f"{row.error:.3g}",
                 f"{row.median_error:.3g}",
-                f"{row.valid_time:.4g}",
+                f"{row.valid_time / size:.4g}",
                 str(row.diverged),
             ]
             for row in self.rows
         ]
-        about = " ".join([self._about(), *self._after()])
+        about = " ".join([self._about(unit, size), *self._after()])
         return html_table(about, ("model", "MASE", "mean error", "median", "valid time", "diverged"), rows)
 
     def row(self, model: str) -> BacktestRow:
