@@ -40,7 +40,6 @@ def test_everything_at_once(wing, tmp_path):
     assert list(ahead)[:7] == columns
     assert list(ahead)[7:9] == ["pitch lower", "pitch upper"]
     assert (ahead["lift lower"] < ahead["lift upper"]).all()
-    assert "(90 %:" in done.output
     assert "Time: reading" in done.output
     assert ahead["t"].tolist() == pytest.approx(np.arange(480, 520, 2))
     truth = airfoil(260, initial_pitch=0.1).values[240:]
@@ -340,20 +339,19 @@ def test_a_page_of_results_has_figure_backtest_and_intervals(sales, tmp_path):
         sales, "--steps", 6, "--seconds", 2, "--starts", 3, "--transform", "log", "--lower", 0, "--report", page
     )
     assert done.exit_code == 0, done.output
-    assert f"Wrote {page}." in done.output.replace("\n", " ") or "Wrote" in done.output
+    assert "Wrote" in done.output
     text = page.read_text(encoding="utf-8")
     for word in ("Forecast of sales.csv", "data:image/png;base64,", "seasonal naive", "nominal 95 %", "<td>2020-06-01"):
         assert word in text
     assert "(5 months)" not in text
     assert "(6 months)" in text
     assert "Logarithms were fitted." in text
-    for wrong, said in (("page.pdf", "--report writes HTML only"),):
-        assert said in _run(sales, *_QUICK, "--report", tmp_path / wrong).output
+    assert "--report writes HTML only" in _run(sales, *_QUICK, "--report", tmp_path / "page.pdf").output
 
 
 def test_several_files_are_fitted_one_by_one(sales, wing, tmp_path):
     done = _run(sales, wing, *_QUICK, "--columns", "sold", "--output", tmp_path / "ahead.csv")
-    assert "lift" in done.output or done.exit_code != 0  # the second file has no such column
+    assert done.exit_code != 0  # the second file has no such column
     done = _run(sales, wing, *_QUICK, "--output", tmp_path / "ahead.csv", "--interval", 0.5)
     assert done.exit_code == 0, done.output
     assert "sales.csv: 60 samples" in done.output

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import NormalDist
 from typing import cast
 
 import numpy as np
@@ -14,11 +13,12 @@ import numpy as np
 from ..datasets.series import Series
 from ..datasets.series_files import read_series
 from ..errors import FileError, HardmaxError, InputError
+from ..figures.forecast_page import interval_of
 from ..files import write_text
 from ..forecasting.data.series import Gaps
 from ..forecasting.data.series import read_series as made_even
 from ..forecasting.diagnostics.backtest import ANEW, Backtest
-from ..forecasting.forecast import Band, Forecast
+from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer
 from ..tables.dates import MONTH
 
@@ -161,16 +161,6 @@ def sentences(
     yield from _ends(series, ahead, level)
 
 
-def interval_of(ahead: Forecast, level: float) -> Band | None:
-    """Interval of the forecast; of columns that were reduced to modes from their spread; None where it is not known."""
-    if ahead.distribution is not None:
-        return ahead.interval(level)
-    if not np.isfinite(ahead.spread).all():
-        return None
-    width = NormalDist().inv_cdf((1 + level) / 2) * ahead.spread
-    return Band(ahead.values - width, ahead.values + width)
-
-
 def _modes(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
     """Cycles of the linear path that last, those that are strongest in the data first."""
     try:
@@ -270,11 +260,17 @@ def _ends(series: Series, ahead: Forecast, level: float) -> Iterator[str]:
     band = interval_of(ahead, level)
     parts = [
         f"{name} {ahead.values[last, k]:.4g}{_give_or_take(float(ahead.spread[last, k]))}"
-        + ("" if band is None else f" ({100 * level:g} %: {band.lower[last, k]:.4g} to {band.upper[last, k]:.4g})")
+        + ("" if band is None else _between(level, float(band.lower[last, k]), float(band.upper[last, k])))
         for k, name in enumerate(series.names[:4])
     ]
     when = f"On {series.dates(ahead.times)[last]}" if series.began else f"At time {ahead.times[last]:.6g}"
     yield f"{when}: {'; '.join(parts)}{'; …' if series.channels > 4 else ''}."
+
+
+def _between(level: float, lower: float, upper: float) -> str:
+    """Interval in brackets; nothing where both ends print alike."""
+    ends = f"{lower:.4g}", f"{upper:.4g}"
+    return "" if ends[0] == ends[1] else f" ({100 * level:g} %: {ends[0]} to {ends[1]})"
 
 
 def _give_or_take(spread: float) -> str:

@@ -14,6 +14,7 @@ import typer
 from matplotlib.figure import Figure
 
 from ..errors import FileError, InputError
+from ..figures.forecast_page import interval_of, write_page
 from ..figures.forecasting import draw_forecast
 from ..figures.save import FORMATS, save_figure
 from ..files import require_writable, write_text
@@ -22,8 +23,7 @@ from ..forecasting.diagnostics.backtest import Backtest
 from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer, load_forecaster
 from ..progress import StageLog, Tell
-from .forecast_page import write_page
-from .forecast_report import Columns, Measured, even_series, interval_of, read_measured, sentences
+from .forecast_report import Columns, Measured, even_series, read_measured, sentences, unit_of
 from .options import require_target
 
 _FIT = 0.55
@@ -133,7 +133,8 @@ def _run_one(request: Request, which: str) -> _Result:
         log("reading the model", 0.99, 1.0)
         lines = list(sentences(model, measured, backtest, ahead, request.interval))
         if request.report is not None:
-            write_page(request.report, lines, measured.series, backtest, ahead, _figure(model, measured, ahead))
+            figure = _figure(model, measured, ahead)
+            write_page(request.report, lines, measured.series, backtest, ahead, figure, unit_of(measured.series))
             written.append(str(request.report))
         seconds["writing"] = time.monotonic() - began
     lines.append("Time: " + ", ".join(f"{stage} {spent:.1f} s" for stage, spent in seconds.items()) + ".")

@@ -24,6 +24,9 @@ _NEIGHBOURS = 1.5
 """Steps within this factor of a step share its quantiles of standardised errors: one step alone has too few."""
 _FEWEST_INDEPENDENT = 3.0
 """Lower bound on the number of independent rollouts that the widening of intervals is computed for."""
+_SELECTED = 1.08
+"""Factor on half-widths: the model was selected on part of the same rollouts, where its errors are smaller.
+With it, intervals of 68 and 95 % held 65 and 92 % on 13 real series, 66 and 92 % on 11 short records."""
 _LEVELS: FloatArray = np.append(np.linspace(0.01, 0.99, 99), [0.995, 0.999])
 """Levels at which quantiles are computed; those between are interpolated."""
 
@@ -41,8 +44,8 @@ class ErrorGrowth:
 
     Half the width of a central interval that holds a share :math:`p` is :math:`s_{kj}` times the :math:`p`-quantile of
     the absolute held-out errors in units of their :math:`s`, at steps near :math:`k`. It is widened by the ratio of the
-    quantiles of Student's t and of the normal distribution, because few of the rollouts are independent, and its
-    running maximum over the steps is taken.
+    quantiles of Student's t and of the normal distribution, because few of the rollouts are independent, and by 8 %,
+    because the model was selected on part of them. Over the steps the nearest never decreasing sequence is taken.
 
     Attributes
     ----------
@@ -195,7 +198,7 @@ def _measured_half_widths(errors: FloatArray, independent: FloatArray) -> FloatA
                 done[near] = np.quantile(some[np.isfinite(some)], _LEVELS)
             found[:, k, j] = done[near] * scale[k, j]
         found[:, :, j] = _never_decreasing(found[:, :, j])
-    return found * _widening(independent)[:, :, None]
+    return found * (_SELECTED * _widening(independent))[:, :, None]
 
 
 def _never_decreasing(rows: FloatArray) -> FloatArray:

@@ -36,7 +36,15 @@ _ROWS, _COLUMNS = 4, 6
 
 
 class Band(NamedTuple):
-    """Lower and upper end of an interval at every step, each of the shape of the forecast."""
+    """Lower and upper end of an interval at every step.
+
+    Attributes
+    ----------
+    lower
+        Lower end, of the shape of the forecast.
+    upper
+        Upper end, of the shape of the forecast.
+    """
 
     lower: FloatArray
     upper: FloatArray
@@ -65,7 +73,18 @@ class ErrorDistribution:
     units: Units
 
     def quantiles(self, levels: FloatArray) -> FloatArray:
-        """Quantiles at each level, shape (levels, ..., steps, channels)."""
+        """Quantiles of the true samples.
+
+        Parameters
+        ----------
+        levels
+            Probabilities between 0 and 1, shape (levels,).
+
+        Returns
+        -------
+        ndarray
+            Quantiles, shape (levels, ..., steps, channels).
+        """
         if self.growth is None:
             return np.stack([self.units.restore(self.centre)] * len(levels))
         central = np.abs(2 * levels - 1)
@@ -73,7 +92,18 @@ class ErrorDistribution:
         return np.stack([self.units.restore(self.centre + width) for width in widths])
 
     def band(self, level: float) -> Band:
-        """Ends of a band that holds the whole path of each channel with this probability."""
+        """Band that holds the whole path of each channel.
+
+        Parameters
+        ----------
+        level
+            Probability between 0 and 1.
+
+        Returns
+        -------
+        Band
+            Lower and upper end, each of shape (..., steps, channels).
+        """
         if self.growth is None:
             return Band(*self.quantiles(np.array([0.5, 0.5])))
         steps = self.centre.shape[-2]
@@ -84,7 +114,20 @@ class ErrorDistribution:
         return Band(*(self.units.restore(self.centre + sign * factor * width) for sign in (-1, 1)))
 
     def samples(self, count: int, generator: np.random.Generator) -> FloatArray:
-        """Possible paths, shape (count, ..., steps, channels)."""
+        """Possible paths of the true samples.
+
+        Parameters
+        ----------
+        count
+            Number of paths.
+        generator
+            Source of random numbers.
+
+        Returns
+        -------
+        ndarray
+            Paths, shape (count, ..., steps, channels).
+        """
         if self.growth is None:
             return np.stack([self.units.restore(self.centre)] * count)
         starts = self.centre.reshape(-1, *self.centre.shape[-2:])

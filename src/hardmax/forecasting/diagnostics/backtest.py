@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data.units import Units
 from ..forecast import html_table
-from ..models.baselines import Analogue, Mean, SeasonalNaive
+from ..models.baselines import Analogue, Mean, SeasonalNaive, find_season
 from ..protocol import FloatArray
 from ..rollout import Member, Predictor, roll, window_of
 from ..search.held_out import held_out_folds
@@ -257,7 +257,12 @@ def backtest(
     training, tests = _split(trajectories)
     plan = plan_for(training, settings)
     found = _published(training, outputs, settings) if recipe == "paper" else _family(training, outputs, settings, kept)
-    simple = [model.fit([z[:, :outputs] for z in training], dt) for model in (Mean(), SeasonalNaive(), Analogue())]
+    known = [z[:, :outputs] for z in training]
+    season = find_season(known)
+    simple = [model.fit(known, dt) for model in (Mean(), SeasonalNaive(season), Analogue())]
+    # A simple forecast that needs most of a short trajectory would leave nothing to compare on.
+    room = max(found.window, min(len(z) for z, _ in tests) // 2)
+    simple = [model for model in simple if model.window <= room]
     longest = max(found.window, *(model.window for model in simple))
     steps = _steps(tests, max(plan.longest, longest), horizon, plan.horizon)
     windows, truth, future = _starts(tests, outputs, longest, steps, starts)
@@ -265,7 +270,6 @@ def backtest(
     if found.anew is not None:
         paths[ANEW] = found.anew.roll(windows, steps, future)
     paths["persistence"] = np.repeat(windows[:, -1:, :outputs], steps, axis=1)
-    season = simple[1].window
     for model in simple:
         # Without a season, its forecast is persistence.
         if model.name != SeasonalNaive.name or season > 1:

@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from ...errors import InputError
 from ...scalars import as_count
 from ..data.delay_windows import lag_spacing
 from ..protocol import FloatArray
@@ -97,6 +98,13 @@ class Mean:
             Forecasts, shape (starts, steps, channels).
         """
         return np.broadcast_to(self.mean_, (len(windows), steps, len(self.mean_))).copy()
+
+
+def _long_enough(windows: FloatArray, needed: int) -> None:
+    """Refuse windows with fewer than ``needed`` samples."""
+    if windows.ndim != 3 or windows.shape[1] < needed:
+        problem = f"must be (starts, samples, channels) with at least {needed} samples"
+        raise InputError("windows", f"shape {windows.shape}", problem, f"pass the last {needed} samples or more")
 
 
 _WEAKEST_SEASON = 0.25
@@ -196,11 +204,16 @@ class SeasonalNaive:
         ndarray
             Forecasts, shape (starts, steps, channels).
         """
+        _long_enough(windows, self.window)
         return windows[:, windows.shape[1] - self.season_ + np.arange(steps) % self.season_]
 
 
 _ANALOGUE_LENGTHS = (1, 2, 3, 5, 8, 12, 20, 32)
 """Lengths of the windows that are compared, in lags."""
+_MOST_PLACES = 10_000
+"""Windows of the data that are searched at most, spread over long records: a limit on time and memory."""
+_TRIAL_STEPS = 100
+"""Steps over which numbers of lags are compared at most."""
 _ANALOGUES = 5
 """Analogues that are averaged at least; windows of more lags take one more than lags, as a simplex has corners."""
 
@@ -257,7 +270,7 @@ class Analogue:
         errors, window = [], (lags - 1) * spacing + 1
         for z, known in zip(self._data, cut, strict=True):
             rest = len(z) - len(known)
-            steps = max(1, rest // 2)
+            steps = max(1, min(rest // 2, _TRIAL_STEPS))
             starts = np.unique(np.linspace(len(known), len(z) - steps, 8).astype(int))
             windows = np.stack([z[k - window : k] for k in starts])
             truth = np.stack([z[k : k + steps] for k in starts])
@@ -280,6 +293,7 @@ class Analogue:
         ndarray
             Forecasts, shape (starts, steps, channels).
         """
+        _long_enough(windows, self.window)
         return _follow(self._data, self._scale, windows, steps, self.lags_, self.spacing_)
 
 
@@ -290,21 +304,21 @@ def _follow(
     window = (lags - 1) * spacing + 1
     # Analogues must go on for a while; forecasts longer than that are continued from their own last window.
     ahead = max(1, min(steps, min(len(z) for z in data) // 4))
-    places = [(z, k) for z in data for k in range(window, len(z) - ahead + 1)]
-    library = np.stack([z[k - window : k : spacing] / scale for z, k in places])
-    changes = np.stack([z[k : k + ahead] - z[k - 1] for z, k in places])
-    flat = library.reshape(len(library), -1)
-    count = min(len(flat), max(_ANALOGUES, lags * windows.shape[2] + 1))
+    places = [(index, k) for index, z in enumerate(data) for k in range(window, len(z) - ahead + 1)]
+    if len(places) > _MOST_PLACES:
+        places = [places[k] for k in np.linspace(0, len(places) - 1, _MOST_PLACES).astype(int)]
+    library = np.stack([data[i][k - window : k : spacing].reshape(-1) for i, k in places]) / np.tile(scale, lags)
+    count = min(len(library), max(_ANALOGUES, lags * windows.shape[2] + 1))
     path = windows[:, -window:]
     while path.shape[1] < window + steps:
         latest = path[:, -window::spacing].reshape(len(path), -1) / np.tile(scale, lags)
         found = []
         for start, row in enumerate(latest):
-            distance = np.sqrt(((flat - row) ** 2).sum(axis=1))
+            distance = np.sqrt(((library - row) ** 2).sum(axis=1))
             near = np.argpartition(distance, count - 1)[:count]
-            weight = np.exp(-distance[near] / max(float(distance[near].min()), SMALLEST_SCALE))
-            weight = np.maximum(weight, 1e-6)
-            found.append(path[start, -1] + np.tensordot(weight / weight.sum(), changes[near], axes=1))
+            weight = np.maximum(np.exp(-distance[near] / max(float(distance[near].min()), SMALLEST_SCALE)), 1e-6)
+            changes = np.stack([data[i][k : k + ahead] - data[i][k - 1] for i, k in (places[n] for n in near)])
+            found.append(path[start, -1] + np.tensordot(weight / weight.sum(), changes, axes=1))
         path = np.concatenate([path, np.stack(found)], axis=1)
     return path[:, window : window + steps]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import base64
 from html import escape
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from ..datasets.series import Series
-from ..figures.save import figure_bytes
 from ..files import write_text
 from ..forecasting.diagnostics.backtest import Backtest
-from ..forecasting.forecast import Forecast, html_table
-from .forecast_report import interval_of, unit_of
+from ..forecasting.forecast import Band, Forecast, html_table
+from .save import figure_bytes
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1d2733; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -34,9 +34,15 @@ _LEVELS = (0.68, 0.95)
 
 
 def write_page(
-    path: Path, lines: list[str], series: Series, backtest: Backtest | None, ahead: Forecast, figure: Figure
+    path: Path,
+    lines: list[str],
+    series: Series,
+    backtest: Backtest | None,
+    ahead: Forecast,
+    figure: Figure,
+    unit: tuple[str, float],
 ) -> Path:
-    """Path of the page after it was written; ``lines`` are those that the command prints."""
+    """Path of the page after it was written; ``lines`` are those that the command prints, ``unit`` that of time."""
     picture = base64.b64encode(figure_bytes(figure, "png", dpi=150)).decode("ascii")
     before, after = _split(lines)
     parts = [
@@ -49,12 +55,22 @@ def write_page(
     if backtest is not None:
         parts += [
             "<h2>Backtest on the last quarter, learned from the rest</h2>",
-            _scroll(backtest.html(*unit_of(series))),
+            _scroll(backtest.html(*unit)),
         ]
     parts += ["<h2>Forecast</h2>", _scroll(_forecast_table(series, ahead))]
     head = f'<head><meta charset="utf-8"><title>Forecast</title><style>{_STYLE}</style></head>'
     write_text(path, f'<!doctype html>\n<html lang="en">{head}<body>{"".join(parts)}</body></html>\n')
     return path
+
+
+def interval_of(ahead: Forecast, level: float) -> Band | None:
+    """Interval of the forecast; of columns that were reduced to modes from their spread; None where it is not known."""
+    if ahead.distribution is not None:
+        return ahead.interval(level)
+    if not np.isfinite(ahead.spread).all():
+        return None
+    width = NormalDist().inv_cdf((1 + level) / 2) * ahead.spread
+    return Band(ahead.values - width, ahead.values + width)
 
 
 def _scroll(table: str) -> str:
