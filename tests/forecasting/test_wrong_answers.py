@@ -98,6 +98,8 @@ def test_simple_baselines_repeat_the_season_follow_analogues_and_take_the_mean()
     assert SeasonalNaive(7).fit([z], 1.0).window == 7
     with pytest.raises(InputError, match="season must be a whole number"):
         SeasonalNaive(0).fit([z], 1.0)
+    with pytest.raises(InputError, match="season is longer than the record of 120 samples, got 121"):
+        SeasonalNaive(121).fit([z], 1.0)
     for model in (SeasonalNaive(), Analogue()):
         with pytest.raises(InputError, match="with at least"):
             model.fit([z], 1.0).roll(z[None, :0], 3)

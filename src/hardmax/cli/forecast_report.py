@@ -246,6 +246,15 @@ def _apart(count: float, unit: str, series: Series) -> str:
     return f"one {unit.removesuffix('s')}" if abs(count - 1) < 1e-6 else f"{count:.6g} {unit}"
 
 
+def moments_of(series: Series, ahead: Forecast) -> list[str]:
+    """Times of the steps as text; dates without hours where all are at midnight."""
+    if not series.began:
+        return [f"{time:.6g}" for time in ahead.times]
+    dates = [str(date) for date in series.dates(ahead.times)]
+    midnight = "T00:00:00"
+    return [date.removesuffix(midnight) for date in dates] if all(d.endswith(midnight) for d in dates) else dates
+
+
 def unit_of(series: Series) -> tuple[str, float]:
     """What to count time in: the largest unit of the clock that fits between samples, where times are dates."""
     if not series.began:

@@ -23,7 +23,7 @@ from ..forecasting.diagnostics.backtest import Backtest
 from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer, load_forecaster
 from ..progress import StageLog, Tell
-from .forecast_report import Columns, Measured, even_series, read_measured, sentences, unit_of
+from .forecast_report import Columns, Measured, even_series, moments_of, read_measured, sentences, unit_of
 from .options import require_target
 
 _FIT = 0.55
@@ -133,8 +133,18 @@ def _run_one(request: Request, which: str) -> _Result:
         log("reading the model", 0.99, 1.0)
         lines = list(sentences(model, measured, backtest, ahead, request.interval))
         if request.report is not None:
-            figure = _figure(model, measured, ahead)
-            write_page(request.report, lines, measured.series, backtest, ahead, figure, unit_of(measured.series))
+            series = measured.series
+            write_page(
+                request.report,
+                Path(series.source).name,
+                lines,
+                backtest,
+                ahead,
+                _figure(model, measured, ahead),
+                names=series.names,
+                moments=moments_of(series, ahead),
+                unit=unit_of(series),
+            )
             written.append(str(request.report))
         seconds["writing"] = time.monotonic() - began
     lines.append("Time: " + ", ".join(f"{stage} {spent:.1f} s" for stage, spent in seconds.items()) + ".")

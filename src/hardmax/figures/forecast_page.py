@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from statistics import NormalDist
@@ -10,7 +11,6 @@ from statistics import NormalDist
 import numpy as np
 from matplotlib.figure import Figure
 
-from ..datasets.series import Series
 from ..files import write_text
 from ..forecasting.diagnostics.backtest import Backtest
 from ..forecasting.forecast import Band, Forecast, html_table
@@ -35,18 +35,25 @@ _LEVELS = (0.68, 0.95)
 
 def write_page(
     path: Path,
+    title: str,
     lines: list[str],
-    series: Series,
     backtest: Backtest | None,
     ahead: Forecast,
     figure: Figure,
+    *,
+    names: Sequence[str],
+    moments: Sequence[str],
     unit: tuple[str, float],
 ) -> Path:
-    """Path of the page after it was written; ``lines`` are those that the command prints, ``unit`` that of time."""
+    """Path of the page after it was written.
+
+    ``lines`` are those that the command prints, ``names`` those of the channels, ``moments`` the times of the steps as
+    text, and ``unit`` is the name and the length of the unit of time.
+    """
     picture = base64.b64encode(figure_bytes(figure, "png", dpi=150)).decode("ascii")
     before, after = _split(lines)
     parts = [
-        f"<h1>Forecast of {escape(Path(series.source).name)}</h1>",
+        f"<h1>Forecast of {escape(title)}</h1>",
         *(f"<p>{escape(line)}</p>" for line in after),
         f'<img alt="The end of the record and the forecast after it" src="data:image/png;base64,{picture}">',
         "<h2>The model</h2>",
@@ -57,7 +64,7 @@ def write_page(
             "<h2>Backtest on the last quarter, learned from the rest</h2>",
             _scroll(backtest.html(*unit)),
         ]
-    parts += ["<h2>Forecast</h2>", _scroll(_forecast_table(series, ahead))]
+    parts += ["<h2>Forecast</h2>", _scroll(_forecast_table(names, moments, ahead))]
     head = f'<head><meta charset="utf-8"><title>Forecast</title><style>{_STYLE}</style></head>'
     write_text(path, f'<!doctype html>\n<html lang="en">{head}<body>{"".join(parts)}</body></html>\n')
     return path
@@ -87,20 +94,10 @@ def _split(lines: list[str]) -> tuple[list[str], list[str]]:
     return before, [*(line for line in lines[forecast:] if line), *verdict]
 
 
-def _moments(series: Series, ahead: Forecast) -> list[str]:
-    """Times of the steps as text; dates without hours where all are at midnight."""
-    if not series.began:
-        return [f"{time:.6g}" for time in ahead.times]
-    dates = [str(date) for date in series.dates(ahead.times)]
-    midnight = "T00:00:00"
-    return [date.removesuffix(midnight) for date in dates] if all(d.endswith(midnight) for d in dates) else dates
-
-
-def _forecast_table(series: Series, ahead: Forecast) -> str:
+def _forecast_table(names: Sequence[str], moments: Sequence[str], ahead: Forecast) -> str:
     steps, channels = ahead.values.shape
     shown = np.arange(steps) if steps <= _MOST_STEPS else np.unique(np.linspace(0, steps - 1, _MOST_STEPS).astype(int))
-    names = series.names[:_MOST_CHANNELS]
-    moments = _moments(series, ahead)
+    names = names[:_MOST_CHANNELS]
     bands = [interval_of(ahead, level) for level in _LEVELS]
     head = ["time"]
     for name in names:
@@ -110,7 +107,7 @@ def _forecast_table(series: Series, ahead: Forecast) -> str:
         ]
     rows = []
     for k in shown:
-        row = [moments[k]]
+        row = [moments[int(k)]]
         for j in range(len(names)):
             row.append(f"{ahead.values[k, j]:.4g}")
             row += [f"{b.lower[k, j]:.4g} to {b.upper[k, j]:.4g}" for b in bands if b is not None]

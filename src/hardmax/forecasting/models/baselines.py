@@ -186,7 +186,12 @@ class SeasonalNaive:
         SeasonalNaive
             The model itself; its season is ``season_``, 1 where none was found.
         """
-        self.season_ = find_season(trajectories) if self.season is None else as_count("season", self.season, 1)
+        shortest = min(len(z) for z in trajectories)
+        season = find_season(trajectories) if self.season is None else as_count("season", self.season, 1)
+        if season > shortest:
+            problem = f"is longer than the record of {shortest} samples"
+            raise InputError("season", season, problem, "pass a shorter season, or a longer record")
+        self.season_ = season
         return self
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
