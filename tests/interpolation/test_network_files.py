@@ -202,3 +202,12 @@ def test_the_checker_in_the_docs_checks(saved: tuple[ExactTransformer, Path]) ->
 
     change(saved[1], corrupt)
     assert "AssertionError" in run().stderr
+
+
+@pytest.mark.parametrize("tau", ["0", "-1/3"])
+def test_a_temperature_that_is_not_positive_is_refused(tau: str, tmp_path: Path) -> None:
+    inputs, outputs = make("grid", 2, d=2)
+    folder = interpolate(inputs, outputs, attention="softmax", temperature="1/3").save(tmp_path / "net")
+    change(folder, lambda record: record.update(tau=tau))
+    with pytest.raises(FileError, match="tau must be positive"):
+        ExactTransformer.load(folder)
