@@ -90,6 +90,26 @@ def test_paths_have_the_marginals_of_the_intervals_and_the_sums_of_the_errors() 
     assert abs(np.mean(total)) < 0.1 * total.std()
 
 
+def test_errors_that_alternate_cancel_in_sums() -> None:
+    rng = np.random.default_rng(6)
+    truth = 5 * rng.standard_normal((120, 20, 1))
+    errors = rng.standard_normal((120, 1, 1)) * (-1.0) ** np.arange(20)[None, :, None]
+    growth = measure_growth([truth - errors], [truth], [20.0])
+    paths = growth.paths(1000, 20, np.random.default_rng(0))
+    assert np.abs(paths.sum(axis=1)).max() < 0.5 * np.abs(paths).max()
+
+
+def test_steps_whose_errors_differ_by_chance_share_a_width_between_them() -> None:
+    rng = np.random.default_rng(7)
+    truth = 9 * rng.standard_normal((400, 24, 1))
+    sizes = np.where(np.arange(24) % 2, 1.0, 2.0)[None, :, None]
+    growth = measure_growth([truth - sizes * rng.standard_normal(truth.shape)], [truth], [24.0])
+    widths = growth.half_widths(np.array([0.68]), 24)[0, :, 0] / 1.08
+    # One standard deviation of the steps is 1 and 2 in turn; a running maximum would be 2 from the first on.
+    assert (np.diff(widths) >= 0).all()
+    assert np.median(widths) == pytest.approx(1.5, abs=0.2)
+
+
 def test_diverged_rollouts_are_left_out_and_errors_bounded_by_the_range() -> None:
     rng = np.random.default_rng(3)
     truth = rng.standard_normal((20, 8, 1))
