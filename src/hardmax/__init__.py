@@ -76,6 +76,9 @@ if TYPE_CHECKING:
     from .dynamics.attention_flow import AttentionFlow as AttentionFlow
     from .dynamics.equilibrium import Equilibrium as Equilibrium
     from .dynamics.equilibrium import equilibrium as equilibrium
+    from .dynamics.equilibrium_certificate import EquilibriumCertificate as EquilibriumCertificate
+    from .dynamics.equilibrium_certificate import TokenFate as TokenFate
+    from .dynamics.equilibrium_certificate import equilibrium_certificate as equilibrium_certificate
     from .dynamics.flows import AbstractFlow as AbstractFlow
     from .dynamics.flows import CallableFlow as CallableFlow
     from .dynamics.flows import EuclideanFlow as EuclideanFlow
@@ -117,7 +120,6 @@ if TYPE_CHECKING:
     from .geometry.listening import Attention as Attention
     from .geometry.listening import attention_at as attention_at
     from .geometry.theorem import check_assumptions as check_assumptions
-    from .geometry.theorem import check_theorem as check_theorem
     from .interpolation.constructions.interpolate import classify_exactly as classify_exactly
     from .interpolation.constructions.interpolate import interpolate as interpolate
     from .interpolation.evaluation.certificate import Certificate as Certificate
@@ -128,6 +130,8 @@ if TYPE_CHECKING:
     from .meanfield.exact import zero_temperature_solution as zero_temperature_solution
     from .meanfield.flow import SphereFlow as SphereFlow
     from .meanfield.flow import SphereHardmaxFlow as SphereHardmaxFlow
+    from .meanfield.laplace import check_laplace as check_laplace
+    from .meanfield.laplace import laplace_error as laplace_error
     from .meanfield.limit import LowTemperatureLimit as LowTemperatureLimit
     from .meanfield.limit import low_temperature_limit as low_temperature_limit
     from .meanfield.measures import FewTokensWarning as FewTokensWarning
@@ -144,6 +148,8 @@ if TYPE_CHECKING:
     from .meanfield.rates import rates as rates
     from .meanfield.spectrum import NoLimit as NoLimit
     from .meanfield.spectrum import NoLimitError as NoLimitError
+    from .meanfield.theorem import FlowTheorem as FlowTheorem
+    from .meanfield.theorem import check_theorem as check_theorem
     from .meanfield.transport import Transport as Transport
     from .meanfield.transport import wasserstein as wasserstein
     from .models.layer import TransformerLayer as TransformerLayer
@@ -193,6 +199,7 @@ _MODULE_OF = {
     "DoublyStochastic": "attention.weighting",
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
+    "EquilibriumCertificate": "dynamics.equilibrium_certificate",
     "EuclideanFlow": "dynamics.flows",
     "Every": "dynamics.keep_and_stop_rules",
     "ExactTransformer": "interpolation.transformer",
@@ -200,6 +207,7 @@ _MODULE_OF = {
     "Exponential": "attention.weighting",
     "FeedForwardLayer": "attention.feed_forward",
     "FewTokensWarning": "meanfield.measures",
+    "FlowTheorem": "meanfield.theorem",
     "FileError": "errors",
     "Finding": "geometry.findings",
     "Forecast": "forecasting.forecast",
@@ -253,6 +261,7 @@ _MODULE_OF = {
     "TimeDelayedTransformer": "forecasting.forecaster",
     "TimeDependentFlow": "dynamics.modified_flows",
     "ToDisk": "storage.to_disk",
+    "TokenFate": "dynamics.equilibrium_certificate",
     "TopK": "attention.weighting",
     "Trajectory": "dynamics.trajectory",
     "Transformer": "models.transformer",
@@ -263,7 +272,8 @@ _MODULE_OF = {
     "animate_tokens": "figures.animate",
     "attention_at": "geometry.listening",
     "check_assumptions": "geometry.theorem",
-    "check_theorem": "geometry.theorem",
+    "check_laplace": "meanfield.laplace",
+    "check_theorem": "meanfield.theorem",
     "choose": "dynamics.simulate",
     "circle_quantiles": "meanfield.measures",
     "citation": "citations",
@@ -275,6 +285,7 @@ _MODULE_OF = {
     "draw_panels": "figures.tokens",
     "draw_tokens": "figures.tokens",
     "equilibrium": "dynamics.equilibrium",
+    "equilibrium_certificate": "dynamics.equilibrium_certificate",
     "fibonacci_sphere": "meanfield.measures",
     "from_torch": "attention.torch_layers",
     "interpolate": "interpolation.constructions.interpolate",
@@ -283,6 +294,7 @@ _MODULE_OF = {
     "load": "storage.trajectories",
     "load_forecaster": "forecasting.forecaster",
     "load_transformer": "models.loading",
+    "laplace_error": "meanfield.laplace",
     "low_temperature_limit": "meanfield.limit",
     "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.random_tokens",

@@ -77,6 +77,13 @@ def test_numbers_have_times_and_channel_names() -> None:
     assert (table["channel 1 lower"] < table["channel 1 upper"]).all()
 
 
+def test_dates_go_on_after_an_update() -> None:
+    index = pd.date_range("2020-01-31", periods=48, freq="ME")
+    model = _fit(pd.Series(_wave(), index=index))
+    model.update(_wave(50)[48:, None])
+    assert list(model.forecast(2).to_pandas().index) == list(pd.to_datetime(["2024-03-31", "2024-04-30"]))
+
+
 def test_resampled_dates_count_from_the_first() -> None:
     days = pd.date_range("2024-01-01", periods=50, freq="D").delete([20, 21])
     model = _fit(pd.Series(np.sin(np.arange(48.0)), index=days), irregular="resample")

@@ -106,12 +106,12 @@ class Phases:
     @property
     def expected_approach_time(self) -> float | None:
         """Predicted time of the closest approach, to leading order in log beta; None where there is no prediction."""
-        return self.theory.approach_time(self.beta) if 1 < self.beta < math.inf else None
+        return self.theory.approach_time(self.beta, len(self.limit.positions)) if 1 < self.beta < math.inf else None
 
     @property
     def expected_escape_time(self) -> float | None:
         """Predicted time of escape, to leading order in log beta; None where there is no prediction."""
-        return self.theory.escape_time(self.beta) if 1 < self.beta < math.inf else None
+        return self.theory.escape_time(self.beta, len(self.limit.positions)) if 1 < self.beta < math.inf else None
 
     def rows(self) -> list[tuple[str, float | None, float | None, float | None]]:
         """Table of the phases.
@@ -131,7 +131,8 @@ class Phases:
             ("metastable until t", self.window[1], None, None),
             ("escape at t", self.escape_time, None, self.expected_escape_time),
             ("rate of concentration", *fell, predicted),
-            ("rate of escape", *rose, self.theory.escape),
+            # Clusters that drift have a speed, not a rate.
+            ("rate of escape", *rose, None if self.theory.terminal.drifts else self.theory.escape),
             ("rms distance to the expected axis", self.terminal.distance, None, None),
         ]
 

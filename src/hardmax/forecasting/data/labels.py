@@ -7,7 +7,7 @@ index (``"MS"``, ``"QE-DEC"``, ``"B"``), not in seconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +44,8 @@ class Labels:
         Name of the index; empty without one.
     origin
         Time of the last sample, as in the times of a forecast.
+    step
+        Time between samples; 0 where the first step of a forecast follows ``last``.
     """
 
     names: tuple[str, ...] = ()
@@ -54,6 +56,7 @@ class Labels:
     zone: str = ""
     index_name: str = ""
     origin: float = 0.0
+    step: float = 0.0
 
     def channels(self, count: int) -> tuple[str, ...]:
         """Names of ``count`` channels; ``"channel 1"`` and so on where the data had none."""
@@ -70,15 +73,17 @@ class Labels:
         import pandas as pd
 
         name = self.index_name or None
-        steps = len(times)
+        # After an update with new samples, forecasts start later than at the last date of the fit.
+        first = max(1, round((float(times[0]) - self.origin) / self.step)) if self.step else 1
+        steps = len(times) + first - 1
         if self.kind == "period":
-            return pd.period_range(pd.Period(self.last, freq=self.rule), periods=steps + 1, name=name)[1:]
+            return pd.period_range(pd.Period(self.last, freq=self.rule), periods=steps + 1, name=name)[first:]
         if self.kind == "date" and self.rule:
             start = pd.Timestamp(self.last, tz=self.zone or None)
-            return pd.date_range(start, periods=steps + 1, freq=self.rule, name=name)[1:]
+            return pd.date_range(start, periods=steps + 1, freq=self.rule, name=name)[first:]
         if self.kind == "date" and self.months:
             start = pd.Timestamp(self.last, tz=self.zone or None)
-            dates = [start + pd.DateOffset(months=self.months * k) for k in range(1, steps + 1)]
+            dates = [start + pd.DateOffset(months=self.months * k) for k in range(first, steps + 1)]
             return pd.DatetimeIndex(dates, name=name)
         if self.kind == "date":
             ahead = pd.to_timedelta(np.asarray(times) - self.origin, unit="s").round("ms")
@@ -149,6 +154,6 @@ def _names(part: Any) -> tuple[str, ...]:
     return ()
 
 
-def last_labels(parts: Sequence[Any], last_time: float, samples: int) -> Labels:
-    """Labels of the last of several records, after which a forecast continues."""
-    return labels_of(parts[-1], last_time, samples) if parts else Labels()
+def last_labels(parts: Sequence[Any], last_time: float, samples: int, step: float) -> Labels:
+    """Labels of the last of several records, after which a forecast continues; ``step`` is the time between samples."""
+    return replace(labels_of(parts[-1], last_time, samples), step=step) if parts else NO_LABELS
