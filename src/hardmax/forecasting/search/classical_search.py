@@ -45,6 +45,8 @@ class Origin:
     windows: FloatArray
     truth: FloatArray
     future: FloatArray | None
+    horizons: float
+    """Number of horizons that lie side by side after the cut: starts of overlapping forecasts tell less."""
 
 
 _HELD_OUT = 0.35
@@ -85,7 +87,8 @@ def make_origins(
         windows = np.stack([longest[start - reach : start] for start in starts])
         after = np.stack([longest[start : start + ahead] for start in starts])
         future = after[:, :, outputs:] if after.shape[2] > outputs else None
-        origins.append(Origin([*others, longest[:cut]], windows, after[:, :, :outputs], future))
+        share = (until - cut) / ahead + (until == places[-1])
+        origins.append(Origin([*others, longest[:cut]], windows, after[:, :, :outputs], future, float(share)))
     return origins
 
 
@@ -98,7 +101,7 @@ def _whole(trajectories: Sequence[FloatArray], outputs: int, horizon: int) -> li
     windows = np.stack([z[:length] for z in held])
     after = np.stack([z[length : length + ahead] for z in held])
     future = after[:, :, outputs:] if after.shape[2] > outputs else None
-    return [Origin(list(trajectories[:-count]), windows, after[:, :, :outputs], future)]
+    return [Origin(list(trajectories[:-count]), windows, after[:, :, :outputs], future, float(count))]
 
 
 def step_errors(paths: FloatArray, truth: FloatArray) -> FloatArray:
@@ -157,8 +160,16 @@ def mean_of(parts: Sequence[Scored], origins: Sequence[Origin]) -> Scored:
     return Scored(Recipe("mean", label, fit), paths, _error(paths, origins))
 
 
-_MEMBERS = (2, 4)
-"""Numbers of kinds whose means are candidates too: a mean of unlike models errs less than most of them."""
+_MEMBERS = 5
+"""Kinds in the mean of the best at most: a mean of unlike models errs less on new data than most of them."""
+_NEAR, _WIDER = 1.1, 2.0
+"""Typical error of a kind in the mean at most, relative to the smallest: 1.1, plus 2 over the horizons held out.
+
+The fewer horizons a comparison holds, the more the smallest error is luck, and the more kinds are worth a mean.
+"""
+_CLEARLY, _SAFER = 0.95, 0.3
+"""Ratio of the smallest typical error to that of the mean below which the single model is selected: 0.95, less 0.3 over
+the horizons held out."""
 _MUCH_BETTER = 0.5
 """Ratio of the typical error of the family to that of the simplest rules below which nothing else is tried."""
 
@@ -228,9 +239,12 @@ def compare(
     best = best_of_each(scored)
     kept = chosen if clear and chosen is not None else best[0]
     if not clear:
-        means = [mean_of(best[:count], origins) for count in _MEMBERS if len(best) >= count]
-        best = sorted([*best, *means], key=lambda s: s.error)
-        kept = means[-1] if means else best[0]
+        held_out = max(1.0, sum(origin.horizons for origin in origins))
+        near = [s for s in best if s.error <= (_NEAR + _WIDER / held_out) * best[0].error][:_MEMBERS]
+        if len(near) > 1:
+            mean = mean_of(near, origins)
+            kept = best[0] if best[0].error < (_CLEARLY - _SAFER / held_out) * mean.error else mean
+            best = sorted([*best, mean], key=lambda s: s.error)
     starts = sum(len(origin.truth) for origin in origins)
     return Comparison(tuple(best), kept, linear, origins[0].truth.shape[1], starts, seasons)
 

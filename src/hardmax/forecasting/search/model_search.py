@@ -116,6 +116,7 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
 
     Trajectories are normalised; channels after the first ``outputs`` are exogenous inputs.
     """
+    check_record(settings.seasons or (), trajectories)
     time_budget = TimeBudget(settings.seconds, settings.budget)
     with in_stages("fit", STAGES, progress=settings.progress, most=settings.budget) as stages:
         stages.begin("delay windows")
@@ -171,7 +172,7 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
 
 _FAMILY_OF = {"td-dmd": "linear", "ng-rc": "polynomial"}
 """Families of candidates under the names of the argument ``model``, where these differ."""
-_EXTRA = 0.25
+_EXTRA = 1.0
 """Processor time for simple models, as a share of ``seconds``: they come after the search that it bounds."""
 
 
@@ -207,10 +208,11 @@ def _compared(
     if settings.model == "family" or settings.model in (*_FAMILY_OF, *FAMILIES):
         return None
     seasons = settings.seasons if settings.seasons is not None else find_seasons(trajectories, outputs)
-    check_record(seasons, trajectories)
     origins = make_origins(trajectories, outputs, plan.horizon, seasons)
     zero = None if settings.zero is None else np.asarray(settings.zero)
-    recipes = recipes_for(trajectories, outputs, seasons, origins[0].windows.shape[1], zero)
+    reach = origins[0].windows.shape[1]
+    longest = reach if settings.delays is None else min(reach, settings.delays + 1)
+    recipes = recipes_for(trajectories, outputs, seasons, longest, zero)
     family: list[Recipe] = []
     begun = time_budget.spent()
 
