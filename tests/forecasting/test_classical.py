@@ -253,10 +253,20 @@ def test_origins_never_show_what_they_forecast(samples: int) -> None:
 
 
 def test_the_typical_error_is_that_of_its_formula() -> None:
-    errors = [np.abs(np.random.default_rng(k).standard_normal((3 + k, 5))) for k in range(2)]
-    rows = [row for fold in errors for row in fold]
-    total = sum(np.log(np.mean([row[step] for row in rows])) for step in range(5))
-    assert typical_error(errors) == pytest.approx(np.exp(total / 5))
+    z = np.random.default_rng(0).standard_normal((60, 2))
+    origins = make_origins([z], 2, 5, ())
+    found = score(Recipe("persistence", "last", lambda pieces, outputs: SeasonalNaive(outputs, 1)), origins)
+    assert found is not None
+    total = 0.0
+    for step in range(5):
+        errors = [
+            np.sqrt(((window[-1] - truth[step]) ** 2).mean())
+            for origin in origins
+            for window, truth in zip(origin.windows, origin.truth, strict=True)
+        ]
+        total += np.log(np.mean(errors))
+    assert found.error == pytest.approx(np.exp(total / 5))
+    assert found.error == typical_error(found.curve)
 
 
 def test_an_accurate_model_of_the_family_is_kept_without_a_search() -> None:
@@ -283,6 +293,30 @@ def test_an_accurate_model_of_the_family_is_kept_without_a_search() -> None:
     assert found is not None
     assert found.kept.recipe is family
     assert found.linear_error == found.kept.error
+
+
+@pytest.mark.parametrize(("early", "kept"), [(0.02, True), (0.45, False)])
+def test_accurate_steps_of_the_family_count_before_late_ones(early: float, kept: bool) -> None:
+    """A model of chaos forecasts the first steps far better than simple kinds, and nothing after them."""
+    z = np.random.default_rng(0).standard_normal((200, 1))
+    truths = {origin.windows[0, -1, 0]: origin.truth for origin in make_origins([z], 1, 20, ())}
+
+    class Chaotic(Drift):
+        def paths(self, windows: np.ndarray, steps: int, future: np.ndarray | None = None) -> np.ndarray:
+            truth = truths[windows[0, -1, 0]]
+            off = np.where(np.arange(steps) < 8, early, 3.0)
+            return np.asarray(truth + off[None, :, None])
+
+    family = Recipe("family", "chaotic", lambda pieces, outputs: Chaotic(outputs, 2))
+    origins = make_origins([z], 1, 20, ())
+    mean = Recipe(
+        "smoothing",
+        "at the mean",
+        lambda pieces, outputs: Logarithm(outputs, np.ones(1), np.ones(1), Drift(outputs, 2)),
+    )
+    found = compare([family], [*recipes_for([z], 1, (), 50, None)[:3], mean], origins, (), lambda: True)
+    assert found is not None
+    assert (found.kept.recipe is family) is kept
 
 
 def test_what_is_kept_has_nearly_the_smallest_typical_error() -> None:

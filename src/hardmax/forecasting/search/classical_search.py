@@ -57,8 +57,8 @@ _STARTS = 8
 """Starts after each cut at most."""
 _LONG = 6000
 """Samples from which on one cut is made: it leaves enough starts, and fits of long records take time."""
-_LONGEST_WINDOW = 1500
-"""Samples in a window of a simple model at most, unless two seasons need more."""
+_LONGEST_WINDOW = 500
+"""Samples in a window of a simple model at most, unless three seasons need more."""
 
 
 def make_origins(
@@ -110,19 +110,23 @@ def step_errors(paths: FloatArray, truth: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(((bounded - truth) ** 2).mean(axis=-1)))
 
 
-def typical_error(errors: Sequence[FloatArray]) -> float:
-    """Geometric mean over the steps of the mean error over the starts; folds (starts, steps) may differ in starts."""
-    together = np.concatenate(list(errors))
-    return float(np.exp(np.log(np.maximum(together.mean(axis=0), 1e-16)).mean()))
+def typical_error(curve: FloatArray) -> float:
+    """Geometric mean over the steps of mean errors (steps,)."""
+    return float(np.exp(np.log(np.maximum(curve, 1e-16)).mean()))
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A recipe with its forecasts from the origins and their typical error."""
+    """A recipe with its forecasts from the origins, and their mean error over the starts at every step, (steps,)."""
 
     recipe: Recipe
     paths: list[FloatArray]
-    error: float
+    curve: FloatArray
+
+    @property
+    def error(self) -> float:
+        """Typical error over all steps."""
+        return typical_error(self.curve)
 
 
 def score(recipe: Recipe, origins: Sequence[Origin]) -> Scored | None:
@@ -140,11 +144,12 @@ def score(recipe: Recipe, origins: Sequence[Origin]) -> Scored | None:
         if not np.isfinite(found).all():
             return None
         paths.append(np.clip(found, -1e3, 1e3))
-    return Scored(recipe, paths, _error(paths, origins))
+    return Scored(recipe, paths, _curve(paths, origins))
 
 
-def _error(paths: Sequence[FloatArray], origins: Sequence[Origin]) -> float:
-    return typical_error([step_errors(path, origin.truth) for path, origin in zip(paths, origins, strict=True)])
+def _curve(paths: Sequence[FloatArray], origins: Sequence[Origin]) -> FloatArray:
+    errors = [step_errors(path, origin.truth) for path, origin in zip(paths, origins, strict=True)]
+    return np.asarray(np.concatenate(errors).mean(axis=0))
 
 
 def mean_of(parts: Sequence[Scored], origins: Sequence[Origin]) -> Scored:
@@ -157,7 +162,7 @@ def mean_of(parts: Sequence[Scored], origins: Sequence[Origin]) -> Scored:
         return Mean(known) if known else None
 
     label = f"the mean of {len(parts)} models ({'; '.join(part.recipe.label for part in parts)})"
-    return Scored(Recipe("mean", label, fit), paths, _error(paths, origins))
+    return Scored(Recipe("mean", label, fit), paths, _curve(paths, origins))
 
 
 _MEMBERS = 5
@@ -171,7 +176,14 @@ _CLEARLY, _SAFER = 0.95, 0.3
 """Ratio of the smallest typical error to that of the mean below which the single model is selected: 0.95, less 0.3 over
 the horizons held out."""
 _MUCH_BETTER = 0.5
-"""Ratio of the typical error of the family to that of the simplest rules below which nothing else is tried."""
+"""Ratio of the typical error of the family to that of the simplest rules below which it is a model of the dynamics."""
+_ACCURATE, _BETTER = 0.4, 0.8
+"""Error, in standard deviations, up to which a forecast is accurate; and the ratio of the typical error of the family
+to that of every simple kind, over its accurate steps, below which it is selected: later steps of chaos tell nothing."""
+
+
+RULES = ("persistence", "seasonal-naive", "drift")
+"""Kinds that have no parameters."""
 
 
 @dataclass(frozen=True)
@@ -216,12 +228,13 @@ def compare(
     """Comparison of the models of the family, the selected one first, with simple recipes; None where none forecasts.
 
     Where the selected model of the family is twice as accurate as the simplest rules it is selected without a further
-    search: the record is that of a deterministic system, and a mean with simple models would lose accuracy.
+    search: the record is that of a deterministic system, and a mean with simple models would lose accuracy. So it is
+    where that holds over its accurate steps and no simple kind is nearly as accurate there.
     """
     scored = [found for recipe in family if (found := score(recipe, origins)) is not None]
     linear = scored[-1].error if scored and scored[-1].recipe is family[-1] else None
     chosen = scored[0] if scored and scored[0].recipe is family[0] else None
-    rules = [recipe for recipe in recipes if recipe.kind in ("persistence", "seasonal-naive", "drift")]
+    rules = [recipe for recipe in recipes if recipe.kind in RULES]
     simple = [found for recipe in rules if (found := score(recipe, origins)) is not None]
     scored += simple
     clear = chosen is not None and bool(simple) and chosen.error < _MUCH_BETTER * min(s.error for s in simple)
@@ -238,6 +251,8 @@ def compare(
         return None
     best = best_of_each(scored)
     kept = chosen if clear and chosen is not None else best[0]
+    if not clear and chosen is not None and _more_accurate(chosen, best):
+        clear, kept = True, chosen
     if not clear:
         held_out = max(1.0, sum(origin.horizons for origin in origins))
         near = [s for s in best if s.error <= (_NEAR + _WIDER / held_out) * best[0].error][:_MEMBERS]
@@ -247,6 +262,20 @@ def compare(
             best = sorted([*best, mean], key=lambda s: s.error)
     starts = sum(len(origin.truth) for origin in origins)
     return Comparison(tuple(best), kept, linear, origins[0].truth.shape[1], starts, seasons)
+
+
+def _more_accurate(family: Scored, others: Sequence[Scored]) -> bool:
+    """Whether a model of the family forecasts its accurate steps much better than simple kinds do."""
+    late = np.flatnonzero(family.curve > _ACCURATE)
+    steps = int(late[0]) if len(late) else len(family.curve)
+    if steps == 0:
+        return False
+    own = typical_error(family.curve[:steps])
+    rules = [s for s in others if s.recipe.kind in RULES]
+    kinds = [s for s in others if s.recipe.kind not in (*RULES, "family", "td-dmd")]
+    return all(own < _MUCH_BETTER * typical_error(s.curve[:steps]) for s in rules) and all(
+        own < _BETTER * typical_error(s.curve[:steps]) for s in kinds
+    )
 
 
 def best_of_each(scored: Sequence[Scored]) -> list[Scored]:
