@@ -213,6 +213,11 @@ class Comparison:
     starts: int
     seasons: tuple[int, ...]
 
+    @property
+    def errors(self) -> dict[str, float]:
+        """Smallest typical error of each kind, smallest first."""
+        return {kind: self.error_of(kind) or 0.0 for kind in dict.fromkeys(s.recipe.kind for s in self.scored)}
+
     def error_of(self, kind: str) -> float | None:
         """Typical error of the best candidate of a kind; None where there is none."""
         return next((s.error for s in self.scored if s.recipe.kind == kind), None)
