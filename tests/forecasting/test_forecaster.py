@@ -233,7 +233,7 @@ def test_fields_are_reduced_and_reconstructed() -> None:
 def test_units_put_constant_channels_back() -> None:
     units = Units.of([np.array([[1.0, 5.0], [3.0, 5.0]])])
     np.testing.assert_allclose(units.restore(units.normalise(np.array([[2.5, 5.0]]))), [[2.5, 5.0]])
-    np.testing.assert_allclose(units.restore_spread(np.array([[1.0]])), [[1.0, 0.0]])
+    np.testing.assert_allclose(units.restore_spread(np.array([[1.0]]), np.array([[0.0]])), [[1.0, 0.0]])
 
 
 def _random_series(rng: np.random.Generator) -> object:

@@ -15,8 +15,10 @@ from ..progress import Progress
 from ..scalars import as_count
 from ..threads import one_thread
 from .data.exogenous_inputs import Forcing, inputs_over, read_new_data, read_window
+from .data.labels import Labels, labels_of
 from .data.pod import Pod
-from .data.series import Gaps, Irregular, Units, as_array, drop_short
+from .data.series import Gaps, Irregular, as_array, drop_short
+from .data.units import Scaling, Units
 from .diagnostics.ablation import Ablation, ablate, ablate_published
 from .diagnostics.backtest import Backtest, backtest
 from .diagnostics.report import Report
@@ -30,7 +32,7 @@ from .diagnostics.spectrum import (
     spectrum,
 )
 from .fitting import FittedForecaster, fit_forecaster, normalised_rows, zero_of
-from .forecast import Forecast, outcome_of
+from .forecast import ErrorDistribution, Forecast, outcome_of
 from .model_files import read_fitted, save_fitted
 from .protocol import FloatArray
 from .rollout import Predictor, normalised, roll_ahead
@@ -90,6 +92,11 @@ class TimeDelayedTransformer(Parameters):
         Whether the stages of a fit or a backtest are reported, with an estimate of the time left, as a bar on a
         terminal and otherwise as one line per stage on the error stream: True from the start, None after one second,
         False never. A function is called with ``(stage, done, total)``; its errors end the work.
+    transform
+        ``"log"`` fits the logarithms of the data (of data plus one for counts with zeros), ``"auto"`` those of channels
+        whose spread grows with their level, None the data themselves.
+    lower, upper
+        Bounds of the data, such as 0 for a power: one number, or one per channel. Forecasts and intervals stay within.
     """
 
     name = "TD-TF"
@@ -109,6 +116,9 @@ class TimeDelayedTransformer(Parameters):
         season: int | Sequence[int] | None = None,
         random_state: int | np.random.Generator | None = None,
         progress: Progress = None,
+        transform: str | None = None,
+        lower: object = None,
+        upper: object = None,
     ) -> None:
         self.delays = delays
         self.recipe = recipe
@@ -122,6 +132,9 @@ class TimeDelayedTransformer(Parameters):
         self.season = season
         self.random_state = random_state
         self.progress = progress
+        self.transform = transform
+        self.lower = lower
+        self.upper = upper
 
     # fitting
 
@@ -173,6 +186,7 @@ class TimeDelayedTransformer(Parameters):
                 u=u,
                 gaps=gaps,
                 irregular=irregular,
+                scaling=Scaling(self.transform, self.lower, self.upper),
             )
         )
 
@@ -189,6 +203,8 @@ class TimeDelayedTransformer(Parameters):
         self.last_window_ = fitted.last_window
         self.last_inputs_ = fitted.last_inputs
         self.report_: Report = fitted.report
+        self.labels_: Labels = fitted.labels
+        self._kept = fitted.kept
         self.explained_beyond_linear_ = fitted.explained_beyond_linear
         self.budget_ended_ = fitted.budget_ended
         self.fitted_: SearchResult | None = fitted.search
@@ -212,11 +228,14 @@ class TimeDelayedTransformer(Parameters):
             self.budget_ended_,
             self.fitted_,
             self._rows,
+            self.labels_,
+            self._kept,
         )
 
     def _settings(self) -> Settings:
         parameters = self.get_params()
-        del parameters["pod"]
+        for name in ("pod", "transform", "lower", "upper"):
+            del parameters[name]
         return check_settings(**parameters)
 
     # forecasting
@@ -250,14 +269,21 @@ class TimeDelayedTransformer(Parameters):
         self._require_fit()
         steps = as_count("steps", steps, 1)
         single, states, inputs = self._start(window, u, steps)
-        values, spread, left, far = roll_ahead(self.predictor_, self.units_, self.forcing_, states, steps, inputs)
+        ahead = roll_ahead(self.predictor_, self.units_, self.forcing_, states, steps, inputs)
         start = self.last_time_ if window is None else 0.0
+        labels = self.labels_ if window is None else labels_of(window, 0.0, states.shape[1])
+        if not labels.names:
+            labels = replace(labels, names=self.labels_.names)
         times = np.asarray(start + self.dt_ * np.arange(1, steps + 1), dtype=np.float64)
         fades = self.predictor_ is not None and self.predictor_.fade.fallback is not None
-        outcome = outcome_of(left, steps, far, fades)
-        if single:
-            return Forecast(values[0], spread[0], times, outcome, int(left[0]))
-        return Forecast(values, spread, times, outcome, left)
+        outcome = outcome_of(ahead.left, steps, ahead.far, fades)
+        growth = None if self.predictor_ is None else self.predictor_.errors
+        known = self.predictor_ is None or growth is not None
+        # One start is the forecast itself, without an axis of starts.
+        pick = 0 if single else slice(None)
+        left = int(ahead.left[0]) if single else ahead.left
+        distribution = ErrorDistribution(ahead.normalised[pick], growth, self.units_) if known else None
+        return Forecast(ahead.values[pick], ahead.spread[pick], times, outcome, left, distribution, labels)
 
     def predict(self, window: object, *, u: object = None) -> FloatArray:
         """Next sample after each window.
@@ -333,10 +359,12 @@ class TimeDelayedTransformer(Parameters):
     def backtest(
         self, horizon: int | None = None, starts: int = 20, *, series: object = None, u: object = None
     ) -> Backtest:
-        """Forecasts of the last quarter of the data by a model fitted to the first three quarters.
+        """Forecasts of the last quarter of the data by models fitted to the first three quarters.
 
-        Everything is learned and selected again on the first three quarters (or trajectories), and so are the
-        baselines persistence, TD-DMD and NG-RC. It takes about as long as a fit and has a ``budget`` as large.
+        The first row is the selected model, with its coefficients and its held-out errors from the first three quarters
+        (or trajectories) alone. Where a search without the last quarter selects another kind of model, that one has a
+        row too. Beside them are persistence, the mean, seasonal naive, analogues, TD-DMD and NG-RC. It takes about as
+        long as a fit and has a ``budget`` as large.
 
         Parameters
         ----------
@@ -358,7 +386,17 @@ class TimeDelayedTransformer(Parameters):
         if horizon is not None:
             horizon = as_count("horizon", horizon, 2)
         starts = as_count("starts", starts, 1)
-        return backtest(rows, len(self.units_.keep), settings, self.dt_, horizon, starts, recipe=self.recipe)
+        return backtest(
+            rows,
+            len(self.units_.keep),
+            settings,
+            self.dt_,
+            horizon,
+            starts,
+            recipe=self.recipe,
+            kept=self._kept,
+            units=self.units_,
+        )
 
     @one_thread()
     def ablate(self, *, series: object = None, u: object = None) -> Ablation:

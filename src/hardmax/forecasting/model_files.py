@@ -19,8 +19,9 @@ from ..tensor_files import field, read, require, write
 from .classical.files import get_path, put_path
 from .data.delay_windows import Embedding
 from .data.exogenous_inputs import Forcing
+from .data.labels import KINDS, Labels
 from .data.pod import Pod
-from .data.series import Units
+from .data.units import Units
 from .diagnostics.report import Report
 from .error_growth import ErrorGrowth
 from .features.feature_map import FeatureMap, monomial_count
@@ -28,12 +29,28 @@ from .features.lag_network import NAMES, LagNetwork
 from .features.reservoir import Reservoir
 from .fitting import FittedForecaster
 from .rollout import Fade, Member, Predictor
+from .search.readout_search import Candidate
+from .search.selection import Finalist
 
 KIND = "time-delayed transformer"
 FILE = "model.safetensors"
 _DAMAGED = "the file is damaged; save the model again"
 _Arrays = dict[str, np.ndarray]
-_SETTINGS = ("delays", "recipe", "ablation", "pod", "horizon", "restarts", "seconds", "budget", "model", "season")
+_SETTINGS = (
+    *(
+        "delays",
+        "recipe",
+        "ablation",
+        "pod",
+        "horizon",
+        "restarts",
+        "seconds",
+        "budget",
+        "model",
+        "season",
+        "transform",
+    ),
+)
 """Parameters of the estimator that a file holds; random state and progress belong to a session."""
 
 
@@ -51,6 +68,7 @@ def save_fitted(fitted: FittedForecaster, parameters: dict[str, Any], folder: st
         "seed": fitted.seed,
         "report": {"sentences": list(fitted.report.sentences), "numbers": fitted.report.numbers},
         "explained": fitted.explained_beyond_linear,
+        "labels": vars(fitted.labels) | {"names": list(fitted.labels.names)},
     }
     _put_units("units", fitted.units, arrays)
     arrays["last_window"] = fitted.last_window
@@ -64,6 +82,9 @@ def save_fitted(fitted: FittedForecaster, parameters: dict[str, Any], folder: st
         recipe["pod"] = {"shape": list(fitted.pod.shape), "energy": fitted.pod.energy}
     if fitted.predictor is not None:
         recipe["predictor"] = _put_predictor(fitted.predictor, arrays)
+        if fitted.kept is not None and fitted.kept.recipe is None:
+            # A simple model is found again by a new search, which ``model`` and ``season`` guide.
+            recipe["kept"] = [[c.family, c.label, c.noise, c.ridge] for c in fitted.kept.sources]
     write(place / FILE, KIND, recipe, arrays)
     write_text(place / "report.json", json.dumps(fitted.report.data(), indent=2) + "\n")
     return place
@@ -128,7 +149,28 @@ def _get_fitted(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> FittedFo
         report=report,
         explained_beyond_linear=float(field(path, recipe, "explained", float)),
         budget_ended=bool(report.numbers.get("budget_ended", False)),
+        labels=_get_labels(recipe.get("labels", {})),
+        kept=_get_kept(recipe.get("kept"), predictor),
     )
+
+
+def _get_kept(words: list[list[Any]] | None, predictor: Predictor | None) -> Finalist | None:
+    """The selected model and how to fit it again; None in files of earlier versions, which do not say it."""
+    if words is None or predictor is None:
+        return None
+    sources = [
+        Candidate(str(family), str(label), m.features, float(noise), float(ridge), m.readouts[0], 0.0)
+        for (family, label, noise, ridge), m in zip(words, predictor.members, strict=True)
+    ]
+    return Finalist(tuple(sources), 0.0)
+
+
+def _get_labels(words: dict[str, Any]) -> Labels:
+    """Labels; empty in files of earlier versions, which do not hold them."""
+    labels = Labels(**(words | {"names": tuple(str(name) for name in words.get("names", ()))}))
+    if labels.kind not in KINDS:
+        raise ValueError(f"the index kind {labels.kind!r} is not known")
+    return labels
 
 
 def _get_pod(path: Path, words: dict[str, Any], channels: int, arrays: _Arrays) -> Pod:
@@ -143,7 +185,8 @@ def _get_pod(path: Path, words: dict[str, Any], channels: int, arrays: _Arrays) 
 
 def _put_units(name: str, units: Units, arrays: _Arrays) -> None:
     for part in fields(units):
-        arrays[f"{name}.{part.name}"] = getattr(units, part.name)
+        if (value := getattr(units, part.name)) is not None:
+            arrays[f"{name}.{part.name}"] = value
 
 
 def _get_units(path: Path, name: str, arrays: _Arrays) -> Units:
@@ -151,13 +194,23 @@ def _get_units(path: Path, name: str, arrays: _Arrays) -> Units:
     scale = require(path, arrays, f"{name}.scale", (len(mean),))
     if not (scale > 0).all():
         raise FileError(path, f"tensor '{name}.scale' must be positive", _DAMAGED)
-    return Units(mean, scale, require(path, arrays, f"{name}.varying", (len(mean),)))
+    varying = require(path, arrays, f"{name}.varying", (len(mean),))
+    # Transforms and bounds are optional, and absent in files of earlier versions.
+    rest = {part: arrays.get(f"{name}.{part}") for part in ("shift", "lower", "upper")}
+    if any(value is not None and value.shape != mean.shape for value in rest.values()):
+        raise FileError(path, f"a transform or a bound of '{name}' does not fit its channels", _DAMAGED)
+    return Units(mean, scale, varying, **rest)
 
 
 def _put_predictor(predictor: Predictor, arrays: _Arrays) -> dict[str, Any]:
     arrays |= {"fade.middle": predictor.fade.middle, "fade.half_range": predictor.fade.half_range}
     if predictor.errors is not None:
         arrays |= {"errors.per_step": predictor.errors.per_step, "errors.limit": predictor.errors.limit}
+        if predictor.errors.held_out is not None and predictor.errors.independent is not None:
+            # Files hold finite numbers only: the steps after the end of the data are zero, and their number is stored.
+            arrays["errors.held_out"] = np.nan_to_num(predictor.errors.held_out, nan=0.0)
+            arrays["errors.lengths"] = np.isfinite(predictor.errors.held_out[:, :, 0]).sum(axis=1).astype(np.int64)
+            arrays["errors.independent"] = predictor.errors.independent
 
     def put(name: str, member: Member) -> dict[str, Any]:
         arrays[f"{name}.readout"] = member.readouts[0]
@@ -206,7 +259,15 @@ def _get_errors(path: Path, outputs: int, arrays: _Arrays) -> ErrorGrowth | None
     limit = require(path, arrays, "errors.limit", (outputs,))
     if not (len(per_step) and (per_step > 0).all() and (np.diff(per_step, axis=0) >= 0).all() and (limit > 0).all()):
         raise FileError(path, "the errors of its forecasts must be positive and never decrease", _DAMAGED)
-    return ErrorGrowth(per_step, limit)
+    if "errors.held_out" not in arrays:
+        return ErrorGrowth(per_step, limit)
+    held_out = require(path, arrays, "errors.held_out", (None, len(per_step), outputs))
+    independent = require(path, arrays, "errors.independent", (len(per_step),))
+    lengths = require(path, arrays, "errors.lengths", (len(held_out),))
+    if not (len(lengths) and lengths.max() == len(per_step) and (lengths > 0).all() and (independent > 0).all()):
+        raise FileError(path, "the held-out errors must have a number at every step", _DAMAGED)
+    held_out = np.where(np.arange(len(per_step))[:, None] < lengths[:, None, None], held_out, np.nan)
+    return ErrorGrowth(per_step, limit, held_out, independent)
 
 
 def _put_features(name: str, features: FeatureMap, arrays: _Arrays) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from ..rollout import Member, Predictor, roll
 from ..settings import Settings
 from .attention_training import train_networks
 from .classical_search import Comparison, Recipe, compare, make_origins, recipes_for
+from .held_out import held_out_folds
 from .readout_search import BY_MODES, RIDGES, Candidate, Learner, Search
 from .refit import Refit
 from .selection import Ranking, Selection, rank, select, select_family
@@ -48,7 +49,7 @@ _SHORTEST_WARM_UP = 30
 _ONE_STEP_ROWS = 32
 """Steps of each rollout at which one-step errors are measured."""
 _ERROR_STARTS = 64
-"""Starts per fold from which the growth of errors is measured; models are compared from fewer."""
+"""Starts per fold from which the errors of the published model are measured; models are compared from fewer."""
 _FEWEST_FOR_RESERVOIR = 600
 """Training samples below which no reservoir is tried: its readout has hundreds of weights."""
 TRUNCATED_RIDGES: FloatArray = np.append(RIDGES[::3], BY_MODES)
@@ -148,8 +149,8 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         selection = _kept(selection, comparison)
         stages.begin("validation errors")
         path = refit.path(selection)
-        context = plan if path is None else replace(plan, longest=max(plan.longest, path.window))
-        errors = refit.validation_errors(selection.chosen, folds_for_errors(trajectories, outputs, context))
+        context = plan.longest if path is None else max(plan.longest, path.window)
+        errors = refit.validation_errors(selection.chosen, held_out_folds(trajectories, outputs, context, plan.horizon))
         predictor = refit.predictor(selection, errors, search.best(network_kind(settings.ablation)), path)
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
     beyond = explained_beyond_linear(selection, folds[0])

@@ -13,6 +13,7 @@ from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
 from ..rollout import Fade, Member, PathModel, Predictor, roll
 from .classical_search import Recipe
+from .held_out import HeldOut
 from .readout_search import Candidate, Learner
 from .selection import Finalist, Selection
 from .validation import Fold
@@ -95,21 +96,25 @@ class Refit:
             return False
         return stays_bounded(members, self._windows, fade, steps=self._steps, future=self._future)
 
-    def validation_errors(self, finalist: Finalist, folds: Sequence[Fold]) -> ErrorGrowth:
-        """Error growth of the finalist over validation rollouts, fitted on the training part of each fold.
+    def validation_errors(
+        self, finalist: Finalist, folds: Sequence[HeldOut], *, fitted_on_first: bool = True
+    ) -> ErrorGrowth:
+        """Error growth of the finalist over held-out rollouts, fitted on the training part of each fold.
 
-        The training part of the first fold is the one that the candidates were fitted on.
+        The training part of the first fold is the one that the candidates were fitted on, unless ``fitted_on_first`` is
+        False.
         """
-        fade, paths, truths = self._fade_for(finalist), [], []
-        for index, fold in enumerate(folds):
+        fade, paths, truths, apart = self._fade_for(finalist), [], [], []
+        for index, held in enumerate(folds):
+            fold, members = held.fold, finalist.members
             if finalist.recipe is not None:
                 found = finalist.recipe.fit(fold.training, self._outputs)
                 if found is not None:
                     paths.append(found.paths(fold.windows, fold.horizon, fold.future))
                     truths.append(fold.truth)
+                    apart.append(held.apart)
                 continue
-            members = finalist.members
-            if index:
+            if index or not fitted_on_first:
                 learner = Learner(fold.training, self._outputs, self._seed)
                 try:
                     members = [refit_member(learner, source) for source in finalist.sources]
@@ -117,7 +122,8 @@ class Refit:
                     continue
             paths.append(roll(members, fold.windows, fold.horizon, future=fold.future, fade=fade)[0])
             truths.append(fold.truth)
-        return measure_growth(paths, truths)
+            apart.append(held.apart)
+        return measure_growth(paths, truths, apart)
 
     def _fade_for(self, finalist: Finalist) -> Fade:
         return Fade(*self._bounds) if finalist.is_linear or finalist.recipe is not None else self._fade
@@ -178,9 +184,10 @@ def _start_windows(
     ends = [(z, int(k)) for z in room for k in np.unique(np.linspace(length, len(z) - ahead, share).astype(int))]
     if not ends:
         return fold.windows, fold.future
-    windows = np.stack([z[k - length : k] for z, k in ends])
     if trajectories[0].shape[1] == outputs:
-        return windows, None
+        # Forecasts start from the last window, after which no inputs are known.
+        return np.stack([z[k - length : k] for z, k in [*ends, (trajectories[-1], len(trajectories[-1]))]]), None
+    windows = np.stack([z[k - length : k] for z, k in ends])
     return windows, np.stack([z[k : k + ahead, outputs:] for z, k in ends])
 
 
