@@ -453,3 +453,12 @@ def test_a_decomposition_without_an_inner_model_is_its_continuation() -> None:
     np.testing.assert_allclose(
         SeasonalTrend(1, parts).paths(windows, 5), parts.split(windows[:, -30:], 5)[1], rtol=1e-12
     )
+
+
+def test_updates_of_a_simple_model_move_its_window(tmp_path: Path) -> None:
+    series = _seasonal(150)
+    model = TimeDelayedTransformer(model="seasonal-naive", season=12, random_state=0, progress=False)
+    model.fit(series[:140]).update(series[140:])
+    np.testing.assert_allclose(model.forecast(12).values[:, 0], series[138:])
+    again = hm.load_forecaster(model.save(tmp_path / "model"))
+    np.testing.assert_array_equal(again.forecast(12).values, model.forecast(12).values)

@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from .models.echo_state import EchoState as EchoState
     from .models.ng_rc import NextGenerationReservoir as NextGenerationReservoir
     from .models.published import fit_paper as fit_paper
+    from .models.published_layer import PublishedLayer as PublishedLayer
+    from .models.published_layer import published_layer_from_td_dmd as published_layer_from_td_dmd
     from .models.td_dmd import TimeDelayedDMD as TimeDelayedDMD
+    from .online import Drift as Drift
     from .protocol import AbstractForecaster as AbstractForecaster
     from .rollout import Fade as Fade
     from .settings import Settings as Settings
@@ -59,6 +62,7 @@ _MODULE_OF = {
     "BacktestRow": "diagnostics.backtest",
     "Band": "forecast",
     "Comparison": "diagnostics.skill",
+    "Drift": "online",
     "EchoState": "models.echo_state",
     "ErrorDistribution": "forecast",
     "ErrorGrowth": "error_growth",
@@ -73,6 +77,7 @@ _MODULE_OF = {
     "NotFittedError": "forecaster",
     "Perceptron": "models.baselines",
     "Persistence": "models.baselines",
+    "PublishedLayer": "models.published_layer",
     "Report": "diagnostics.report",
     "SeasonalNaive": "models.baselines",
     "Settings": "settings",
@@ -91,6 +96,7 @@ _MODULE_OF = {
     "load_forecaster": "forecaster",
     "mean_ranks": "diagnostics.skill",
     "sktime_forecaster": "several_series",
+    "published_layer_from_td_dmd": "models.published_layer",
     "spectrum_distance": "diagnostics.skill",
     "valid_times": "diagnostics.skill",
 }

@@ -12,6 +12,7 @@ from .data.series import Gaps, Irregular, Record, Units, as_list, check_choices,
 from .data.timestamps import times_of
 from .data.units import Scaling
 from .diagnostics.report import Report, report_on
+from .online import Online
 from .protocol import FloatArray
 from .rollout import Predictor
 from .search.model_search import SearchResult, fit_family
@@ -57,6 +58,8 @@ class FittedForecaster:
         Names of the channels and dates of the record.
     kept
         The selected model and how to fit it again, for a backtest; None for the published recipe.
+    online
+        State of updates with new samples; None before the first.
     """
 
     seed: int
@@ -75,6 +78,7 @@ class FittedForecaster:
     rows: list[FloatArray] | None = None
     labels: Labels = NO_LABELS
     kept: Finalist | None = None
+    online: Online | None = None
 
 
 @dataclass(frozen=True)

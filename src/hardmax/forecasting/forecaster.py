@@ -34,6 +34,7 @@ from .diagnostics.spectrum import (
 from .fitting import FittedForecaster, fit_forecaster, normalised_rows, zero_of
 from .forecast import ErrorDistribution, Forecast, outcome_of
 from .model_files import read_fitted, save_fitted
+from .online import UPDATE_BLOCK, Drift, Online, extend, read_samples, start_online
 from .protocol import FloatArray
 from .rollout import Predictor, normalised, roll_ahead
 from .search.model_search import SearchResult
@@ -209,6 +210,8 @@ class TimeDelayedTransformer(Parameters):
         self.budget_ended_ = fitted.budget_ended
         self.fitted_: SearchResult | None = fitted.search
         self._rows = fitted.rows
+        self._online: Online | None = fitted.online
+        self.drift_ = Drift() if fitted.online is None else fitted.online.drift
         return self
 
     def _state(self) -> FittedForecaster:
@@ -230,6 +233,7 @@ class TimeDelayedTransformer(Parameters):
             self._rows,
             self.labels_,
             self._kept,
+            self._online,
         )
 
     def _settings(self) -> Settings:
@@ -237,6 +241,74 @@ class TimeDelayedTransformer(Parameters):
         for name in ("pod", "transform", "lower", "upper"):
             del parameters[name]
         return check_settings(**parameters)
+
+    # updates
+
+    @one_thread()
+    def update(self, samples: object, *, u: object = None) -> Self:
+        """Continue the record with new samples: learn them, and forecast from the newest one.
+
+        The readouts become those of a fit of the readouts to all data, up to rounding; features, units, window noise
+        and ridge stay those of the fit. Each sample is predicted before it is learned (in blocks of 256 samples
+        where more are given at once); where these errors have grown, ``drift_`` raises an alarm.
+
+        A NaN is a missing value: the other channels of that sample are learned, windows that contain it are not.
+        Forecasts fill it by the model's own prediction.
+
+        Parameters
+        ----------
+        samples
+            Samples after the end of the record, at the same time step, shape (samples, channels), or (channels,) for
+            one sample; fields with ``pod``. NaN where a value is missing.
+        u
+            Inputs of these samples, for a model fitted with inputs.
+
+        Returns
+        -------
+        TimeDelayedTransformer
+            The estimator itself, updated.
+        """
+        predictor = self._require_predictor()
+        new = self._new_samples(samples)
+        if self._online is None:
+            self._online = self._start_online()
+        ahead = inputs_over(u, self.forcing_, self.last_window_[None], len(new), self.last_inputs_)
+        inputs = None if ahead is None or self.forcing_ is None else self.forcing_.units.normalise(ahead[0])
+        length = len(self.last_window_)
+        scaled, window = self.units_.normalise(new), self.units_.normalise(self.last_window_)
+        online = self._online
+        for first in range(0, len(new), UPDATE_BLOCK):
+            some = scaled[first : first + UPDATE_BLOCK]
+            over = None if inputs is None else inputs[first : first + length + len(some)]
+            found = extend(online, predictor, window, some, over)
+            online, predictor, window = found.online, found.predictor, found.window
+        self._online, self.predictor_, self.drift_ = online, predictor, online.drift
+        # Observed values as given, without the rounding of units there and back.
+        kept = np.concatenate([self.last_window_, new])[-length:]
+        self.last_window_ = np.where(np.isnan(kept), self.units_.restore(window), kept)
+        self.last_inputs_ = None if ahead is None else ahead[0][-length:]
+        self.last_time_ += self.dt_ * len(new)
+        return self
+
+    def _new_samples(self, samples: object) -> FloatArray:
+        array = as_array("samples", samples)
+        if self.pod_ is not None and array.shape[-len(self.pod_.shape) :] == self.pod_.shape:
+            array = self.pod_.reduce(array)
+        return read_samples(array, self.channels_)
+
+    def _start_online(self) -> Online:
+        if self.recipe == "paper":
+            raise InputError(
+                "recipe", "'paper'", "has a readout trained by AdamW, which cannot be updated", "fit the default recipe"
+            )
+        if self.fitted_ is None or self._rows is None:
+            raise InputError(
+                "update",
+                "a model from a file",
+                "needs the sums of the fit, which this file does not hold",
+                "save the fitted model with updatable=True",
+            )
+        return start_online(self.fitted_, self._rows, self.seed_)
 
     # forecasting
 
@@ -532,13 +604,17 @@ class TimeDelayedTransformer(Parameters):
 
     # files
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
+    @one_thread()
+    def save(self, folder: str | os.PathLike[str], *, updatable: bool = False) -> Path:
         """Write the model into a folder, from which :func:`hardmax.load_forecaster` reads it.
 
         Parameters
         ----------
         folder
             Folder, created where it does not exist.
+        updatable
+            Whether the file holds what :meth:`update` needs: a square matrix for each readout, some megabytes for
+            hundreds of features. After the first update it is always held.
 
         Returns
         -------
@@ -546,6 +622,9 @@ class TimeDelayedTransformer(Parameters):
             The folder.
         """
         self._require_fit()
+        if updatable and self._online is None:
+            self._require_predictor()
+            self._online = self._start_online()
         return save_fitted(self._state(), self.get_params(), folder)
 
     @one_thread()

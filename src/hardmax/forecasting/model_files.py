@@ -28,6 +28,7 @@ from .features.feature_map import FeatureMap, monomial_count
 from .features.lag_network import NAMES, LagNetwork
 from .features.reservoir import Reservoir
 from .fitting import FittedForecaster
+from .online import get_online, put_online
 from .rollout import Fade, Member, Predictor
 from .search.readout_search import Candidate
 from .search.selection import Finalist
@@ -85,6 +86,8 @@ def save_fitted(fitted: FittedForecaster, parameters: dict[str, Any], folder: st
         if fitted.kept is not None and fitted.kept.recipe is None:
             # A simple model is found again by a new search, which ``model`` and ``season`` guide.
             recipe["kept"] = [[c.family, c.label, c.noise, c.ridge] for c in fitted.kept.sources]
+    if fitted.online is not None:
+        recipe["online"] = put_online(fitted.online, arrays)
     write(place / FILE, KIND, recipe, arrays)
     write_text(place / "report.json", json.dumps(fitted.report.data(), indent=2) + "\n")
     return place
@@ -133,6 +136,9 @@ def _get_fitted(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> FittedFo
         inputs = 0 if forcing is None else len(forcing.units.keep)
         if any(m.features.channels != predictor.outputs + inputs for m in predictor.all_members):
             raise FileError(path, "its parts disagree on the number of channels", _DAMAGED)
+    online = None
+    if predictor is not None and "online" in recipe:
+        online = get_online(path, field(path, recipe, "online", dict), arrays, predictor)
     needed = 1 if predictor is None else predictor.window
     if len(last_window) < needed:
         raise FileError(path, f"holds {len(last_window)} samples, {needed} are needed", _DAMAGED)
@@ -151,6 +157,7 @@ def _get_fitted(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> FittedFo
         budget_ended=bool(report.numbers.get("budget_ended", False)),
         labels=_get_labels(recipe.get("labels", {})),
         kept=_get_kept(recipe.get("kept"), predictor),
+        online=online,
     )
 
 
@@ -283,7 +290,8 @@ def _put_features(name: str, features: FeatureMap, arrays: _Arrays) -> dict[str,
     words["token_lags"] = list(features.token_lags)
     words["networks"] = []
     for i, (network, scale) in enumerate(zip(features.networks, features.scales, strict=True)):
-        words["networks"].append({"kind": network.kind, "lags": network.lags, "feed_forward": network.feed_forward})
+        about = {"kind": network.kind, "lags": network.lags, "feed_forward": network.feed_forward}
+        words["networks"].append(about if network.heads == 1 else about | {"heads": network.heads})
         arrays[f"{name}.network{i}.scale"] = scale
         for part, value in network.weights.items():
             arrays[f"{name}.network{i}.{part}"] = value
@@ -309,7 +317,10 @@ def _get_features(path: Path, name: str, words: dict[str, Any], arrays: _Arrays)
         if about["kind"] not in NAMES:
             raise FileError(path, f"the network kind {about['kind']!r} is not known", _DAMAGED)
         weights = {part: arrays[f"{prefix}.{part}"] for part in NAMES[about["kind"]]}
-        network = LagNetwork(about["kind"], int(about["lags"]), channels, weights, bool(about["feed_forward"]))
+        forward, heads = bool(about["feed_forward"]), int(about.get("heads", 1))
+        if heads < 1 or (heads > 1 and (about["kind"] != "shared" or weights["keys"].shape[1] % heads)):
+            raise FileError(path, f"network {prefix!r} says {heads} heads", _DAMAGED)
+        network = LagNetwork(about["kind"], int(about["lags"]), channels, weights, forward, heads)
         rows = len(weights["hidden"]) if network.kind == "mlp" else len(weights["positions"])
         if rows != network.lags * (channels if network.kind == "mlp" else 1):
             raise FileError(path, f"network {prefix!r} says {network.lags} lags and has weights for others", _DAMAGED)

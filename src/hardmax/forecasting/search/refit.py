@@ -59,8 +59,10 @@ def stays_bounded(
 
 _PLACES = 12
 """Windows of the whole data from which refitted models are checked."""
-_MUCH_NOISE = 0.1
+FALLBACK_NOISE = 0.1
 """Window noise of the fallback, in standard deviations: it shrinks the readout, so that rollouts return."""
+FALLBACK_RIDGE = FALLBACK_NOISE**2
+"""Ridge of the fallback, as strong as its noise."""
 
 
 class Refit:
@@ -144,7 +146,7 @@ class Refit:
     def _fallback(self, channels: int) -> Member:
         """Linear map of the latest sample, fitted with much noise, so that its rollouts return from far outside."""
         features = FeatureMap(channels, lags(channels, 1))
-        solved = self._learner.readouts([features], _MUCH_NOISE, np.array([_MUCH_NOISE**2]))
+        solved = self._learner.readouts([features], FALLBACK_NOISE, np.array([FALLBACK_RIDGE]))
         return Member(features, solved[0])
 
     def path(self, selection: Selection) -> PathModel | None:
