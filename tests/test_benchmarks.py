@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 from benchmarks import forecasting
+from benchmarks import series as real_series
 from benchmarks._measure import growth
+from benchmarks._real_series import SERIES, RealSeries
 from benchmarks._rivals import RIVALS, Rival, tokens
 from benchmarks._table import Check, Report
 
@@ -67,3 +69,29 @@ def test_forecasts_are_judged_by_their_rollouts(monkeypatch: pytest.MonkeyPatch)
     check = forecasting._ratio("what", {"TD-TF": 3e-13, "TD-DMD": 1e-14}, "TD-DMD", 2.0, 1e-12)
     assert check.value == 1.0  # nothing but rounding is compared
     assert found["persistence"][0] > 0.5
+
+
+def test_origins_of_real_series_leave_one_horizon() -> None:
+    assert real_series.places(100, 10, 3) == [70, 80, 90]
+    assert real_series.places(72, 12, 4) == [39, 46, 53, 60]  # closer together in short series
+
+
+def test_errors_of_real_series_are_mase_and_ranks_are_shared_in_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    season = np.tile([0.0, 1.0, 3.0, 2.0], 20)
+    values = season + 0.1 * np.arange(80)
+    series = RealSeries("line and season", "none", "none.csv", 0, (4,), 8)
+    monkeypatch.setattr(real_series, "_ours", lambda before, s, seconds: values[len(before) : len(before) + s.horizon])
+    monkeypatch.setattr(real_series, "find_spec", lambda name: None)
+    found = real_series.measure(series, values, origins=2)
+    # A season later the line is 0.4 higher, and 0.8 two seasons later: 0.6 on average, in units of 0.4.
+    assert found["seasonal naive"] == pytest.approx([1.5, 1.5])
+    assert found["TD-TF"] == [0.0, 0.0]
+    errors = {"a": {"x": 1.0, "y": 2.0, "z": 2.0}, "b": {"x": 3.0, "y": 1.0, "z": 2.0}}
+    assert real_series._ranks(errors, ["a", "b"], ["x", "y", "z"]) == [2.0, 1.75, 2.25]
+
+
+def test_the_development_part_is_named_and_comes_first() -> None:
+    marks = [series.development for series in SERIES]
+    assert marks == sorted(marks, reverse=True)
+    assert 8 <= sum(marks) < len(marks) - 20
+    assert len({series.name for series in SERIES}) == len(SERIES)

@@ -288,9 +288,9 @@ def test_stages_are_told_from_the_start_on_the_error_stream(wing, tmp_path):
     assert stages[0] == "reading"
     assert "at most about 2 s left" in told[0]
     fit = ["delay windows", "linear models", "polynomials", "reservoirs", "attention", "selection"]
-    fit += ["bounded rollouts and refit", "validation errors"]
-    assert stages[1:17] == [f"{part}: {stage}" for part in ("fit", "backtest") for stage in fit]
-    assert stages[17:] == ["figure", "reading the model"]
+    fit += ["bounded rollouts and refit", "simple models", "validation errors"]
+    assert stages[1:19] == [f"{part}: {stage}" for part in ("fit", "backtest") for stage in fit]
+    assert stages[19:] == ["figure", "reading the model"]
     assert all(" s so far" in line for line in told)
     assert "about" in told[5]
 

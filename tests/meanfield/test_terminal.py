@@ -217,7 +217,7 @@ def test_clusters_that_attend_to_their_antipodes_leave() -> None:
 
 def test_a_cluster_that_repels_itself_is_stable_and_has_a_width() -> None:
     beta = 100.0
-    flow = hm.SphereFlow(np.diag([4.0, 1.0]), -np.diag([1.0, 2.0]), beta)
+    flow = hm.SphereFlow(np.diag([4.0, 1.0]), -np.diag([1.0, 2.0]), beta, few_tokens="ignore")
     run = hm.simulate(_circle(520), flow, time=20.0, step=0.1)
     found = hm.phases(run)
     assert found.theory.escape == 0.0

@@ -50,7 +50,10 @@ def forecast(
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Select this kind of model: td-dmd, ng-rc, seasonal-naive or analogue."),
+        typer.Option(
+            metavar="NAME",
+            help="Select this kind of model: td-dmd, ng-rc, seasonal-naive, smoothing, …",
+        ),
     ] = None,
     pod: Annotated[
         str | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .data.exogenous_inputs import Forcing, read_inputs
 from .data.labels import NO_LABELS, Labels, last_labels
@@ -122,6 +122,7 @@ def fit_forecaster(
     forcing = None if inputs is None else Forcing(Units.of(inputs))
     rows = normalised_rows(record, inputs, units, forcing)
     outputs = len(units.keep)
+    settings = replace(settings, zero=zero_of(units))
     found = _learn(rows, outputs, settings, recipe) if outputs else _Learned()
     window = 1 if found.predictor is None else found.predictor.window
     return FittedForecaster(
@@ -159,6 +160,13 @@ def _learn(rows: Sequence[FloatArray], outputs: int, settings: Settings, recipe:
         return _Learned(predictor, budget_ended=ended)
     search = fit_family(rows, outputs, settings)
     return _Learned(search.predictor, search, search.beyond_linear, search.budget_ended)
+
+
+def zero_of(units: Units) -> tuple[float, ...] | None:
+    """What normalised samples lack, per varying channel, to be proportional to the data; None for their logarithms."""
+    if units.shift is not None:
+        return None
+    return tuple(float(value) for value in units.mean[units.keep] / units.scale[units.keep])
 
 
 def normalised_rows(

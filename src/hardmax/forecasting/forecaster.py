@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -30,7 +31,7 @@ from .diagnostics.spectrum import (
     lyapunov_exponent,
     spectrum,
 )
-from .fitting import FittedForecaster, fit_forecaster, normalised_rows
+from .fitting import FittedForecaster, fit_forecaster, normalised_rows, zero_of
 from .forecast import ErrorDistribution, Forecast, outcome_of
 from .model_files import read_fitted, save_fitted
 from .online import UPDATE_BLOCK, Drift, Online, extend, read_samples, start_online
@@ -54,7 +55,9 @@ class TimeDelayedTransformer(Parameters):
     The default recipe searches a family that contains time-delayed DMD (lags only), next-generation reservoirs
     (polynomials), the echo state network, and attention with a feed-forward layer whose inner weights are trained by
     variable projection; every readout :math:`B` is solved exactly. The model with the lowest validation rollout error
-    whose long rollouts stay bounded is selected and refitted on all data; TD-DMD is always among the candidates.
+    whose long rollouts stay bounded is selected. Unless it is twice as accurate as the simplest rules, it is compared
+    with seasonal naive, drift, exponential smoothing, seasonal-trend decomposition, seasonal differences, analogues,
+    and a mean of the best, by forecasts from rolling origins. What is selected is refitted on all data.
 
     Parameters
     ----------
@@ -77,6 +80,13 @@ class TimeDelayedTransformer(Parameters):
         Wall seconds that a fit may take, and a backtest again; None for no limit. It is checked between units of
         work, so small budgets are exceeded by a second or two. A search that was ended by it says so in ``report_``;
         one that was not gives the same model for the same ``random_state`` every time.
+    model
+        Model to fit: ``"auto"`` selects among all; ``"family"`` among TD-DMD, NG-RC, reservoirs and attention, as
+        earlier versions did; or one kind: ``"td-dmd"``, ``"ng-rc"``, ``"reservoir"``, ``"attention"``,
+        ``"persistence"``, ``"seasonal-naive"``, ``"drift"``, ``"smoothing"``, ``"seasonal-trend"``,
+        ``"seasonal-difference"`` or ``"analogue"``.
+    season
+        Length of the season in samples, or a list of several; None finds seasons from the data, ``[]`` uses none.
     random_state
         A whole number, a generator or None.
     progress
@@ -103,6 +113,8 @@ class TimeDelayedTransformer(Parameters):
         restarts: int = 3,
         seconds: float | None = None,
         budget: float | None = 300.0,
+        model: str = "auto",
+        season: int | Sequence[int] | None = None,
         random_state: int | np.random.Generator | None = None,
         progress: Progress = None,
         transform: str | None = None,
@@ -117,6 +129,8 @@ class TimeDelayedTransformer(Parameters):
         self.restarts = restarts
         self.seconds = seconds
         self.budget = budget
+        self.model = model
+        self.season = season
         self.random_state = random_state
         self.progress = progress
         self.transform = transform
@@ -656,7 +670,7 @@ class TimeDelayedTransformer(Parameters):
 
     def _settings_again(self) -> Settings:
         """Settings with the seed of the fit, which differs from that of ``random_state`` where that is not a number."""
-        return replace(self._settings(), seed=self.seed_)
+        return replace(self._settings(), seed=self.seed_, zero=zero_of(self.units_))
 
     def _states(self, window: object) -> tuple[bool, FloatArray]:
         if window is None:

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import FileError, InputError
 from ..files import make_folder, write_text
 from ..tensor_files import field, read, require, write
+from .classical.files import get_path, put_path
 from .data.delay_windows import Embedding
 from .data.exogenous_inputs import Forcing
 from .data.labels import KINDS, Labels
@@ -36,7 +37,21 @@ KIND = "time-delayed transformer"
 FILE = "model.safetensors"
 _DAMAGED = "the file is damaged; save the model again"
 _Arrays = dict[str, np.ndarray]
-_SETTINGS = ("delays", "recipe", "ablation", "pod", "horizon", "restarts", "seconds", "budget", "transform")
+_SETTINGS = (
+    *(
+        "delays",
+        "recipe",
+        "ablation",
+        "pod",
+        "horizon",
+        "restarts",
+        "seconds",
+        "budget",
+        "model",
+        "season",
+        "transform",
+    ),
+)
 """Parameters of the estimator that a file holds; random state and progress belong to a session."""
 
 
@@ -48,7 +63,7 @@ def save_fitted(fitted: FittedForecaster, parameters: dict[str, Any], folder: st
     place = make_folder(folder)
     arrays: _Arrays = {}
     recipe: dict[str, Any] = {
-        "settings": {name: parameters[name] for name in _SETTINGS},
+        "settings": {name: _plain(parameters[name]) for name in _SETTINGS},
         "dt": fitted.dt,
         "last_time": fitted.last_time,
         "seed": fitted.seed,
@@ -68,13 +83,19 @@ def save_fitted(fitted: FittedForecaster, parameters: dict[str, Any], folder: st
         recipe["pod"] = {"shape": list(fitted.pod.shape), "energy": fitted.pod.energy}
     if fitted.predictor is not None:
         recipe["predictor"] = _put_predictor(fitted.predictor, arrays)
-        if fitted.kept is not None:
+        if fitted.kept is not None and fitted.kept.recipe is None:
+            # A simple model is found again by a new search, which ``model`` and ``season`` guide.
             recipe["kept"] = [[c.family, c.label, c.noise, c.ridge] for c in fitted.kept.sources]
     if fitted.online is not None:
         recipe["online"] = put_online(fitted.online, arrays)
     write(place / FILE, KIND, recipe, arrays)
     write_text(place / "report.json", json.dumps(fitted.report.data(), indent=2) + "\n")
     return place
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON holds it: several seasons as a list of whole numbers."""
+    return [int(part) for part in value] if isinstance(value, (list, tuple, np.ndarray)) else value
 
 
 def read_fitted(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], FittedForecaster]:
@@ -209,6 +230,7 @@ def _put_predictor(predictor: Predictor, arrays: _Arrays) -> dict[str, Any]:
         "linear": put("linear", predictor.linear),
         "fallback": None if predictor.fade.fallback is None else put("fallback", predictor.fade.fallback),
         "attentive": None if predictor.attentive is None else put("attentive", predictor.attentive),
+        "path": None if predictor.path is None else put_path("path", predictor.path, put, arrays),
     }
 
 
@@ -231,7 +253,9 @@ def _get_predictor(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> Predi
     if not members:
         raise FileError(path, "the recipe's 'members' are none", _DAMAGED)
     attentive = None if recipe.get("attentive") is None else get("attentive", recipe["attentive"])
-    return Predictor(outputs, members, linear, fade, _get_errors(path, outputs, arrays), attentive)
+    words = recipe.get("path")
+    simple = None if words is None else get_path(path, "path", words, get, arrays, outputs)
+    return Predictor(outputs, members, linear, fade, _get_errors(path, outputs, arrays), attentive, simple)
 
 
 def _get_errors(path: Path, outputs: int, arrays: _Arrays) -> ErrorGrowth | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -155,6 +156,22 @@ def _warm(features: FeatureMap, windows: FloatArray, copies: int) -> FloatArray 
     return np.tile(state, (copies, 1))
 
 
+class PathModel(ABC):
+    """A model that forecasts from a window as a whole, rather than step by step."""
+
+    @property
+    @abstractmethod
+    def window(self) -> int:
+        """Number of samples that a forecast starts from."""
+
+    @abstractmethod
+    def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
+        """Forecasts, shape (starts, steps, outputs), from windows (starts, samples, channels), oldest sample first.
+
+        Windows may be longer than :attr:`window`; channels after the outputs are inputs, with ``future`` those ahead.
+        """
+
+
 FORECAST_CEILING = 1e3
 """Forecasts are clipped at this many standard deviations, far outside any training range."""
 
@@ -173,6 +190,8 @@ class Predictor:
     errors: ErrorGrowth | None = None
     attentive: Member | None = None
     """The best model with attention, stored for its attention weights even where another model is selected."""
+    path: PathModel | None = None
+    """The selected model where it is none of the family; the members are then the best of the family."""
 
     @property
     def all_members(self) -> list[Member]:
@@ -184,10 +203,13 @@ class Predictor:
     @property
     def window(self) -> int:
         """Number of samples that a forecast starts from."""
-        return window_of(self.all_members)
+        return max(window_of(self.all_members), 1 if self.path is None else self.path.window)
 
     def roll(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
         """Forecasts in normalised units, shape (starts, steps, outputs)."""
+        if self.path is not None:
+            found = self.path.paths(windows, steps, future)
+            return np.asarray(np.clip(found, -FORECAST_CEILING, FORECAST_CEILING))
         paths = roll(self.members, windows, steps, future=future, fade=self.fade, ceiling=FORECAST_CEILING)
         return np.asarray(paths[0])
 

@@ -40,6 +40,12 @@ class Settings:
         How stages are reported, as in :class:`~hardmax.TimeDelayedTransformer`.
     budget
         Budget of wall seconds, or None.
+    model
+        One of :data:`MODELS`.
+    seasons
+        Seasons in samples, shortest first; None finds them from the data, an empty tuple is none.
+    zero
+        What normalised data lack, per output, to be proportional to the data; None where that is not known.
     """
 
     delays: int | None
@@ -50,6 +56,27 @@ class Settings:
     seed: int
     progress: Progress
     budget: float | None = None
+    model: str = "auto"
+    seasons: tuple[int, ...] | None = None
+    zero: tuple[float, ...] | None = None
+
+
+MODELS = (
+    "auto",
+    "family",
+    "td-dmd",
+    "ng-rc",
+    "reservoir",
+    "attention",
+    "persistence",
+    "seasonal-naive",
+    "drift",
+    "smoothing",
+    "seasonal-trend",
+    "seasonal-difference",
+    "analogue",
+)
+"""Values of the argument ``model``: all candidates, those of the family, or one kind."""
 
 
 def check_settings(
@@ -63,10 +90,15 @@ def check_settings(
     budget: float | None,
     random_state: int | np.random.Generator | None,
     progress: Progress,
+    model: str = "auto",
+    season: object = None,
 ) -> Settings:
     """Settings of a fit from the parameters of the estimator; a seed is drawn where ``random_state`` holds none."""
     as_choice("recipe", recipe, ("family", "paper"))
     as_choice("ablation", ablation, (None, "uniform", "mlp"))
+    as_choice("model", model, MODELS)
+    if recipe == "paper" and model != "auto":
+        raise InputError("model", model, 'selects among the models of recipe="family"', 'leave recipe="paper" out')
     if delays is not None:
         as_count("delays", delays, 0)
     if horizon is not None:
@@ -81,7 +113,23 @@ def check_settings(
         seed.seed if seed.seed is not None else int(seed.generator.integers(2**31)),
         progress,
         _time("budget", budget),
+        model,
+        _seasons(season),
     )
+
+
+def _seasons(season: object) -> tuple[int, ...] | None:
+    """Seasons from the argument, shortest first: None to find them, an empty tuple for none."""
+    if season is None:
+        return None
+    given: list[Any] = list(season) if isinstance(season, (list, tuple, np.ndarray)) else [season]
+    for part in given:
+        whole = isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_))
+        if not whole or part < 2:
+            raise InputError(
+                "season", repr(season), "must be a number of samples, 2 or more, or a list of such", "pass season=12"
+            )
+    return tuple(sorted({int(part) for part in given}))
 
 
 def _time(argument: str, value: object) -> float | None:

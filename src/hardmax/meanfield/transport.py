@@ -277,7 +277,13 @@ def _circle(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray, metric
         angles, masses = shifted(shift)
         return float(_convex_cost(angles, metric) @ masses)
 
-    angles, masses = shifted(_best_shift(cost))
+    shift = _best_shift(cost)
+    # The cost is linear between shifts at which ends of masses meet, so the nearest of these is at least as good.
+    meeting = np.cumsum(heavy) + shift
+    place = np.clip(np.searchsorted(ends, meeting), 1, len(ends) - 1)
+    gaps = np.concatenate([ends[place] - meeting, ends[place - 1] - meeting])
+    shift = min(shift, shift + float(gaps[np.abs(gaps).argmin()]), key=cost)
+    angles, masses = shifted(shift)
     if metric == "chordal" and float(masses[angles > _CONVEX].sum()) > _NO_MASS:
         return None
     return Transport("circle", _convex_cost(angles, metric), masses)

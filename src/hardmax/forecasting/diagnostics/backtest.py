@@ -33,6 +33,8 @@ _TREND = 0.5
 """Share of the variance explained by a straight line from which on errors are scaled by the spread about the line."""
 ANEW = "selected anew"
 """Name of the row of the model that the search selects without the last quarter, where it is another one."""
+_FEWEST_AFTER = 20
+"""Samples of the training part, beyond the window of a simple model, without which it is not fitted again."""
 _TRAINING = 0.7
 """Share of wall time for training the published layer; the rest is for tuning the baselines."""
 
@@ -362,8 +364,12 @@ def _kept(
 ) -> Predictor | None:
     """The kept model with its readout and its held-out errors from these data; None where they are too few."""
     plan = plan_for(training, settings)
-    window = max(plan.longest, window_of(kept.members))
-    if min(len(z) for z in training) < 2 * window:
+    path = None if kept.recipe is None else kept.recipe.fit(training, outputs)
+    if kept.recipe is not None and path is None:
+        return None
+    window = max(plan.longest, window_of(kept.members), 1 if path is None else path.window)
+    shortest = min(len(z) for z in training)
+    if shortest < (2 * window if path is None else window + _FEWEST_AFTER):
         return None
     fold = make_folds(training, outputs, window, plan.horizon)[0]
     refit = Refit(training, outputs, settings.seed, fold)
@@ -371,7 +377,7 @@ def _kept(
         errors = refit.validation_errors(
             kept, held_out_folds(training, outputs, window, plan.horizon), fitted_on_first=False
         )
-        return refit.predictor(Selection(kept, linear, (kept,), True, 0), errors, None)
+        return refit.predictor(Selection(kept, linear, (kept,), True, 0), errors, None, path)
     except np.linalg.LinAlgError:
         return None
 

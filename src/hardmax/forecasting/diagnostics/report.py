@@ -27,7 +27,8 @@ class Report:
     sentences
         For people; ``str(report)`` joins them.
     numbers
-        For programs, by name: ``"kept"`` (``"linear"``, ``"nonlinear"``, ``"paper"`` or ``"constant"``), ``"error"``,
+        For programs, by name: ``"kept"`` (``"linear"``, ``"nonlinear"``, ``"simple"`` for a model outside the family,
+        ``"paper"`` or ``"constant"``), ``"errors"`` of each kind, ``"seasons"``, ``"error"``,
         ``"horizon"``, ``"guarded"`` (whether long rollouts of the model stay bounded), ``"seed"`` and others.
     """
 
@@ -104,9 +105,10 @@ def _search_sentences(found: SearchResult, settings: Settings) -> list[str]:
     else:
         sentences.append(
             f"Selected {choice.chosen.label}: typical validation error {found.typical_error:.3g} standard deviations "
-            f"over {found.folds[0].horizon} steps, against {found.linear_error:.3g} for the best TD-DMD"
-            f"{_on_the_score(choice) if found.typical_error > found.linear_error else ''}."
+            f"over {_horizon(found)} steps, against {found.linear_error:.3g} for the best TD-DMD"
+            f"{_on_the_score(choice) if found.comparison is None and found.typical_error > found.linear_error else ''}."
         )
+    sentences += _on_simple_models(found)
     sentences.append(_on_networks(found, settings.ablation))
     if choice.rejected and choice.bounded:
         sentences.append(f"{choice.rejected} better-scored models were rejected: their long rollouts left the range.")
@@ -126,6 +128,38 @@ def _search_sentences(found: SearchResult, settings: Settings) -> list[str]:
     return sentences
 
 
+def _horizon(found: SearchResult) -> int:
+    """Steps of the forecasts whose typical error is told."""
+    return found.folds[0].horizon if found.comparison is None else found.comparison.horizon
+
+
+_SHOWN = 4
+"""Kinds of models whose typical errors are told."""
+
+
+def _on_simple_models(found: SearchResult) -> list[str]:
+    """Typical errors of the simple models, and why one with a larger error may be selected."""
+    comparison = found.comparison
+    if comparison is None:
+        return []
+    kept = comparison.kept
+    others = [s for s in comparison.scored if s is not kept]
+    naive = [s for s in others[_SHOWN:] if s.recipe.kind == "seasonal-naive"]
+    told = "; ".join(f"{s.recipe.kind} {s.error:.3g}" for s in [*others[:_SHOWN], *naive])
+    seasons = " and ".join(map(str, comparison.seasons))
+    sentences = [f"The season is {seasons} samples."] if seasons else ["No season was found or given."]
+    if told:
+        sentences.append(f"Typical errors of others over the same {comparison.starts} forecasts: {told}.")
+    if others and others[0].error < kept.error:
+        why = (
+            "its first steps, where forecasts are accurate, are much better"
+            if kept.recipe.kind == "family"
+            else "on so few held-out forecasts the smallest error is partly luck, and a mean errs less on new data"
+        )
+        sentences.append(f"The selected model is not the one with the smallest error: {why}.")
+    return sentences
+
+
 def _on_networks(found: SearchResult, ablation: str | None) -> str:
     """How attention, or its replacement, compares with the best candidate without it."""
     kind = network_kind(ablation)
@@ -134,7 +168,8 @@ def _on_networks(found: SearchResult, ablation: str | None) -> str:
     if trained is None:
         return f"{name} was not trained: too few windows, or too little time."
     others = [c.score for family, c in found.best_by_family.items() if family != kind]
-    used = any(source.family == kind for source in found.selection.chosen.sources)
+    chosen = found.selection.chosen
+    used = chosen.recipe is None and any(source.family == kind for source in chosen.sources)
     best = min(others)
     verdict = "better than" if trained.score < best else "worse than"
     if abs(trained.score - best) < _EQUAL:
@@ -168,13 +203,13 @@ def _numbers(found: SearchResult, window: int, seed: int) -> dict[str, Any]:
     """Numbers under the names that saved reports have."""
     choice = found.selection
     return {
-        "kept": "linear" if choice.chosen.is_linear else "nonlinear",
+        "kept": "simple" if choice.chosen.recipe is not None else "linear" if choice.chosen.is_linear else "nonlinear",
         "label": choice.chosen.label,
         "score": choice.chosen.score,
         "error": found.typical_error,
         "linear_error": found.linear_error,
         "linear_score": choice.linear.score,
-        "horizon": found.folds[0].horizon,
+        "horizon": _horizon(found),
         "folds": len(found.folds),
         "window": window,
         "lag_spacing": found.plan.spacing,
@@ -184,5 +219,7 @@ def _numbers(found: SearchResult, window: int, seed: int) -> dict[str, Any]:
         "seconds": found.seconds,
         "budget_ended": found.budget_ended,
         "seed": seed,
+        "seasons": [] if found.comparison is None else list(found.comparison.seasons),
+        "errors": {} if found.comparison is None else found.comparison.errors,
         "best_by_family": {family: c.score for family, c in found.best_by_family.items()},
     }

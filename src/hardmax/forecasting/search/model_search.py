@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
+from ...errors import InputError
 from ...progress import in_stages
+from ..classical.seasons import check_record, find_seasons
 from ..data.delay_windows import lag_spacing, lags
 from ..features.candidates import (
     LEAKS,
@@ -30,10 +32,11 @@ from ..protocol import FloatArray
 from ..rollout import Member, Predictor, roll
 from ..settings import Settings
 from .attention_training import train_networks
+from .classical_search import Comparison, Recipe, compare, make_origins, recipes_for
 from .held_out import held_out_folds
 from .readout_search import BY_MODES, RIDGES, Candidate, Learner, Search
 from .refit import Refit
-from .selection import Selection, rank, select
+from .selection import Ranking, Selection, rank, select, select_family
 from .time_budget import TimeBudget
 from .validation import Fold, make_folds, outside_validation
 
@@ -58,6 +61,7 @@ STAGES = {
     "attention": 14.0,
     "selection": 17.0,
     "bounded rollouts and refit": 20.0,
+    "simple models": 10.0,
     "validation errors": 3.0,
 }
 """Stages of a fit, with the percentage of its time that each took on 2,000 samples of Lorenz '63."""
@@ -93,6 +97,8 @@ class SearchResult:
     typical_error: float
     """Geometric mean of the validation errors of the selected model, in standard deviations."""
     linear_error: float
+    comparison: Comparison | None = None
+    """Comparison with simple models over rolling origins; None where a model of the family was asked for."""
 
 
 def plan_for(trajectories: Sequence[FloatArray], settings: Settings) -> Plan:
@@ -111,6 +117,7 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
 
     Trajectories are normalised; channels after the first ``outputs`` are exogenous inputs.
     """
+    check_record(settings.seasons or (), trajectories)
     time_budget = TimeBudget(settings.seconds, settings.budget)
     with in_stages("fit", STAGES, progress=settings.progress, most=settings.budget) as stages:
         stages.begin("delay windows")
@@ -119,30 +126,35 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         folds = make_folds(trajectories, outputs, plan.longest, plan.horizon)
         search = Search(folds[0], outputs, settings.seed, time_budget)
         embeddings = Embeddings(folds[0].training)
+        wanted = _FAMILY_OF.get(settings.model, settings.model)
         stages.begin("linear models")
         _linear_stage(search, plan, embeddings)
-        stages.begin("polynomials")
-        _polynomial_stage(search, plan, embeddings)
-        stages.begin("reservoirs")
-        _reservoir_stage(search, plan, settings)
-        stages.begin("attention")
-        explained = _network_stage(search, plan, settings, outside_validation(trajectories))
+        explained: list[float] = []
+        if wanted in ("auto", "family", "polynomial", "reservoir", "attention"):
+            stages.begin("polynomials")
+            _polynomial_stage(search, plan, embeddings)
+        if wanted in ("auto", "family", "reservoir"):
+            stages.begin("reservoirs")
+            _reservoir_stage(search, plan, settings)
+        if wanted in ("auto", "family", "attention"):
+            stages.begin("attention")
+            explained = _network_stage(search, plan, settings, outside_validation(trajectories))
         stages.begin("selection")
         ranking = rank(search.candidates, folds, outputs, settings.seed, time_budget.affordable(40, 8))
         stages.begin("bounded rollouts and refit")
         refit = Refit(trajectories, outputs, settings.seed, folds[0])
-        selection = select(ranking, refit.is_bounded, time_budget.time_for_selection)
+        selection = _selected(ranking, refit, settings, time_budget)
+        stages.begin("simple models")
+        comparison = _compared(trajectories, outputs, plan, settings, refit, selection, time_budget)
+        selection = _kept(selection, comparison)
         stages.begin("validation errors")
-        errors = refit.validation_errors(
-            selection.chosen, held_out_folds(trajectories, outputs, plan.longest, plan.horizon)
-        )
-        predictor = refit.predictor(selection, errors, search.best(network_kind(settings.ablation)))
+        path = refit.path(selection)
+        context = plan.longest if path is None else max(plan.longest, path.window)
+        errors = refit.validation_errors(selection.chosen, held_out_folds(trajectories, outputs, context, plan.horizon))
+        predictor = refit.predictor(selection, errors, search.best(network_kind(settings.ablation)), path)
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
     beyond = explained_beyond_linear(selection, folds[0])
-    typical = [
-        folds[0].typical_error(roll(f.members, folds[0].windows, folds[0].horizon, future=folds[0].future)[0])
-        for f in (selection.chosen, selection.linear)
-    ]
+    typical = _typical(selection, folds[0], comparison)
     return SearchResult(
         predictor,
         selection,
@@ -155,7 +167,96 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         explained,
         beyond,
         *typical,
+        comparison,
     )
+
+
+_FAMILY_OF = {"td-dmd": "linear", "ng-rc": "polynomial"}
+"""Families of candidates under the names of the argument ``model``, where these differ."""
+_EXTRA = 1.0
+"""Processor time for simple models, as a share of ``seconds``: they come after the search that it bounds."""
+
+
+def _selected(ranking: Ranking, refit: Refit, settings: Settings, time_budget: TimeBudget) -> Selection:
+    """The best model of the family, or of the one that was asked for."""
+    family = _FAMILY_OF.get(settings.model, settings.model)
+    if settings.model in ("auto", "family"):
+        return select(ranking, refit.is_bounded, time_budget.time_for_selection)
+    if family not in FAMILIES:
+        linear = ranking.linear
+        return Selection(linear, linear, ranking.best, refit.is_bounded(linear), 0)
+    found = select_family(ranking, family, refit.is_bounded, time_budget.time_for_selection)
+    if found is None:
+        raise InputError(
+            "model",
+            settings.model,
+            "was not fitted: the record is too short for it, or the time was",
+            'pass more samples or a larger budget, or model="auto"',
+        )
+    return found
+
+
+def _compared(
+    trajectories: Sequence[FloatArray],
+    outputs: int,
+    plan: Plan,
+    settings: Settings,
+    refit: Refit,
+    selection: Selection,
+    time_budget: TimeBudget,
+) -> Comparison | None:
+    """Comparison with simple models; None for a model of the family that was asked for."""
+    if settings.model == "family" or settings.model in (*_FAMILY_OF, *FAMILIES):
+        return None
+    seasons = settings.seasons if settings.seasons is not None else find_seasons(trajectories, outputs)
+    origins = make_origins(trajectories, outputs, plan.horizon, seasons)
+    zero = None if settings.zero is None else np.asarray(settings.zero)
+    reach = origins[0].windows.shape[1]
+    longest = reach if settings.delays is None else min(reach, settings.delays + 1)
+    recipes = recipes_for(trajectories, outputs, seasons, longest, zero)
+    family: list[Recipe] = []
+    begun = time_budget.spent()
+
+    def may_continue() -> bool:
+        cheap = time_budget.seconds is None or time_budget.spent() - begun < _EXTRA * time_budget.seconds
+        return time_budget.time_for_selection() and cheap
+
+    if settings.model == "auto":
+        family.append(refit.recipe(selection.chosen, "family"))
+        if not selection.chosen.is_linear:
+            family.append(refit.recipe(selection.linear, "td-dmd"))
+    else:
+        recipes = [recipe for recipe in recipes if recipe.kind == settings.model]
+    found = compare(family, recipes, origins, seasons, may_continue) if family or recipes else None
+    if found is None and settings.model != "auto":
+        raise InputError(
+            "model",
+            settings.model,
+            f"could not be fitted to this record of {max(map(len, trajectories))} samples"
+            + ("" if seasons else ", in which no season was found"),
+            "pass season=, a longer record, or another model",
+        )
+    return found
+
+
+def _kept(selection: Selection, comparison: Comparison | None) -> Selection:
+    """The selection with the best simple model, or mean, in place of the family where that is better."""
+    if comparison is None or comparison.kept.recipe.kind == "family":
+        return selection
+    chosen = replace(selection.chosen, recipe=comparison.kept.recipe)
+    return replace(selection, chosen=chosen, bounded=True)
+
+
+def _typical(selection: Selection, fold: Fold, comparison: Comparison | None) -> tuple[float, float]:
+    """Typical errors of the selected model and of TD-DMD, over the rolling origins or on the first fold."""
+    if comparison is not None:
+        linear = comparison.linear_error
+        return comparison.kept.error, comparison.kept.error if linear is None else linear
+    chosen, plain = (
+        fold.typical_error(roll(f.members, fold.windows, fold.horizon, future=fold.future)[0])
+        for f in (selection.chosen, selection.linear)
+    )
+    return chosen, plain
 
 
 def folds_for_errors(trajectories: Sequence[FloatArray], outputs: int, plan: Plan) -> list[Fold]:

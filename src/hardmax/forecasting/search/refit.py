@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..classical.rules import Rollout
 from ..data.delay_windows import lags
 from ..error_growth import ErrorGrowth, measure_growth
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
-from ..rollout import Fade, Member, Predictor, roll
+from ..rollout import Fade, Member, PathModel, Predictor, roll
+from .classical_search import Recipe
 from .held_out import HeldOut
 from .readout_search import Candidate, Learner
 from .selection import Finalist, Selection
@@ -107,6 +109,13 @@ class Refit:
         fade, paths, truths, apart = self._fade_for(finalist), [], [], []
         for index, held in enumerate(folds):
             fold, members = held.fold, finalist.members
+            if finalist.recipe is not None:
+                found = finalist.recipe.fit(fold.training, self._outputs)
+                if found is not None:
+                    paths.append(found.paths(fold.windows, fold.horizon, fold.future))
+                    truths.append(fold.truth)
+                    apart.append(held.apart)
+                continue
             if index or not fitted_on_first:
                 learner = Learner(fold.training, self._outputs, self._seed)
                 try:
@@ -119,7 +128,20 @@ class Refit:
         return measure_growth(paths, truths, apart)
 
     def _fade_for(self, finalist: Finalist) -> Fade:
-        return Fade(*self._bounds) if finalist.is_linear else self._fade
+        return Fade(*self._bounds) if finalist.is_linear or finalist.recipe is not None else self._fade
+
+    def recipe(self, finalist: Finalist, kind: str) -> Recipe:
+        """Recipe that refits a finalist of the family to any pieces of the record."""
+        fade = self._fade_for(finalist)
+
+        def fit(pieces: Sequence[FloatArray], outputs: int) -> PathModel | None:
+            learner = Learner(pieces, outputs, self._seed)
+            needed = max(source.features.window for source in finalist.sources)
+            if sum(max(0, len(z) - needed) for z in pieces) < 2:
+                return None
+            return Rollout(tuple(refit_member(learner, source) for source in finalist.sources), fade)
+
+        return Recipe(kind, finalist.label, fit)
 
     def _fallback(self, channels: int) -> Member:
         """Linear map of the latest sample, fitted with much noise, so that its rollouts return from far outside."""
@@ -127,7 +149,14 @@ class Refit:
         solved = self._learner.readouts([features], FALLBACK_NOISE, np.array([FALLBACK_RIDGE]))
         return Member(features, solved[0])
 
-    def predictor(self, selection: Selection, errors: ErrorGrowth, attentive: Candidate | None) -> Predictor:
+    def path(self, selection: Selection) -> PathModel | None:
+        """The selected model fitted to all data where it is none of the family, else None."""
+        recipe = selection.chosen.recipe
+        return None if recipe is None else recipe.fit(self._learner.pieces, self._outputs)
+
+    def predictor(
+        self, selection: Selection, errors: ErrorGrowth, attentive: Candidate | None, path: PathModel | None = None
+    ) -> Predictor:
         """Predictor of the selected model, with the best linear model, the fade, the error growth and attention."""
         members = tuple(self.member(source) for source in selection.chosen.sources)
         return Predictor(
@@ -137,6 +166,7 @@ class Refit:
             self._fade_for(selection.chosen),
             errors,
             None if attentive is None else self.member(attentive),
+            path,
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..rollout import Member, roll
+from .classical_search import Recipe
 from .readout_search import Candidate, Learner, score_together
 from .validation import Fold
 
@@ -23,10 +24,14 @@ class Finalist:
 
     sources: tuple[Candidate, ...]
     score: float
+    recipe: Recipe | None = None
+    """The selected model where it is none of the family; the sources are then the best of the family."""
 
     @property
     def label(self) -> str:
         """Description in words."""
+        if self.recipe is not None:
+            return self.recipe.label
         if len(self.sources) == 1:
             return self.sources[0].label
         return f"the mean of {len(self.sources)} models, the best of them {self.sources[0].label}"
@@ -39,7 +44,7 @@ class Finalist:
     @property
     def is_linear(self) -> bool:
         """Whether this is TD-DMD."""
-        return len(self.sources) == 1 and self.sources[0].features.is_linear
+        return self.recipe is None and len(self.sources) == 1 and self.sources[0].features.is_linear
 
 
 @dataclass(frozen=True)
@@ -161,6 +166,30 @@ def select(
         # A bounded model would be much less accurate; fading returns this one when it leaves the range.
         chosen, bounded = best, False
     return Selection(chosen, linear, ranking.best, bounded, rejected, all_checked)
+
+
+def select_family(
+    ranking: Ranking,
+    family: str,
+    is_bounded: Callable[[Finalist], bool],
+    may_continue: Callable[[], bool] = lambda: True,
+) -> Selection | None:
+    """Selection of the first model of one family whose rollouts stay bounded, else of its best; None without any."""
+    own = [
+        finalist
+        for finalist in (*ranking.best, *ranking.rest)
+        if all(source.family == family for source in finalist.sources)
+    ]
+    if not own:
+        return None
+    rejected = 0
+    for finalist in own:
+        if not may_continue():
+            return Selection(own[0], ranking.linear, tuple(own), False, rejected, False)
+        if is_bounded(finalist):
+            return Selection(finalist, ranking.linear, tuple(own), True, rejected)
+        rejected += 1
+    return Selection(own[0], ranking.linear, tuple(own), False, rejected)
 
 
 def _distinct(candidates: Sequence[Candidate], count: int, ridges: int = 1) -> list[Candidate]:

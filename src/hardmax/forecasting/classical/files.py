@@ -1,0 +1,165 @@
+"""Simple models as JSON and tensors, and back; each part is checked when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import FileError
+from ...tensor_files import field, require
+from ..protocol import FloatArray
+from ..rollout import Fade, Member, PathModel
+from .decomposition import Decomposition, Logarithm, SeasonalDifference, SeasonalTrend
+from .rules import Analogue, Drift, Mean, Rollout, SeasonalNaive, Smoothing
+
+_DAMAGED = "the file is damaged; save the model again"
+_DEEPEST = 6
+"""Models within models at most: a mean of decompositions of logarithms with rollouts has four."""
+_Arrays = dict[str, np.ndarray]
+_Put = Callable[[str, Member], dict[str, Any]]
+_Get = Callable[[str, dict[str, Any]], Member]
+
+
+def put_path(name: str, model: PathModel, put: _Put, arrays: _Arrays) -> dict[str, Any]:
+    """Description of a model for JSON; its arrays are added to ``arrays``, its members written by ``put``."""
+
+    def inner(part: PathModel, index: int = 0) -> dict[str, Any]:
+        return put_path(f"{name}.{index}", part, put, arrays)
+
+    match model:
+        case SeasonalNaive():
+            return {"kind": "seasonal-naive", "season": model.season}
+        case Drift():
+            return {"kind": "drift", "length": model.length}
+        case Smoothing():
+            arrays[f"{name}.weights"] = model.weights
+            return {"kind": "smoothing", "season": model.season, "length": model.length}
+        case Analogue():
+            arrays[f"{name}.library"] = model.library
+            whole = {"length": model.length, "neighbours": model.neighbours, "chunk": model.chunk}
+            return {"kind": "analogue", "anchored": model.anchored, **whole}
+        case SeasonalTrend():
+            parts = model.decomposition
+            return {
+                "kind": "seasonal-trend",
+                "seasons": list(parts.seasons),
+                "length": parts.length,
+                "stiffness": parts.stiffness,
+                "memory": None if np.isinf(parts.memory) else parts.memory,
+                "damping": parts.damping,
+                "inner": None if model.inner is None else inner(model.inner),
+            }
+        case SeasonalDifference():
+            return {"kind": "seasonal-difference", "season": model.season, "inner": inner(model.inner)}
+        case Logarithm():
+            arrays |= {f"{name}.shift": model.shift, f"{name}.low": model.low}
+            return {"kind": "logarithm", "inner": inner(model.inner)}
+        case Mean():
+            return {"kind": "mean", "parts": [inner(part, i) for i, part in enumerate(model.parts)]}
+        case Rollout():
+            return _put_rollout(name, model, put, arrays)
+    raise TypeError(f"{type(model).__name__} has no file format")
+
+
+def _put_rollout(name: str, model: Rollout, put: _Put, arrays: _Arrays) -> dict[str, Any]:
+    words: dict[str, Any] = {
+        "kind": "rollout",
+        "members": [put(f"{name}.member{i}", member) for i, member in enumerate(model.members)],
+    }
+    if model.fade is not None:
+        arrays |= {f"{name}.middle": model.fade.middle, f"{name}.half_range": model.fade.half_range}
+        fallback = model.fade.fallback
+        words["fade"] = [model.fade.begin, model.fade.end]
+        words["fallback"] = None if fallback is None else put(f"{name}.fallback", fallback)
+    return words
+
+
+def get_path(
+    path: Path, name: str, words: dict[str, Any], get: _Get, arrays: _Arrays, outputs: int, depth: int = 0
+) -> PathModel:
+    """The model that :func:`put_path` described; ``get`` reads its members."""
+    if depth > _DEEPEST:
+        raise FileError(path, f"model {name!r} contains too many others", _DAMAGED)
+
+    def inner(part: dict[str, Any], index: int = 0) -> PathModel:
+        return get_path(path, f"{name}.{index}", part, get, arrays, outputs, depth + 1)
+
+    def whole(key: str, least: int = 1) -> int:
+        value = int(field(path, words, key, int))
+        if value < least:
+            raise FileError(path, f"{key!r} of model {name!r} is {value}", _DAMAGED)
+        return value
+
+    kind = field(path, words, "kind", str)
+    match kind:
+        case "seasonal-naive":
+            return SeasonalNaive(outputs, whole("season"))
+        case "drift":
+            return Drift(outputs, whole("length"))
+        case "smoothing":
+            weights = require(path, arrays, f"{name}.weights", (4,))
+            return Smoothing(outputs, whole("season"), whole("length"), weights)
+        case "analogue":
+            return _get_analogue(path, name, words, arrays, outputs, whole)
+        case "seasonal-trend":
+            below = words.get("inner")
+            return SeasonalTrend(outputs, _get_decomposition(words, whole), None if below is None else inner(below))
+        case "seasonal-difference":
+            return SeasonalDifference(outputs, whole("season"), inner(field(path, words, "inner", dict)))
+        case "logarithm":
+            shift = require(path, arrays, f"{name}.shift", (outputs,))
+            low = _positive(path, f"{name}.low", require(path, arrays, f"{name}.low", (outputs,)))
+            return Logarithm(outputs, shift, low, inner(field(path, words, "inner", dict)))
+        case "mean":
+            parts = field(path, words, "parts", list)
+            if not parts:
+                raise FileError(path, f"model {name!r} is a mean of none", _DAMAGED)
+            return Mean(tuple(inner(part, i) for i, part in enumerate(parts)))
+        case "rollout":
+            return _get_rollout(path, name, words, get, arrays, outputs)
+    raise FileError(path, f"the kind {kind!r} of model {name!r} is not known", _DAMAGED)
+
+
+def _get_analogue(
+    path: Path, name: str, words: dict[str, Any], arrays: _Arrays, outputs: int, whole: Callable[[str], int]
+) -> Analogue:
+    library = require(path, arrays, f"{name}.library", (None, outputs))
+    model = Analogue(outputs, library, whole("length"), whole("neighbours"), bool(words["anchored"]), whole("chunk"))
+    if len(library) < model.length + model.chunk:
+        raise FileError(path, f"the library of model {name!r} has {len(library)} samples", _DAMAGED)
+    return model
+
+
+def _get_decomposition(words: dict[str, Any], whole: Callable[[str], int]) -> Decomposition:
+    memory = words["memory"]
+    return Decomposition(
+        tuple(int(season) for season in words["seasons"]),
+        whole("length"),
+        float(words["stiffness"]),
+        np.inf if memory is None else float(memory),
+        float(words["damping"]),
+    )
+
+
+def _get_rollout(path: Path, name: str, words: dict[str, Any], get: _Get, arrays: _Arrays, outputs: int) -> Rollout:
+    described = field(path, words, "members", list)
+    if not described:
+        raise FileError(path, f"model {name!r} has no members", _DAMAGED)
+    members = tuple(get(f"{name}.member{i}", part) for i, part in enumerate(described))
+    if "fade" not in words:
+        return Rollout(members)
+    begin, end = (float(value) for value in field(path, words, "fade", list))
+    middle = require(path, arrays, f"{name}.middle", (outputs,))
+    half_range = _positive(path, f"{name}.half_range", require(path, arrays, f"{name}.half_range", (outputs,)))
+    below = words.get("fallback")
+    fallback = None if below is None else get(f"{name}.fallback", below)
+    return Rollout(members, Fade(middle, half_range, fallback, begin, end))
+
+
+def _positive(path: Path, name: str, values: FloatArray) -> FloatArray:
+    if not (values > 0).all():
+        raise FileError(path, f"tensor {name!r} must be positive", _DAMAGED)
+    return values

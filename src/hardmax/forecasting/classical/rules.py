@@ -1,0 +1,255 @@
+"""Forecasts from whole windows by simple rules: seasonal naive, drift, exponential smoothing, analogues, and means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..protocol import FloatArray
+from ..rollout import Fade, Member, PathModel, roll, window_of
+
+_CEILING = 1e3
+"""Forecasts of members are clipped at this many standard deviations, far outside any training range."""
+
+
+@dataclass(frozen=True)
+class SeasonalNaive(PathModel):
+    """The last season, repeated; with a season of one sample the last sample."""
+
+    outputs: int
+    season: int
+
+    @property
+    def window(self) -> int:
+        return self.season
+
+    def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
+        last = windows[:, -self.season :, : self.outputs]
+        return np.asarray(np.tile(last, (1, -(-steps // self.season), 1))[:, :steps])
+
+
+@dataclass(frozen=True)
+class Drift(PathModel):
+    """The last sample, moved on by the mean change over the window."""
+
+    outputs: int
+    length: int
+
+    @property
+    def window(self) -> int:
+        return self.length
+
+    def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
+        first, last = windows[:, -self.length, : self.outputs], windows[:, -1, : self.outputs]
+        slope = (last - first) / max(1, self.length - 1)
+        return np.asarray(last[:, None] + slope[:, None] * np.arange(1, steps + 1)[None, :, None])
+
+
+@dataclass(frozen=True)
+class Smoothing(PathModel):
+    r"""Damped exponential smoothing with an additive season (Holt–Winters), run through the window.
+
+    With level :math:`l`, slope :math:`b` and seasonal part :math:`s`,
+
+    .. math:: e_t = y_t - (l + \varphi b + s_{t-m}),\quad l \leftarrow l + \varphi b + \alpha e_t,\quad
+              b \leftarrow \varphi b + \alpha\beta e_t,\quad s_t = s_{t-m} + \gamma(1-\alpha) e_t.
+
+    ``weights`` are :math:`(\alpha, \beta, \gamma, \varphi)`; a season of one sample has no seasonal part.
+    """
+
+    outputs: int
+    season: int
+    length: int
+    weights: FloatArray
+
+    @property
+    def window(self) -> int:
+        return self.length
+
+    def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
+        samples = windows[:, -self.length :, : self.outputs]
+        starts, length, outputs = samples.shape
+        flat = samples.transpose(1, 0, 2).reshape(length, -1)
+        level, slope, cycle, _ = run_smoothing(flat, self.season, *self.weights)
+        damped = np.cumsum(self.weights[3] ** np.arange(1, steps + 1))
+        ahead = level + slope * damped[:, None]
+        if self.season > 1:
+            ahead = ahead + cycle[(length + np.arange(steps)) % self.season]
+        return np.asarray(ahead.reshape(steps, starts, outputs).transpose(1, 0, 2))
+
+
+def run_smoothing(
+    samples: FloatArray, season: int, alpha: FloatArray, beta: FloatArray, gamma: FloatArray, damping: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Level, slope, seasonal part (season, columns) at the end of ``samples`` (length, columns), and mean squares.
+
+    The mean square of the one-step errors, shape (columns,), leaves out the first two seasons. Weights are numbers or
+    have one entry per column.
+    """
+    length, columns = samples.shape
+    head = samples[: min(length, 2 * season)]
+    level, slope = samples[:season].mean(axis=0), np.zeros(columns)
+    cycle = np.zeros((max(1, season), columns))
+    if season > 1:
+        centred = head - head.mean(axis=0)
+        if len(head) == 2 * season:
+            # Half of the difference of the two means is the slope over half a season each way.
+            slope = (samples[season : 2 * season].mean(axis=0) - level) / season
+            line = slope * (np.arange(2 * season)[:, None] - season + 0.5)
+            cycle = (centred - line).reshape(2, season, columns).mean(axis=0)
+            level = head.mean(axis=0) - slope * (season + 0.5)
+        else:
+            cycle = samples[:season] - level
+    total, counted = np.zeros(columns), 0
+    for t in range(length):
+        ahead = level + damping * slope
+        place = t % season if season > 1 else 0
+        error = samples[t] - ahead - cycle[place]
+        level = ahead + alpha * error
+        slope = damping * slope + alpha * beta * error
+        if season > 1:
+            cycle[place] = cycle[place] + gamma * (1 - alpha) * error
+        if t >= min(2 * season, length // 2):
+            total, counted = total + error**2, counted + 1
+    return level, slope, cycle, total / max(1, counted)
+
+
+_GRID = ((0.02, 0.1, 0.3, 0.6, 0.95), (0.0, 0.02, 0.1, 0.3), (0.0, 0.05, 0.2, 0.5), (0.8, 0.9, 0.95, 0.98, 1.0))
+"""Weights that are compared first."""
+_MOST_SAMPLES = 1500
+"""Samples at the end of a record that smoothing weights are fitted to: older ones say little about them."""
+
+
+def fit_smoothing(pieces: Sequence[FloatArray], outputs: int, season: int, length: int) -> Smoothing:
+    """Smoothing whose weights have the smallest one-step errors: the best of a grid, refined three times."""
+    record = max(pieces, key=len)[-_MOST_SAMPLES:, :outputs]
+    grid = [np.asarray(part) for part in _GRID]
+    if season < 2:
+        grid[2] = np.zeros(1)
+    best = np.zeros(4)
+    for _ in range(4):
+        table = np.stack([part.reshape(-1) for part in np.meshgrid(*grid, indexing="ij")])
+        count = table.shape[1]
+        wide = np.repeat(record, count, axis=1)
+        with np.errstate(all="ignore"):
+            squares = run_smoothing(wide, season, *np.tile(table, (1, outputs)))[3].reshape(outputs, count)
+        scale = np.maximum(np.nanmin(squares, axis=1, keepdims=True), 1e-300)
+        total = np.log(np.maximum(squares / scale, 1e-300)).sum(axis=0)
+        best = table[:, int(np.argmin(np.where(np.isfinite(total), total, np.inf)))]
+        grid = [_around(part, value) for part, value in zip(grid, best, strict=True)]
+    return Smoothing(outputs, season, length, best)
+
+
+def _around(part: FloatArray, value: float) -> FloatArray:
+    """Finer values around one value of a grid."""
+    if len(part) < 2:
+        return part
+    index = int(np.argmin(np.abs(part - value)))
+    low = part[max(0, index - 1)]
+    high = part[min(len(part) - 1, index + 1)]
+    return np.unique([(low + value) / 2, value, (value + high) / 2])
+
+
+@dataclass(frozen=True)
+class Analogue(PathModel):
+    """Weighted mean of what followed the most similar windows of the record (simplex forecast).
+
+    ``library`` holds the samples of the record (samples, outputs), with a row of NaN between trajectories. With
+    ``anchored`` the changes after the analogues are added to the last sample, in place of their values.
+    """
+
+    outputs: int
+    library: FloatArray
+    length: int
+    neighbours: int
+    anchored: bool
+    chunk: int
+
+    @property
+    def window(self) -> int:
+        return self.length
+
+    def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
+        seen = windows[:, -self.length :, : self.outputs]
+        parts: list[FloatArray] = []
+        while sum(part.shape[1] for part in parts) < steps:
+            ahead = self._ahead(seen)
+            parts.append(ahead)
+            seen = np.concatenate([seen, ahead], axis=1)[:, -self.length :]
+        return np.concatenate(parts, axis=1)[:, :steps]
+
+    def _ahead(self, seen: FloatArray) -> FloatArray:
+        """Next ``chunk`` samples after each window, shape (starts, chunk, outputs)."""
+        starts, length, outputs = seen.shape
+        count = len(self.library) - length - self.chunk + 1
+        views = np.lib.stride_tricks.sliding_window_view(self.library, length, axis=0)[:count]
+        rows = views.transpose(0, 2, 1).reshape(count, -1)
+        wanted = seen
+        if self.anchored:
+            rows = rows - np.tile(rows[:, -outputs:], (1, length))
+            wanted = seen - seen[:, -1:]
+        query = wanted.reshape(starts, -1)
+        follow = np.lib.stride_tricks.sliding_window_view(self.library[length:], self.chunk, axis=0)[:count]
+        usable = np.flatnonzero(np.isfinite(rows).all(axis=1) & np.isfinite(follow).all(axis=(1, 2)))
+        rows = rows[usable]
+        distance = (query**2).sum(axis=1)[:, None] + (rows**2).sum(axis=1) - 2 * query @ rows.T
+        nearest = np.argsort(distance, axis=1, kind="stable")[:, : self.neighbours]
+        apart = np.sqrt(np.maximum(np.take_along_axis(distance, nearest, axis=1), 0.0))
+        scale = np.maximum(apart[:, :1], 1e-12)
+        weight = np.exp(-apart / scale)
+        weight = weight / weight.sum(axis=1, keepdims=True)
+        after = follow[usable[nearest]].transpose(0, 1, 3, 2)
+        if self.anchored:
+            after = after - self.library[usable[nearest] + length - 1][:, :, None]
+        mean = (weight[:, :, None, None] * after).sum(axis=1)
+        return np.asarray(mean + seen[:, -1:] if self.anchored else mean)
+
+
+_LIBRARY = 20_000
+"""Samples of the record at most that analogues are looked for in: the cost of a forecast is linear in them."""
+
+
+def fit_analogue(
+    pieces: Sequence[FloatArray], outputs: int, length: int, neighbours: int, anchored: bool, chunk: int
+) -> Analogue | None:
+    """Analogue forecast from the samples of ``pieces``; None where they are too short."""
+    usable = [z[:, :outputs] for z in pieces if len(z) > length + chunk]
+    count = sum(len(z) - length - chunk for z in usable)
+    if count < 4 * neighbours:
+        return None
+    gap = np.full((1, outputs), np.nan)
+    library = np.concatenate([part for z in usable for part in (z, gap)])[:-1][-_LIBRARY:]
+    return Analogue(outputs, library, length, neighbours, anchored, chunk)
+
+
+@dataclass(frozen=True)
+class Rollout(PathModel):
+    """Rollouts of the mean of some members, as the family of models makes them."""
+
+    members: tuple[Member, ...]
+    fade: Fade | None = None
+
+    @property
+    def window(self) -> int:
+        fallback = [] if self.fade is None or self.fade.fallback is None else [self.fade.fallback]
+        return window_of([*self.members, *fallback])
+
+    def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
+        return np.asarray(roll(self.members, windows, steps, future=future, fade=self.fade, ceiling=_CEILING)[0])
+
+
+@dataclass(frozen=True)
+class Mean(PathModel):
+    """Mean of the forecasts of several models."""
+
+    parts: tuple[PathModel, ...]
+
+    @property
+    def window(self) -> int:
+        return max(part.window for part in self.parts)
+
+    def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
+        found = [part.paths(windows[:, -part.window :], steps, future) for part in self.parts]
+        return np.asarray(np.mean(found, axis=0))

@@ -1,0 +1,129 @@
+"""Seasons of a record, in samples: found from its autocorrelation, or given and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...errors import InputError
+from ..protocol import FloatArray
+
+_LONGEST = 1500
+"""Longest season that is looked for, in samples: two months of hours, or four years of days."""
+_CYCLES = 3
+"""Cycles that a record must hold for a season to be found: with fewer, a slow drift looks the same."""
+_STRONG = 0.2
+"""Autocorrelation at a season, at least: below it, a seasonal rule does not beat the mean."""
+_CHANCE = 0.9
+"""Autocorrelation at a season, at least, times the square root of the number of cycles in the record."""
+_ALIKE = 0.1
+"""Relative difference up to which two seasons count as one."""
+_RISE = 0.15
+"""Autocorrelation at a season above the lowest on either side, at least: a slow decay has no such rise."""
+_AGAIN = 0.5
+"""Autocorrelation at two seasons, at least, relative to that at one: a chance peak has none."""
+_STRONGER = 0.05
+"""Autocorrelation by which a longer season must exceed that at the same multiple of a shorter one next to it."""
+MOST_SEASONS = 2
+"""Seasons at once: a day and a week in hourly data."""
+
+
+def find_seasons(trajectories: Sequence[FloatArray], outputs: int) -> tuple[int, ...]:
+    """Seasons in samples, shortest first, at most two; empty where the record repeats nothing.
+
+    A season is a peak of the autocorrelation of the longest record, or of its differences, that is high for the number
+    of cycles in the record. A second season is a later peak that is higher than what multiples of the first explain.
+
+    Parameters
+    ----------
+    trajectories
+        Arrays (samples, channels).
+    outputs
+        Number of leading channels that are looked at; the others are inputs.
+
+    Returns
+    -------
+    tuple of int
+        The seasons.
+    """
+    record = max(trajectories, key=len)[:, :outputs]
+    longest = min(_LONGEST, len(record) // _CYCLES)
+    if longest < 2:
+        return ()
+    found: list[int] = []
+    # Differences show short seasons beside a slow drift, the record itself shows long ones.
+    for differences in (True, False):
+        slow = _without_drift(record, differences=differences)
+        for season in _peaks(_autocorrelation(slow, longest + 1), len(record)):
+            if all(abs(season - other) > _ALIKE * other for other in found):
+                found.append(season)
+    return tuple(sorted(found[:MOST_SEASONS]))
+
+
+def _without_drift(record: FloatArray, *, differences: bool) -> FloatArray:
+    """Record without its straight line, or without what its differences remove."""
+    if differences:
+        return np.diff(record, axis=0)
+    t = np.linspace(-1.0, 1.0, len(record))
+    base = np.stack([np.ones_like(t), t], axis=1)
+    return np.asarray(record - base @ np.linalg.lstsq(base, record, rcond=None)[0])
+
+
+def _autocorrelation(record: FloatArray, lags: int) -> FloatArray:
+    """Mean autocorrelation of the channels at lags 0 to ``lags``, each lag by its own number of pairs."""
+    count = len(record)
+    centred = record - record.mean(axis=0)
+    power = np.abs(np.fft.rfft(centred, 2 * count, axis=0)) ** 2
+    products = np.fft.irfft(power, axis=0)[: lags + 1]
+    variance = np.maximum(products[0], 1e-300)
+    pairs = count / (count - np.arange(lags + 1))
+    return np.asarray((products / variance).mean(axis=1) * pairs)
+
+
+def _peaks(correlation: FloatArray, samples: int) -> tuple[int, ...]:
+    """Lags of the seasons among the peaks of an autocorrelation."""
+    lag = np.arange(1, len(correlation) + 1)
+    # The fewer cycles a record holds, the more often noise repeats by chance.
+    enough = np.maximum(_STRONG, _CHANCE * np.sqrt(lag / samples))
+    inner = correlation[1:-1]
+    peaks = 1 + np.flatnonzero((inner > correlation[:-2]) & (inner >= correlation[2:]))
+    strong = [int(p) for p in peaks if p >= 2 and correlation[p] > enough[p] and _repeats(correlation, int(p))]
+    if not strong:
+        return ()
+    highest = max(correlation[p] for p in strong)
+    # The first peak that is nearly as high as any is the season; lower ones before it are its harmonics.
+    first = next(p for p in strong if correlation[p] > 0.5 * highest)
+    found = [first]
+    for p in strong:
+        if len(found) < MOST_SEASONS and p > 1.5 * found[-1] and _exceeds(correlation, p, found[-1]):
+            found.append(p)
+    return tuple(found)
+
+
+def _repeats(correlation: FloatArray, peak: int) -> bool:
+    """Whether the correlation is much lower on both sides of a peak, and high again at twice its lag where known."""
+    height, twice = correlation[peak], correlation[2 * peak - 1 : 2 * peak + 2]
+    low = max(correlation[:peak].min(), correlation[peak : 2 * peak + 1].min())
+    return bool(height - low > _RISE and (len(twice) < 3 or twice.max() > _AGAIN * height))
+
+
+def _exceeds(correlation: FloatArray, peak: int, season: int) -> bool:
+    """Whether a peak is higher than at all shorter lags beyond one season, and than one shorter season later."""
+    before = correlation[season // 2 + 1 : peak - season // 2].max(initial=-1.0)
+    after = correlation[peak + season // 2 : peak + season + season // 2 + 1].max(initial=-1.0)
+    return bool(correlation[peak] > before + _STRONGER and correlation[peak] > after + _STRONGER)
+
+
+def check_record(seasons: Sequence[int], trajectories: Sequence[FloatArray]) -> None:
+    """Refuse seasons that a record does not hold twice."""
+    longest = max(len(z) for z in trajectories)
+    for season in seasons:
+        if 2 * season > longest:
+            raise InputError(
+                "season",
+                season,
+                f"is {'longer than the record' if season > longest else 'more than half of the record'}, which has "
+                f"{longest} samples: two seasons are needed",
+                "record more, or pass a shorter season, or none",
+            )

@@ -1,0 +1,484 @@
+r"""Simple candidates beside the family, compared by forecasts from rolling origins.
+
+A record is cut at several places; every candidate is fitted before each cut and forecasts from starts after it. With
+:math:`e_{ik}` the error of start :math:`i` at step :math:`k` in standard deviations, the typical error is
+
+.. math:: \exp\Big(\tfrac1H \sum_{k=1}^H \log \tfrac1n \sum_{i=1}^n e_{ik}\Big),
+
+the geometric mean over the steps of the mean error over the starts: early steps, where a good model of a chaotic
+system is accurate, count as much as late ones, and a single lucky start does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from ..classical.decomposition import Decomposition, Logarithm, SeasonalDifference, SeasonalTrend, remainders
+from ..classical.rules import Drift, Mean, Rollout, SeasonalNaive, fit_analogue, fit_smoothing
+from ..data.delay_windows import Embedding
+from ..features.feature_map import FeatureMap
+from ..protocol import FloatArray
+from ..rollout import Member, PathModel
+from .readout_search import Learner
+
+_Fit = Callable[[Sequence[FloatArray], int], PathModel | None]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A candidate: its kind as in the argument ``model``, its label, and its fit to pieces of the record."""
+
+    kind: str
+    label: str
+    fit: _Fit
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Pieces before a cut, and forecasts to make after it: windows, true samples, and the inputs ahead (or None)."""
+
+    pieces: list[FloatArray]
+    windows: FloatArray
+    truth: FloatArray
+    future: FloatArray | None
+    horizons: float
+    """Number of horizons that lie side by side after the cut: starts of overlapping forecasts tell less."""
+
+
+_HELD_OUT = 0.35
+"""Share of a record after the first cut."""
+_CUTS = 3
+"""Cuts of a record: more folds cost more fits."""
+_STARTS = 8
+"""Starts after each cut at most."""
+_LONG = 6000
+"""Samples from which on one cut is made: it leaves enough starts, and fits of long records take time."""
+_LONGEST_WINDOW = 500
+"""Samples in a window of a simple model at most, unless three seasons need more."""
+
+
+def make_origins(
+    trajectories: Sequence[FloatArray], outputs: int, horizon: int, seasons: Sequence[int]
+) -> list[Origin]:
+    """Cuts of the record, each with windows as long as the first cut allows, which leaves two seasons before it.
+
+    Of three or more trajectories the last ones are forecast as a whole.
+    """
+    if len(trajectories) >= 3:
+        return _whole(trajectories, outputs, horizon)
+    longest = max(trajectories, key=len)
+    others = [z for z in trajectories if z is not longest]
+    total = len(longest)
+    top = max(seasons, default=1)
+    first = max(min(2 * top + 1, int(0.8 * total)), int((1 - _HELD_OUT) * total))
+    reach = min(first, max(_LONGEST_WINDOW, 3 * top))
+    ahead = max(1, min(horizon, (total - first) // 2))
+    cuts = 1 if total > _LONG else _CUTS
+    places = np.unique(np.linspace(first, total - ahead, cuts + 1).astype(int))
+    origins = []
+    for cut, until in pairwise(places):
+        # The last sample before the next cut belongs to this one; the last cut of all includes the last start.
+        last = until if until == places[-1] else until - 1
+        starts = np.unique(np.linspace(cut, last, _STARTS * _CUTS // cuts).astype(int))
+        windows = np.stack([longest[start - reach : start] for start in starts])
+        after = np.stack([longest[start : start + ahead] for start in starts])
+        future = after[:, :, outputs:] if after.shape[2] > outputs else None
+        share = (until - cut) / ahead + (until == places[-1])
+        origins.append(Origin([*others, longest[:cut]], windows, after[:, :, :outputs], future, float(share)))
+    return origins
+
+
+def _whole(trajectories: Sequence[FloatArray], outputs: int, horizon: int) -> list[Origin]:
+    count = max(1, len(trajectories) // 4)
+    held = trajectories[-count:]
+    shortest = min(len(z) for z in trajectories)
+    length = shortest // 2
+    ahead = max(1, min(horizon, shortest - length))
+    windows = np.stack([z[:length] for z in held])
+    after = np.stack([z[length : length + ahead] for z in held])
+    future = after[:, :, outputs:] if after.shape[2] > outputs else None
+    return [Origin(list(trajectories[:-count]), windows, after[:, :, :outputs], future, float(count))]
+
+
+def step_errors(paths: FloatArray, truth: FloatArray) -> FloatArray:
+    """Errors (starts, steps) of forecasts (starts, steps, outputs), in standard deviations."""
+    bounded = np.nan_to_num(paths, nan=1e3, posinf=1e3, neginf=-1e3)
+    return np.asarray(np.sqrt(((bounded - truth) ** 2).mean(axis=-1)))
+
+
+def typical_error(curve: FloatArray) -> float:
+    """Geometric mean over the steps of mean errors (steps,)."""
+    return float(np.exp(np.log(np.maximum(curve, 1e-16)).mean()))
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A recipe with its forecasts from the origins, and their mean error over the starts at every step, (steps,)."""
+
+    recipe: Recipe
+    paths: list[FloatArray]
+    curve: FloatArray
+
+    @property
+    def error(self) -> float:
+        """Typical error over all steps."""
+        return typical_error(self.curve)
+
+
+def score(recipe: Recipe, origins: Sequence[Origin]) -> Scored | None:
+    """The recipe scored on all origins; None where it cannot be fitted or forecasts no numbers."""
+    paths = []
+    for origin in origins:
+        try:
+            model = recipe.fit(origin.pieces, origin.truth.shape[2])
+        except np.linalg.LinAlgError:
+            return None
+        if model is None or model.window > origin.windows.shape[1]:
+            return None
+        with np.errstate(all="ignore"):
+            found = model.paths(origin.windows, origin.truth.shape[1], origin.future)
+        if not np.isfinite(found).all():
+            return None
+        paths.append(np.clip(found, -1e3, 1e3))
+    return Scored(recipe, paths, _curve(paths, origins))
+
+
+def _curve(paths: Sequence[FloatArray], origins: Sequence[Origin]) -> FloatArray:
+    errors = [step_errors(path, origin.truth) for path, origin in zip(paths, origins, strict=True)]
+    return np.asarray(np.concatenate(errors).mean(axis=0))
+
+
+def mean_of(parts: Sequence[Scored], origins: Sequence[Origin]) -> Scored:
+    """The mean of several candidates, from the forecasts that they have made."""
+    paths = [np.asarray(np.mean([part.paths[i] for part in parts], axis=0)) for i in range(len(origins))]
+
+    def fit(pieces: Sequence[FloatArray], outputs: int) -> PathModel | None:
+        fitted = [part.recipe.fit(pieces, outputs) for part in parts]
+        known = tuple(model for model in fitted if model is not None)
+        return Mean(known) if known else None
+
+    label = f"the mean of {len(parts)} models ({'; '.join(part.recipe.label for part in parts)})"
+    return Scored(Recipe("mean", label, fit), paths, _curve(paths, origins))
+
+
+_MEMBERS = 5
+"""Kinds in the mean of the best at most: a mean of unlike models errs less on new data than most of them."""
+_NEAR, _WIDER = 1.1, 2.0
+"""Typical error of a kind in the mean at most, relative to the smallest: 1.1, plus 2 over the horizons held out.
+
+The fewer horizons a comparison holds, the more the smallest error is luck, and the more kinds are worth a mean.
+"""
+_CLEARLY, _SAFER = 0.95, 0.3
+"""Ratio of the smallest typical error to that of the mean below which the single model is selected: 0.95, less 0.3 over
+the horizons held out."""
+_MUCH_BETTER = 0.5
+"""Ratio of the typical error of the family to that of the simplest rules below which it is a model of the dynamics."""
+_ACCURATE, _BETTER = 0.4, 0.8
+"""Error, in standard deviations, up to which a forecast is accurate; and the ratio of the typical error of the family
+to that of every simple kind, over its accurate steps, below which it is selected: later steps of chaos tell nothing."""
+
+
+RULES = ("persistence", "seasonal-naive", "drift")
+"""Kinds that have no parameters."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Candidates by their typical error over the rolling origins, best first, and how they were compared.
+
+    Attributes
+    ----------
+    scored
+        The best candidate of each kind and the means of the best, by typical error.
+    kept
+        The selected one.
+    linear_error
+        Typical error of the best TD-DMD of the family; None where it was not compared.
+    horizon
+        Steps of the forecasts.
+    starts
+        Number of forecasts.
+    seasons
+        Seasons in samples.
+    """
+
+    scored: tuple[Scored, ...]
+    kept: Scored
+    linear_error: float | None
+    horizon: int
+    starts: int
+    seasons: tuple[int, ...]
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """Smallest typical error of each kind, smallest first."""
+        return {kind: self.error_of(kind) or 0.0 for kind in dict.fromkeys(s.recipe.kind for s in self.scored)}
+
+    def error_of(self, kind: str) -> float | None:
+        """Typical error of the best candidate of a kind; None where there is none."""
+        return next((s.error for s in self.scored if s.recipe.kind == kind), None)
+
+
+def compare(
+    family: Sequence[Recipe],
+    recipes: Sequence[Recipe],
+    origins: Sequence[Origin],
+    seasons: tuple[int, ...],
+    may_continue: Callable[[], bool],
+) -> Comparison | None:
+    """Comparison of the models of the family, the selected one first, with simple recipes; None where none forecasts.
+
+    Where the selected model of the family is twice as accurate as the simplest rules it is selected without a further
+    search: the record is that of a deterministic system, and a mean with simple models would lose accuracy. So it is
+    where that holds over its accurate steps and no simple kind is nearly as accurate there.
+    """
+    scored = [found for recipe in family if (found := score(recipe, origins)) is not None]
+    linear = scored[-1].error if scored and scored[-1].recipe is family[-1] else None
+    chosen = scored[0] if scored and scored[0].recipe is family[0] else None
+    rules = [recipe for recipe in recipes if recipe.kind in RULES]
+    simple = [found for recipe in rules if (found := score(recipe, origins)) is not None]
+    scored += simple
+    clear = chosen is not None and bool(simple) and chosen.error < _MUCH_BETTER * min(s.error for s in simple)
+    if not clear:
+        for recipe in recipes:
+            if recipe in rules:
+                continue
+            if not may_continue():
+                break
+            found = score(recipe, origins)
+            if found is not None:
+                scored.append(found)
+    if not scored:
+        return None
+    best = best_of_each(scored)
+    kept = chosen if clear and chosen is not None else best[0]
+    if not clear and chosen is not None and _more_accurate(chosen, best):
+        clear, kept = True, chosen
+    if not clear:
+        held_out = max(1.0, sum(origin.horizons for origin in origins))
+        near = [s for s in best if s.error <= (_NEAR + _WIDER / held_out) * best[0].error][:_MEMBERS]
+        if len(near) > 1:
+            mean = mean_of(near, origins)
+            kept = best[0] if best[0].error < (_CLEARLY - _SAFER / held_out) * mean.error else mean
+            best = sorted([*best, mean], key=lambda s: s.error)
+    starts = sum(len(origin.truth) for origin in origins)
+    return Comparison(tuple(best), kept, linear, origins[0].truth.shape[1], starts, seasons)
+
+
+def _more_accurate(family: Scored, others: Sequence[Scored]) -> bool:
+    """Whether a model of the family forecasts its accurate steps much better than simple kinds do."""
+    late = np.flatnonzero(family.curve > _ACCURATE)
+    steps = int(late[0]) if len(late) else len(family.curve)
+    if steps == 0:
+        return False
+    own = typical_error(family.curve[:steps])
+    rules = [s for s in others if s.recipe.kind in RULES]
+    kinds = [s for s in others if s.recipe.kind not in (*RULES, "family", "td-dmd")]
+    return all(own < _MUCH_BETTER * typical_error(s.curve[:steps]) for s in rules) and all(
+        own < _BETTER * typical_error(s.curve[:steps]) for s in kinds
+    )
+
+
+def best_of_each(scored: Sequence[Scored]) -> list[Scored]:
+    """The best candidate of each kind, those in logarithms being kinds of their own, by typical error."""
+    seen: dict[tuple[str, bool], Scored] = {}
+    for found in sorted(scored, key=lambda s: s.error):
+        seen.setdefault((found.recipe.kind, found.recipe.label.endswith(LOGARITHM)), found)
+    return list(seen.values())
+
+
+# candidates
+
+_RIDGES = (1e-6, 1e-3, 1e-2)
+"""Ridges of linear models with few lags: none, and those that noisy data need."""
+LOGARITHM = "of the logarithm"
+"""End of the label of a model of logarithms."""
+
+
+def _sparse_lags(channels: int, near: int, seasons: Sequence[int], around: int) -> Embedding:
+    """Embedding by the last ``near`` samples and those ``around`` one season before the next sample."""
+    chosen = set(range(near))
+    for season in seasons:
+        chosen |= {lag for lag in range(season - 1 - around, season + around) if lag >= 0}
+    ordered = np.array(sorted(chosen, reverse=True))
+    columns = (-channels * (1 + ordered)[:, None] + np.arange(channels)).reshape(-1)
+    return Embedding(int(ordered[0]) + 1, columns.astype(np.int64))
+
+
+def linear_recipe(embedding: Embedding, ridge: float, label: str) -> Recipe:
+    """TD-DMD with given lags and ridge."""
+
+    def fit(pieces: Sequence[FloatArray], outputs: int) -> PathModel | None:
+        return _linear(pieces, outputs, embedding, ridge)
+
+    return Recipe("td-dmd", label, fit)
+
+
+def _linear(pieces: Sequence[FloatArray], outputs: int, embedding: Embedding, ridge: float) -> Rollout | None:
+    features = FeatureMap(pieces[0].shape[1], embedding)
+    rows = sum(max(0, len(z) - features.window) for z in pieces)
+    if rows < 2 + features.size:
+        return None
+    solved = Learner(pieces, outputs, 0).readouts([features], 0.0, np.array([ridge]))
+    return Rollout((Member(features, solved[0]),)) if solved else None
+
+
+def recipes_for(
+    trajectories: Sequence[FloatArray], outputs: int, seasons: tuple[int, ...], longest: int, zero: FloatArray | None
+) -> list[Recipe]:
+    """Simple candidates for a record with these seasons, with windows of at most ``longest`` samples."""
+    channels = trajectories[0].shape[1]
+    plain = _plain(channels, outputs, seasons, longest)
+    if zero is None or not _worth_a_logarithm(trajectories, outputs, zero):
+        return plain
+    low = np.concatenate([z[:, :outputs] for z in trajectories]).min(axis=0) + zero
+    return plain + [
+        _in_logarithms(recipe, zero, low / 2)
+        for recipe in _plain(outputs, outputs, seasons, longest)
+        if recipe.kind in ("smoothing", "seasonal-trend", "seasonal-difference", "td-dmd", "drift")
+    ]
+
+
+def _worth_a_logarithm(trajectories: Sequence[FloatArray], outputs: int, zero: FloatArray) -> bool:
+    """Whether data are positive in every channel and vary by a factor of two or more."""
+    data = np.concatenate([z[:, :outputs] for z in trajectories]) + zero
+    low, high = data.min(axis=0), data.max(axis=0)
+    return bool((low > 0).all() and (high > 2 * low).all())
+
+
+def _in_logarithms(recipe: Recipe, zero: FloatArray, low: FloatArray) -> Recipe:
+    def fit(pieces: Sequence[FloatArray], outputs: int) -> PathModel | None:
+        def log(z: FloatArray) -> FloatArray:
+            return np.asarray(np.log(np.maximum(z[:, :outputs] + zero, low)))
+
+        inner = recipe.fit([log(z) for z in pieces], outputs)
+        return None if inner is None else Logarithm(outputs, zero, low, inner)
+
+    return Recipe(recipe.kind, f"{recipe.label}, {LOGARITHM}", fit)
+
+
+def _plain(channels: int, outputs: int, seasons: tuple[int, ...], longest: int) -> list[Recipe]:
+    found = [Recipe("persistence", "the last sample, repeated", lambda pieces, outs: SeasonalNaive(outs, 1))]
+    found += [_naive(s) for s in seasons if s <= longest]
+    found += [_drift(length) for length in sorted({min(longest, 8), min(longest, 40), longest}) if length > 1]
+    if outputs <= _MOST_CHANNELS:
+        found += [_smoothing(s, longest) for s in {1, *seasons} if 3 * s <= longest and s <= _LONGEST_CYCLE]
+    fitting = tuple(s for s in seasons if 2 * s <= longest)
+    found += _decompositions(outputs, fitting, longest)
+    for s in fitting:
+        found += _differences(outputs, s, longest)
+    found += _seasonal_lags(channels, fitting, longest)
+    found += _analogues(fitting, longest)
+    return found
+
+
+_MOST_CHANNELS = 8
+"""Channels up to which smoothing is tried: its weights are shared, which suits few channels."""
+_LONGEST_CYCLE = 400
+"""Longest season of a smoothing: each of its seasonal values is learned from few samples."""
+
+
+def _naive(season: int) -> Recipe:
+    return Recipe(
+        "seasonal-naive",
+        f"the last season of {season} samples, repeated",
+        lambda pieces, outs: SeasonalNaive(outs, season),
+    )
+
+
+def _drift(length: int) -> Recipe:
+    return Recipe("drift", f"the drift of the last {length} samples", lambda pieces, outs: Drift(outs, length))
+
+
+def _smoothing(season: int, longest: int) -> Recipe:
+    length = min(longest, max(10 * season, 60))
+    label = "exponential smoothing" + (f", season {season}" if season > 1 else "")
+    return Recipe("smoothing", label, lambda pieces, outs: fit_smoothing(pieces, outs, season, length))
+
+
+def _decompositions(outputs: int, seasons: tuple[int, ...], longest: int) -> list[Recipe]:
+    if not seasons:
+        return []
+    sets = [seasons] if len(seasons) == 1 else [seasons, seasons[:1]]
+    found = []
+    for some in sets:
+        top = max(some)
+        for cycles, memory in ((12, np.inf), (5, 1.5)):
+            length = min(longest, max(cycles * top, 3 * top))
+            for stiffness in (0.3, 30.0):
+                parts = Decomposition(some, length, stiffness, memory * top, 0.9 if stiffness < 1 else 0.98)
+                for inner in (0, 2, 8, 24):
+                    found.append(_seasonal_trend(outputs, parts, inner))
+    return found
+
+
+def _seasonal_trend(outputs: int, parts: Decomposition, inner: int) -> Recipe:
+    words = " and ".join(map(str, parts.seasons))
+    how = "equal weights" if np.isinf(parts.memory) else "recent weights"
+    trend = "flexible" if parts.stiffness < 1 else "stiff"
+    label = f"{trend} trend and season {words} over {parts.length} samples, {how}"
+    if inner:
+        label += f", TD-DMD of {inner} lags on the remainder"
+
+    def fit(pieces: Sequence[FloatArray], outs: int) -> PathModel | None:
+        if not inner:
+            return SeasonalTrend(outs, parts)
+        rest = remainders(pieces, outs, parts, 3 * inner)
+        model = _linear(rest, outs, _sparse_lags(outs, inner, (), 0), 1e-3) if rest else None
+        return None if model is None else SeasonalTrend(outs, parts, model)
+
+    return Recipe("seasonal-trend", label, fit)
+
+
+def _differences(outputs: int, season: int, longest: int) -> list[Recipe]:
+    found = []
+    for near, around in ((1, 0), (3, 0), (3, 2), (12, 0), (12, 2), (24, 3)):
+        embedding = _sparse_lags(outputs, near, (season,) if around else (), around)
+        if embedding.window + season > longest:
+            continue
+        words = " and those around a season" if around else ""
+        label = f"TD-DMD of {near} lags{words} on differences over {season} samples"
+        found.append(Recipe("seasonal-difference", label, _difference_fit(season, embedding)))
+    return found
+
+
+def _difference_fit(season: int, embedding: Embedding) -> _Fit:
+    def fit(pieces: Sequence[FloatArray], outputs: int) -> PathModel | None:
+        changes = [z[season:, :outputs] - z[:-season, :outputs] for z in pieces if len(z) > season]
+        inner = _linear(changes, outputs, embedding, 1e-3) if changes else None
+        return None if inner is None else SeasonalDifference(outputs, season, inner)
+
+    return fit
+
+
+def _seasonal_lags(channels: int, seasons: tuple[int, ...], longest: int) -> list[Recipe]:
+    found = []
+    for near in (2, 6, 16):
+        for around in (1, 4) if seasons else (0,):
+            embedding = _sparse_lags(channels, near, seasons, around)
+            if embedding.window > longest:
+                continue
+            words = f" and those around {' and '.join(map(str, seasons))}" if seasons else ""
+            label = f"TD-DMD of {near} lags{words}"
+            found += [linear_recipe(embedding, ridge, f"{label}, ridge {ridge:g}") for ridge in _RIDGES]
+    return found
+
+
+def _analogues(seasons: tuple[int, ...], longest: int) -> list[Recipe]:
+    found = []
+    for length in sorted({4, 12, *(s for s in seasons)}):
+        if length > longest // 2:
+            continue
+        for anchored in (False, True):
+            label = f"analogues of {length} samples{', by their changes' if anchored else ''}"
+            chunk = max(1, length // 2)
+            found.append(Recipe("analogue", label, _analogue_fit(length, anchored, chunk)))
+    return found
+
+
+def _analogue_fit(length: int, anchored: bool, chunk: int) -> _Fit:
+    return lambda pieces, outputs: fit_analogue(pieces, outputs, length, 8, anchored, chunk)

@@ -1,0 +1,464 @@
+"""Seasons, simple rules, smoothing, decompositions and analogues, against formulas and plain loops."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hardmax as hm
+from hardmax.errors import FileError, InputError
+from hardmax.forecasting.classical.decomposition import (
+    Decomposition,
+    Logarithm,
+    SeasonalDifference,
+    SeasonalTrend,
+    remainders,
+)
+from hardmax.forecasting.classical.rules import (
+    Analogue,
+    Drift,
+    Mean,
+    SeasonalNaive,
+    Smoothing,
+    fit_analogue,
+    fit_smoothing,
+)
+from hardmax.forecasting.classical.seasons import find_seasons
+from hardmax.forecasting.forecaster import TimeDelayedTransformer
+from hardmax.forecasting.search.classical_search import (
+    Recipe,
+    best_of_each,
+    compare,
+    make_origins,
+    mean_of,
+    recipes_for,
+    score,
+    typical_error,
+)
+from hardmax.forecasting.settings import MODELS
+
+RULES = ("persistence", "seasonal-naive", "drift", "smoothing", "seasonal-trend", "seasonal-difference", "analogue")
+
+
+def _seasonal(samples: int = 150, season: int = 12, noise: float = 2.0, seed: int = 0) -> np.ndarray:
+    t = np.arange(samples)
+    rng = np.random.default_rng(seed)
+    return 100 + 20 * np.sin(2 * np.pi * t / season) + 0.3 * t + rng.normal(0, noise, samples)
+
+
+# seasons
+
+
+@pytest.mark.parametrize("season", [4, 7, 12, 24, 52])
+@pytest.mark.parametrize("slope", [0.0, 0.5])
+def test_a_season_is_found_in_noise_and_drift(season: int, slope: float) -> None:
+    rng = np.random.default_rng(season)
+    shape = rng.standard_normal(season)
+    series = np.tile(shape, 8) + rng.normal(0, 0.3, 8 * season) + slope * np.arange(8 * season) / season
+    assert find_seasons([series[:, None]], 1) == (season,)
+
+
+def test_two_seasons_are_found_at_once() -> None:
+    t = np.arange(24 * 7 * 6)
+    week = np.where((t // 24) % 7 >= 5, -1.0, 0.0)
+    series = np.sin(2 * np.pi * t / 24) + week + np.random.default_rng(0).normal(0, 0.2, len(t))
+    assert find_seasons([series[:, None]], 1) == (24, 168)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_noise_and_random_walks_have_no_season(seed: int) -> None:
+    noise = np.random.default_rng(seed).standard_normal((300, 1))
+    assert find_seasons([noise], 1) == ()
+    assert find_seasons([noise.cumsum(axis=0)], 1) == ()
+
+
+@pytest.mark.parametrize("samples", [1, 2, 3, 5, 7])
+def test_a_record_of_few_samples_has_no_season(samples: int) -> None:
+    assert find_seasons([np.arange(samples, dtype=float)[:, None]], 1) == ()
+    assert find_seasons([np.zeros((samples, 2))], 1) == ()
+
+
+@given(st.lists(st.integers(-2, 2), min_size=8, max_size=60))
+@settings(deadline=None, max_examples=60)
+def test_seasons_of_ties_are_within_the_record(values: list[int]) -> None:
+    for season in find_seasons([np.array(values, dtype=float)[:, None]], 1):
+        assert 2 <= season <= len(values) // 3
+
+
+# rules, against loops
+
+
+def test_naive_and_drift_are_their_formulas() -> None:
+    windows = np.random.default_rng(0).standard_normal((3, 20, 2))
+    naive, drift = SeasonalNaive(2, 7).paths(windows, 17), Drift(2, 20).paths(windows, 5)
+    for start in range(3):
+        for step in range(17):
+            np.testing.assert_array_equal(naive[start, step], windows[start, 13 + step % 7])
+        for step in range(5):
+            slope = (windows[start, 19] - windows[start, 0]) / 19
+            np.testing.assert_allclose(drift[start, step], windows[start, 19] + slope * (step + 1))
+
+
+def _holt_winters(y: np.ndarray, season: int, weights: np.ndarray, steps: int) -> list[float]:
+    """Additive Holt–Winters by the textbook, in plain numbers, from the same initial state."""
+    alpha, beta, gamma, damping = (float(w) for w in weights)
+    slope = float(y[season : 2 * season].mean() - y[:season].mean()) / season
+    middle = float(y[: 2 * season].mean())
+    line = [middle + slope * (t - season + 0.5) for t in range(2 * season)]
+    cycle = [(y[k] - line[k] + y[season + k] - line[season + k]) / 2 for k in range(season)]
+    level = middle - slope * (season + 0.5)
+    for t, value in enumerate(y):
+        ahead = level + damping * slope
+        error = value - ahead - cycle[t % season]
+        level = ahead + alpha * error
+        slope = damping * slope + alpha * beta * error
+        cycle[t % season] += gamma * (1 - alpha) * error
+    path, total = [], 0.0
+    for k in range(1, steps + 1):
+        total += damping**k
+        path.append(level + total * slope + cycle[(len(y) + k - 1) % season])
+    return path
+
+
+@pytest.mark.parametrize("season", [2, 5, 12])
+def test_smoothing_is_holt_winters(season: int) -> None:
+    rng = np.random.default_rng(season)
+    windows = rng.standard_normal((2, 5 * season + 3, 2)).cumsum(axis=1)
+    weights = rng.uniform(0.05, 0.95, 4)
+    found = Smoothing(2, season, windows.shape[1], weights).paths(windows, 9)
+    for start in range(2):
+        for channel in range(2):
+            expected = _holt_winters(windows[start, :, channel], season, weights, 9)
+            np.testing.assert_allclose(found[start, :, channel], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_fitted_smoothing_errs_no_more_than_any_weights_of_a_grid() -> None:
+    series = _seasonal(120)[:, None]
+    series = (series - series.mean()) / series.std()
+    fitted = fit_smoothing([series], 1, 12, 60)
+
+    def squares(weights: np.ndarray) -> float:
+        errors = [
+            Smoothing(1, 12, t, weights).paths(series[None, :t], 1)[0, 0, 0] - series[t, 0] for t in range(24, 120, 2)
+        ]
+        return float(np.mean(np.square(errors)))
+
+    best = squares(fitted.weights)
+    for weights in np.random.default_rng(0).uniform(0, 1, (4, 4)):
+        assert best <= 1.05 * squares(weights)
+
+
+def test_an_analogue_forecast_is_a_weighted_mean_over_neighbours() -> None:
+    rng = np.random.default_rng(1)
+    pieces = [rng.standard_normal((40, 2)), rng.standard_normal((30, 2))]
+    for anchored in (False, True):
+        model = fit_analogue(pieces, 2, 3, 4, anchored, 2)
+        assert model is not None
+        window = rng.standard_normal((1, 6, 2))
+        seen = window[0, -3:]
+        near = []
+        for piece in pieces:
+            for k in range(len(piece) - 3 - 2 + 1):
+                rows, last = piece[k : k + 3], piece[k + 2]
+                change = (rows - last) - (seen - seen[-1]) if anchored else rows - seen
+                follow = piece[k + 3 : k + 5] - (last - seen[-1] if anchored else 0)
+                near.append((float(np.sqrt((change**2).sum())), follow))
+        near.sort(key=lambda pair: pair[0])
+        weights = np.exp([-distance / near[0][0] for distance, _ in near[:4]])
+        expected = sum(w * follow for w, (_, follow) in zip(weights, near, strict=False)) / weights.sum()
+        np.testing.assert_allclose(model.paths(window, 2)[0], expected, rtol=1e-9)
+
+
+def test_analogues_of_a_repeated_record_continue_it() -> None:
+    series = np.tile(np.arange(5.0), 20)[:, None]
+    model = fit_analogue([series], 1, 4, 8, False, 2)
+    assert isinstance(model, Analogue)
+    np.testing.assert_allclose(model.paths(series[None, :98], 7)[0, :, 0], np.arange(98, 105) % 5, atol=1e-9)
+    assert fit_analogue([series[:8]], 1, 4, 8, False, 2) is None
+
+
+# decompositions
+
+
+def test_a_decomposition_is_penalised_least_squares_and_continues_what_it_can_represent() -> None:
+    t = np.arange(-95.0, 25.0)
+    truth = 3 + 0.02 * t + np.cos(2 * np.pi * t / 12) + 0.5 * np.sin(2 * np.pi * t / 4)
+    parts = Decomposition((12,), 96, 30.0, np.inf, 1.0)
+    rest, ahead = parts.split(truth[None, :96, None], 24)
+    np.testing.assert_allclose(ahead[0, :, 0], truth[96:], atol=0.02)
+    assert np.abs(rest).max() < 0.02
+
+
+def test_a_damped_slope_dies_out() -> None:
+    line = np.arange(60.0)[None, :, None]
+    _, ahead = Decomposition((), 60, 30.0, np.inf, 0.5).split(line, 40)
+    np.testing.assert_allclose(ahead[0, :, 0], 59 + (1 - 0.5 ** np.arange(1, 41)), atol=0.05)
+
+
+def test_remainders_are_what_a_forecast_sees() -> None:
+    series = _seasonal(100)[:, None]
+    parts = Decomposition((12,), 48, 0.3, 24.0, 0.9)
+    found = remainders([series], 1, parts, 10)
+    np.testing.assert_allclose(found[0], parts.split(series[None, -48:], 1)[0][0, -16:])
+    assert all(piece.shape == (16, 1) for piece in found)
+
+
+def test_seasonal_differences_are_added_back() -> None:
+    windows = np.random.default_rng(0).standard_normal((2, 15, 1))
+    model = SeasonalDifference(1, 4, Drift(1, 3))
+    path = model.paths(windows, 9)
+    for start in range(2):
+        y = windows[start, :, 0].tolist()
+        change = [y[k] - y[k - 4] for k in range(12, 15)]
+        slope = (change[-1] - change[0]) / 2
+        for step in range(1, 10):
+            y.append(y[-4] + change[-1] + slope * step)
+        np.testing.assert_allclose(path[start, :, 0], y[15:])
+
+
+def test_logarithms_turn_growth_into_a_line() -> None:
+    growth = 1.05 ** np.arange(60.0)
+    mean, scale = growth.mean(), growth.std()
+    zero = np.array([mean / scale])
+    model = Logarithm(1, zero, np.array([1e-3]), Drift(1, 30))
+    path = model.paths(((growth[:50] - mean) / scale)[None, :, None], 10)
+    np.testing.assert_allclose(path[0, :, 0] * scale + mean, growth[50:])
+
+
+def test_a_mean_is_the_mean_and_reaches_as_far_as_its_parts() -> None:
+    windows = np.random.default_rng(0).standard_normal((2, 15, 1))
+    model = Mean((SeasonalNaive(1, 4), Drift(1, 9)))
+    assert model.window == 9
+    expected = (SeasonalNaive(1, 4).paths(windows, 5) + Drift(1, 9).paths(windows, 5)) / 2
+    np.testing.assert_allclose(model.paths(windows, 5), expected)
+
+
+# comparison
+
+
+@pytest.mark.parametrize("samples", [14, 39, 150, 7000])
+def test_origins_never_show_what_they_forecast(samples: int) -> None:
+    z = np.arange(samples, dtype=float)[:, None]
+    origins = make_origins([z], 1, 12, (4,))
+    for origin in origins:
+        known = origin.pieces[-1][-1, 0]
+        assert (origin.truth[:, 0, 0] == origin.windows[:, -1, 0] + 1).all()
+        assert (origin.truth[:, 0, 0] > known).all()
+    assert origins[-1].truth[-1, -1, 0] == samples - 1
+    assert sum(len(origin.truth) for origin in origins) >= 2
+    held_out = samples - origins[0].pieces[-1].shape[0]
+    assert sum(origin.horizons for origin in origins) == pytest.approx(held_out / origins[0].truth.shape[1])
+
+
+def test_the_typical_error_is_that_of_its_formula() -> None:
+    z = np.random.default_rng(0).standard_normal((60, 2))
+    origins = make_origins([z], 2, 5, ())
+    found = score(Recipe("persistence", "last", lambda pieces, outputs: SeasonalNaive(outputs, 1)), origins)
+    assert found is not None
+    total = 0.0
+    for step in range(5):
+        errors = [
+            np.sqrt(((window[-1] - truth[step]) ** 2).mean())
+            for origin in origins
+            for window, truth in zip(origin.windows, origin.truth, strict=True)
+        ]
+        total += np.log(np.mean(errors))
+    assert found.error == pytest.approx(np.exp(total / 5))
+    assert found.error == typical_error(found.curve)
+
+
+def test_an_accurate_model_of_the_family_is_kept_without_a_search() -> None:
+    t = np.arange(300.0)
+    z = np.sin(0.37 * t)[:, None]
+    origins = make_origins([z], 1, 20, ())
+
+    class Exact(Drift):
+        def paths(self, windows: np.ndarray, steps: int, future: np.ndarray | None = None) -> np.ndarray:
+            a, b = windows[:, -1, :1], windows[:, -2, :1]
+            out = []
+            for _ in range(steps):
+                a, b = 2 * np.cos(0.37) * a - b, a
+                out.append(a)
+            return np.stack(out, axis=1)
+
+    family = Recipe("family", "exact", lambda pieces, outputs: Exact(outputs, 2))
+
+    def refuse(pieces: object, outputs: int) -> None:
+        raise AssertionError("no other model is to be tried")
+
+    recipes = [*recipes_for([z], 1, (), 50, None)[:3], Recipe("smoothing", "never", refuse)]
+    found = compare([family], recipes, origins, (), lambda: True)
+    assert found is not None
+    assert found.kept.recipe is family
+    assert found.linear_error == found.kept.error
+
+
+@pytest.mark.parametrize(("early", "kept"), [(0.02, True), (0.45, False)])
+def test_accurate_steps_of_the_family_count_before_late_ones(early: float, kept: bool) -> None:
+    """A model of chaos forecasts the first steps far better than simple kinds, and nothing after them."""
+    z = np.random.default_rng(0).standard_normal((200, 1))
+    truths = {origin.windows[0, -1, 0]: origin.truth for origin in make_origins([z], 1, 20, ())}
+
+    class Chaotic(Drift):
+        def paths(self, windows: np.ndarray, steps: int, future: np.ndarray | None = None) -> np.ndarray:
+            truth = truths[windows[0, -1, 0]]
+            off = np.where(np.arange(steps) < 8, early, 3.0)
+            return np.asarray(truth + off[None, :, None])
+
+    family = Recipe("family", "chaotic", lambda pieces, outputs: Chaotic(outputs, 2))
+    origins = make_origins([z], 1, 20, ())
+    mean = Recipe(
+        "smoothing",
+        "at the mean",
+        lambda pieces, outputs: Logarithm(outputs, np.ones(1), np.ones(1), Drift(outputs, 2)),
+    )
+    found = compare([family], [*recipes_for([z], 1, (), 50, None)[:3], mean], origins, (), lambda: True)
+    assert found is not None
+    assert (found.kept.recipe is family) is kept
+
+
+def test_what_is_kept_has_nearly_the_smallest_typical_error() -> None:
+    z = _seasonal(144)[:, None]
+    z = (z - z.mean()) / z.std()
+    origins = make_origins([z], 1, 12, (12,))
+    recipes = recipes_for([z], 1, (12,), origins[0].windows.shape[1], np.array([5.0]))
+    found = compare([], recipes, origins, (12,), lambda: True)
+    assert found is not None
+    singles = [s for s in found.scored if s.recipe.kind != "mean"]
+    assert {s.recipe.kind for s in singles} >= {"td-dmd", *RULES}
+    assert found.kept.error <= singles[0].error / 0.65
+    naive = found.error_of("seasonal-naive")
+    assert naive is not None
+    assert found.kept.error < naive
+    assert best_of_each(singles) == singles
+    pair = mean_of(singles[:2], origins)
+    for index, path in enumerate(pair.paths):
+        np.testing.assert_allclose(path, (singles[0].paths[index] + singles[1].paths[index]) / 2)
+
+
+def test_a_recipe_that_does_not_fit_or_is_no_number_is_left_out() -> None:
+    z = _seasonal(60)[:, None]
+    origins = make_origins([z], 1, 6, ())
+    assert score(Recipe("drift", "too long", lambda pieces, outputs: Drift(outputs, 1000)), origins) is None
+    assert score(Recipe("drift", "none", lambda pieces, outputs: None), origins) is None
+
+
+# the estimator
+
+
+@pytest.mark.parametrize("model", RULES)
+def test_a_model_that_is_asked_for_is_fitted_saved_and_loaded(model: str, tmp_path: Path) -> None:
+    series = _seasonal()
+    fitted = TimeDelayedTransformer(model=model, horizon=12, random_state=0, progress=False).fit(series)
+    found = fitted.fitted_.comparison
+    assert found.kept.recipe.kind in (model, "mean")
+    assert fitted.forecast(3).values.shape == (3, 1)
+    again = hm.load_forecaster(fitted.save(tmp_path / "model"))
+    assert again.model == model
+    np.testing.assert_array_equal(again.forecast(30).values, fitted.forecast(30).values)
+    np.testing.assert_array_equal(again.forecast(30).spread, fitted.forecast(30).spread)
+    if model == "persistence":
+        np.testing.assert_allclose(fitted.forecast(4).values[:, 0], series[-1])
+    if model == "seasonal-naive":
+        np.testing.assert_allclose(fitted.forecast(14).values[:, 0], [*series[-12:], *series[-12:-10]])
+
+
+def test_a_season_beats_what_the_family_alone_does() -> None:
+    series = _seasonal(132)
+    both = {
+        model: TimeDelayedTransformer(model=model, seconds=0.5, horizon=12, random_state=0, progress=False)
+        .fit(series[:120])
+        .forecast(12)
+        .values[:, 0]
+        for model in ("auto", "seasonal-naive")
+    }
+    truth = series[120:]
+    assert np.abs(both["auto"] - truth).mean() <= 1.15 * np.abs(both["seasonal-naive"] - truth).mean()
+
+
+def test_seasons_and_windows_of_a_fit() -> None:
+    series = _seasonal(90)
+    found = TimeDelayedTransformer(model="seasonal-trend", season=[12, 6], random_state=0, progress=False).fit(series)
+    assert found.fitted_.comparison.seasons == (6, 12)
+    assert TimeDelayedTransformer(model="drift", delays=5, random_state=0, progress=False).fit(series).window <= 6
+    none = TimeDelayedTransformer(model="smoothing", season=[], random_state=0, progress=False).fit(series)
+    assert none.fitted_.comparison.seasons == ()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"model": "arima"}, "model"),
+        ({"season": 1}, "season must be a number of samples, 2 or more"),
+        ({"season": 12.0}, "season must be a number of samples"),
+        ({"season": [12, True]}, "season must be a number of samples"),
+        ({"season": 200}, "longer than the record"),
+        ({"season": 60}, "more than half of the record"),
+        ({"model": "seasonal-naive", "season": []}, "no season was found"),
+        ({"model": "reservoir"}, "too short"),
+        ({"model": "drift", "recipe": "paper"}, "model"),
+    ],
+)
+def test_bad_choices_are_refused_in_words(parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        TimeDelayedTransformer(random_state=0, progress=False, **parameters).fit(_seasonal(100))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("model", ["auto", "smoothing", "seasonal-naive"])
+def test_constant_records_are_told_and_forecast_as_constant(model: str) -> None:
+    found = TimeDelayedTransformer(model=model, random_state=0, progress=False).fit(np.zeros(50))
+    assert "Nothing varies" in str(found.report_)
+    np.testing.assert_array_equal(found.forecast(5).values, 0.0)
+    with pytest.raises(InputError, match="too few samples"):
+        TimeDelayedTransformer(model=model, progress=False).fit(np.ones(1))
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e140])
+def test_units_do_not_change_a_forecast(scale: float) -> None:
+    series = _seasonal(60)
+    options = {"model": "seasonal-trend", "season": 12, "horizon": 6, "random_state": 0, "progress": False}
+    plain = TimeDelayedTransformer(**options).fit(series).forecast(6).values
+    scaled = TimeDelayedTransformer(**options).fit(series * scale).forecast(6).values
+    np.testing.assert_allclose(scaled / scale, plain, rtol=1e-9)
+
+
+def test_damaged_descriptions_are_refused(tmp_path: Path) -> None:
+    from hardmax.forecasting.classical.files import get_path
+
+    for words, message in [
+        ({"kind": "prophet"}, "not known"),
+        ({"kind": "drift", "length": 0}, "is 0"),
+        ({"kind": "mean", "parts": []}, "mean of none"),
+        ({"kind": "rollout", "members": []}, "no members"),
+    ]:
+        with pytest.raises(FileError, match=message):
+            get_path(tmp_path, "path", words, lambda name, part: None, {}, 1)  # type: ignore[arg-type,return-value]
+    deep: dict[str, object] = {"kind": "drift", "length": 2}
+    for _ in range(9):
+        deep = {"kind": "mean", "parts": [deep]}
+    with pytest.raises(FileError, match="too many"):
+        get_path(tmp_path, "path", deep, lambda name, part: None, {}, 1)  # type: ignore[arg-type,return-value]
+
+
+def test_names_of_models_are_documented() -> None:
+    text = TimeDelayedTransformer.__doc__ or ""
+    assert all(f'``"{model}"``' in text for model in MODELS)
+
+
+def test_a_decomposition_without_an_inner_model_is_its_continuation() -> None:
+    windows = np.random.default_rng(0).standard_normal((2, 40, 1))
+    parts = Decomposition((4,), 30, 0.3, np.inf, 0.9)
+    np.testing.assert_allclose(
+        SeasonalTrend(1, parts).paths(windows, 5), parts.split(windows[:, -30:], 5)[1], rtol=1e-12
+    )
+
+
+def test_updates_of_a_simple_model_move_its_window(tmp_path: Path) -> None:
+    series = _seasonal(150)
+    model = TimeDelayedTransformer(model="seasonal-naive", season=12, random_state=0, progress=False)
+    model.fit(series[:140]).update(series[140:])
+    np.testing.assert_allclose(model.forecast(12).values[:, 0], series[138:])
+    again = hm.load_forecaster(model.save(tmp_path / "model"))
+    np.testing.assert_array_equal(again.forecast(12).values, model.forecast(12).values)
