@@ -284,6 +284,8 @@ def _circle(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray, metric
     gaps = np.concatenate([ends[place] - meeting, ends[place - 1] - meeting])
     shift = min(shift, shift + float(gaps[np.abs(gaps).argmin()]), key=cost)
     angles, masses = shifted(shift)
+    real = masses > 8 * np.finfo(np.float64).eps  # smaller pieces come from the rounding of cumulated weights
+    angles, masses = angles[real], masses[real]
     if metric == "chordal" and float(masses[angles > _CONVEX].sum()) > _NO_MASS:
         return None
     return Transport("circle", _convex_cost(angles, metric), masses)
