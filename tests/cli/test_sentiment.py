@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hardmax.cli.app import app
+from hardmax.text import LeaderClassifier
 from hardmax.text.pretrained import FILE, shipped_model
 from made_up_texts import opinions
 
@@ -34,6 +35,22 @@ def model(letters: Path) -> Path:
     assert "60 of the last rows" in done.output
     assert "accuracy" in done.output
     return path
+
+
+def test_the_saved_model_learns_from_all_rows(tmp_path: Path) -> None:
+    texts, labels = opinions(120)
+    late = [
+        "xylophone " + text if place >= 100 and label else text
+        for place, (text, label) in enumerate(zip(texts, labels, strict=True))
+    ]
+    path, output = tmp_path / "letters.csv", tmp_path / "model.safetensors"
+    pd.DataFrame({"text": late, "label": labels}).to_csv(path, index=False)
+    said = _run("sentiment", "train", path, "-o", output, "--epochs", "1")
+    assert "Training again on all rows" in said.output
+    assert "xylophone" in LeaderClassifier.load(output).words()
+    said = _run("sentiment", "train", path, "-o", output, "--epochs", "1", "--keep-test-rows-out")
+    assert "again" not in said.output
+    assert "xylophone" not in LeaderClassifier.load(output).words()
 
 
 def test_train_evaluate_predict_explain(letters: Path, model: Path, tmp_path: Path) -> None:

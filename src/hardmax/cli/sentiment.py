@@ -73,6 +73,10 @@ def train(
     test_share: Annotated[
         str, typer.Option(metavar="SHARE", help="Keep the last part of the file for judging; 0 for none.")
     ] = "0.2",
+    keep_test_rows_out: Annotated[
+        bool,
+        typer.Option("--keep-test-rows-out", help="Save the model that has not seen the rows it was judged on."),
+    ] = False,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Go on from here after an interruption.")
     ] = None,
@@ -80,7 +84,7 @@ def train(
         str | None, typer.Option(metavar="NAME", help="Where to train, for example cuda; the CPU without it.")
     ] = None,
 ) -> None:
-    """Train a model and evaluate it on test rows.
+    """Train a model, evaluate it on test rows, and save a model of all rows.
 
     [bold]Examples[/bold]
 
@@ -101,6 +105,7 @@ def train(
         encoding=encoding,
         test_share=read_number("--test-share", test_share, 0.2) or 0.0,
         sentences=read_number("--sentences", sentences, 2) or 0.0,
+        keep_test_rows_out=keep_test_rows_out,
         settings={
             "recipe": recipe,
             "dim": read_whole("--dim", dim, 2, least=1),

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from .explaining.explanation import Leader as Leader
     from .pretrained import shipped_model as shipped_model
     from .recipes import Recipe as Recipe
+    from .training.cross_fitting import BaselineWarning as BaselineWarning
     from .words.documents import NoKnownWordWarning as NoKnownWordWarning
     from .words.tokenisation import Tokeniser as Tokeniser
     from .words.vocabulary import Vocabulary as Vocabulary
 
 _MODULE_OF = {
+    "BaselineWarning": "training.cross_fitting",
     "Explanation": "explaining.explanation",
     "Faithfulness": "evaluation",
     "Leader": "explaining.explanation",
