@@ -12,7 +12,7 @@ from .options import read_number, read_whole
 _File = Annotated[
     Path | None,
     typer.Argument(
-        help="CSV, TSV, JSON lines, Parquet or plain text (one document per line). "
+        help="CSV, TSV, JSON lines, Parquet, a spreadsheet, plain text (one document per line) or a folder. "
         "Without it: the embedded corpus of film reviews (extra 'data').",
         show_default=False,
     ),
@@ -140,22 +140,35 @@ def evaluate(
 
 
 def predict(
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts to classify.", show_default=False)] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", metavar="FILE", help="Documents to classify.")] = None,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Texts to classify; - reads one per line from the standard input.", show_default=False),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Documents to classify: a file, a spreadsheet or a folder."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a CSV file instead of printing.")
     ] = None,
     model: _Model = None,
     text: _Text = None,
     encoding: _Encoding = None,
+    as_json: _Json = False,
 ) -> None:
     """The class of each text, and how sure the model is.
 
+    [bold]Examples[/bold]
+
     [cyan]hardmax sentiment predict "a wonderful film" "two dull hours"[/cyan]
+    [dim]# a column of a spreadsheet, a folder of text files, a pipe[/dim]
+    [cyan]hardmax sentiment predict --file letters.xlsx --text body[/cyan]
+    [cyan]hardmax sentiment predict --file letters/ --json[/cyan]
+    [cyan]cat lines.txt | hardmax sentiment predict -[/cyan]
     """
     from .sentiment_run import classify
 
-    classify(texts or [], file, output, model, text=text, encoding=encoding)
+    classify(texts or [], file, output, model, text=text, encoding=encoding, as_json=as_json)
 
 
 def explain(

@@ -18,15 +18,18 @@ from ..datasets.documents import Documents, read_documents
 from ..distributed import Processes, processes
 from ..errors import InputError
 from ..files import require_writable, write_text
+from ..tables.encodings import decoded
 from ..text.classifier import LeaderClassifier
 from ..text.evaluation import quality
 from ..text.explaining.corpus_statistics import survey
 from ..text.pretrained import named, shipped_model
 from ..text.training.cross_fitting import BaselineWarning
 from ..text.words.documents import NoKnownWordWarning
+from .standard_input import MARK, NAME, read_all
 
 # Bounds the time of the command on large files.
 _MOST_DOCUMENTS_SURVEYED = 5000
+_REMEDY = "pipe text in UTF-8, or name its encoding with --encoding"
 _SHORT_TEXT = 60
 """Words of a long sentence: film reviews are nearly all longer, single sentences never."""
 
@@ -164,10 +167,14 @@ def classify(
     *,
     text: str | None,
     encoding: str | None,
+    as_json: bool,
 ) -> None:
     """Print or write the class of each text."""
     if output is not None:
         require_writable(output)
+    if MARK in texts:
+        lines = [line for line in decoded(read_all(), NAME, encoding, _REMEDY).splitlines() if line.strip()]
+        texts = [entry for given in texts for entry in (lines if given == MARK else [given])]
     if file is not None:
         texts = [*texts, *read_documents(file, text=text, labelled=False, encoding=encoding).texts]
     if not texts:
@@ -181,6 +188,12 @@ def classify(
         table = pd.DataFrame({"text": texts, "class": fitted.classes_[best], "probability": chances.max(axis=1)})
         write_text(output, table.to_csv(index=False))
         typer.echo(f"{len(texts):,} answers are in {output}.")
+    elif as_json:
+        answers = [
+            {"text": entry, "class": fitted.classes_[k].item(), "probability": float(chance)}
+            for entry, k, chance in zip(texts, best, chances.max(axis=1), strict=True)
+        ]
+        typer.echo(json.dumps(answers, ensure_ascii=False))
     else:
         for entry, k, chance in zip(texts, best, chances.max(axis=1), strict=True):
             typer.echo(f"{fitted.classes_[k]}\t{chance:.3f}\t{' '.join(entry.split())[:100]}")

@@ -25,7 +25,7 @@ from .training.fitting import fit_model
 from .words.counts import document_table
 from .words.document_endings import EndingVocabulary
 from .words.documents import as_rows, as_texts, labels_for, warn_of_unknown
-from .words.tokenisation import Tokeniser
+from .words.tokenisation import CHARACTERS, Tokeniser, written_without_spaces
 from .words.vocabulary import Vocabulary
 
 PADDING = "‹padding›"
@@ -59,7 +59,9 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     max_words
         Number of words and n-grams that are selected by the chi2 statistic; all by default.
     token_pattern
-        Regular expression for one word, see :class:`~hardmax.text.Tokeniser`.
+        Regular expression for one word, see :class:`~hardmax.text.Tokeniser`. By default texts in a script without
+        spaces between words (such as Chinese, Japanese and Thai) are read as characters and pairs of characters, all
+        others as words; texts that a segmenter has cut with spaces are read as words too.
     lowercase
         Whether texts are converted to lower case.
     stop_words
@@ -258,7 +260,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             documents,
             labels,
             recipe,
-            tokeniser=None if texts is None else self._new_tokeniser(recipe),
+            tokeniser=None if texts is None else self._new_tokeniser(recipe, texts),
             sample_weight=sample_weight,
             class_weight=self.class_weight,
             validation=None if validation is None else self._validation(validation, texts=texts is not None),
@@ -279,7 +281,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _new_tokeniser(self, recipe: Recipe) -> Tokeniser:
+    def _new_tokeniser(self, recipe: Recipe, texts: list[str]) -> Tokeniser:
         wanted = {
             "pattern": self.token_pattern,
             "lowercase": self.lowercase,
@@ -288,7 +290,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "cut": recipe.cut,
             "removed": self.removed,
         }
-        return Tokeniser(**words_with(self.recipe, wanted))
+        settings = words_with(self.recipe, wanted)
+        usual = settings.get("pattern")
+        if self.token_pattern is None and usual in CHARACTERS and written_without_spaces(texts):
+            settings["pattern"] = CHARACTERS[usual]
+        return Tokeniser(**settings)
 
     def _store(self, fitted: FittedModel) -> None:
         """Set all attributes of a fitted model."""

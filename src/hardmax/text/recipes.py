@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import InputError
-from .words.tokenisation import EVERY_MARK
+from .words.tokenisation import CHARACTERS, EVERY_MARK
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,10 @@ _WORDS_OF: dict[str, dict[str, Any]] = {
 }
 # Pattern of models that were saved before the recipe followed all published steps.
 _EARLIER_PATTERN = "[A-Za-z]+"
-OWN_PATTERNS = frozenset(words["pattern"] for words in _WORDS_OF.values() if "pattern" in words) | {_EARLIER_PATTERN}
+OWN_PATTERNS = frozenset(words["pattern"] for words in _WORDS_OF.values() if "pattern" in words) | {
+    _EARLIER_PATTERN,
+    *CHARACTERS.values(),
+}
 """Patterns for words in the recipes, each known to be as fast as the default."""
 OWN_REMOVED = frozenset(pattern for words in _WORDS_OF.values() for pattern in words.get("removed", ()))
 """Patterns for removed parts in the recipes, each known to be as fast as the default for words."""

@@ -228,7 +228,7 @@ def calibration_temperature(logits: np.ndarray, labels: np.ndarray, weights: np.
 
     def loss(log_temperature: Any) -> float:
         found = losses(scores / math.exp(log_temperature), truth).numpy()
-        return float(np.average(found, weights=weights)) + log_temperature**2 / (2 * len(labels))
+        return float(np.average(found, weights=weights)) + float(log_temperature) ** 2 / (2 * len(labels))
 
     # From 1/20 to 148: wider than any temperature that a useful model needs.
     found = minimize_scalar(loss, bounds=(-3.0, 5.0), method="bounded")
