@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .explaining.explanation import Explanation as Explanation
     from .explaining.explanation import Leader as Leader
     from .explaining.explanation import Reason as Reason
+    from .explaining.pipelines import explain_pipeline as explain_pipeline
     from .pretrained import shipped_model as shipped_model
     from .recipes import Recipe as Recipe
     from .training.cross_fitting import BaselineWarning as BaselineWarning
@@ -39,6 +40,7 @@ _MODULE_OF = {
     "Survey": "explaining.corpus_statistics",
     "Tokeniser": "words.tokenisation",
     "Vocabulary": "words.vocabulary",
+    "explain_pipeline": "explaining.pipelines",
     "faithfulness": "evaluation",
     "quality": "evaluation",
     "shipped_model": "pretrained",

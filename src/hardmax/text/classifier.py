@@ -54,7 +54,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ngrams
         Largest number of words in an n-gram.
     min_df
-        Least number of texts in which a word or n-gram occurs; by default 3 for large sets, 2 below 10,000 texts
+        Least number of texts in which a word or n-gram occurs; by default 3 for large sets, 2 below 5,000 texts
         and 1 below 3,000.
     max_words
         Number of words and n-grams that are selected by the chi2 statistic; all by default.
@@ -105,7 +105,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         None, ``"balanced"`` or a dictionary from class to weight.
     validation_fraction
         Fraction of the documents that are validation rows, on which the epoch is selected and the probabilities are
-        calibrated. By default 0.05 from 10,000 documents on; fewer are predicted in three folds instead, which choose
+        calibrated. By default 0.05 from 5,000 documents on; fewer are predicted in three folds instead, which choose
         the start and the calibration, so that all of them train the model. A :class:`~hardmax.text.BaselineWarning`
         says if a linear model was more than a point more accurate on these folds.
     patience

@@ -44,7 +44,7 @@ class Recipe:
     fraction of the initial mean mass of the training documents."""
     start: str | None = None
     """Initial positions: from the weights of a linear classifier (``"regression"``), along smoothed log odds
-    (``"evidence"``), or ``"random"``. By default ``"regression"`` below 10,000 documents, unless ``smoothing`` is
+    (``"evidence"``), or ``"random"``. By default ``"regression"`` below 5,000 documents, unless ``smoothing`` is
     given, else ``"evidence"``."""
     smoothing: float | None = None
     """Number of documents added to each class for the log odds, with ``start="evidence"``; by default 10 for two
@@ -56,7 +56,7 @@ class Recipe:
     ngrams: int = 2
     """Largest number of words in an n-gram."""
     min_df: int | None = None
-    """Least number of texts in which a word or n-gram occurs; by default 1 below 3,000 texts, 2 below 10,000, else
+    """Least number of texts in which a word or n-gram occurs; by default 1 below 3,000 texts, 2 below 5,000, else
     3."""
     max_words: int | None = None
     """Number of words and n-grams that are selected by the chi2 statistic; all by default."""
@@ -65,8 +65,8 @@ class Recipe:
     temperature: float = 0.0
     """Temperature of softmax attention in training; 0 for hardmax."""
     epochs: int | None = None
-    """Number of epochs; by default 4 with ``start="regression"``, else ``usual_epochs``, or more on small data for 300
-    optimiser steps (1,000 for more than two classes)."""
+    """Number of epochs; by default 2 with ``start="regression"``, at twice the learning rate, else ``usual_epochs``, or
+    more on small data for 300 optimiser steps (1,000 for more than two classes)."""
     usual_epochs: int = 3
     """Number of epochs on large data if ``epochs`` is None."""
     batch_size: int = 128

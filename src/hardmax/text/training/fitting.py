@@ -42,11 +42,11 @@ _LEAST_MASS, _LEAST_MASS_OF_MANY = 5.0, 100.0
 # and in double precision duplicated documents and documents of weight two lead to the same model.
 _SMALL = 100_000
 # Below, linear classifiers are fitted in seconds and are the better start; above, the log odds are exact enough.
-_FEW = 10_000
+_FEW = 5_000
 # Fraction of many documents on which epochs and temperature are evaluated.
 _FRACTION = 0.05
 # The scale is one number, for which some hundred rows suffice.
-_ROWS_FOR_SCALE = 500
+_ROWS_FOR_SCALE = 200
 
 
 def fit_model(
@@ -152,10 +152,10 @@ def fit_model(
 
 def _with_start(recipe: Recipe, documents: int) -> Recipe:
     """The recipe with the start that is usual for so many documents."""
-    if recipe.start is not None:
-        return recipe
     few = documents < _FEW and recipe.smoothing is None
-    return replace(recipe, start="regression" if few else "evidence")
+    start = recipe.start or ("regression" if few else "evidence")
+    twice = start == "regression" and recipe.epochs is None
+    return replace(recipe, start=start, learning_rate=(2 if twice else 1) * recipe.learning_rate)
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def _learn_words(
 ) -> tuple[Vocabulary | EndingVocabulary, sparse.csr_matrix]:
     """Vocabulary of the texts, and their counts."""
     # A higher threshold saves memory where there are many texts; with few texts every word is needed.
-    min_df = recipe.min_df or (1 if len(texts) < 3_000 else 2 if len(texts) < 10_000 else 3)
+    min_df = recipe.min_df or (1 if len(texts) < 3_000 else 2 if len(texts) < _FEW else 3)
     vocabulary: Vocabulary | EndingVocabulary
     if recipe.endings is None:
         vocabulary, counts = Vocabulary.learn(texts, tokeniser, ngrams=recipe.ngrams, min_df=min_df)
