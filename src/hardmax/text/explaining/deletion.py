@@ -65,10 +65,8 @@ class Deletion:
         with torch.no_grad():
             row = sparse.csr_matrix((self.row.data[here], self.row.indices[here], [0, len(here)]), shape=self.row.shape)
             documents = batch(row)
-            logits, shares, values, path = (
-                part.numpy() if isinstance(part, torch.Tensor) else part
-                for part in self.network.shares_and_values(documents)
-            )
+            *tensors, path = self.network.shares_and_values(documents)
+        logits, shares, values = (tensor.numpy() for tensor in tensors)
         without = logits - self.network.bias.numpy()
         rest = np.maximum(1 - shares, np.finfo(float).tiny)[:, None]
         without = self.network.bias.numpy() + (without - shares[:, None] * values) / rest

@@ -364,12 +364,14 @@ class Explanation:
 
     def _opposing_word(self) -> str | None:
         """Word whose deletion would strengthen the prediction most; None if there is none but function words."""
+        if self.deletion is None:
+            return None
         effect = self._sign * self.effects[:, self.output]
         for place in np.argsort(effect, kind="stable"):
             if effect[place] >= 0:
                 break
             if not set(self.words[place].removesuffix(AT_THE_END).split(" ")) <= FUNCTION_WORDS:
-                return self.words[place]
+                return str(self.words[place])
         return None
 
     def word_weights(self) -> list[tuple[int, int, float, bool]]:
