@@ -76,6 +76,9 @@ if TYPE_CHECKING:
     from .dynamics.attention_flow import AttentionFlow as AttentionFlow
     from .dynamics.equilibrium import Equilibrium as Equilibrium
     from .dynamics.equilibrium import equilibrium as equilibrium
+    from .dynamics.equilibrium_certificate import EquilibriumCertificate as EquilibriumCertificate
+    from .dynamics.equilibrium_certificate import TokenFate as TokenFate
+    from .dynamics.equilibrium_certificate import equilibrium_certificate as equilibrium_certificate
     from .dynamics.flows import AbstractFlow as AbstractFlow
     from .dynamics.flows import CallableFlow as CallableFlow
     from .dynamics.flows import EuclideanFlow as EuclideanFlow
@@ -193,6 +196,7 @@ _MODULE_OF = {
     "DoublyStochastic": "attention.weighting",
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
+    "EquilibriumCertificate": "dynamics.equilibrium_certificate",
     "EuclideanFlow": "dynamics.flows",
     "Every": "dynamics.keep_and_stop_rules",
     "ExactTransformer": "interpolation.transformer",
@@ -253,6 +257,7 @@ _MODULE_OF = {
     "TimeDelayedTransformer": "forecasting.forecaster",
     "TimeDependentFlow": "dynamics.modified_flows",
     "ToDisk": "storage.to_disk",
+    "TokenFate": "dynamics.equilibrium_certificate",
     "TopK": "attention.weighting",
     "Trajectory": "dynamics.trajectory",
     "Transformer": "models.transformer",
@@ -275,6 +280,7 @@ _MODULE_OF = {
     "draw_panels": "figures.tokens",
     "draw_tokens": "figures.tokens",
     "equilibrium": "dynamics.equilibrium",
+    "equilibrium_certificate": "dynamics.equilibrium_certificate",
     "fibonacci_sphere": "meanfield.measures",
     "from_torch": "attention.torch_layers",
     "interpolate": "interpolation.constructions.interpolate",

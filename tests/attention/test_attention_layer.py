@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardmax as hm
+from hardmax.attention.argmax import choice_of_head
+from hardmax.attention.masks import Mask
 
 RNG = np.random.default_rng(0)
 MATRICES = [np.array([[2.0, 1.0], [1.0, 1.0]]), np.array([[1.0, -1.0], [0.5, 2.0]]), np.eye(2)]
@@ -320,3 +322,17 @@ def test_hardmax_weights_share_a_row_by_mass() -> None:
     found = hm.Hardmax().weights(scores, seen, mass)
     expected = [[0.0, 0.25, 0.75, 0.0], [0.2, 0.2, 0.6, 0.0], [1.0, 0.0, 0.0, 0.0]]
     torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-15)
+
+
+def test_topk_takes_a_softmax_at_temperature_one_unless_told_otherwise() -> None:
+    scores, seen, mass = torch.tensor([[0.0, 1.0, 3.0]]), torch.ones(1, 3, dtype=torch.bool), torch.ones(3)
+    shares = torch.tensor([[0.0, 1.0, np.e**2]]) / (1 + np.e**2)
+    torch.testing.assert_close(hm.TopK(2).weights(scores, seen, mass), shares)
+
+
+@pytest.mark.parametrize(("query", "key"), [(8.0, 0.25), (2.0**300, 2.0**-500), (1e-3, 1e-3)])
+def test_best_scores_of_queries_and_keys_of_any_size(query: float, key: float) -> None:
+    tokens = torch.tensor([[1.0, 2.0], [-3.0, 1.0], [2.0, 2.0]], dtype=torch.float64)
+    head = hm.Head(Q=query * np.eye(2), K=key * np.eye(2))
+    best = choice_of_head(head, tokens, Mask(), None).best
+    torch.testing.assert_close(best, (tokens @ tokens.T).amax(dim=1) * query * key, rtol=1e-14, atol=0)

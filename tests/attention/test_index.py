@@ -534,3 +534,33 @@ def test_keys_of_sizes_too_far_apart_are_refused_and_not_appended() -> None:
     wide.append([[1e-300, 0.0], [1.0, 1.0]])
     with pytest.raises(InputError, match="288 orders"):
         wide.best([1e-300, 0.0])
+
+
+@pytest.mark.parametrize("size", [1e-5, 1.0, 3e7])
+def test_exact_answers_to_queries_of_any_length_where_scores_nearly_tie(size: float) -> None:
+    rng = np.random.default_rng(7)
+    for d in (2, 3, 5):
+        query, keys = near_ties(60, d, rng)
+        check_exact(keys, size * query[None], ks=(1, 2))
+
+
+def test_near_ties_of_huge_and_tiny_keys_where_so_many_tie_that_all_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(best_keys, "_MANY_LEAVES", 2)
+    monkeypatch.setattr(best_keys, "_MANY_KEYS", 30)
+    rng = np.random.default_rng(2)
+    for d in (2, 3):
+        query, keys = near_ties(300, d, rng)
+        for scale in (2.0**-700, 2.0**600):
+            check_as_attended(scale * keys, query[None])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_hulls_of_keys_that_lie_nearly_on_a_line(sign: float) -> None:
+    # The keys lie above or below the line through the ends by less than slopes in float64 show.
+    x = np.linspace(0.0, 1.0, 300)
+    y = x / 3 + sign * 2.0**-50 * x * (1 - x)
+    slopes = -(1 / 3) * (1 + np.array([-1e-15, -2e-16, 0.0, 3e-16, 2e-15]))
+    check_exact(
+        np.column_stack([x, y]),
+        np.concatenate([np.column_stack([s, 0 * s + t]) for s, t in ((slopes, 1.0), (-slopes, -1.0))]),
+    )

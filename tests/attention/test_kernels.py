@@ -371,3 +371,10 @@ def test_the_masked_search_takes_the_kernels_where_they_can_run(monkeypatch: pyt
     found = attended_in(queries.to(DEVICE), points, start.to(DEVICE), stop.to(DEVICE), tolerance=TOLERANCE)
     assert taken
     assert_same(found, plain)
+
+
+def test_intervals_of_more_rows_than_a_tile_holds() -> None:
+    points = tokens_of("lattice", 3 * SMALL.rows + 5, 2)
+    positions = torch.arange(len(points))
+    start, stop = (ends.to(DEVICE) for ends in Mask(before=7, after=0).interval(positions, len(points)))
+    assert_same_in_intervals(points, points, start, stop)

@@ -13,6 +13,7 @@ import hardmax as hm
 from hardmax.cli.app import app
 from hardmax.cli.options import read_number, read_step, read_whole
 from hardmax.storage.token_tables import read_tokens, write_tokens
+from verifiers.corpus import by_program
 
 # Tokens 0, 1 and 3 lead; token 2 follows 0 and 1 for ever and ends on the edge between them.
 _TIED = np.array([[1.0, 1.0], [1.0, -1.0], [0.5, 0.0], [-1.0, 0.0]])
@@ -143,6 +144,17 @@ def test_exact_mode_and_the_theorem() -> None:
     data = json.loads(_simulate("--n", "12", "--theorem", "--json").stdout)
     assert data["theorem"]["holds"] is True
     assert {f["name"] for f in data["theorem"]["findings"]} >= {"nested hulls", "loyal followers", "vertices"}
+
+
+def test_a_certificate_is_written_and_checked_by_another_program() -> None:
+    write_tokens(_TIED, "tied.csv")
+    told = _simulate("tied.csv", "--certificate", "limit.json", "--alpha", "1/3", "--exact").stdout
+    assert "limit.json" in told
+    assert json.loads(Path("limit.json").read_text())["alpha"] == "1/3"
+    assert by_program([Path("limit.json")])[0].line.startswith("PROVED: all 4 tokens converge, to 4 limit points")
+    refused = CliRunner().invoke(app, ["simulate", "tied.csv", "--certificate", "limit.json", "--depth", "3"])
+    assert refused.exit_code == 2
+    assert "--certificate" in refused.output
 
 
 def test_seeds_make_a_difference_and_repeat() -> None:

@@ -313,3 +313,23 @@ def test_tensors_and_float32_are_kept() -> None:
     assert flow.momenta(run).dtype == torch.float32
     layer, steps = discretised(flow, 1.0, 0.3, None)
     assert (steps, layer.length) == (4, 0.25)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_adaptive_steps_do_not_depend_on_the_unit_of_time(size: float) -> None:
+    """A fast flow over a short time is a slow one over a long time: several substeps in either case."""
+    flow = hm.CallableFlow(lambda z, w: -z / size)
+    final = hm.simulate([[1.0]], flow, time=3.0 * size, step=3.0 * size, integrator=hm.Adaptive(1e-10)).final
+    assert final[0, 0] == pytest.approx(math.exp(-3.0), abs=1e-8)
+
+
+@pytest.mark.parametrize("integrator", ["euler", "heun", "rk4"])
+def test_decaying_flows_are_stable_up_to_the_stated_interval(integrator: str) -> None:
+    named = integrator_named(integrator)
+    one, mass = torch.ones(1, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+
+    def growth(z: float) -> float:
+        return abs(float(named.advance(hm.CallableFlow(lambda tokens, w: -z * tokens), one, mass, 1.0)))
+
+    assert growth(named.real_interval) == pytest.approx(1.0, abs=3e-3)
+    assert growth(0.99 * named.real_interval) < 1.0 < growth(1.01 * named.real_interval)

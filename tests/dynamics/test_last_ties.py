@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
 
+import hardmax as hm
 from hardmax.attention.choice import default_tolerance
+from hardmax.dynamics.equilibrium import equilibrium_and_layers
 from hardmax.dynamics.ties import all_ties_last
 
 TOLERANCE = default_tolerance(torch.float64)
@@ -77,3 +81,41 @@ def test_members_must_tie_at_every_layer() -> None:
     nothing = np.zeros(3)
     assert not last(0.5, np.array([0.1, 0.0, 1.0]), (nothing, nothing), nothing)
     assert not last(0.5, np.array([-1e-9, 0.0, 1.0]), (nothing, nothing), nothing)
+
+
+def fraction_layers(tokens: list[list[int]], A: list[list[int]], alpha: Fraction, layers: int) -> list[list[Fraction]]:
+    """Tokens after so many layers, in rationals by loops."""
+    z = [[Fraction(x) for x in row] for row in tokens]
+    for _ in range(layers):
+        moved = []
+        for a in z:
+            query = [sum(m * x for m, x in zip(row, a, strict=True)) for row in A]
+            scores = [sum(q * x for q, x in zip(query, b, strict=True)) for b in z]
+            heard = [b for b, score in zip(z, scores, strict=True) if score == max(scores)]
+            mean = [sum(column) / len(heard) for column in zip(*heard, strict=True)]
+            moved.append([(x + alpha * m) / (1 + alpha) for x, m in zip(a, mean, strict=True)])
+        z = moved
+    return z
+
+
+def test_a_token_tied_with_itself_for_ever_comes_closer_at_its_own_rate() -> None:
+    """The matrix does not see the second coordinate, in which token 1 differs from what it listens to."""
+    tokens = [[-1, 2, 2], [0, 2, -2], [-1, -1, -2], [1, -1, -2], [-2, 2, 1], [0, 1, 1]]
+    A = [[2, 0, 0], [0, 0, 0], [0, 0, 2]]
+    layer = hm.HardmaxLayer(2.0, A=np.array(A, dtype=float), tolerance="exact")
+    layers = [0, 1, 2, 6]
+    limit, found = equilibrium_and_layers(np.array(tokens, dtype=float), layer, layers)
+    assert limit.layers == 0
+    assert limit.ties[1].tolist() == [2, 3]
+    for number, state in zip(layers, found, strict=True):
+        expected = np.array(fraction_layers(tokens, A, Fraction(2), number), dtype=float)
+        np.testing.assert_allclose(state, expected, rtol=1e-14, atol=1e-15)
+
+
+def test_a_tie_that_moves_is_not_taken_for_one_that_arrived() -> None:
+    """Token 4 lies between the two leaders, which form at layer 1, and listens to both for ever from layer 2 on."""
+    tokens = np.array([[-1.0, -1, -2], [-1, 0, 2], [2, 0, -1], [2, 2, -1], [2, 1, -1]])
+    A = np.array([[-1.0, -1, 0], [-1, 2, 0], [0, 0, 0]])
+    found = hm.equilibrium(tokens, hm.HardmaxLayer(1.0, A=A, tolerance="exact"))
+    assert found.decided_at.tolist() == [1, 1, 1, 1, 2]
+    assert found.ties[4].tolist() == [0, 1]

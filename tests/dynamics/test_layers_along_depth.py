@@ -172,6 +172,11 @@ def test_what_a_layer_cannot_do_is_refused_by_name() -> None:
         hm.attention_at(soft, 0)
     heads = hm.simulate(TOKENS, hm.HardmaxLayer(heads=MATRICES), depth=2)
     assert hm.attention_at(heads, 0, head=1).follows.shape == (30,)
+    silent = np.array([[3.0, 0.0], [0.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    found = hm.attention_at(
+        hm.simulate(silent, hm.HardmaxLayer(heads=[np.eye(2), np.diag([1.0, 2.0])]), depth=1), 0, head=0
+    )
+    assert found.leads.tolist() == [True, False, True, False]  # the zero token attends to all tokens
     with pytest.raises(hm.InputError, match=r"head must be one of 0 … 1"):
         hm.attention_at(heads, 0, head=2)
     with pytest.raises(hm.InputError, match=r"must have one head, see all tokens and have one step size"):

@@ -106,3 +106,9 @@ def test_bad_arguments_are_named(tokens: np.ndarray) -> None:
         hm.simulate(tokens, layer, depth=3, seconds=0)
     with pytest.raises(hm.InputError, match="tokens look transposed"):
         hm.simulate(tokens.T[:, :].repeat(2, axis=1), layer, depth=3)
+
+
+def test_as_many_coordinates_as_are_common_do_not_look_transposed() -> None:
+    assert hm.simulate(np.ones((3, 64)), hm.HardmaxLayer(), depth=1).final.shape == (3, 64)
+    with pytest.raises(hm.InputError, match="tokens look transposed"):
+        hm.simulate(np.ones((3, 65)), hm.HardmaxLayer(), depth=1)

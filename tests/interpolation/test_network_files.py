@@ -202,3 +202,52 @@ def test_the_checker_in_the_docs_checks(saved: tuple[ExactTransformer, Path]) ->
 
     change(saved[1], corrupt)
     assert "AssertionError" in run().stderr
+
+
+@pytest.mark.parametrize("tau", ["0", "-1/3"])
+def test_a_temperature_that_is_not_positive_is_refused(tau: str, tmp_path: Path) -> None:
+    inputs, outputs = make("grid", 2, d=2)
+    folder = interpolate(inputs, outputs, attention="softmax", temperature="1/3").save(tmp_path / "net")
+    change(folder, lambda record: record.update(tau=tau))
+    with pytest.raises(FileError, match="tau must be positive"):
+        ExactTransformer.load(folder)
+
+
+def test_a_key_that_appears_twice_is_refused(saved: tuple[ExactTransformer, Path]) -> None:
+    path = saved[1] / "network.json"
+    path.write_text(path.read_text().replace('"eta"', '"eta": "1", "eta"', 1))
+    with pytest.raises(FileError, match="a key appears twice in one object: 'eta'"):
+        verify(saved[1])
+
+
+def test_numbers_too_large_for_floats_are_no_failure(saved: tuple[ExactTransformer, Path]) -> None:
+    def enlarge(record: dict[str, Any]) -> None:
+        record["claims"]["gap"] = 10**400
+        record["blocks"][-1]["b"][0] = "1" + "0" * 400
+
+    change(saved[1], enlarge)
+    assert ExactTransformer.load(saved[1]).report.gap == np.inf
+    assert not verify(saved[1]).proved
+    path = saved[1] / "network.json"
+    path.write_text(path.read_text().replace('"width": 4', '"width": 4' + "0" * 5000, 1))
+    with pytest.raises(FileError, match="not complete JSON"):  # more digits than Python converts
+        verify(saved[1])
+
+
+def test_an_infinite_gap_is_saved_as_json(tmp_path: Path) -> None:
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    with np.errstate(all="ignore"):
+        net = interpolate([[["1e900", "0"]], [["0", "1"]]], [[["1", "1"]], [["2", "2"]]])
+    assert net.report.gap == np.inf
+    net.save(tmp_path / "net")
+    json.loads((tmp_path / "net" / "network.json").read_text(), parse_constant=refuse)
+    assert ExactTransformer.load(tmp_path / "net") == net
+
+
+def test_the_hash_of_the_tensors_is_checked(saved: tuple[ExactTransformer, Path]) -> None:
+    change(saved[1], lambda record: record.update(tensors_sha256="0" * 64))
+    certificate = verify(saved[1])
+    assert certificate.problems == ("network.safetensors is not the file that network.json names (its hash differs)",)
+    assert not certificate.proved

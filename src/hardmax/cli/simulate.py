@@ -99,6 +99,10 @@ def simulate(
             help="Save all to .zarr, .zip or .nc; the last positions alone to .csv, .npy or .parquet.",
         ),
     ] = None,
+    certificate: Annotated[
+        Path | None,
+        _output(metavar="PATH", help="Prove the limit in exact rationals and write it for verify.py (few tokens)."),
+    ] = None,
     as_json: Annotated[bool, _output("--json", help="Print one JSON object and nothing else.")] = False,
     quiet: Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -149,6 +153,7 @@ def simulate(
             figure=figure,
             animate=animate,
             save=save,
+            certificate=certificate,
             as_json=as_json,
             quiet=quiet,
         )

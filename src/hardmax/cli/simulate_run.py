@@ -22,10 +22,12 @@ from ..attention.weighting import AbstractWeighting, DoublyStochastic, Hardmax, 
 from ..datasets import MATRICES, make_matrix, make_tokens
 from ..distributed import processes
 from ..dynamics.equilibrium import Equilibrium, equilibrium
+from ..dynamics.equilibrium_certificate import equilibrium_certificate
 from ..dynamics.keep_and_stop_rules import Every, Keep, keeping
 from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
 from ..errors import FileError, InputError
+from ..files import require_writable
 from ..geometry.theorem import check_theorem
 from ..storage.to_disk import ToDisk
 from ..storage.token_tables import read_matrix, read_tokens, read_weights
@@ -66,6 +68,7 @@ class Request:
     figure: Path | None = None
     animate: Path | None = None
     save: Path | None = None
+    certificate: Path | None = None
     as_json: bool = False
     quiet: bool = False
 
@@ -81,6 +84,8 @@ class Request:
 def run(request: Request) -> None:
     """Run the command."""
     require_targets(request.figure, request.animate, request.save)
+    if request.certificate is not None:
+        require_writable(request.certificate)
     tokens, source = _tokens(request)
     layer = _layer(request, tokens.shape[1])
     weights = None if request.weights is None else read_weights(request.weights)
@@ -131,6 +136,10 @@ def run(request: Request) -> None:
     )
     if streamed:
         files.insert(0, str(request.save))
+    if request.certificate is not None:
+        with waiting("proving the limit in exact arithmetic", request.quiet):
+            proof = equilibrium_certificate(tokens, _hardmax(layer), weights=weights, progress=False)
+        files.append(str(proof.save(request.certificate)))
     if ranks.count > 1:
         source = f"{source}, in {ranks.count} processes"
     summary = Summary(tokens, source, result, seconds, report, files)
@@ -155,6 +164,13 @@ def _refuse_contradictions(request: Request) -> None:
         ("--rule", request.rule not in (None, "hardmax"), "--limit", request.limit),
         ("--rule", request.rule not in (None, "hardmax"), "--exact", request.exact),
         ("--matrix", request.matrix is not None, "--heads", request.heads is not None),
+        ("--certificate", request.certificate is not None, "--depth", request.depth is not None),
+        ("--certificate", request.certificate is not None, "--softmax", request.softmax is not None),
+        ("--certificate", request.certificate is not None, "--rule", request.rule not in (None, "hardmax")),
+        ("--certificate", request.certificate is not None, "--causal", request.causal),
+        ("--certificate", request.certificate is not None, "--window", request.window is not None),
+        ("--certificate", request.certificate is not None, "--heads", request.heads is not None),
+        ("--certificate", request.certificate is not None, "--steps", request.steps is not None),
         ("--theorem", request.theorem, "--causal", request.causal),
         ("--theorem", request.theorem, "--window", request.window is not None),
         ("--theorem", request.theorem, "--heads", request.heads is not None),

@@ -48,7 +48,7 @@ class _Path:
 class ExactProcess:
     """Distinct points under the hardmax map, exactly; see :class:`hardmax.dynamics.process.HardmaxProcess`."""
 
-    def __init__(self, points: Tokens, weights: PerToken, A: Square, alpha: float | Fraction) -> None:
+    def __init__(self, points: Tokens, weights: PerToken | list[Rational], A: Square, alpha: float | Fraction) -> None:
         count = points.shape[0]
         require_small(count)
         self.layer = 0
@@ -60,7 +60,11 @@ class ExactProcess:
         self.emerged_at = torch.full((count,), -1)
         self.follows = torch.full((count,), -1)
         self.ties: dict[int, list[int]] = {}
-        self._weights = [rational(w) for w in weights.tolist()]
+        self.kinds: dict[int, str] = {}
+        """Argument by which each decided point is decided: leader, follower, tie, last or zero."""
+        self.attends_to: dict[int, list[int]] = {}
+        """Points that each decided point attends to from its decision on, ascending."""
+        self._weights = weights if isinstance(weights, list) else [rational(w) for w in weights.tolist()]
         self._A, self._alpha = rational_rows(A), rational(alpha)
         self._shrink = 1 / (1 + self._alpha)
         self._place = rational_rows(points)
@@ -79,7 +83,11 @@ class ExactProcess:
 
     def limit(self) -> Tokens:
         """Limit of every token, rounded to float64; for an undecided one its position."""
-        return _rounded([self._goal(i) for i in range(len(self._place))])
+        return _rounded(self.exact_limit())
+
+    def exact_limit(self) -> Rows:
+        """Limits as rationals; for an undecided token its position."""
+        return [self._goal(i) for i in range(len(self._place))]
 
     def exact_positions(self, layer: int) -> Rows:
         """All positions as rationals."""
@@ -113,10 +121,10 @@ class ExactProcess:
         for i, chosen in heard.items():
             if chosen == [i]:
                 self.emerged_at[i] = self.layer
-                self._settle(i, points[i], points[i], i)
+                self._settle("leader", i, points[i], points[i], i)
         for i, chosen in heard.items():
             if len(chosen) == 1 and chosen != [i] and self._is_at_rest(chosen[0]):
-                self._settle(i, points[i], points[chosen[0]], chosen[0])
+                self._settle("follower", i, points[i], points[chosen[0]], chosen[0])
         self._decide_ties(heard, points)
         waiting = [i for i in active if i not in self._path]
         if waiting and set(waiting) <= set(silent):
@@ -153,7 +161,8 @@ class ExactProcess:
             if tie.joint:  # they meet at their mean, as do tokens that listen to exactly this set
                 self.emerged_at[leaders[0]] = self.layer
             for i in tie.who:
-                self._settle(i, points[i], tie.target, leaders[0], tie.rate, tie.slow, tie.resonant)
+                kind = "tie" if tie.stands else "last"
+                self._settle(kind, i, points[i], tie.target, leaders[0], tie.rate, tie.slow, tie.resonant)
                 if len(leaders) > 1:
                     self.ties[i] = leaders
 
@@ -165,20 +174,36 @@ class ExactProcess:
     def _decide_silent(self, waiting: list[int], points: Rows) -> None:
         """Settle zero tokens, which listen to every token, if the mean of all is and remains zero."""
         everybody = list(range(len(points)))
-        goals = [self._goal(i) for i in everybody]
+        goals = [[fmpq(0)] * len(points[0]) if i in waiting else self._goal(i) for i in everybody]
         if any(mean(everybody, points, self._weights)) or any(mean(everybody, goals, self._weights)):
+            return
+        if self._bends_move_the_mean():
             return
         leaders = torch.nonzero(self.emerged_at >= 0)[:, 0].tolist()
         if not leaders:  # there is no leader, so the zero tokens lead jointly
             leaders = waiting[:1]
             self.emerged_at[leaders] = self.layer
         for i in waiting:
-            self._settle(i, points[i], [fmpq(0)] * len(points[0]), leaders[0])
+            self._settle("zero", i, points[i], [fmpq(0)] * len(points[0]), leaders[0])
             if len(leaders) > 1:
                 self.ties[i] = leaders
 
+    def _bends_move_the_mean(self) -> bool:
+        """Whether the terms of paths that are not straight have a weighted sum that is not zero, for some rate."""
+        sums: dict[Rational | None, Point] = {}
+        for i, path in self._path.items():
+            since = self.layer - path.layer
+            # At the present layer a slow term has decayed by its rate, a resonant one by that of straight paths.
+            for key, rate, bend in ((path.rate, path.rate, path.slow), (None, self._shrink, path.resonant)):
+                if bend is not None:
+                    factor = self._weights[i] * rate**since
+                    total = sums.get(key, [fmpq(0)] * len(bend))
+                    sums[key] = [a + factor * c for a, c in zip(total, bend, strict=True)]
+        return any(any(total) for total in sums.values())
+
     def _settle(
         self,
+        kind: str,
         token: int,
         start: Point,
         target: Point,
@@ -192,6 +217,7 @@ class ExactProcess:
         self._path[token] = _Path(start, target, self.layer, rate, *bends)
         self.follows[token] = leader
         self.decided_at[token] = self.layer
+        self.kinds[token], self.attends_to[token] = kind, self._chosen[token]
 
 
 def _rounded(rows: Rows) -> Tokens:

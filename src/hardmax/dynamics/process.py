@@ -242,7 +242,9 @@ class HardmaxProcess:
     def _zero_stays(self, tokens: Indices, others_decided: bool) -> bool:
         """Settle zero tokens, which move by the mean of all, when that mean is zero now and for ever."""
         mass = self._weights[:, None] / self._weights.sum()
-        later = (mass * self._form.target).sum(dim=0)
+        goals = self._form.target.clone()
+        goals[tokens] = 0.0  # a token with A z = 0 need not be at zero, but goes there if the mean stays zero
+        later = (mass * goals).sum(dim=0)
         if (
             not others_decided
             or not self._certainty.holds(self.layer)

@@ -15,7 +15,7 @@ from flint import ctx, fmpq
 from ...inputs import as_count
 from ...progress import Progress
 from ..arithmetic.exact_evaluation import Margins, State, UndecidedError, evaluate, is_exact
-from ..arithmetic.numbers import Vector, brief, to_floats
+from ..arithmetic.numbers import Vector, brief, to_float, to_floats
 from ..blocks import Block
 from ..data import DataSet
 from ..export.torch_module import TorchTransformer
@@ -237,7 +237,7 @@ def _distinct(points: Sequence[Vector]) -> list[Vector]:
 
 def _show(point: Vector) -> str:
     text = "(" + ", ".join(map(str, point)) + ")"
-    return text if len(text) <= 80 else "(" + ", ".join(f"{float(c):.6g}" for c in point) + ")"
+    return text if len(text) <= 80 else "(" + ", ".join(f"{to_float(c):.6g}" for c in point) + ")"
 
 
 def _prove_in_parallel(blocks: Sequence[Block], data: DataSet, heat: fmpq | None, workers: int) -> Proof:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from safetensors.numpy import load as load_tensors
 
 from ...progress import Progress
 from ..blocks import stacked
-from ..export.files import TENSORS_NAME, NetworkReader, json_path, read_network
+from ..export.files import JSON_NAME, TENSORS_NAME, NetworkReader, json_path, read_network
 from ..network import CompiledNetwork
 from .certificate import Certificate, certify
 from .counts import count_blocks
@@ -52,13 +53,14 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1, progress: Progress
         value = reader.get(record["claims"], f"claims.{name}", int)
         if value != actual:
             problems.append(f"the file claims {name} = {value}, it is {actual}")
-    problems += _tensor_problems(source.parent / TENSORS_NAME, network)
+    problems += _tensor_problems(source.parent / TENSORS_NAME, network, reader.get(record, "tensors_sha256", str))
     return certify(network, workers=workers, progress=progress, problems=tuple(problems))
 
 
-def _tensor_problems(path: Path, network: CompiledNetwork) -> list[str]:
+def _tensor_problems(path: Path, network: CompiledNetwork, claimed_hash: str) -> list[str]:
     try:
-        tensors = load_tensors(path.read_bytes())
+        content = path.read_bytes()
+        tensors = load_tensors(content)
     except FileNotFoundError:
         return [f"{path.name} is missing"]
     except (SafetensorError, OSError, ValueError, KeyError) as error:
@@ -72,4 +74,6 @@ def _tensor_problems(path: Path, network: CompiledNetwork) -> list[str]:
         elif not np.array_equal(found, array):
             block = int(np.argwhere((found != array).reshape(len(array), -1).any(axis=1))[0, 0])
             problems.append(f"{path.name}: {name} of block {block} is not the rounded exact weight")
+    if hashlib.sha256(content).hexdigest() != claimed_hash:
+        problems.append(f"{path.name} is not the file that {JSON_NAME} names (its hash differs)")
     return problems

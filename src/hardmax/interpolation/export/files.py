@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -27,6 +29,9 @@ from ..blocks import Block, LowRank, Neuron, OuterProduct, stacked
 from ..data import DataSet, read_data
 from ..evaluation.counts import count_blocks
 from ..network import CompiledNetwork, Report
+
+# The rationals of the format, so that every reader accepts the same files: fmpq alone also takes " 3/-8 ".
+_RATIONAL = re.compile(r"-?[0-9]+(/[0-9]+)?", re.ASCII)
 
 
 class NetworkReader:
@@ -53,9 +58,19 @@ class NetworkReader:
         if not isinstance(value, str):
             raise self.wrong(field, f"must hold rationals as strings, not {value!r}")
         try:
+            if _RATIONAL.fullmatch(value) is None:
+                raise ValueError(value)
             return fmpq(value)
         except (ValueError, ZeroDivisionError):
             raise self.wrong(field, f"holds {value[:40]!r}, which is not a rational") from None
+
+    def real(self, record: object, field: str) -> float:
+        """Number of the file as a float; infinite where it is too large for one."""
+        value = self.get(record, field, (int, float))
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
 
     def vector(self, value: object, field: str, length: int) -> Vector:
         if not isinstance(value, list) or len(value) != length:
@@ -127,8 +142,8 @@ def save(network: CompiledNetwork, path: Path) -> Path:
             "published_bound": counts.published,
             "cuts": network.report.cuts,
             "flat": network.report.flat,
-            "range_over_gap": network.report.conditioning,
-            "gap": network.report.gap,
+            "range_over_gap": _json_number(network.report.conditioning),
+            "gap": _json_number(network.report.gap),
             "gain": None if network.report.gain is None else str(network.report.gain),
         },
         "notes": list(network.notes),
@@ -167,6 +182,11 @@ def _labels(network: CompiledNetwork, path: Path) -> list[object]:
     return list(labels)
 
 
+def _json_number(value: float) -> float | int:
+    """The number, or for infinity, which is not JSON, an integer that is too large for a float."""
+    return 10**309 if value == math.inf else value
+
+
 def _texts(vector: Sequence[fmpq]) -> list[str]:
     return [str(c) for c in vector]
 
@@ -189,9 +209,9 @@ def _block_record(block: Block, d: int) -> dict[str, object]:
 
 
 def json_path(path: Path) -> Path:
-    """Path of ``network.json`` for a folder or the file itself."""
+    """Path of ``network.json`` for a folder; a file stands for itself."""
     path = path.expanduser()
-    return path if path.name == JSON_NAME else path / JSON_NAME
+    return path if path.name == JSON_NAME or path.is_file() else path / JSON_NAME
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -206,14 +226,26 @@ def _read_json(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise FileError(path, f"cannot be read ({error.strerror})", "check the path and its permissions") from None
     try:
-        record = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        record = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:  # also for integers of more digits than Python converts
         raise FileError(
             path, f"is not complete JSON ({error})", "it is truncated or damaged: save the network again"
         ) from None
     if not isinstance(record, dict):
         raise FileError(path, "is not a network", "pass the folder that net.save wrote")
     return record
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"a key appears twice in one object: {max(names, key=names.count)[:40]!r}")
+    return record
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def load(path: Path) -> CompiledNetwork:
@@ -224,6 +256,8 @@ def load(path: Path) -> CompiledNetwork:
 def read_network(path: Path) -> tuple[CompiledNetwork, dict[str, Any]]:
     """Network and raw record of a ``network.json``."""
     record, reader = _read_json(path), NetworkReader(path)
+    if "kind" in record:  # a field of certificates, which networks do not have
+        raise FileError(path, "is the certificate of an equilibrium, not a network", "check it with verify/verify.py")
     version = reader.get(record, "format", int)
     if version != FORMAT:
         raise FileError(path, f"has format {version}, this version reads {FORMAT}", "update hardmax")
@@ -246,8 +280,8 @@ def read_network(path: Path) -> tuple[CompiledNetwork, dict[str, Any]]:
     classes = reader.get(record, "classes", (list, type(None)))
     report = Report(
         cuts=reader.get(claims, "claims.cuts", int),
-        conditioning=float(reader.get(claims, "claims.range_over_gap", (int, float))),
-        gap=float(reader.get(claims, "claims.gap", (int, float))),
+        conditioning=reader.real(claims, "claims.range_over_gap"),
+        gap=reader.real(claims, "claims.gap"),
         flat=reader.get(claims, "claims.flat", bool),
         gain=None if claims.get("gain") is None else reader.number(claims["gain"], "claims.gain"),
     )
