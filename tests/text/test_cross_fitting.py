@@ -109,10 +109,10 @@ def test_a_better_baseline_is_told_at_fit() -> None:
         LeaderClassifier(recipe=replace(poor, noise=0.01), random_state=0).fit(*topics(150))
 
 
-def test_behind_needs_a_point_and_a_standard_error() -> None:
+def test_behind_is_more_than_a_point() -> None:
     report = CrossValidation(3, 0.90, "a", "b", 0.92, standard_error=0.005)
     assert report.behind
-    assert not replace(report, standard_error=0.03).behind
+    assert "b on 92.0% (standard error of the difference 0.5%); the baseline serves" in str(report)
     assert not replace(report, baseline_accuracy=0.909).behind
 
 

@@ -83,8 +83,8 @@ class CrossValidation:
 
     @property
     def behind(self) -> bool:
-        """Whether the baseline is more accurate by more than one point and by more than the standard error."""
-        return self.baseline_accuracy - self.accuracy > max(_BEHIND, self.standard_error)
+        """Whether the baseline is more accurate by more than one point."""
+        return self.baseline_accuracy - self.accuracy > _BEHIND
 
     def data(self) -> dict[str, float | int | str]:
         """The fields by name.
@@ -99,7 +99,7 @@ class CrossValidation:
     def __str__(self) -> str:
         text = (
             f"In {self.folds} folds of the training rows the classifier is right on {self.accuracy:.1%}, "
-            f"{self.baseline} on {self.baseline_accuracy:.1%}"
+            f"{self.baseline} on {self.baseline_accuracy:.1%} (standard error of the difference {self.standard_error:.1%})"
         )
         return text + ("; the baseline serves these data better if no explanation is needed" if self.behind else "")
 
