@@ -99,7 +99,8 @@ class CrossValidation:
     def __str__(self) -> str:
         text = (
             f"In {self.folds} folds of the training rows the classifier is right on {self.accuracy:.1%}, "
-            f"{self.baseline} on {self.baseline_accuracy:.1%} (standard error of the difference {self.standard_error:.1%})"
+            f"{self.baseline} on {self.baseline_accuracy:.1%} "
+            f"(standard error of the difference {self.standard_error:.1%})"
         )
         return text + ("; the baseline serves these data better if no explanation is needed" if self.behind else "")
 
