@@ -154,7 +154,7 @@ def _seconds_of_ours(model: LeaderClassifier, texts: list[str]) -> float:
 
 
 def _regression(
-    texts: list[str], labels: np.ndarray, judged: list[str], numbers: list[int], *, centred: bool
+    texts: list[str], labels: np.ndarray, judged: list[str], numbers: list[int], *, centred: bool = False
 ) -> Faithfulness:
     """The words of a review with the largest products of weight and TF-IDF, deleted from the regression's own input.
 
