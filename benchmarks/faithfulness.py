@@ -45,7 +45,7 @@ def run(*, quick: bool = False) -> Report:
             "random words",
             "ratio",
             "gap if alone",
-            "same at seed 1",
+            "stable",
         ],
     )
     ours = faithfulness(model, judged, draws=_DRAWS)
@@ -79,7 +79,7 @@ def run(*, quick: bool = False) -> Report:
         f"draws each. {len(judged):,} reviews that training has not seen ({Path(path).name}), {surrogates} for LIME.",
         f"Seconds a review: LIME {spent / surrogates:.2f}, leaders {_seconds_of_ours(model, judged):.4f}.",
         "'gap if alone' is the change of the logit if only the words remain; 'stable' the share of the words that a "
-        "model trained with another seed names too (Jaccard). EBM does not fit: its tables are dense.",
+        "model trained with another seed names too (Jaccard). EBM is not measured: it takes dense tables only.",
         f"Bias and contributions of the leaders add up to the logit within {exact:.1e}; LIME's weights do not add up.",
     ]
     report.checks += [
