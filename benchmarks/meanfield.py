@@ -10,6 +10,7 @@ import torch
 
 import hardmax as hm
 from hardmax.meanfield.evaluation import Evaluation
+from hardmax.meanfield.measures import on_circle
 
 from ._measure import seconds
 from ._table import Check, Report
@@ -47,6 +48,7 @@ def _run(quick: bool) -> Report:
     _circle(report, 100_000 if not quick else 20_000)
     _cold(report, 100_000 if not quick else 20_000)
     _whole_runs(report, quick)
+    _density(report, quick)
     report.notes.append(f"Float32, beta = {_BETA:g}; numpy and SDPA on 100,000 tokens are extrapolated from queries.")
     return report
 
@@ -180,3 +182,33 @@ def _whole_runs(report: Report, quick: bool) -> None:
     with np.errstate(all="ignore"):
         broken = not np.isfinite(_tfdy_step(_points(50, 3), 1000.0, h)).all()
     report.notes.append(f"At beta = 1000 the TransformerDynamics rule {'overflows' if broken else 'stays finite'}.")
+
+
+def _density(report: Report, quick: bool) -> None:
+    """The density against tokens: time to t = 20, and the distance of tokens to the density by their number."""
+    B, V, beta = np.diag([4.0, 1.0]), np.diag([1.0, 2.0]), 30.0
+    nodes, count, span = (1_024, 2_500, 5.0) if quick else (4_096, 10_000, 20.0)
+
+    def tilted(angle: np.ndarray) -> np.ndarray:
+        return np.asarray(1 + np.sin(angle) / 2)
+
+    law = hm.circle_density(tilted, points=nodes)
+    tokens = hm.circle_quantiles(count, tilted).points
+    flow = hm.SphereFlow(B, V, beta)
+    ours = seconds(partial(hm.simulate_density, law, flow, time=span, every=1.0, tolerance=1e-6), 1)
+    # RK4 has the order that the tolerance of the density asks for at this step.
+    theirs = seconds(partial(hm.simulate, tokens, flow, time=span, step=0.05, integrator="rk4", keep="last"), 1)
+    label = f"density of {nodes:,} nodes to t = {span:g}, beta = {beta:g}, against {count:,} tokens"
+    report.rows.append([label, ours, theirs, None, None, theirs / ours, None])
+    report.checks.append(Check(label, theirs / ours, 1.0, unit="times faster"))
+    state = hm.simulate_density(hm.circle_density(tilted), flow, time=0.5, every=0.5).final
+    sizes = (100, 1_000, 10_000) if quick else (100, 1_000, 10_000, 100_000)
+    rng = np.random.default_rng(0)
+    for name, draw in (
+        ("quantile", lambda n: state.quantiles(n).points),
+        ("random", lambda n: on_circle(state.quantile(rng.random(n)))),
+    ):
+        distances = [float(hm.wasserstein(state, draw(n), metric="geodesic")) for n in sizes]
+        slope = np.polyfit(np.log(sizes), np.log(distances), 1)[0]
+        shown = ", ".join(f"{n:,}: {found:.2g}" for n, found in zip(sizes, distances, strict=True))
+        report.notes.append(f"W2 of {name} tokens to the density at t = 0.5, slope {slope:.2f}: {shown}.")

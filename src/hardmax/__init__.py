@@ -120,17 +120,23 @@ if TYPE_CHECKING:
     from .geometry.listening import Attention as Attention
     from .geometry.listening import attention_at as attention_at
     from .geometry.theorem import check_assumptions as check_assumptions
-    from .geometry.theorem import check_theorem as check_theorem
     from .interpolation.constructions.interpolate import classify_exactly as classify_exactly
     from .interpolation.constructions.interpolate import interpolate as interpolate
     from .interpolation.evaluation.certificate import Certificate as Certificate
     from .interpolation.evaluation.verification import verify as verify
     from .interpolation.transformer import ExactTransformer as ExactTransformer
+    from .meanfield.density import SphereDensity as SphereDensity
+    from .meanfield.density import axial_density as axial_density
+    from .meanfield.density import circle_density as circle_density
+    from .meanfield.density_flow import DensityRun as DensityRun
+    from .meanfield.density_flow import simulate_density as simulate_density
     from .meanfield.energy import Lyapunov as Lyapunov
     from .meanfield.energy import lyapunov as lyapunov
     from .meanfield.exact import zero_temperature_solution as zero_temperature_solution
     from .meanfield.flow import SphereFlow as SphereFlow
     from .meanfield.flow import SphereHardmaxFlow as SphereHardmaxFlow
+    from .meanfield.laplace import check_laplace as check_laplace
+    from .meanfield.laplace import laplace_error as laplace_error
     from .meanfield.limit import LowTemperatureLimit as LowTemperatureLimit
     from .meanfield.limit import low_temperature_limit as low_temperature_limit
     from .meanfield.measures import FewTokensWarning as FewTokensWarning
@@ -147,6 +153,8 @@ if TYPE_CHECKING:
     from .meanfield.rates import rates as rates
     from .meanfield.spectrum import NoLimit as NoLimit
     from .meanfield.spectrum import NoLimitError as NoLimitError
+    from .meanfield.theorem import FlowTheorem as FlowTheorem
+    from .meanfield.theorem import check_theorem as check_theorem
     from .meanfield.transport import Transport as Transport
     from .meanfield.transport import wasserstein as wasserstein
     from .models.layer import TransformerLayer as TransformerLayer
@@ -193,6 +201,7 @@ _MODULE_OF = {
     "Context": "attention.context",
     "ConvexStep": "attention.moves",
     "Decided": "dynamics.keep_and_stop_rules",
+    "DensityRun": "meanfield.density_flow",
     "DoublyStochastic": "attention.weighting",
     "Ending": "outcomes",
     "Equilibrium": "dynamics.equilibrium",
@@ -204,6 +213,7 @@ _MODULE_OF = {
     "Exponential": "attention.weighting",
     "FeedForwardLayer": "attention.feed_forward",
     "FewTokensWarning": "meanfield.measures",
+    "FlowTheorem": "meanfield.theorem",
     "FileError": "errors",
     "Finding": "geometry.findings",
     "Forecast": "forecasting.forecast",
@@ -248,6 +258,7 @@ _MODULE_OF = {
     "Sigmoid": "attention.weighting",
     "Softmax": "attention.weighting",
     "SoftmaxLayer": "attention.layer",
+    "SphereDensity": "meanfield.density",
     "SphereFlow": "meanfield.flow",
     "SphereHardmaxFlow": "meanfield.flow",
     "SphereStep": "attention.moves",
@@ -267,9 +278,12 @@ _MODULE_OF = {
     "UnitNorm": "attention.norms",
     "animate_tokens": "figures.animate",
     "attention_at": "geometry.listening",
+    "axial_density": "meanfield.density",
     "check_assumptions": "geometry.theorem",
-    "check_theorem": "geometry.theorem",
+    "check_laplace": "meanfield.laplace",
+    "check_theorem": "meanfield.theorem",
     "choose": "dynamics.simulate",
+    "circle_density": "meanfield.density",
     "circle_quantiles": "meanfield.measures",
     "citation": "citations",
     "classify_exactly": "interpolation.constructions.interpolate",
@@ -289,6 +303,7 @@ _MODULE_OF = {
     "load": "storage.trajectories",
     "load_forecaster": "forecasting.forecaster",
     "load_transformer": "models.loading",
+    "laplace_error": "meanfield.laplace",
     "low_temperature_limit": "meanfield.limit",
     "lyapunov": "meanfield.energy",
     "make_matrix": "datasets.random_tokens",
@@ -302,6 +317,7 @@ _MODULE_OF = {
     "save": "storage.trajectories",
     "save_figure": "figures.save",
     "simulate": "dynamics.simulate",
+    "simulate_density": "meanfield.density_flow",
     "sphere_quadrature": "meanfield.measures",
     "sphere_sample": "meanfield.measures",
     "sweep": "sweeps",

@@ -36,7 +36,11 @@ def test_everything_at_once(wing, tmp_path):
         assert word in done.output
     assert figure.read_bytes()[:4] == b"\x89PNG"
     ahead = pd.read_csv(table)
-    assert list(ahead) == ["t", "pitch", "plunge", "lift", "pitch spread", "plunge spread", "lift spread"]
+    columns = ["t", "pitch", "plunge", "lift", "pitch spread", "plunge spread", "lift spread"]
+    assert list(ahead)[:7] == columns
+    assert list(ahead)[7:9] == ["pitch lower", "pitch upper"]
+    assert (ahead["lift lower"] < ahead["lift upper"]).all()
+    assert "Time: reading" in done.output
     assert ahead["t"].tolist() == pytest.approx(np.arange(480, 520, 2))
     truth = airfoil(260, initial_pitch=0.1).values[240:]
     assert np.abs(ahead[["pitch", "plunge", "lift"]].to_numpy() - truth).max() < 0.05 * truth.std()
@@ -314,3 +318,82 @@ def test_a_model_of_an_earlier_version_says_that_its_spread_is_not_known(tmp_pat
     assert done.exit_code == 0, done.output
     assert "(spread not known: fit again with this version)" in done.stdout
     assert json.loads(_run(tmp_path / "z.csv", *words, "--json").stdout)["forecast"]["spread"][0] == [None, 0.0]
+
+
+_QUICK = ("--steps", 6, "--seconds", 0.5, "--starts", 0)
+
+
+@pytest.fixture(scope="module")
+def sales(tmp_path_factory):
+    months = pd.date_range("2015-01-01", periods=60, freq="MS")
+    k = np.arange(60)
+    path = tmp_path_factory.mktemp("sales") / "sales.csv"
+    values = np.exp(0.02 * k + 0.3 * np.sin(2 * np.pi * k / 12))
+    pd.DataFrame({"month": months.strftime("%Y-%m-%d"), "sold": values}).to_csv(path, index=False)
+    return path
+
+
+def test_a_page_of_results_has_figure_backtest_and_intervals(sales, tmp_path):
+    page = tmp_path / "page.html"
+    done = _run(
+        sales, "--steps", 6, "--seconds", 2, "--starts", 3, "--transform", "log", "--lower", 0, "--report", page
+    )
+    assert done.exit_code == 0, done.output
+    assert "Wrote" in done.output
+    text = page.read_text(encoding="utf-8")
+    for word in ("Forecast of sales.csv", "data:image/png;base64,", "seasonal naive", "nominal 95 %", "<td>2020-06-01"):
+        assert word in text
+    assert "(5 months)" not in text
+    assert "(6 months)" in text
+    assert "Logarithms were fitted." in text
+    assert "--report writes HTML only" in _run(sales, *_QUICK, "--report", tmp_path / "page.pdf").output
+
+
+def test_several_files_are_fitted_one_by_one(sales, wing, tmp_path):
+    done = _run(sales, wing, *_QUICK, "--columns", "sold", "--output", tmp_path / "ahead.csv")
+    assert done.exit_code != 0  # the second file has no such column
+    done = _run(sales, wing, *_QUICK, "--output", tmp_path / "ahead.csv", "--interval", 0.5)
+    assert done.exit_code == 0, done.output
+    assert "sales.csv: 60 samples" in done.output
+    assert "wing.csv: 240 samples" in done.output
+    assert "(50 %:" in done.output
+    assert list(pd.read_csv(tmp_path / "ahead-sales.csv"))[:2] == ["month", "sold"]
+    assert len(pd.read_csv(tmp_path / "ahead-wing.csv")) == 6
+    found = json.loads(_run(sales, wing, *_QUICK, "--json").stdout)
+    assert [one["samples"] for one in found] == [60, 240]
+    assert {"reading", "fit"} <= set(found[0]["seconds"])
+
+
+def test_many_columns_are_reduced_to_modes(tmp_path):
+    t = np.arange(90)
+    rng = np.random.default_rng(0)
+    values = np.stack([np.sin(0.3 * t), np.cos(0.3 * t)], axis=1) @ rng.standard_normal((2, 12))
+    path, table = tmp_path / "many.csv", tmp_path / "ahead.csv"
+    pd.DataFrame(values, columns=[f"p{k}" for k in range(12)]).to_csv(path, index=False)
+    done = _run(path, *_QUICK, "--pod", 2, "--output", table, "--save", tmp_path / "model")
+    assert done.exit_code == 0, done.output
+    ahead = pd.read_csv(table)
+    expected = np.stack([np.sin(0.3 * np.arange(90, 96)), np.cos(0.3 * np.arange(90, 96))], axis=1)
+    assert ahead.shape == (6, 1 + 4 * 12)
+    again = json.loads(_run(path, "--model", tmp_path / "model", "--steps", 6, "--json").stdout)
+    np.testing.assert_allclose(again["forecast"]["values"], ahead[[f"p{k}" for k in range(12)]])
+    truth = expected @ np.linalg.lstsq(np.stack([np.sin(0.3 * t), np.cos(0.3 * t)], axis=1), values, rcond=None)[0]
+    assert np.abs(ahead[[f"p{k}" for k in range(12)]].to_numpy() - truth).max() < 0.2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--interval", 1.5), "--interval must be between 0 and 1"),
+        (("--transform", "sqrt"), "--transform must be none, auto or log"),
+        (("--season", "x"), "--season"),
+        (("--season", 1), "--season"),
+        (("--pod", 0), "--pod"),
+        (("--model", "somewhere", "--lower", 0), "--lower cannot be used with --model"),
+        (("--lower", 1e9), "lower is passed by the data"),
+    ],
+)
+def test_new_options_refuse_what_they_cannot_use(sales, words, said):
+    done = _run(sales, *_QUICK, *words)
+    assert done.exit_code != 0
+    assert said in " ".join(done.output.split())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import hardmax as hm
 from hardmax.cli.app import app
 
 _SHORT = ["--n", "300", "--time", "6", "--step", "0.2"]
@@ -41,6 +42,28 @@ def test_json_figure_film_and_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [float(row["time"]) for row in rows] == pytest.approx([0, 0.5, 1, 1.5, 2])
 
 
+def test_runs_are_saved_and_loaded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    short = ["--n", "200", "--time", "1", "--step", "0.5", "--json"]
+    status, told, _ = run("--beta", "2,3", "--save", "run.zarr", *short)
+    assert status == 0
+    assert json.loads(told)["files"] == ["run-beta-2.zarr", "run-beta-3.zarr"]
+    for beta in (2.0, 3.0):
+        loaded = hm.load(f"run-beta-{beta:g}.zarr")
+        assert loaded.tokens.shape == (3, 200, 2)
+        assert loaded.layer.flow.beta == beta
+        again = hm.simulate(loaded.tokens[0], loaded.layer.flow, time=1.0, step=0.5, weights=loaded.weights)
+        np.testing.assert_allclose(again.tokens, loaded.tokens, rtol=0, atol=1e-13)
+    assert run("--beta", "2", "--save", "one.zarr", *short)[0] == 0
+    assert hm.phases(hm.load("one.zarr")).beta == 2.0
+
+
+def test_a_jordan_block_is_followed() -> None:
+    status, told, _ = run("--B", "1,1;0,1", "--beta", "3", "--n", "60", "--time", "1", "--step", "0.5")
+    assert status == 0
+    assert "approached like 1/t" in told
+
+
 def test_matrices_rows_files_and_three_dimensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("B.csv").write_text("2,0,0\n0,1,0\n0,0,1\n")
@@ -72,7 +95,6 @@ def test_few_tokens_are_warned_of() -> None:
     ("words", "message"),
     [
         (["--V", "0,-1;1,0"], "no low-temperature limit, a leading complex pair"),
-        (["--B", "1,1;0,1"], "no low-temperature limit, a leading Jordan block"),
         (["--B", "diag:1,0"], "no low-temperature limit, a singular B"),
         (["--beta", "-1"], "--beta must be a number that is not negative, got '-1'"),
         (["--beta", "nan"], "--beta must be a number"),

@@ -8,7 +8,15 @@ import pytest
 import hardmax as hm
 from drawn import artists, words
 from hardmax.errors import InputError
-from hardmax.figures import draw_angles, draw_distances, draw_durations, draw_phase_diagram, draw_scaling, draw_sphere
+from hardmax.figures import (
+    draw_angles,
+    draw_distances,
+    draw_durations,
+    draw_least_distances,
+    draw_phase_diagram,
+    draw_scaling,
+    draw_sphere,
+)
 
 B, V = np.diag([4.0, 1.0]), np.diag([1.0, 2.0])
 
@@ -52,6 +60,19 @@ def test_durations_name_both_slopes(found: list[hm.Phases]) -> None:
     assert approach.get_ydata() == pytest.approx([one.approach_time for one in found])
     with pytest.raises(InputError, match="two betas above 1"):
         draw_durations(found[:1])
+
+
+def test_least_distances_of_density_and_tokens(found: list[hm.Phases]) -> None:
+    ax = draw_least_distances(found, tokens={100: [0.4, 0.3], 50: [0.5, 0.4]})
+    least = [one.approach_distance for one in found]
+    assert artists(ax, "approach")[0].get_ydata() == pytest.approx(least)
+    slope = math.log(least[1] / least[0]) / math.log(4)
+    assert f"slope {slope:.2f}" in words(ax.figure)
+    assert [line.get_label() for line in artists(ax, "measured")] == ["50 tokens", "100 tokens"]
+    with pytest.raises(InputError, match="must hold positive distances at two betas"):
+        draw_least_distances(found[:1])
+    with pytest.raises(InputError, match="must have 2 values for each number of tokens"):
+        draw_least_distances(found, tokens={100: [0.4]})
 
 
 def test_scaling_says_its_slope() -> None:

@@ -180,7 +180,7 @@ def test_uneven_times_are_refused_or_resampled() -> None:
         (_waves(50), {"dt": -1}, "dt must be a positive number"),
         (_waves(50), {"dt": 1.0, "times": np.arange(50)}, "must not both be given"),
         (_waves(50), {"times": np.arange(49)}, "one time per sample"),
-        (_waves(50), {"times": np.zeros(50)}, "finite and increasing"),
+        (_waves(50), {"times": np.zeros(50)}, "must increase: two samples have the same time"),
         (_waves(50), {"gaps": "fill"}, "gaps must be one of"),
         (_waves(50), {"recipe": "magic"}, "recipe must be one of"),
         (_waves(50), {"ablation": "none"}, "ablation must be one of"),
@@ -233,7 +233,7 @@ def test_fields_are_reduced_and_reconstructed() -> None:
 def test_units_put_constant_channels_back() -> None:
     units = Units.of([np.array([[1.0, 5.0], [3.0, 5.0]])])
     np.testing.assert_allclose(units.restore(units.normalise(np.array([[2.5, 5.0]]))), [[2.5, 5.0]])
-    np.testing.assert_allclose(units.restore_spread(np.array([[1.0]])), [[1.0, 0.0]])
+    np.testing.assert_allclose(units.restore_spread(np.array([[1.0]]), np.array([[0.0]])), [[1.0, 0.0]])
 
 
 def _random_series(rng: np.random.Generator) -> object:

@@ -97,22 +97,76 @@ def test_tokens_follow_the_oblique_projector_not_the_orthogonal_one() -> None:
     assert np.linalg.norm(end - orthogonal, axis=1)[clear].mean() > 0.5
 
 
-@pytest.mark.parametrize(
-    ("matrix", "reason"),
-    [
-        (np.array([[2.0, 1.0, 0], [-1.0, 2.0, 0], [0, 0, 1.0]]), NoLimit.ROTATES),
-        (np.array([[2.0, 1.0, 0], [0, 2.0, 0], [0, 0, 1.0]]), NoLimit.JORDAN_BLOCK),
-        (np.array([[2.0, 1.0, 0], [0, 2.0, 1.0], [0, 0, 2.0]]), NoLimit.JORDAN_BLOCK),
-    ],
-)
-@pytest.mark.parametrize("seed", range(8))
-def test_special_spectra_have_their_own_outcome(matrix: np.ndarray, reason: NoLimit, seed: int) -> None:
+BLOCKS = [
+    np.array([[2.0, 1.0, 0], [0, 2.0, 0], [0, 0, 1.0]]),
+    np.array([[2.0, 1.0, 0], [0, 2.0, 1.0], [0, 0, 2.0]]),
+]
+SCORES = np.diag([2.0, 1.0, 1.5])
+
+
+@pytest.mark.parametrize("matrix", BLOCKS)
+@pytest.mark.parametrize("seed", range(3))
+def test_jordan_blocks_are_approached_like_one_over_t(matrix: np.ndarray, seed: int) -> None:
+    """The exact flow is at the distance a/t of the limit, to first order."""
     M, _ = turned(matrix, seed)
-    with pytest.raises(NoLimitError) as caught:
-        low_temperature_limit(np.eye(3), None, M)
-    assert caught.value.reason is reason
+    tokens = sphere_sample(4, 3, random_state=seed).points
+    V = M @ np.linalg.inv(SCORES)
+    law = low_temperature_limit(tokens, SCORES, V)
+    assert law.kind == "algebraic"
+    assert "like 1/t" in str(law)
+    assert law.leading.dimension == np.count_nonzero(np.diag(matrix) == 2.0)
+    times = np.array([150.0, 300.0]) * max(1.0, float(law.algebraic.max()))
+    late = zero_temperature_solution(tokens, SCORES, V, time=times)
+    scaled = times[:, None] * np.linalg.norm(late - law.positions, axis=2)
+    # Tokens beside the kernel of the block turn late; of the others the next order is 1/t (Richardson).
+    settled = np.abs(scaled[1] / scaled[0] - 1) < 0.1
+    assert settled.sum() >= 3
+    np.testing.assert_allclose((2 * scaled[1] - scaled[0])[settled], law.algebraic[settled], rtol=0.03)
+    found = rates(law)
+    assert found.slowest == 0
+    assert found.approach_time(100.0) is None
+
+
+def test_tokens_that_a_jordan_block_does_not_move() -> None:
+    """An eigenvector of the block is its own limit; the others go to it, on the side of their second coordinate."""
+    block = np.array([[1.0, 1.0], [0.0, 1.0]])
+    law = low_temperature_limit([[1.0, 0.0], [-1.0, 0.0], [0.6, 0.8], [0.6, -0.8]], None, block)
+    np.testing.assert_allclose(law.positions, [[1, 0], [-1, 0], [1, 0], [-1, 0]], atol=1e-12)
+    np.testing.assert_allclose(law.algebraic, [0, 0, 1, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_complex_pairs_have_orbits(seed: int) -> None:
+    M, _ = turned(np.array([[2.0, 1.0, 0], [-1.0, 2.0, 0], [0, 0, 1.0]]), seed)
+    V = M @ np.linalg.inv(SCORES)
+    tokens = sphere_sample(4, 3, random_state=seed).points
+    law = low_temperature_limit(tokens, SCORES, V)
+    orbit = law.orbit
+    assert law.kind == "orbit"
+    assert orbit.frequency == pytest.approx(1.0, abs=1e-9)
+    again = zero_temperature_solution(law.positions, SCORES, V, time=float(orbit.periods[0]))
+    np.testing.assert_allclose(again, law.positions, atol=1e-9)
+    half = zero_temperature_solution(law.positions, SCORES, V, time=float(orbit.periods[0]) / 2)
+    assert np.linalg.norm(half - law.positions, axis=1).min() > 0.1
+    # All tokens approach the great circle of the plane.
+    late = zero_temperature_solution(tokens, SCORES, V, time=60.0)
+    for token, plane in zip(late, orbit.planes, strict=True):
+        assert np.linalg.norm(token - plane @ (plane.T @ token)) < 1e-5
+    with pytest.raises(NoLimitError, match="turn for ever") as caught:
+        rates(law)
+    assert caught.value.reason is NoLimit.ROTATES
     assert isinstance(caught.value, HardmaxError)
     assert caught.value.remedy in str(caught.value)
+    scaled = low_temperature_limit(tokens, 2.0**300 * SCORES, 2.0**-200 * V)
+    np.testing.assert_allclose(scaled.orbit.periods * 2.0**-200, orbit.periods, rtol=1e-12)
+
+
+def test_several_frequencies_have_no_period() -> None:
+    V = np.zeros((4, 4))
+    V[:2, :2], V[2:, 2:] = [[0, -1], [1, 0]], [[0, -2], [2, 0]]
+    law = low_temperature_limit(sphere_sample(3, 4, random_state=0).points, None, V)
+    assert np.isnan(law.orbit.periods).all()
+    assert "several frequencies" in str(law)
 
 
 def test_a_jordan_block_below_the_top_does_no_harm() -> None:

@@ -57,7 +57,17 @@ def test_case_a_least_distances_of_the_published_number_of_tokens() -> None:
     """With 1,000 tokens a few of them put a floor under the distance at beta = 300."""
     law = circle_quantiles(1000, lambda angle: 1 + np.sin(angle) / 2)
     for beta, low, high in ((10.0, 0.245, 0.253), (30.0, 0.146, 0.154), (100.0, 0.080, 0.088), (300.0, 0.064, 0.082)):
-        found = phases(simulate(law.points, SphereFlow(B_A, V_A, beta), time=14.0, step=0.08))
+        run = simulate(law.points, SphereFlow(B_A, V_A, beta), time=14.0, step=0.08)
+        if beta < 300:
+            found = phases(run)
+            assert found.isolated == 0
+        else:
+            with pytest.warns(FewTokensWarning, match="tokens that attend to themselves"):
+                found = phases(run)
+            # Two tokens at plus and minus e2; without them the distance is that of the density.
+            assert found.isolated == pytest.approx(0.002)
+            rest = math.sqrt(found.approach_distance**2 - found.isolated_distance**2)
+            assert rest == pytest.approx(0.04893, abs=3e-4)
         assert low < found.approach_distance < high
 
 

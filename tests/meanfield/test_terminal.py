@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
+from scipy.special import softmax
 
 import hardmax as hm
 from hardmax.meanfield.terminal import TerminalPhase, terminal_phase
@@ -83,7 +85,8 @@ def test_sizes_of_the_matrices_only_scale(power: int) -> None:
 @pytest.mark.parametrize(
     ("B", "V", "both", "reason"),
     [
-        ([[4.0, 1.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 2.0]], True, "no eigenvector of both"),
+        ([[0.0, 1.0], [1.0, 1.0]], [[1.0, 0.5], [0.5, 2.0]], True, "alike: <e, B e> = 0"),
+        ([[-4.0, 1.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 2.0]], False, "all tokens are on one side"),
         ([[0.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, -2.0]], True, "does not see itself"),
         ([[-4.0, 0.0], [0.0, -1.0]], [[-1.0, 0.0], [0.0, -2.0]], False, "all tokens are on one side"),
     ],
@@ -92,6 +95,83 @@ def test_what_has_no_prediction_says_why(B: list[list[float]], V: list[list[floa
     found = terminal_phase(np.array(B), np.array(V), np.array([1.0, 0.0]), both)
     assert (found.rate, found.escape, found.attends, found.final) == (None, None, None, None)
     assert reason in str(found)
+
+
+def _general(rng: np.random.Generator, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Matrices that do not commute, of any signs, with a real leading eigenvalue; and its eigenvector."""
+    while True:
+        B, V = rng.normal(size=(d, d)), rng.normal(size=(d, d))
+        values, vectors = np.linalg.eig(V @ B)
+        order = np.argsort(-values.real)
+        gap = values[order[0]].real - values[order[1]].real
+        if abs(values[order[0]].imag) == 0 and gap > 0.5 and np.linalg.cond(B) < 5 * d:
+            e = vectors[:, order[0]].real
+            return B, V, e / np.linalg.norm(e)
+
+
+def _two_atoms(B: np.ndarray, V: np.ndarray, e: np.ndarray, beta: float, time: float) -> np.ndarray:
+    """End of one of two tokens that start at e and near -e."""
+
+    def field(_: float, flat: np.ndarray) -> np.ndarray:
+        x = flat.reshape(2, -1)
+        share = softmax(beta * x @ B.T @ x.T, axis=1)
+        moved = share @ x @ V.T
+        return np.asarray(
+            moved - (moved * x).sum(axis=1, keepdims=True) / (x * x).sum(axis=1, keepdims=True) * x
+        ).ravel()
+
+    other = -e + 1e-4 * np.random.default_rng(0).normal(size=len(e))
+    start = np.concatenate([e, other / np.linalg.norm(other)])
+    end = solve_ivp(field, (0.0, time), start, method="LSODA", rtol=1e-8, atol=1e-10).y[: len(e), -1]
+    return np.asarray(end / np.linalg.norm(end))
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 10])
+def test_clusters_that_drift_follow_two_atoms(d: int) -> None:
+    """The end of the centres is that of two tokens at a low temperature that start as antipodes, up to a little."""
+    rng = np.random.default_rng(d)
+    seen = 0
+    for _ in range(40):
+        if seen == 2:
+            break
+        B, V, e = _general(rng, d)
+        found = terminal_phase(B, V, e, both=True)
+        assert found.drifts
+        assert found.attends == ("itself" if e @ B @ e > 0 else "its antipode")
+        assert found.rate == pytest.approx(np.linalg.norm(V @ e - (e @ V @ e) * e))
+        assert found.delay == pytest.approx(np.linalg.norm(B @ e) - abs(e @ B @ e))
+        if found.final is None:
+            continue
+        seen += 1
+        end = _two_atoms(B, V, e, 300.0, 25.0)
+        assert min(np.linalg.norm(end - found.final), np.linalg.norm(end + found.final)) < 0.05
+    assert seen == 2
+
+
+@pytest.mark.parametrize("power", [-300, 300])
+def test_sizes_of_matrices_only_scale_where_clusters_drift(power: int) -> None:
+    B, V, e = _general(np.random.default_rng(3), 3)
+    usual = terminal_phase(B, V, e, both=True)
+    other = terminal_phase(np.ldexp(B, 2 * power // 3), np.ldexp(V, power), e, both=True)
+    assert other.rate == pytest.approx(np.ldexp(usual.rate, power), rel=1e-12)
+    assert other.delay == pytest.approx(np.ldexp(usual.delay, 2 * power // 3), rel=1e-12)
+    assert other.travel == pytest.approx(np.ldexp(usual.travel, -power), rel=1e-6)
+
+
+def test_phases_of_matrices_that_do_not_commute_are_predicted() -> None:
+    """Approach and escape of a run beside the prediction for this number of tokens."""
+    B, V = np.array([[0.36, 0.29], [0.03, 0.55]]), np.array([[-0.74, -0.16], [-0.48, 0.6]])
+    run = hm.simulate(_circle(300), hm.SphereFlow(B, V, 100.0, few_tokens="ignore"), time=15.0, step=0.1)
+    found = hm.phases(run)
+    assert found.theory.terminal.drifts
+    assert found.expected_approach_time is not None
+    assert found.escape_time is not None
+    assert found.expected_escape_time > found.expected_approach_time
+    assert found.approach_time == pytest.approx(found.expected_approach_time, rel=0.6)
+    assert found.escape_time == pytest.approx(found.expected_escape_time, rel=0.6)
+    assert found.terminal.distance < 0.1
+    law = hm.rates(found.limit)
+    assert law.approach_time(1e4) > law.approach_time(1e4, 1000)  # a law has tokens everywhere, for longer
 
 
 def _circle(n: int) -> np.ndarray:
@@ -173,3 +253,24 @@ def test_long_runs_agree_with_the_verdict_for_random_matrices_of_all_signs() -> 
         if not _agrees(b, v, _circle(300), 100.0) and not _agrees(b, v, _circle(300), 400.0):
             disagreeing.append((b, v, rate))
     assert disagreeing == []
+
+
+def _drift_agrees(B: np.ndarray, V: np.ndarray, e: np.ndarray, points: np.ndarray, beta: float) -> bool:
+    """Whether a long run leaves, and ends where predicted if an end is."""
+    found = terminal_phase(B, V, e, both=True)
+    law = hm.rates(hm.low_temperature_limit(points, B, V))
+    time = min(40.0, 20.0 + 2 * law.approach_time(beta, len(points)))
+    flow = hm.SphereFlow(B, V, beta, few_tokens="ignore")
+    # Clusters that rest between two attentions are stiff.
+    run = hm.simulate(points, flow, time=time, step=0.02, keep=hm.Every(100), progress=False)
+    if found.final is not None:
+        return math.sqrt(np.maximum(1 - (run.tokens[-1] @ found.final) ** 2, 0).mean()) < 0.2
+    offsets = np.sqrt(np.maximum(1 - (run.tokens @ e) ** 2, 0).mean(axis=1))
+    return bool(offsets[-1] > 1.3 * offsets.min())
+
+
+@pytest.mark.slow
+def test_long_runs_agree_with_the_verdict_for_matrices_that_do_not_commute() -> None:
+    rng = np.random.default_rng(102)
+    pairs = [_general(rng, 2) for _ in range(12)]
+    assert [_drift_agrees(B, V, e, _circle(100), 100.0) for B, V, e in pairs] == [True] * 12

@@ -40,6 +40,26 @@ def test_circle_is_exact(n: int, m: int, seed: int) -> None:
     assert found.distance == pytest.approx(exact.distance, abs=1e-6)
 
 
+@given(SIZES, SIZES, st.floats(0.01, 3.0), SEEDS)
+@settings(deadline=None, max_examples=60)
+def test_chords_on_the_circle_are_sorted_only_where_that_is_optimal(n: int, m: int, spread: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = (on_circle(spread * rng.normal(size=size).round(1)) for size in (n, m))
+    weights = {"first_weights": rng.uniform(0.1, 1, n), "second_weights": rng.uniform(0.1, 1, m)}
+    found = wasserstein(a, b, **weights)
+    assert found.exact
+    assert found.distance == pytest.approx(float(wasserstein(a, b, method="exact", **weights)), abs=1e-6)
+
+
+def test_many_tokens_on_the_circle_have_an_exact_distance() -> None:
+    angles = np.random.default_rng(0).uniform(0, 1, 30_000)  # on an arc, so that turning it is optimal
+    found = wasserstein(on_circle(angles), on_circle(angles + 0.2))
+    assert found.method == "circle"
+    assert found.distance == pytest.approx(2 * math.sin(0.1), abs=1e-8)
+    with pytest.raises(InputError, match="chords of at most 0.81 radians"):
+        wasserstein(on_circle(np.zeros(3)), on_circle(np.array([2.0, 2.1, 2.2])), method="circle")
+
+
 @given(SIZES, SIZES, st.integers(1, 4), SEEDS)
 @settings(deadline=None, max_examples=60)
 def test_atoms_are_exact(n: int, m: int, d: int, seed: int) -> None:
@@ -54,7 +74,7 @@ def test_atoms_are_exact(n: int, m: int, d: int, seed: int) -> None:
 def test_sliced_is_scaled_by_the_dimension() -> None:
     # Shadows of a shift s have squared length |s|^2 / d on average.
     a = sphere_sample(2600, 3, random_state=0).points
-    found = wasserstein(a, a + np.array([0.3, 0.0, 0.4]), projections=600)
+    found = wasserstein(a, a + np.array([0.3, 0.0, 0.4]), projections=600, method="sliced")
     assert found.method == "sliced"
     assert not found.exact
     assert found.distance == pytest.approx(0.5 / math.sqrt(3), rel=0.06)
@@ -77,7 +97,7 @@ def test_trimming_forgets_a_few_stragglers() -> None:
         ({"method": "magic"}, "method is not known"),
         ({"metric": "magic"}, "metric is not known"),
         ({"method": "line"}, "only for d = 1"),
-        ({"method": "circle"}, "only for d = 2"),
+        ({"method": "circle"}, "only for d = 2 and points of the unit circle"),
         ({"method": "atoms"}, "at most two distinct points"),
         ({"metric": "geodesic"}, "needs points on the unit sphere"),
         ({"second_weights": np.zeros(5)}, "second_weights must be positive"),

@@ -12,12 +12,12 @@ from hardmax.reproduce import meanfield
 @pytest.mark.slow
 def test_everything_is_written(tmp_path: Path) -> None:
     report = meanfield.reproduce_meanfield(tmp_path, quick=True, progress=False)
-    names = {"distances", "scaling-in-beta", "durations", "terminal-phase", "phase-diagram", "sphere"}
+    names = {"distances", "scaling-in-beta", "durations", "least-distance", "terminal-phase", "phase-diagram", "sphere"}
     assert {path.stem for path in tmp_path.glob("*.png")} == names
     assert {path.stem for path in tmp_path.glob("*.pdf")} == names
     page = (tmp_path / meanfield.PAGE).read_text(encoding="utf-8")
-    assert page.count("data:image/png") == 6
-    assert len(report.sections) == 7
+    assert page.count("data:image/png") == 7
+    assert len(report.sections) == 8
     sphere = json.loads((tmp_path / "sphere.json").read_text())["rows"]
     assert sphere[2]["W2 to the circle of the limit"] == pytest.approx(0.012, abs=0.002)
     with open(tmp_path / "phases.csv", encoding="utf-8", newline="") as file:

@@ -25,6 +25,8 @@ _VALUES = {
     "phases at zero temperature": _found(math.inf),
     "limit": hm.low_temperature_limit([[0.6, 0.8], [-0.6, 0.8]], _B, _V, weights=[1.0, 2.0]),
     "limit of tensors in float32": hm.low_temperature_limit(torch.tensor([[0.6, 0.8]], dtype=torch.float32), _B, _V),
+    "limit of a Jordan block": hm.low_temperature_limit([[0.6, 0.8]], None, [[1.0, 1.0], [0.0, 1.0]]),
+    "limit that turns": hm.low_temperature_limit([[0.6, 0.8]], None, [[1.0, 1.0], [-1.0, 1.0]]),
     "limit without a second eigenvalue": hm.low_temperature_limit([[0.6, 0.8]]),
 }
 

@@ -13,10 +13,11 @@ import numpy as np
 from ..datasets.series import Series
 from ..datasets.series_files import read_series
 from ..errors import FileError, HardmaxError, InputError
+from ..figures.forecast_page import interval_of
 from ..files import write_text
 from ..forecasting.data.series import Gaps
 from ..forecasting.data.series import read_series as made_even
-from ..forecasting.diagnostics.backtest import Backtest
+from ..forecasting.diagnostics.backtest import ANEW, Backtest
 from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer
 from ..tables.dates import MONTH
@@ -119,7 +120,7 @@ def _even(series: Series, gaps: str, resample: bool) -> tuple[Series, tuple[str,
 
 
 _LASTING = 0.02
-"""A mode that decays by less than this share in a cycle is reported as lasting."""
+"""A mode that decays by less than this share in a cycle is reported as lasting, one that grows by more as growing."""
 _MOST_MODES = 3
 """Cycles that fit in a sentence."""
 _STRONG = 0.02
@@ -132,10 +133,10 @@ _CLOCK = (("years", 365.2425 * 86400.0), ("days", 86400.0), ("hours", 3600.0), (
 
 
 def sentences(
-    model: TimeDelayedTransformer, measured: Measured, backtest: Backtest | None, ahead: Forecast
+    model: TimeDelayedTransformer, measured: Measured, backtest: Backtest | None, ahead: Forecast, level: float = 0.9
 ) -> Iterator[str]:
     """Lines of the report: the data, the model, its backtest and the forecast."""
-    series, (unit, size) = measured.series, _unit(measured.series)
+    series, (unit, size) = measured.series, unit_of(measured.series)
     called = ", ".join(series.names[:6]) + (f" and {series.channels - 6} more" if series.channels > 6 else "")
     when = (
         f"time from column {series.time_name!r}, {_apart(model.dt_ / size, unit, series)} apart"
@@ -157,7 +158,7 @@ def sentences(
         yield _verdict(backtest, unit, size)
     yield ""
     yield f"Forecast: {ahead.outcome}."
-    yield from _ends(series, ahead)
+    yield from _ends(series, ahead, level)
 
 
 def _modes(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
@@ -168,18 +169,22 @@ def _modes(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
         return  # nothing varies
     turning = frequencies > 0
     frequencies, rates = frequencies[turning], rates[turning]
-    lasting = np.abs(rates) < _LASTING * frequencies
+    # Growing cycles last as well: only those that decay are left out.
+    lasting = rates > -_LASTING * frequencies
     if not lasting.any():
         yield "Its linear part has no lasting cycle."
         return
-    frequencies, (unit, size) = frequencies[lasting], _unit(series)
+    frequencies, rates, (unit, size) = frequencies[lasting], rates[lasting], unit_of(series)
     signal = np.nan_to_num(series.values - np.nanmean(series.values, axis=0))
     signal = signal / (signal.std(axis=0) + 1e-300)
     waves = np.exp(-2j * np.pi * np.outer(frequencies, model.dt_ * np.arange(len(signal))))
     strength = np.abs(waves @ signal).max(axis=1)
     best = np.argsort(-strength)
     best = best[strength[best] > _STRONG * strength.max()]
-    shown = ", ".join(f"{1 / frequencies[k] / size:.4g}" for k in best[:_MOST_MODES])
+    shown = ", ".join(
+        f"{1 / frequencies[k] / size:.4g}{' (growing)' if rates[k] > _LASTING * frequencies[k] else ''}"
+        for k in best[:_MOST_MODES]
+    )
     more = f" and {len(best) - _MOST_MODES} more" if len(best) > _MOST_MODES else ""
     yield f"Lasting cycles of its linear part, the strongest first, have periods {shown}{more} ({unit})."
 
@@ -187,7 +192,7 @@ def _modes(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
 def _chaos(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
     if model.report_.numbers.get("kept") != "nonlinear":
         return
-    unit, size = _unit(series)
+    unit, size = unit_of(series)
     exponent = model.lyapunov_exponent(1200)
     if not np.isfinite(exponent) or exponent * model.dt_ < 1e-4:
         yield f"Nearby starts stay together (Lyapunov exponent {exponent * size:.2g}): the model is not chaotic."
@@ -198,21 +203,41 @@ def _chaos(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
     )
 
 
+_OPTIONS = {
+    "TD-DMD": "td-dmd",
+    "NG-RC": "ng-rc",
+    "seasonal naive": "seasonal-naive",
+    "analogue": "analogue",
+}
+"""Names of the baselines as values of ``--kind``, which the estimator selects."""
+
+
 def _verdict(backtest: Backtest, unit: str, size: float) -> str:
-    fitted, rivals = backtest.rows[0], backtest.rows[1:]
-    best = min(rivals, key=lambda row: row.error)
+    """How the model compares with the best of the baselines, by the mean absolute scaled error."""
+    own = [row for row in backtest.rows if row.model in ("TD-TF", ANEW)]
+    rivals = [row for row in backtest.rows if row not in own]
+    # The kind of the model was selected with all data; a search without the last quarter is the harder test.
+    fitted, best = max(own, key=lambda row: row.mase), min(rivals, key=lambda row: row.mase)
     span = float(backtest.times[-1])
     if fitted.error < _EXACT and best.error < _EXACT:
         return f"It and {best.model} both forecast this to a thousandth of a standard deviation."
-    if fitted.error > best.error * 1.02:
-        return f"Here {best.model} forecasts better (error {best.error:.3g} against {fitted.error:.3g}): prefer it."
+    if fitted.mase > best.mase * 1.02:
+        against = f"Here {best.model} forecasts better (MASE {best.mase:.3g} against {fitted.mase:.3g})"
+        if _OPTIONS.get(best.model) in kinds():
+            return f"{against}: pass --kind {_OPTIONS[best.model]} to select it."
+        return f"{against}: the selected model is not to be preferred to it on this series."
     stays = (
         "to the end" if fitted.valid_time >= span * 0.999 else f"for {fitted.valid_time / size:.4g} {unit} on average"
     )
-    if best.error <= fitted.error * 1.02:
+    if best.mase <= fitted.mase * 1.02:
         return f"It does as well as {best.model}, the best of the simple ones; forecasts are valid {stays}."
-    factor = best.error / max(fitted.error, 1e-300)
+    factor = best.mase / max(fitted.mase, 1e-300)
     return f"Its error is {factor:.3g} times smaller than that of {best.model}, the next best; it is valid {stays}."
+
+
+def kinds() -> tuple[str, ...]:
+    """Kinds of models that the estimator can be told to select; empty where it selects by itself only."""
+    return tuple(_OPTIONS.values()) if "model" in TimeDelayedTransformer().get_params() else ()
 
 
 def _apart(count: float, unit: str, series: Series) -> str:
@@ -221,7 +246,16 @@ def _apart(count: float, unit: str, series: Series) -> str:
     return f"one {unit.removesuffix('s')}" if abs(count - 1) < 1e-6 else f"{count:.6g} {unit}"
 
 
-def _unit(series: Series) -> tuple[str, float]:
+def moments_of(series: Series, ahead: Forecast) -> list[str]:
+    """Times of the steps as text; dates without hours where all are at midnight."""
+    if not series.began:
+        return [f"{time:.6g}" for time in ahead.times]
+    dates = [str(date) for date in series.dates(ahead.times)]
+    midnight = "T00:00:00"
+    return [date.removesuffix(midnight) for date in dates] if all(d.endswith(midnight) for d in dates) else dates
+
+
+def unit_of(series: Series) -> tuple[str, float]:
     """What to count time in: the largest unit of the clock that fits between samples, where times are dates."""
     if not series.began:
         return "units of time", 1.0
@@ -230,14 +264,22 @@ def _unit(series: Series) -> tuple[str, float]:
     return next((unit for unit in _CLOCK if unit[1] <= 1.000001 * series.dt), _CLOCK[-1])
 
 
-def _ends(series: Series, ahead: Forecast) -> Iterator[str]:
+def _ends(series: Series, ahead: Forecast, level: float) -> Iterator[str]:
     last = len(ahead) - 1
+    band = interval_of(ahead, level)
     parts = [
         f"{name} {ahead.values[last, k]:.4g}{_give_or_take(float(ahead.spread[last, k]))}"
+        + ("" if band is None else _between(level, float(band.lower[last, k]), float(band.upper[last, k])))
         for k, name in enumerate(series.names[:4])
     ]
     when = f"On {series.dates(ahead.times)[last]}" if series.began else f"At time {ahead.times[last]:.6g}"
     yield f"{when}: {'; '.join(parts)}{'; …' if series.channels > 4 else ''}."
+
+
+def _between(level: float, lower: float, upper: float) -> str:
+    """Interval in brackets; nothing where both ends print alike."""
+    ends = f"{lower:.4g}", f"{upper:.4g}"
+    return "" if ends[0] == ends[1] else f" ({100 * level:g} %: {ends[0]} to {ends[1]})"
 
 
 def _give_or_take(spread: float) -> str:

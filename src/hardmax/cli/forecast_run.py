@@ -11,9 +11,10 @@ from typing import cast
 import numpy as np
 import pandas as pd
 import typer
+from matplotlib.figure import Figure
 
-from ..datasets.series import Series
 from ..errors import FileError, InputError
+from ..figures.forecast_page import interval_of, write_page
 from ..figures.forecasting import draw_forecast
 from ..figures.save import FORMATS, save_figure
 from ..files import require_writable, write_text
@@ -22,7 +23,7 @@ from ..forecasting.diagnostics.backtest import Backtest
 from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer, load_forecaster
 from ..progress import StageLog, Tell
-from .forecast_report import Columns, Measured, even_series, read_measured, sentences
+from .forecast_report import Columns, Measured, even_series, moments_of, read_measured, sentences, unit_of
 from .options import require_target
 
 _FIT = 0.55
@@ -33,7 +34,7 @@ _FIT = 0.55
 class Request:
     """The options of the command, read."""
 
-    file: Path
+    files: list[Path]
     steps: int
     columns: list[str] | None
     inputs: list[str] | None
@@ -43,46 +44,122 @@ class Request:
     gaps: str
     resample: bool
     window: int | None
+    season: list[int] | None
+    kind: str | None
+    pod: int | float | None
+    lower: float | None
+    upper: float | None
+    transform: str | None
+    interval: float
     recipe: str
     seconds: float | None
     seed: int
     starts: int
     figure: Path | None
     output: Path | None
+    report: Path | None
     save: Path | None
     model: Path | None
     as_json: bool
 
 
+@dataclass(frozen=True)
+class _Result:
+    """What the command found for one file."""
+
+    model: TimeDelayedTransformer
+    measured: Measured
+    backtest: Backtest | None
+    ahead: Forecast
+    lines: list[str]
+    written: list[str]
+    seconds: dict[str, float]
+
+
 def run(request: Request) -> None:
-    """Run the command."""
+    """Run the command: one file after the other."""
     _check(request)
-    with StageLog("forecast", most=request.seconds if request.model is None else None) as log:
+    results = []
+    for number, file in enumerate(request.files):
+        one = replace(request, files=[file]) if len(request.files) == 1 else _one_of_several(request, file)
+        found = _run_one(one, "" if len(request.files) == 1 else f" {number + 1} of {len(request.files)}")
+        results.append(found)
+        if not request.as_json:
+            if number:
+                typer.echo("")
+            for line in (*found.lines, *(f"Wrote {path}." for path in found.written)):
+                typer.echo(line)
+    if request.as_json:
+        data = [_data(found) for found in results]
+        typer.echo(json.dumps(data[0] if len(data) == 1 else data))
+
+
+def _one_of_several(request: Request, file: Path) -> Request:
+    """The request for one of several files; what is written has the name of the file in its own."""
+
+    def named(path: Path | None) -> Path | None:
+        return None if path is None else path.with_name(f"{path.stem}-{file.stem}{path.suffix}")
+
+    return replace(
+        request,
+        files=[file],
+        figure=named(request.figure),
+        output=named(request.output),
+        report=named(request.report),
+        save=None if request.save is None else request.save / file.stem,
+    )
+
+
+def _run_one(request: Request, which: str) -> _Result:
+    """Fit or load, backtest, forecast and write for the only file of the request."""
+    seconds: dict[str, float] = {}
+    with StageLog(f"forecast{which}", most=request.seconds if request.model is None else None) as log:
         log("reading", 0.0, 1.0)
+        began = time.monotonic()
         measured = _read(request)
+        seconds["reading"] = time.monotonic() - began
         if request.model is None:
-            model, backtest = _fit_and_backtest(request, measured, log)
+            model, backtest = _fit_and_backtest(request, measured, log, seconds)
             ahead = model.forecast(request.steps, u=measured.ahead)
         else:
             model, backtest = load_forecaster(request.model), None
             ahead = _from_the_end(request, model, measured)
+        if model.pod_ is not None:
+            ahead = _as_columns(model, ahead)
         log("writing" if request.figure is None else "figure", 0.98, 1.0)
+        began = time.monotonic()
         written = _write(request, model, measured, ahead)
         # Eigenvalues and the Lyapunov exponent are computed for the words.
         log("reading the model", 0.99, 1.0)
-        words = [] if request.as_json else list(sentences(model, measured, backtest, ahead))
-    if request.as_json:
-        typer.echo(json.dumps(_data(model, measured.series, backtest, ahead, written)))
-        return
-    for line in words:
-        typer.echo(line)
-    for path in written:
-        typer.echo(f"Wrote {path}.")
+        lines = list(sentences(model, measured, backtest, ahead, request.interval))
+        if request.report is not None:
+            series = measured.series
+            write_page(
+                request.report,
+                Path(series.source).name,
+                lines,
+                backtest,
+                ahead,
+                _figure(model, measured, ahead),
+                names=series.names,
+                moments=moments_of(series, ahead),
+                unit=unit_of(series),
+            )
+            written.append(str(request.report))
+        seconds["writing"] = time.monotonic() - began
+    lines.append("Time: " + ", ".join(f"{stage} {spent:.1f} s" for stage, spent in seconds.items()) + ".")
+    return _Result(model, measured, backtest, ahead, lines, written, seconds)
+
+
+def _as_columns(model: TimeDelayedTransformer, ahead: Forecast) -> Forecast:
+    """A forecast of modes as one of the columns that they reduce; its spread is that of modes and remainder."""
+    values, spread = model.reconstruct(ahead), model.reconstruct_spread(ahead)
+    return Forecast(values, spread, ahead.times, ahead.outcome, ahead.left_range_at)
 
 
 def _read(request: Request) -> Measured:
     measured = read_measured(
-        request.file,
+        request.files[0],
         _columns(request),
         time=request.time_column,
         gaps=request.gaps,
@@ -94,12 +171,13 @@ def _read(request: Request) -> Measured:
 
 
 def _fit_and_backtest(
-    request: Request, measured: Measured, log: StageLog
+    request: Request, measured: Measured, log: StageLog, seconds: dict[str, float]
 ) -> tuple[TimeDelayedTransformer, Backtest | None]:
-    """The model fitted to the series, and its backtest, within the seconds asked for."""
+    """The model fitted to the series, and its backtest, within the seconds asked for; their times are entered."""
     began = time.monotonic()
     share = _FIT if request.starts else 1.0
     model = _fitted(request, measured, None if request.seconds is None else share * request.seconds, log)
+    seconds["fit"] = time.monotonic() - began
     if not request.starts or model.report_.numbers.get("kept") == "constant":
         return model, None
     if request.seconds is not None:
@@ -107,7 +185,9 @@ def _fit_and_backtest(
         model.set_params(budget=max(request.seconds - (time.monotonic() - began), (1 - _FIT) * request.seconds / 2))
     model.set_params(progress=_part(log, "backtest", _FIT, 0.97))
     horizon = min(request.steps, max(2, len(measured.series) // 8))
+    halfway = time.monotonic()
     backtest = model.backtest(horizon, request.starts)
+    seconds["backtest"] = time.monotonic() - halfway
     return model.set_params(budget=request.seconds, progress=None), backtest
 
 
@@ -136,6 +216,21 @@ def _check(request: Request) -> None:
         raise InputError("--recipe", repr(request.recipe), "must be family or paper", "leave it out for family")
     if request.starts < 0:
         raise InputError("--starts", request.starts, "must not be negative", "pass --starts 20, or 0 for no backtest")
+    if not 0.0 < request.interval < 1.0:
+        raise InputError("--interval", request.interval, "must be between 0 and 1", "pass for example --interval 0.9")
+    if request.transform not in (None, "auto", "log"):
+        raise InputError("--transform", repr(request.transform), "must be none, auto or log", "pass --transform auto")
+    if request.model is not None:
+        given = {"--season": request.season, "--kind": request.kind, "--pod": request.pod, "--lower": request.lower}
+        given |= {"--upper": request.upper, "--transform": request.transform}
+        for flag, value in given.items():
+            if value is not None:
+                raise InputError(flag, value, "cannot be used with --model, which is fitted already", "leave it out")
+    _known_options(request)
+    if request.report is not None:
+        if request.report.suffix.lower() != ".html":
+            raise FileError(request.report, "--report writes HTML only", "end the name in .html")
+        require_writable(request.report)
     require_target("--figure", request.figure, FORMATS)
     if request.output is not None:
         if request.output.suffix.lower() != ".csv":
@@ -143,6 +238,21 @@ def _check(request: Request) -> None:
         require_writable(request.output)
     if request.model is not None and request.save is not None:
         raise InputError("--save", str(request.save), "cannot be used with --model", "the model is saved already")
+
+
+def _known_options(request: Request) -> dict[str, object]:
+    """Parameters of the estimator from ``--season`` and ``--kind``; refused where it has none of that name."""
+    known = TimeDelayedTransformer().get_params()
+    found: dict[str, object] = {}
+    for flag, name, value in (("--season", "season", request.season), ("--kind", "model", request.kind)):
+        if value is None:
+            continue
+        if name not in known:
+            raise InputError(flag, value, "is not known to this version of the model", "leave it out")
+        found[name] = value
+    if isinstance(found.get("season"), list) and len(cast(list[int], found["season"])) == 1:
+        found["season"] = cast(list[int], found["season"])[0]
+    return found
 
 
 def _columns(request: Request) -> Columns:
@@ -162,9 +272,13 @@ def _fitted(request: Request, measured: Measured, budget: float | None, log: Sta
         delays=None if request.window is None else request.window - 1,
         recipe=request.recipe,
         budget=budget,
+        pod=request.pod,
+        lower=request.lower,
+        upper=request.upper,
+        transform=request.transform,
         random_state=request.seed,
         progress=_part(log, "fit", 0.01, _FIT if request.starts else 0.97),
-    )
+    ).set_params(**_known_options(request))
     return model.fit(
         series.values,
         times=series.times if timed else None,
@@ -178,10 +292,11 @@ def _fitted(request: Request, measured: Measured, budget: float | None, log: Sta
 def _from_the_end(request: Request, model: TimeDelayedTransformer, measured: Measured) -> Forecast:
     """From the last samples of a series by a model that was fitted before, at the times of the series."""
     series, steps = even_series(measured, request.gaps, request.resample), request.steps
-    if series.channels != model.channels_:
+    channels = model.channels_ if model.pod_ is None else model.pod_.modes.shape[1]
+    if series.channels != channels:
         raise FileError(
             series.source,
-            f"has {series.channels} channels and the model knows {model.channels_}",
+            f"has {series.channels} channels and the model knows {channels}",
             "choose the columns that it was fitted to with --columns",
         )
     if model.forcing_ is not None and measured.inputs is None:
@@ -198,8 +313,7 @@ def _from_the_end(request: Request, model: TimeDelayedTransformer, measured: Mea
     if measured.inputs is not None and measured.ahead is not None:
         u = np.concatenate([measured.inputs[-model.window :], measured.ahead])
     ahead = model.forecast(steps, window=series.values[-model.window :], u=u)
-    times = series.times[-1] + model.dt_ * np.arange(1, steps + 1)
-    return Forecast(ahead.values, ahead.spread, times, ahead.outcome, ahead.left_range_at)
+    return replace(ahead, times=series.times[-1] + model.dt_ * np.arange(1, steps + 1))
 
 
 def _write(request: Request, model: TimeDelayedTransformer, measured: Measured, ahead: Forecast) -> list[str]:
@@ -212,27 +326,33 @@ def _write(request: Request, model: TimeDelayedTransformer, measured: Measured, 
         columns = {series.time_name or "time": series.dates(ahead.times) if series.began else ahead.times}
         columns |= {name: ahead.values[:, k] for k, name in enumerate(series.names)}
         columns |= {f"{name} spread": ahead.spread[:, k] for k, name in enumerate(series.names)}
+        band = interval_of(ahead, request.interval)
+        if band is not None:
+            for k, name in enumerate(series.names):
+                columns |= {f"{name} lower": band.lower[:, k], f"{name} upper": band.upper[:, k]}
         write_text(request.output, pd.DataFrame(columns).to_csv(index=False))
         written.append(str(request.output))
     if request.figure is not None:
-        record = pd.DataFrame(series.values).interpolate(limit_direction="both").to_numpy()
-        timed = bool(series.time_name)
-        figure = draw_forecast(
-            record,
-            ahead,
-            dt=model.dt_,
-            names=series.names,
-            times=series.times if timed else None,
-            dates=series.dates if series.began else None,
-        )
-        save_figure(figure, request.figure)
+        save_figure(_figure(model, measured, ahead), request.figure)
         written.append(str(request.figure))
     return written
 
 
-def _data(
-    model: TimeDelayedTransformer, series: Series, backtest: Backtest | None, ahead: Forecast, written: list[str]
-) -> dict[str, object]:
+def _figure(model: TimeDelayedTransformer, measured: Measured, ahead: Forecast) -> Figure:
+    """Figure of the end of the record and the forecast."""
+    series = measured.series
+    return draw_forecast(
+        pd.DataFrame(series.values).interpolate(limit_direction="both").to_numpy(),
+        ahead,
+        dt=model.dt_,
+        names=series.names,
+        times=series.times if series.time_name else None,
+        dates=series.dates if series.began else None,
+    )
+
+
+def _data(found: _Result) -> dict[str, object]:
+    series, model = found.measured.series, found.model
     return {
         "source": series.source,
         "samples": len(series),
@@ -240,7 +360,8 @@ def _data(
         "time_column": series.time_name or None,
         "dt": model.dt_,
         "report": model.report_.data(),
-        "backtest": None if backtest is None else backtest.data(),
-        "forecast": ahead.data(),
-        "wrote": written,
+        "backtest": None if found.backtest is None else found.backtest.data(),
+        "forecast": found.ahead.data(),
+        "wrote": found.written,
+        "seconds": found.seconds,
     }

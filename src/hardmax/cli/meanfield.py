@@ -52,7 +52,11 @@ def meanfield(
         Path | None, _output(metavar="PATH", help="Film the tokens at the largest beta to .gif or .mp4.")
     ] = None,
     save: Annotated[
-        Path | None, _output(metavar="PATH", help="Save W2 through time for every beta to .csv or .json.")
+        Path | None,
+        _output(
+            metavar="PATH",
+            help="Save W2 through time for every beta to .csv or .json, or the runs to .zarr or .nc (one per beta).",
+        ),
     ] = None,
     as_json: Annotated[bool, _output("--json", help="Print one JSON object and nothing else.")] = False,
     quiet: Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")] = False,

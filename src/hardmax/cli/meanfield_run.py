@@ -16,15 +16,18 @@ from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..files import write_text
+from ..meanfield.energy import flow_of
 from ..meanfield.flow import SphereFlow
 from ..meanfield.limit import low_temperature_limit
 from ..meanfield.measures import FewTokensWarning, Measure, circle_quantiles, fibonacci_sphere, sphere_sample
 from ..meanfield.phases import Phases, phases
+from ..meanfield.rates import rates
 from ..storage.token_tables import read_matrix, read_tokens
 from .options import require_target
 
 _DEFAULT_B, _DEFAULT_V = "diag:4,1", "diag:1,2"
 _TABLES = (".csv", ".json")
+_ARCHIVES = (".zarr", ".nc")
 # A film of a few seconds.
 _MOST_FRAMES = 60
 
@@ -59,7 +62,7 @@ def run(request: Request) -> None:
     tokens = None if request.tokens is None else read_tokens(request.tokens)
     B, V = _matrices(request, None if tokens is None else tokens.shape[1])
     law = _law(request, len(B)) if tokens is None else Measure(tokens, np.full(len(tokens), 1 / len(tokens)))
-    low_temperature_limit(law.points, B, V)  # refused before the work, if it is
+    rates(low_temperature_limit(law.points, B, V))  # refused before the work, if it is
     runs = []
     with processes() as ranks:
         for beta in request.betas:
@@ -114,7 +117,7 @@ def _require_writable_all(request: Request) -> None:
 
     require_target("--figure", request.figure, PICTURES)
     require_target("--animate", request.animate, FILMS)
-    require_target("--save", request.save, _TABLES)
+    require_target("--save", request.save, (*_TABLES, *_ARCHIVES))
 
 
 def _matrices(request: Request, dimension: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -174,8 +177,24 @@ def _write(request: Request, runs: list[Trajectory], found: list[Phases]) -> lis
         animate_tokens(film, request.animate, seconds_per_layer=0.1, progress=False if request.quiet else None)
         written.append(str(request.animate))
     if request.save is not None:
-        _save(found, request.save)
-        written.append(str(request.save))
+        written += _save_runs(runs, request.save) if _is_archive(request.save) else _save(found, request.save)
+    return written
+
+
+def _is_archive(path: Path) -> bool:
+    return path.suffix.lower() in _ARCHIVES
+
+
+def _save_runs(runs: list[Trajectory], path: Path) -> list[str]:
+    """Save every run with its flow, to be loaded by ``hardmax.load``; several get their beta into the name."""
+    from ..storage.trajectories import save
+
+    written = []
+    for run in runs:
+        beta = flow_of(run).beta
+        target = path if len(runs) == 1 else path.with_name(f"{path.stem}-beta-{beta:g}{path.suffix}")
+        save(run, target)
+        written.append(str(target))
     return written
 
 
@@ -203,7 +222,7 @@ def _draw(runs: list[Trajectory], found: list[Phases], path: Path) -> None:
     save_figure(figure, path)
 
 
-def _save(found: list[Phases], path: Path) -> None:
+def _save(found: list[Phases], path: Path) -> list[str]:
     rows = [
         (one.beta, float(t), float(w), float(trimmed))
         for one in found
@@ -216,6 +235,7 @@ def _save(found: list[Phases], path: Path) -> None:
         lines = [",".join(names), *(",".join(repr(value) for value in row) for row in rows)]
         text = "\n".join(lines) + "\n"
     write_text(path, text)
+    return [str(path)]
 
 
 def _data(one: Phases, run: Trajectory) -> dict[str, object]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .interpolation_results import draw_training_loss as draw_training_loss
     from .meanfield import draw_distances as draw_distances
     from .meanfield import draw_durations as draw_durations
+    from .meanfield import draw_least_distances as draw_least_distances
     from .meanfield import draw_phase_diagram as draw_phase_diagram
     from .meanfield import draw_scaling as draw_scaling
     from .save import figure_bytes as figure_bytes
@@ -72,6 +73,7 @@ _MODULE_OF = {
     "draw_depth": ".transformers",
     "draw_distances": ".meanfield",
     "draw_durations": ".meanfield",
+    "draw_least_distances": ".meanfield",
     "draw_eigenvalues": ".forecast_diagnostics",
     "draw_explanation": "..drawing.words",
     "draw_faithfulness": ".text_results",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from ..drawing.style import INK, LINE, PALETTE, SOFT, axes_or_new, rule_lines, style_axes, styled
 from ..errors import InputError
@@ -223,6 +223,64 @@ def draw_durations(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
         ax.set_ylim(bottom=0)
         _colour_labels(ax)
         ax.legend(loc="upper left")
+        rule_lines(ax)
+    return ax
+
+
+def draw_least_distances(
+    found: Sequence[Phases], ax: Axes | None = None, *, tokens: Mapping[int, Sequence[float]] | None = None
+) -> Axes:
+    r"""Least :math:`W_2` to the limit law against beta, with its fitted slope, and that of tokens beside it.
+
+    Parameters
+    ----------
+    found
+        What :func:`hardmax.phases` returned, for densities or runs at two values of beta or more.
+    ax
+        Axes to draw on; new ones when left out.
+    tokens
+        Least :math:`W_2` of runs with a number of tokens (key), one value per beta in ascending order.
+
+    Returns
+    -------
+    Axes
+        The axes that were drawn on.
+    """
+    several = _some(found)
+    betas, least = (np.array([getattr(one, name) for one in several]) for name in ("beta", "approach_distance"))
+    if len(several) < 2 or bool((least <= 0).any()):
+        raise InputError("found", f"{len(several)} runs", "must hold positive distances at two betas", "run more")
+    for count, values in (tokens or {}).items():
+        if len(values) != len(several):
+            problem = f"must have {len(several)} values for each number of tokens"
+            raise InputError("tokens", f"{len(values)} for {count}", problem, "pass one value per beta")
+    slope, height = np.polyfit(np.log(betas), np.log(least), 1)
+    with styled():
+        ax = axes_or_new(ax, 5.6, 4.0)
+        style_axes(ax)
+        families = sorted((tokens or {}).items())
+        for (count, values), colour in zip(families, shades(max(2, len(families) + 1))[1:], strict=False):
+            label = f"{count:,} tokens"
+            ax.loglog(betas, values, "o-", color=colour, mec="white", ms=6, lw=1.1, label=label, gid=MEASURED)
+        fine = np.geomspace(betas.min() * 0.85, betas.max() * 1.18, 20)
+        ax.loglog(fine, np.exp(height) * fine**slope, color=INK, lw=1.4, gid=THEORY)
+        ax.loglog(betas, least, "D", color=INK, mec="white", ms=7, label="density", gid=APPROACH)
+        ax.annotate(
+            f"slope {slope:.2f}",
+            (float(betas[len(betas) // 2]), float(least[len(betas) // 2])),
+            xytext=(-10, -16),
+            textcoords="offset points",
+            ha="right",
+        )
+        ax.set_xticks(betas, [f"{beta:.3g}" for beta in betas])
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.yaxis.set_minor_formatter(NullFormatter())
+        ax.set_xlabel(r"$\beta$")
+        ax.set_ylabel(r"least $W_2$ to the limit law")
+        _colour_labels(ax)
+        ax.legend(loc="upper right" if families else "best")
         rule_lines(ax)
     return ax
 

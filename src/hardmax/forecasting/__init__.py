@@ -25,41 +25,61 @@ if TYPE_CHECKING:
     from .diagnostics.spectrum import LagAttention as LagAttention
     from .diagnostics.spectrum import Spectrum as Spectrum
     from .error_growth import ErrorGrowth as ErrorGrowth
+    from .forecast import Band as Band
+    from .forecast import ErrorDistribution as ErrorDistribution
     from .forecast import Forecast as Forecast
     from .forecaster import NotFittedError as NotFittedError
     from .forecaster import TimeDelayedTransformer as TimeDelayedTransformer
     from .forecaster import load_forecaster as load_forecaster
+    from .models.baselines import Analogue as Analogue
     from .models.baselines import HigherOrderDMD as HigherOrderDMD
+    from .models.baselines import Mean as Mean
     from .models.baselines import Perceptron as Perceptron
     from .models.baselines import Persistence as Persistence
+    from .models.baselines import SeasonalNaive as SeasonalNaive
     from .models.baselines import Sindy as Sindy
+    from .models.baselines import find_season as find_season
     from .models.echo_state import EchoState as EchoState
     from .models.ng_rc import NextGenerationReservoir as NextGenerationReservoir
     from .models.published import fit_paper as fit_paper
+    from .models.published_layer import PublishedLayer as PublishedLayer
+    from .models.published_layer import published_layer_from_td_dmd as published_layer_from_td_dmd
     from .models.td_dmd import TimeDelayedDMD as TimeDelayedDMD
+    from .online import Drift as Drift
     from .protocol import AbstractForecaster as AbstractForecaster
     from .rollout import Fade as Fade
     from .settings import Settings as Settings
+    from .several_series import FittedSeries as FittedSeries
+    from .several_series import fit_each as fit_each
+    from .several_series import sktime_forecaster as sktime_forecaster
 
 _MODULE_OF = {
     "Ablation": "diagnostics.ablation",
     "AblationRow": "diagnostics.ablation",
     "AbstractForecaster": "protocol",
+    "Analogue": "models.baselines",
     "Backtest": "diagnostics.backtest",
     "BacktestRow": "diagnostics.backtest",
+    "Band": "forecast",
     "Comparison": "diagnostics.skill",
+    "Drift": "online",
     "EchoState": "models.echo_state",
+    "ErrorDistribution": "forecast",
     "ErrorGrowth": "error_growth",
     "Fade": "rollout",
+    "FittedSeries": "several_series",
     "Forecast": "forecast",
     "HigherOrderDMD": "models.baselines",
     "Interval": "diagnostics.skill",
     "LagAttention": "diagnostics.spectrum",
+    "Mean": "models.baselines",
     "NextGenerationReservoir": "models.ng_rc",
     "NotFittedError": "forecaster",
     "Perceptron": "models.baselines",
     "Persistence": "models.baselines",
+    "PublishedLayer": "models.published_layer",
     "Report": "diagnostics.report",
+    "SeasonalNaive": "models.baselines",
     "Settings": "settings",
     "Sindy": "models.baselines",
     "Spectrum": "diagnostics.spectrum",
@@ -68,11 +88,15 @@ _MODULE_OF = {
     "compare": "diagnostics.skill",
     "confidence": "diagnostics.skill",
     "error_curves": "diagnostics.skill",
+    "find_season": "models.baselines",
+    "fit_each": "several_series",
     "fit_paper": "models.published",
     "histogram_distance": "diagnostics.skill",
     "lag_spacing": "data.delay_windows",
     "load_forecaster": "forecaster",
     "mean_ranks": "diagnostics.skill",
+    "sktime_forecaster": "several_series",
+    "published_layer_from_td_dmd": "models.published_layer",
     "spectrum_distance": "diagnostics.skill",
     "valid_times": "diagnostics.skill",
 }

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .data.exogenous_inputs import Forcing, read_inputs
+from .data.labels import NO_LABELS, Labels, last_labels
 from .data.pod import Pod, fit_pod, read_fields
 from .data.series import Gaps, Irregular, Record, Units, as_list, check_choices, drop_short, read_series
 from .data.timestamps import times_of
+from .data.units import Scaling
 from .diagnostics.report import Report, report_on
+from .online import Online
 from .protocol import FloatArray
 from .rollout import Predictor
 from .search.model_search import SearchResult, fit_family
+from .search.selection import Finalist
 from .settings import Settings
 
 
@@ -50,6 +54,12 @@ class FittedForecaster:
         Result of the model search; None for the published recipe and for models from files.
     rows
         Normalised training data, one array (samples, channels) per trajectory; None for models from files.
+    labels
+        Names of the channels and dates of the record.
+    kept
+        The selected model and how to fit it again, for a backtest; None for the published recipe.
+    online
+        State of updates with new samples; None before the first.
     """
 
     seed: int
@@ -66,6 +76,9 @@ class FittedForecaster:
     budget_ended: bool
     search: SearchResult | None = None
     rows: list[FloatArray] | None = None
+    labels: Labels = NO_LABELS
+    kept: Finalist | None = None
+    online: Online | None = None
 
 
 @dataclass(frozen=True)
@@ -89,9 +102,12 @@ def fit_forecaster(
     u: object,
     gaps: Gaps,
     irregular: Irregular,
+    scaling: Scaling,
 ) -> FittedForecaster:
     """Model of ``series`` by the given recipe, with the units, the last window and the report of the fit."""
     check_choices(gaps, irregular)
+    given = as_list(series)
+    scaling.check(pod is not None)
     decomposition: Pod | None = None
     filled: tuple[str, ...] = ()
     if pod is not None:
@@ -102,7 +118,7 @@ def fit_forecaster(
     record = read_series(series, dt=dt, times=times, gaps=gaps, irregular=irregular)
     inputs = None if u is None else read_inputs(u, record.trajectories)
     record, inputs, notes = drop_short(record, inputs, settings.delays)
-    units = Units.of(record.trajectories)
+    units, logged = scaling.units(record.trajectories)
     forcing = None if inputs is None else Forcing(Units.of(inputs))
     rows = normalised_rows(record, inputs, units, forcing)
     outputs = len(units.keep)
@@ -124,12 +140,14 @@ def fit_forecaster(
             predictor=found.predictor,
             search=found.search,
             budget_ended=found.budget_ended,
-            notes=(*filled, *record.notes, *notes),
+            notes=(*filled, *record.notes, *notes, *logged),
         ),
         found.explained_beyond_linear,
         found.budget_ended,
         found.search,
         rows,
+        NO_LABELS if pod is not None else last_labels(given, record.last_time, len(record.trajectories[-1]), record.dt),
+        None if found.search is None else found.search.selection.chosen,
     )
 
 

@@ -14,8 +14,10 @@ from ..progress import Progress
 from ..scalars import as_count
 from ..threads import one_thread
 from .data.exogenous_inputs import Forcing, inputs_over, read_new_data, read_window
+from .data.labels import Labels, labels_of
 from .data.pod import Pod
-from .data.series import Gaps, Irregular, Units, as_array, drop_short
+from .data.series import Gaps, Irregular, as_array, drop_short
+from .data.units import Scaling, Units
 from .diagnostics.ablation import Ablation, ablate, ablate_published
 from .diagnostics.backtest import Backtest, backtest
 from .diagnostics.report import Report
@@ -29,8 +31,9 @@ from .diagnostics.spectrum import (
     spectrum,
 )
 from .fitting import FittedForecaster, fit_forecaster, normalised_rows
-from .forecast import Forecast, outcome_of
+from .forecast import ErrorDistribution, Forecast, outcome_of
 from .model_files import read_fitted, save_fitted
+from .online import UPDATE_BLOCK, Drift, Online, extend, read_samples, start_online
 from .protocol import FloatArray
 from .rollout import Predictor, normalised, roll_ahead
 from .search.model_search import SearchResult
@@ -80,6 +83,11 @@ class TimeDelayedTransformer(Parameters):
         Whether the stages of a fit or a backtest are reported, with an estimate of the time left, as a bar on a
         terminal and otherwise as one line per stage on the error stream: True from the start, None after one second,
         False never. A function is called with ``(stage, done, total)``; its errors end the work.
+    transform
+        ``"log"`` fits the logarithms of the data (of data plus one for counts with zeros), ``"auto"`` those of channels
+        whose spread grows with their level, None the data themselves.
+    lower, upper
+        Bounds of the data, such as 0 for a power: one number, or one per channel. Forecasts and intervals stay within.
     """
 
     name = "TD-TF"
@@ -97,6 +105,9 @@ class TimeDelayedTransformer(Parameters):
         budget: float | None = 300.0,
         random_state: int | np.random.Generator | None = None,
         progress: Progress = None,
+        transform: str | None = None,
+        lower: object = None,
+        upper: object = None,
     ) -> None:
         self.delays = delays
         self.recipe = recipe
@@ -108,6 +119,9 @@ class TimeDelayedTransformer(Parameters):
         self.budget = budget
         self.random_state = random_state
         self.progress = progress
+        self.transform = transform
+        self.lower = lower
+        self.upper = upper
 
     # fitting
 
@@ -159,6 +173,7 @@ class TimeDelayedTransformer(Parameters):
                 u=u,
                 gaps=gaps,
                 irregular=irregular,
+                scaling=Scaling(self.transform, self.lower, self.upper),
             )
         )
 
@@ -175,10 +190,14 @@ class TimeDelayedTransformer(Parameters):
         self.last_window_ = fitted.last_window
         self.last_inputs_ = fitted.last_inputs
         self.report_: Report = fitted.report
+        self.labels_: Labels = fitted.labels
+        self._kept = fitted.kept
         self.explained_beyond_linear_ = fitted.explained_beyond_linear
         self.budget_ended_ = fitted.budget_ended
         self.fitted_: SearchResult | None = fitted.search
         self._rows = fitted.rows
+        self._online: Online | None = fitted.online
+        self.drift_ = Drift() if fitted.online is None else fitted.online.drift
         return self
 
     def _state(self) -> FittedForecaster:
@@ -198,12 +217,84 @@ class TimeDelayedTransformer(Parameters):
             self.budget_ended_,
             self.fitted_,
             self._rows,
+            self.labels_,
+            self._kept,
+            self._online,
         )
 
     def _settings(self) -> Settings:
         parameters = self.get_params()
-        del parameters["pod"]
+        for name in ("pod", "transform", "lower", "upper"):
+            del parameters[name]
         return check_settings(**parameters)
+
+    # updates
+
+    @one_thread()
+    def update(self, samples: object, *, u: object = None) -> Self:
+        """Continue the record with new samples: learn them, and forecast from the newest one.
+
+        The readouts become those of a fit of the readouts to all data, up to rounding; features, units, window noise
+        and ridge stay those of the fit. Each sample is predicted before it is learned (in blocks of 256 samples
+        where more are given at once); where these errors have grown, ``drift_`` raises an alarm.
+
+        A NaN is a missing value: the other channels of that sample are learned, windows that contain it are not.
+        Forecasts fill it by the model's own prediction.
+
+        Parameters
+        ----------
+        samples
+            Samples after the end of the record, at the same time step, shape (samples, channels), or (channels,) for
+            one sample; fields with ``pod``. NaN where a value is missing.
+        u
+            Inputs of these samples, for a model fitted with inputs.
+
+        Returns
+        -------
+        TimeDelayedTransformer
+            The estimator itself, updated.
+        """
+        predictor = self._require_predictor()
+        new = self._new_samples(samples)
+        if self._online is None:
+            self._online = self._start_online()
+        ahead = inputs_over(u, self.forcing_, self.last_window_[None], len(new), self.last_inputs_)
+        inputs = None if ahead is None or self.forcing_ is None else self.forcing_.units.normalise(ahead[0])
+        length = len(self.last_window_)
+        scaled, window = self.units_.normalise(new), self.units_.normalise(self.last_window_)
+        online = self._online
+        for first in range(0, len(new), UPDATE_BLOCK):
+            some = scaled[first : first + UPDATE_BLOCK]
+            over = None if inputs is None else inputs[first : first + length + len(some)]
+            found = extend(online, predictor, window, some, over)
+            online, predictor, window = found.online, found.predictor, found.window
+        self._online, self.predictor_, self.drift_ = online, predictor, online.drift
+        # Observed values as given, without the rounding of units there and back.
+        kept = np.concatenate([self.last_window_, new])[-length:]
+        self.last_window_ = np.where(np.isnan(kept), self.units_.restore(window), kept)
+        self.last_inputs_ = None if ahead is None else ahead[0][-length:]
+        self.last_time_ += self.dt_ * len(new)
+        return self
+
+    def _new_samples(self, samples: object) -> FloatArray:
+        array = as_array("samples", samples)
+        if self.pod_ is not None and array.shape[-len(self.pod_.shape) :] == self.pod_.shape:
+            array = self.pod_.reduce(array)
+        return read_samples(array, self.channels_)
+
+    def _start_online(self) -> Online:
+        if self.recipe == "paper":
+            raise InputError(
+                "recipe", "'paper'", "has a readout trained by AdamW, which cannot be updated", "fit the default recipe"
+            )
+        if self.fitted_ is None or self._rows is None:
+            raise InputError(
+                "update",
+                "a model from a file",
+                "needs the sums of the fit, which this file does not hold",
+                "save the fitted model with updatable=True",
+            )
+        return start_online(self.fitted_, self._rows, self.seed_)
 
     # forecasting
 
@@ -236,14 +327,21 @@ class TimeDelayedTransformer(Parameters):
         self._require_fit()
         steps = as_count("steps", steps, 1)
         single, states, inputs = self._start(window, u, steps)
-        values, spread, left, far = roll_ahead(self.predictor_, self.units_, self.forcing_, states, steps, inputs)
+        ahead = roll_ahead(self.predictor_, self.units_, self.forcing_, states, steps, inputs)
         start = self.last_time_ if window is None else 0.0
+        labels = self.labels_ if window is None else labels_of(window, 0.0, states.shape[1])
+        if not labels.names:
+            labels = replace(labels, names=self.labels_.names)
         times = np.asarray(start + self.dt_ * np.arange(1, steps + 1), dtype=np.float64)
         fades = self.predictor_ is not None and self.predictor_.fade.fallback is not None
-        outcome = outcome_of(left, steps, far, fades)
-        if single:
-            return Forecast(values[0], spread[0], times, outcome, int(left[0]))
-        return Forecast(values, spread, times, outcome, left)
+        outcome = outcome_of(ahead.left, steps, ahead.far, fades)
+        growth = None if self.predictor_ is None else self.predictor_.errors
+        known = self.predictor_ is None or growth is not None
+        # One start is the forecast itself, without an axis of starts.
+        pick = 0 if single else slice(None)
+        left = int(ahead.left[0]) if single else ahead.left
+        distribution = ErrorDistribution(ahead.normalised[pick], growth, self.units_) if known else None
+        return Forecast(ahead.values[pick], ahead.spread[pick], times, outcome, left, distribution, labels)
 
     def predict(self, window: object, *, u: object = None) -> FloatArray:
         """Next sample after each window.
@@ -319,10 +417,12 @@ class TimeDelayedTransformer(Parameters):
     def backtest(
         self, horizon: int | None = None, starts: int = 20, *, series: object = None, u: object = None
     ) -> Backtest:
-        """Forecasts of the last quarter of the data by a model fitted to the first three quarters.
+        """Forecasts of the last quarter of the data by models fitted to the first three quarters.
 
-        Everything is learned and selected again on the first three quarters (or trajectories), and so are the
-        baselines persistence, TD-DMD and NG-RC. It takes about as long as a fit and has a ``budget`` as large.
+        The first row is the selected model, with its coefficients and its held-out errors from the first three quarters
+        (or trajectories) alone. Where a search without the last quarter selects another kind of model, that one has a
+        row too. Beside them are persistence, the mean, seasonal naive, analogues, TD-DMD and NG-RC. It takes about as
+        long as a fit and has a ``budget`` as large.
 
         Parameters
         ----------
@@ -344,7 +444,17 @@ class TimeDelayedTransformer(Parameters):
         if horizon is not None:
             horizon = as_count("horizon", horizon, 2)
         starts = as_count("starts", starts, 1)
-        return backtest(rows, len(self.units_.keep), settings, self.dt_, horizon, starts, recipe=self.recipe)
+        return backtest(
+            rows,
+            len(self.units_.keep),
+            settings,
+            self.dt_,
+            horizon,
+            starts,
+            recipe=self.recipe,
+            kept=self._kept,
+            units=self.units_,
+        )
 
     @one_thread()
     def ablate(self, *, series: object = None, u: object = None) -> Ablation:
@@ -480,13 +590,17 @@ class TimeDelayedTransformer(Parameters):
 
     # files
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
+    @one_thread()
+    def save(self, folder: str | os.PathLike[str], *, updatable: bool = False) -> Path:
         """Write the model into a folder, from which :func:`hardmax.load_forecaster` reads it.
 
         Parameters
         ----------
         folder
             Folder, created where it does not exist.
+        updatable
+            Whether the file holds what :meth:`update` needs: a square matrix for each readout, some megabytes for
+            hundreds of features. After the first update it is always held.
 
         Returns
         -------
@@ -494,6 +608,9 @@ class TimeDelayedTransformer(Parameters):
             The folder.
         """
         self._require_fit()
+        if updatable and self._online is None:
+            self._require_predictor()
+            self._online = self._start_online()
         return save_fitted(self._state(), self.get_params(), folder)
 
     @one_thread()

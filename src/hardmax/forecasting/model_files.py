@@ -18,21 +18,25 @@ from ..files import make_folder, write_text
 from ..tensor_files import field, read, require, write
 from .data.delay_windows import Embedding
 from .data.exogenous_inputs import Forcing
+from .data.labels import KINDS, Labels
 from .data.pod import Pod
-from .data.series import Units
+from .data.units import Units
 from .diagnostics.report import Report
 from .error_growth import ErrorGrowth
 from .features.feature_map import FeatureMap, monomial_count
 from .features.lag_network import NAMES, LagNetwork
 from .features.reservoir import Reservoir
 from .fitting import FittedForecaster
+from .online import get_online, put_online
 from .rollout import Fade, Member, Predictor
+from .search.readout_search import Candidate
+from .search.selection import Finalist
 
 KIND = "time-delayed transformer"
 FILE = "model.safetensors"
 _DAMAGED = "the file is damaged; save the model again"
 _Arrays = dict[str, np.ndarray]
-_SETTINGS = ("delays", "recipe", "ablation", "pod", "horizon", "restarts", "seconds", "budget")
+_SETTINGS = ("delays", "recipe", "ablation", "pod", "horizon", "restarts", "seconds", "budget", "transform")
 """Parameters of the estimator that a file holds; random state and progress belong to a session."""
 
 
@@ -50,6 +54,7 @@ def save_fitted(fitted: FittedForecaster, parameters: dict[str, Any], folder: st
         "seed": fitted.seed,
         "report": {"sentences": list(fitted.report.sentences), "numbers": fitted.report.numbers},
         "explained": fitted.explained_beyond_linear,
+        "labels": vars(fitted.labels) | {"names": list(fitted.labels.names)},
     }
     _put_units("units", fitted.units, arrays)
     arrays["last_window"] = fitted.last_window
@@ -63,6 +68,10 @@ def save_fitted(fitted: FittedForecaster, parameters: dict[str, Any], folder: st
         recipe["pod"] = {"shape": list(fitted.pod.shape), "energy": fitted.pod.energy}
     if fitted.predictor is not None:
         recipe["predictor"] = _put_predictor(fitted.predictor, arrays)
+        if fitted.kept is not None:
+            recipe["kept"] = [[c.family, c.label, c.noise, c.ridge] for c in fitted.kept.sources]
+    if fitted.online is not None:
+        recipe["online"] = put_online(fitted.online, arrays)
     write(place / FILE, KIND, recipe, arrays)
     write_text(place / "report.json", json.dumps(fitted.report.data(), indent=2) + "\n")
     return place
@@ -106,6 +115,9 @@ def _get_fitted(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> FittedFo
         inputs = 0 if forcing is None else len(forcing.units.keep)
         if any(m.features.channels != predictor.outputs + inputs for m in predictor.all_members):
             raise FileError(path, "its parts disagree on the number of channels", _DAMAGED)
+    online = None
+    if predictor is not None and "online" in recipe:
+        online = get_online(path, field(path, recipe, "online", dict), arrays, predictor)
     needed = 1 if predictor is None else predictor.window
     if len(last_window) < needed:
         raise FileError(path, f"holds {len(last_window)} samples, {needed} are needed", _DAMAGED)
@@ -122,7 +134,29 @@ def _get_fitted(path: Path, recipe: dict[str, Any], arrays: _Arrays) -> FittedFo
         report=report,
         explained_beyond_linear=float(field(path, recipe, "explained", float)),
         budget_ended=bool(report.numbers.get("budget_ended", False)),
+        labels=_get_labels(recipe.get("labels", {})),
+        kept=_get_kept(recipe.get("kept"), predictor),
+        online=online,
     )
+
+
+def _get_kept(words: list[list[Any]] | None, predictor: Predictor | None) -> Finalist | None:
+    """The selected model and how to fit it again; None in files of earlier versions, which do not say it."""
+    if words is None or predictor is None:
+        return None
+    sources = [
+        Candidate(str(family), str(label), m.features, float(noise), float(ridge), m.readouts[0], 0.0)
+        for (family, label, noise, ridge), m in zip(words, predictor.members, strict=True)
+    ]
+    return Finalist(tuple(sources), 0.0)
+
+
+def _get_labels(words: dict[str, Any]) -> Labels:
+    """Labels; empty in files of earlier versions, which do not hold them."""
+    labels = Labels(**(words | {"names": tuple(str(name) for name in words.get("names", ()))}))
+    if labels.kind not in KINDS:
+        raise ValueError(f"the index kind {labels.kind!r} is not known")
+    return labels
 
 
 def _get_pod(path: Path, words: dict[str, Any], channels: int, arrays: _Arrays) -> Pod:
@@ -137,7 +171,8 @@ def _get_pod(path: Path, words: dict[str, Any], channels: int, arrays: _Arrays) 
 
 def _put_units(name: str, units: Units, arrays: _Arrays) -> None:
     for part in fields(units):
-        arrays[f"{name}.{part.name}"] = getattr(units, part.name)
+        if (value := getattr(units, part.name)) is not None:
+            arrays[f"{name}.{part.name}"] = value
 
 
 def _get_units(path: Path, name: str, arrays: _Arrays) -> Units:
@@ -145,13 +180,23 @@ def _get_units(path: Path, name: str, arrays: _Arrays) -> Units:
     scale = require(path, arrays, f"{name}.scale", (len(mean),))
     if not (scale > 0).all():
         raise FileError(path, f"tensor '{name}.scale' must be positive", _DAMAGED)
-    return Units(mean, scale, require(path, arrays, f"{name}.varying", (len(mean),)))
+    varying = require(path, arrays, f"{name}.varying", (len(mean),))
+    # Transforms and bounds are optional, and absent in files of earlier versions.
+    rest = {part: arrays.get(f"{name}.{part}") for part in ("shift", "lower", "upper")}
+    if any(value is not None and value.shape != mean.shape for value in rest.values()):
+        raise FileError(path, f"a transform or a bound of '{name}' does not fit its channels", _DAMAGED)
+    return Units(mean, scale, varying, **rest)
 
 
 def _put_predictor(predictor: Predictor, arrays: _Arrays) -> dict[str, Any]:
     arrays |= {"fade.middle": predictor.fade.middle, "fade.half_range": predictor.fade.half_range}
     if predictor.errors is not None:
         arrays |= {"errors.per_step": predictor.errors.per_step, "errors.limit": predictor.errors.limit}
+        if predictor.errors.held_out is not None and predictor.errors.independent is not None:
+            # Files hold finite numbers only: the steps after the end of the data are zero, and their number is stored.
+            arrays["errors.held_out"] = np.nan_to_num(predictor.errors.held_out, nan=0.0)
+            arrays["errors.lengths"] = np.isfinite(predictor.errors.held_out[:, :, 0]).sum(axis=1).astype(np.int64)
+            arrays["errors.independent"] = predictor.errors.independent
 
     def put(name: str, member: Member) -> dict[str, Any]:
         arrays[f"{name}.readout"] = member.readouts[0]
@@ -197,7 +242,15 @@ def _get_errors(path: Path, outputs: int, arrays: _Arrays) -> ErrorGrowth | None
     limit = require(path, arrays, "errors.limit", (outputs,))
     if not (len(per_step) and (per_step > 0).all() and (np.diff(per_step, axis=0) >= 0).all() and (limit > 0).all()):
         raise FileError(path, "the errors of its forecasts must be positive and never decrease", _DAMAGED)
-    return ErrorGrowth(per_step, limit)
+    if "errors.held_out" not in arrays:
+        return ErrorGrowth(per_step, limit)
+    held_out = require(path, arrays, "errors.held_out", (None, len(per_step), outputs))
+    independent = require(path, arrays, "errors.independent", (len(per_step),))
+    lengths = require(path, arrays, "errors.lengths", (len(held_out),))
+    if not (len(lengths) and lengths.max() == len(per_step) and (lengths > 0).all() and (independent > 0).all()):
+        raise FileError(path, "the held-out errors must have a number at every step", _DAMAGED)
+    held_out = np.where(np.arange(len(per_step))[:, None] < lengths[:, None, None], held_out, np.nan)
+    return ErrorGrowth(per_step, limit, held_out, independent)
 
 
 def _put_features(name: str, features: FeatureMap, arrays: _Arrays) -> dict[str, Any]:
@@ -213,7 +266,8 @@ def _put_features(name: str, features: FeatureMap, arrays: _Arrays) -> dict[str,
     words["token_lags"] = list(features.token_lags)
     words["networks"] = []
     for i, (network, scale) in enumerate(zip(features.networks, features.scales, strict=True)):
-        words["networks"].append({"kind": network.kind, "lags": network.lags, "feed_forward": network.feed_forward})
+        about = {"kind": network.kind, "lags": network.lags, "feed_forward": network.feed_forward}
+        words["networks"].append(about if network.heads == 1 else about | {"heads": network.heads})
         arrays[f"{name}.network{i}.scale"] = scale
         for part, value in network.weights.items():
             arrays[f"{name}.network{i}.{part}"] = value
@@ -239,7 +293,10 @@ def _get_features(path: Path, name: str, words: dict[str, Any], arrays: _Arrays)
         if about["kind"] not in NAMES:
             raise FileError(path, f"the network kind {about['kind']!r} is not known", _DAMAGED)
         weights = {part: arrays[f"{prefix}.{part}"] for part in NAMES[about["kind"]]}
-        network = LagNetwork(about["kind"], int(about["lags"]), channels, weights, bool(about["feed_forward"]))
+        forward, heads = bool(about["feed_forward"]), int(about.get("heads", 1))
+        if heads < 1 or (heads > 1 and (about["kind"] != "shared" or weights["keys"].shape[1] % heads)):
+            raise FileError(path, f"network {prefix!r} says {heads} heads", _DAMAGED)
+        network = LagNetwork(about["kind"], int(about["lags"]), channels, weights, forward, heads)
         rows = len(weights["hidden"]) if network.kind == "mlp" else len(weights["positions"])
         if rows != network.lags * (channels if network.kind == "mlp" else 1):
             raise FileError(path, f"network {prefix!r} says {network.lags} lags and has weights for others", _DAMAGED)

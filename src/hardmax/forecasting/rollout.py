@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .data.exogenous_inputs import Forcing
-from .data.series import Units
+from .data.units import Units
 from .error_growth import ErrorGrowth
 from .features.feature_map import FeatureMap
 from .protocol import FloatArray
@@ -200,7 +200,32 @@ class Predictor:
 _FAR = 3.0
 """Excess at the last step from which on a forecast that does not fade counts as diverged."""
 _CLIPPED = 0.95
-"""Share of the clipping excess from which on a fading forecast counts as diverged: it did not return."""
+"""Share of the clipping excess from which on a step of a fading forecast counts as clipped."""
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Forecasts from several starts.
+
+    Attributes
+    ----------
+    normalised
+        Forecasts in normalised units, shape (starts, steps, outputs).
+    values
+        Forecasts in the units of the data, shape (starts, steps, channels).
+    spread
+        Expected errors, of the same shape.
+    left
+        Step at which each start left the training range, shape (starts,); 0: never.
+    far
+        Whether each start diverged, shape (starts,): it ended far outside, or was clipped more than once.
+    """
+
+    normalised: FloatArray
+    values: FloatArray
+    spread: FloatArray
+    left: npt.NDArray[np.int64]
+    far: npt.NDArray[np.bool_]
 
 
 def roll_ahead(
@@ -210,26 +235,29 @@ def roll_ahead(
     states: FloatArray,
     steps: int,
     inputs: FloatArray | None,
-) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Values and spread, each of shape (starts, steps, channels), and two arrays of shape (starts,).
-
-    These are the step at which each start left the training range (0: never), and whether it ended far outside.
-    Without a predictor, as fitted to constant channels, the forecast is constant.
-    """
+) -> Ahead:
+    """Forecasts of the predictor; without one, as fitted to constant channels, the forecast is constant."""
     starts = len(states)
     if predictor is None:
-        values = np.broadcast_to(units.mean, (starts, steps, len(units.mean))).copy()
-        return values, np.zeros_like(values), np.zeros(starts, dtype=np.int64), np.zeros(starts, dtype=bool)
+        nothing = np.zeros((starts, steps, 0))
+        values = units.restore(nothing)
+        left, far = np.zeros(starts, dtype=np.int64), np.zeros(starts, dtype=bool)
+        return Ahead(nothing, values, np.zeros_like(values), left, far)
     rows, future = normalised(units, forcing, states, inputs)
     ahead = predictor.roll(rows, steps, future)
     spread = predictor.spread(starts, steps)
-    excess = predictor.fade.excess(ahead)
+    fade = predictor.fade
+    excess = fade.excess(ahead)
     # A margin of 5 %: values slightly beyond the largest training value still count as inside.
     outside = excess > 1.05
     left = np.where(outside.any(axis=1), outside.argmax(axis=1) + 1, 0).astype(np.int64)
-    fade = predictor.fade
-    far = excess[:, -1] > (_FAR if fade.fallback is None else _CLIPPED * fade.end)
-    return units.restore(ahead), units.restore_spread(spread), left, far
+    if fade.fallback is None:
+        far = excess[:, -1] > _FAR
+    else:
+        # A forecast that returns from the clipping value and reaches it again is a saw-tooth of the clipping.
+        clipped = excess > _CLIPPED * fade.end
+        far = clipped[:, -1] | (clipped.sum(axis=1) > 1)
+    return Ahead(ahead, units.restore(ahead), units.restore_spread(spread, ahead), left, far)
 
 
 def normalised(

@@ -113,7 +113,7 @@ class Parameters:
         changed = [
             f"{name}={getattr(self, name)!r}"
             for name, default in self._defaults().items()
-            if getattr(self, name) != default
+            if repr(getattr(self, name)) != repr(default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 

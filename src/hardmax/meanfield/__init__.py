@@ -8,14 +8,24 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .laplace import BallMasses as BallMasses
+    from .laplace import LaplaceCheck as LaplaceCheck
+    from .limit import Orbit as Orbit
     from .phases import Fit as Fit
     from .phases import Terminal as Terminal
     from .spectrum import Leading as Leading
     from .terminal import TerminalPhase as TerminalPhase
+    from .theorem import FlowAssumptions as FlowAssumptions
+    from .theorem import FlowVerdict as FlowVerdict
 
 _MODULE_OF = {
+    "BallMasses": "laplace",
     "Fit": "phases",
+    "FlowAssumptions": "theorem",
+    "FlowVerdict": "theorem",
+    "LaplaceCheck": "laplace",
     "Leading": "spectrum",
+    "Orbit": "limit",
     "Terminal": "phases",
     "TerminalPhase": "terminal",
 }

@@ -23,7 +23,9 @@ from ..errors import InputError
 from ..inputs import plain
 from ..shapes import PerToken, Square, Tokens
 from ..threads import one_thread
+from .density_flow import DensityRun, energy_of, in_plane
 from .flow import SphereFlow
+from .measures import on_circle
 
 _ENTRIES = 1 << 22  # logits per block: 32 MiB of float64
 
@@ -82,20 +84,40 @@ def interaction_energy(tokens: Tokens, weights: PerToken, B: Square, beta: float
     return float(torch.logsumexp(torch.stack(parts), 0)) / beta
 
 
+def _of_density(run: DensityRun) -> Lyapunov:
+    """Lyapunov functions of a density: integrals in the plane of its nodes."""
+    flow, first = run.flow, run.states[0]
+    d = first.dimension
+    B, V = (in_plane(m.detach().cpu().numpy(), first, "B") for m in (flow.score_matrix(d), flow.value_matrix(d)))
+    rows = []
+    for state in run.states:
+        points, mass = on_circle(state.angles.ravel()), state.masses
+        asked = points @ B.T
+        metric = (points * asked).sum(axis=1)
+        rayleigh = (asked * (asked @ V.T)).sum(axis=1) / np.where(metric == 0, np.finfo(float).tiny, metric)
+        rows.append((rayleigh @ mass, (points * (points @ V.T)).sum(axis=1) @ mass, np.linalg.norm(state.mean)))
+    interaction = None
+    if 0 < flow.beta < math.inf:
+        interaction = np.array([energy_of(state, flow) for state in run.states])
+    return Lyapunov(run.times, interaction, *np.array(rows).T)
+
+
 @one_thread()
-def lyapunov(run: Trajectory) -> Lyapunov:
+def lyapunov(run: Trajectory | DensityRun) -> Lyapunov:
     """Lyapunov functions along a run of a :class:`SphereFlow`.
 
     Parameters
     ----------
     run
-        Trajectory of a :class:`SphereFlow`.
+        Trajectory of a :class:`SphereFlow`, or a density that :func:`simulate_density` followed.
 
     Returns
     -------
     Lyapunov
         One value per stored state.
     """
+    if isinstance(run, DensityRun):
+        return _of_density(run)
     flow = flow_of(run)
     states, mass = states_of(run), weights_of(run)
     d = states.shape[2]

@@ -25,6 +25,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import i0e
 
 from .rows import exponential
 
@@ -46,17 +47,26 @@ def circle_mean(
     queries: np.ndarray, keys: np.ndarray, weights: np.ndarray, tolerance: float = 1e-12
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean that each query attends to in float64, and the queries for which the error may exceed ``tolerance``."""
+    mean, _, left = circle_sums(queries, keys, weights, tolerance)
+    return mean, left
+
+
+def circle_sums(
+    queries: np.ndarray, keys: np.ndarray, weights: np.ndarray, tolerance: float = 1e-12
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As :func:`circle_mean`, and between them the logarithm of the sum of weights per query."""
     kappa = np.hypot(queries[:, 0], queries[:, 1])
     count = modes(float(kappa.max()), 1e-17)
     moments = _moments(keys, weights, count + 1)
     # Three sums with the same factors: the denominator, and the two halves of the numerator.
     coefficients = np.stack([moments[: count + 1], moments[1 : count + 2], _shifted(moments, count)])
-    mean = np.empty((len(queries), 2))
+    mean, sums = np.empty((len(queries), 2)), np.empty(len(queries))
     trusted = np.empty(len(queries), dtype=bool)
     for top in range(0, len(queries), _CHUNK):
         part = slice(top, top + _CHUNK)
-        mean[part], trusted[part] = _evaluate(queries[part], kappa[part], coefficients, tolerance)
-    return mean, np.flatnonzero(~trusted)
+        mean[part], sums[part], trusted[part] = _evaluate(queries[part], kappa[part], coefficients, tolerance)
+    logs = np.log(sums) + np.log(i0e(kappa)) + kappa + math.log(weights.sum())
+    return mean, logs, np.flatnonzero(~trusted)
 
 
 def _shifted(moments: np.ndarray, count: int) -> np.ndarray:
@@ -79,7 +89,7 @@ def _moments(keys: np.ndarray, weights: np.ndarray, count: int) -> np.ndarray:
 
 def _evaluate(
     queries: np.ndarray, kappa: np.ndarray, coefficients: np.ndarray, tolerance: float
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     count = coefficients.shape[1] - 1
     safe = np.maximum(kappa, 1e-200)
     turn = (queries[:, 0] - 1j * queries[:, 1]) / safe
@@ -103,8 +113,9 @@ def _evaluate(
     # Each of the sums is rounded in every mode, relative to its value there.
     error = 4 * np.finfo(float).eps * math.sqrt(count + 1) * size
     trusted = denominator * tolerance > error
-    ratio_of_sums = numerator / np.where(trusted, denominator, 1.0)
-    return np.stack([ratio_of_sums.real, ratio_of_sums.imag], axis=1), trusted
+    divisor = np.where(trusted, denominator, 1.0)
+    ratio_of_sums = numerator / divisor
+    return np.stack([ratio_of_sums.real, ratio_of_sums.imag], axis=1), divisor, trusted
 
 
 GROUP = 128

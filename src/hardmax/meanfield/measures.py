@@ -155,7 +155,7 @@ class Measure:
         Measure
             Points of positive density.
         """
-        values = _checked(density, self.points)
+        values = checked_values(density, self.points)
         kept = values > 0
         if not kept.any():
             raise InputError("density", "zero at every point", "must be positive somewhere", "pass another density")
@@ -163,7 +163,8 @@ class Measure:
         return Measure(self.points[kept], mass / mass.sum(), self.seed)
 
 
-def _checked(density: Density, at: np.ndarray) -> np.ndarray:
+def checked_values(density: Density, at: np.ndarray) -> np.ndarray:
+    """Values of a density at all points at once, shape (points,), finite and not negative."""
     values = np.asarray(density(at), dtype=np.float64)
     count = at.shape[0]
     if values.shape != (count,) or not np.isfinite(values).all() or bool((values < 0).any()):
@@ -217,7 +218,7 @@ def circle_quantiles(n: int, density: Density | None = None) -> Measure:
     width = 2 * math.pi / _PANELS
     nodes, quadrature = legendre.leggauss(_NODES)
     angles = width * (np.arange(_PANELS)[:, None] + 0.5 * (1 + nodes))
-    values = _checked(density, angles.ravel()).reshape(_PANELS, _NODES)
+    values = checked_values(density, angles.ravel()).reshape(_PANELS, _NODES)
     masses = 0.5 * width * (values @ quadrature)
     total = float(masses.sum())
     if total <= 0:
@@ -339,12 +340,12 @@ def sphere_sample(
     if density is None:
         return _even(_random_directions(rng, count, dimension), source.seed)
     # The largest value is estimated, and raised if a later proposal exceeds it; accepted points are then discarded.
-    highest = 1.2 * float(_checked(density, _random_directions(rng, 4096, dimension)).max())
+    highest = 1.2 * float(checked_values(density, _random_directions(rng, 4096, dimension)).max())
     found: list[np.ndarray] = []
     have = proposed = 0
     while have < count:
         points = _random_directions(rng, max(1024, 2 * (count - have)), dimension)
-        values = _checked(density, points)
+        values = checked_values(density, points)
         if values.max() > highest:
             highest, found, have = 1.2 * float(values.max()), [], 0
             continue

@@ -10,25 +10,34 @@ Times and rates are measured from :math:`W_2(t)`, with the quality of each fit.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.special import logsumexp
 
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..inputs import as_number, plain
 from ..threads import one_thread
+from .density_flow import DensityRun
 from .energy import flow_of, states_of, weights_of
+from .flow import SphereFlow
 from .limit import LowTemperatureLimit, low_temperature_limit
-from .measures import Occupancy, occupancy_of
+from .measures import FewTokensWarning, Occupancy, occupancy_of
 from .rates import Rates, rates
-from .transport import Transport, wasserstein
+from .spectrum import leading_part
+from .transport import Metric, Transport, wasserstein
 
 _NEAR = 2.0  # the metastable window: W_2 below twice its least value
 _FEWEST_TO_FIT = 4  # states; two parameters are fitted
 _ROUNDING = 1e-12  # distances on the unit sphere below this are rounding
 _MOST_PROGRAMMED = 40  # states compared by linear programming, which is slow
+_IN_KERNEL = 1e-9  # length of the projection of a node at an edge between basins, up to rounding
+_FLOOR = 0.5  # share of W_2 due to isolated tokens above which they dominate: a quarter of its square
+_AWAY = 0.1  # distance from the limit beyond which a token that attends to itself stands still elsewhere
+_ROWS = 256  # queries per block of logits
 
 
 @dataclass(frozen=True)
@@ -90,13 +99,25 @@ class Phases:
     terminal: Terminal
     """The last state compared with the axis on which the theory expects it."""
     occupancy: Occupancy
-    """Number of tokens per attention kernel at the start."""
+    """Number of tokens per attention kernel at the start; that of the nodes for a density."""
     limit: LowTemperatureLimit
     """Limit law that the states were compared with."""
     theory: Rates
     """Rates that the theory predicts."""
     beta: float
     """Inverse temperature of the run."""
+    metric: Metric = "chordal"
+    """Metric of the distances, ``"chordal"`` or ``"geodesic"``."""
+    isolated: float = 0.0
+    """Mass of tokens that give more than half of their attention to themselves at the closest approach, although they
+    are not at their limit: they stand still and are an effect of few tokens; zero for a density."""
+    isolated_distance: float = 0.0
+    """Root of the part of W_2 squared that these tokens contribute at the closest approach."""
+
+    @property
+    def few_dominate(self) -> bool:
+        """Whether isolated tokens contribute more than a quarter of W_2 squared at the closest approach."""
+        return self.isolated_distance > _FLOOR * self.approach_distance
 
     @property
     def distance_name(self) -> str:
@@ -106,12 +127,12 @@ class Phases:
     @property
     def expected_approach_time(self) -> float | None:
         """Predicted time of the closest approach, to leading order in log beta; None where there is no prediction."""
-        return self.theory.approach_time(self.beta) if 1 < self.beta < math.inf else None
+        return self.theory.approach_time(self.beta, len(self.limit.positions)) if 1 < self.beta < math.inf else None
 
     @property
     def expected_escape_time(self) -> float | None:
         """Predicted time of escape, to leading order in log beta; None where there is no prediction."""
-        return self.theory.escape_time(self.beta) if 1 < self.beta < math.inf else None
+        return self.theory.escape_time(self.beta, len(self.limit.positions)) if 1 < self.beta < math.inf else None
 
     def rows(self) -> list[tuple[str, float | None, float | None, float | None]]:
         """Table of the phases.
@@ -127,11 +148,14 @@ class Phases:
         return [
             ("closest approach at t", self.approach_time, None, self.expected_approach_time),
             (f"least {self.distance_name}", self.approach_distance, None, None),
+            (f"least trimmed {self.distance_name}", float(self.trimmed.min()), None, None),
+            ("part of it due to isolated tokens", self.isolated_distance, None, None),
             ("metastable from t", self.window[0], None, None),
             ("metastable until t", self.window[1], None, None),
             ("escape at t", self.escape_time, None, self.expected_escape_time),
             ("rate of concentration", *fell, predicted),
-            ("rate of escape", *rose, self.theory.escape),
+            # Clusters that drift have a speed, not a rate.
+            ("rate of escape", *rose, None if self.theory.terminal.drifts else self.theory.escape),
             ("rms distance to the expected axis", self.terminal.distance, None, None),
         ]
 
@@ -151,54 +175,105 @@ class Phases:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, eq=False)
+class _Observed:
+    """What the phases are measured from: laws at times, as points with masses."""
+
+    flow: SphereFlow
+    times: np.ndarray
+    laws: list[tuple[np.ndarray, np.ndarray]]
+    start: np.ndarray
+    """Points whose limits are the limit law, shape (tokens, d), with the masses of the first of ``laws``."""
+    moments: tuple[np.ndarray, np.ndarray]
+    """Mean and mean of x x^T at the end."""
+    tokens: bool
+    """Whether the points are tokens, rather than nodes of a density."""
+
+    @staticmethod
+    def of(run: Trajectory | DensityRun) -> _Observed:
+        if isinstance(run, DensityRun):
+            return _Observed._of_density(run)
+        flow = flow_of(run)
+        if len(run.layers) == 0 or int(run.layers[0]) != 0:
+            stored = "no state" if len(run.layers) == 0 else f"the first at t = {run.times[0]:g}"  # type: ignore[index]
+            remedy = 'the limit is that of the start: keep it, for example with keep="all" or keep=Every(10)'
+            raise InputError("run", f"a run that stored {stored}", "must have stored its start", remedy)
+        states, mass = states_of(run).numpy(), weights_of(run).numpy()
+        end = states[-1]
+        moments = (end.T @ mass, (end * mass[:, None]).T @ end)
+        return _Observed(flow, np.asarray(run.times), [(state, mass) for state in states], states[0], moments, True)
+
+    @staticmethod
+    def _of_density(run: DensityRun) -> _Observed:
+        first = run.states[0]
+        d = first.dimension
+        matrices = (run.flow.score_matrix(d).detach().cpu().numpy(), run.flow.value_matrix(d).detach().cpu().numpy())
+        # Edges lie where basins meet, in the kernel of the projector; the limit of their mass is that of the panel.
+        inward = first.angles.copy()
+        inward[:, 0], inward[:, -1] = first.angles[:, 1], first.angles[:, -2]
+        shadow = np.linalg.norm(first.points @ leading_part(*matrices).projector.T, axis=1)
+        start = np.where((shadow < _IN_KERNEL)[:, None], first.moved(inward).points, first.points)
+        laws = []
+        for state in run.states:
+            heavy = state.masses > 0
+            laws.append((state.points[heavy], state.masses[heavy]))
+        moments = (run.final.mean, run.final.second_moment)
+        return _Observed(run.flow, run.times, laws, start[first.masses > 0], moments, False)
+
+
 @one_thread()
 def phases(
-    run: Trajectory,
+    run: Trajectory | DensityRun,
     limit: LowTemperatureLimit | None = None,
     *,
     trim: float = 0.01,
     method: str = "auto",
+    metric: Metric = "chordal",
 ) -> Phases:
     """Phases of a run of a :class:`SphereFlow`, measured from W_2 to the low-temperature limit.
+
+    Warns with a :class:`FewTokensWarning` where isolated tokens dominate the least W_2; see ``isolated``.
 
     Parameters
     ----------
     run
-        Trajectory that stored its start, such as ``simulate(tokens, SphereFlow(…), time=14.0)``.
+        Trajectory that stored its start, such as ``simulate(tokens, SphereFlow(…), time=14.0)``, or a density that
+        :func:`simulate_density` followed.
     limit
         Law to compare with; the low-temperature limit of the start when left out.
     trim
         Share of mass left out of the trimmed distance, in [0, 1).
     method
         Method of the distances, see :func:`wasserstein`. By linear programming at most forty states are compared.
+    metric
+        ``"chordal"`` (Euclidean distance) or ``"geodesic"`` (angle between points of the unit sphere).
 
     Returns
     -------
     Phases
         Times, distances and fitted rates, with the predictions of the theory.
     """
-    flow = flow_of(run)
+    seen = _Observed.of(run)
     share = as_number("trim", trim, lambda x: 0 <= x < 1, "must lie in [0, 1)", "pass for example trim=0.01")
-    if len(run.layers) == 0 or int(run.layers[0]) != 0:
-        stored = "no state" if len(run.layers) == 0 else f"the first at t = {run.times[0]:g}"  # type: ignore[index]
-        remedy = 'the limit is that of the start: keep it, for example with keep="all" or keep=Every(10)'
-        raise InputError("run", f"a run that stored {stored}", "must have stored its start", remedy)
-    states, mass = states_of(run).numpy(), weights_of(run).numpy()
-    d = states.shape[2]
-    B, V = flow.score_matrix(d).detach().cpu(), flow.value_matrix(d).detach().cpu()
-    beta = flow.beta
-    occupied = occupancy_of(torch.from_numpy(states[0]), B, min(beta, 1e300))
+    d = seen.start.shape[1]
+    B, V = seen.flow.score_matrix(d).detach().cpu(), seen.flow.value_matrix(d).detach().cpu()
+    beta = seen.flow.beta
+    occupied = occupancy_of(torch.from_numpy(seen.start), B, min(beta, 1e300))
     if limit is None:
-        limit = low_temperature_limit(states[0], B, V)
-    _require_limit(limit, states.shape[1:])
-    times, found = _distances(run, states, mass, limit, method)
+        limit = low_temperature_limit(seen.start, B, V)
+    _require_limit(limit, seen.start.shape)
+    chosen, found = _distances(seen, limit, method, metric)
+    times = seen.times[chosen]
     distances = np.array([one.distance for one in found])
     trimmed = np.array([one.trimmed(share) for one in found])
     least = int(distances.argmin())
     theory = rates(limit)
     approach_time, approach_distance = _vertex(times, distances, least)
     escape_time, escape = _escape(times, distances, least)
-    return Phases(
+    isolated, part = (0.0, 0.0)
+    if seen.tokens and 0 < beta < math.inf:
+        isolated, part = _isolated(*seen.laws[int(chosen[least])], limit, beta * B.numpy(), metric)
+    measured = Phases(
         times=times,
         distances=distances,
         trimmed=trimmed,
@@ -209,12 +284,43 @@ def phases(
         escape_time=escape_time,
         concentration=_fit(times, distances, *_falling(distances, least), sign=-1.0),
         escape=escape,
-        terminal=_terminal(states[-1], mass, theory.terminal.final),
+        terminal=_terminal(*seen.laws[-1], *seen.moments, theory.terminal.final),
         occupancy=occupied,
         limit=limit,
         theory=theory,
         beta=beta,
+        metric=metric,
+        isolated=isolated,
+        isolated_distance=part,
     )
+    if measured.few_dominate and seen.flow.few_tokens == "warn":
+        warnings.warn(
+            f"tokens that attend to themselves (a share {isolated:.2g}) make {part:.2g} of the least "
+            f"{measured.distance_name} {approach_distance:.2g}: use more tokens, or simulate_density",
+            FewTokensWarning,
+            stacklevel=3,
+        )
+    return measured
+
+
+def _isolated(
+    points: np.ndarray, mass: np.ndarray, limit: LowTemperatureLimit, scores: np.ndarray, metric: Metric
+) -> tuple[float, float]:
+    """Mass of tokens away from their limit that attend mostly to themselves, and their part of W_2."""
+    target = plain(limit.positions).astype(np.float64)
+    away = np.linalg.norm(points - target, axis=1)
+    far = np.flatnonzero(away > _AWAY)
+    alone: list[np.ndarray] = []
+    for top in range(0, len(far), _ROWS):
+        part = far[top : top + _ROWS]
+        logits = points[part] @ scores.T @ points.T
+        own = logits[np.arange(len(part)), part] + np.log(mass[part])
+        alone.append(own - logsumexp(logits + np.log(mass), axis=1) > math.log(0.5))
+    if not alone:
+        return 0.0, 0.0
+    chosen = far[np.concatenate(alone)]
+    gaps = away[chosen] if metric == "chordal" else 2 * np.arcsin(np.minimum(1.0, 0.5 * away[chosen]))
+    return float(mass[chosen].sum()), math.sqrt(float(mass[chosen] @ gaps**2))
 
 
 def _require_limit(limit: object, shape: tuple[int, ...]) -> None:
@@ -232,19 +338,20 @@ def _fitted(fit: Fit | None) -> tuple[float | None, float | None]:
 
 
 def _distances(
-    run: Trajectory, states: np.ndarray, mass: np.ndarray, limit: LowTemperatureLimit, method: str
+    seen: _Observed, limit: LowTemperatureLimit, method: str, metric: Metric
 ) -> tuple[np.ndarray, list[Transport]]:
-    times = np.asarray(run.times)
-    target = plain(limit.positions).astype(np.float64)
+    """Indices of the compared laws, and the transport of each to the limit law."""
+    target, at_start = plain(limit.positions).astype(np.float64), seen.laws[0][1]
 
     def compare(k: int) -> Transport:
-        return wasserstein(states[k], target, first_weights=mass, second_weights=mass, method=method)
+        points, mass = seen.laws[k]
+        return wasserstein(points, target, first_weights=mass, second_weights=at_start, method=method, metric=metric)
 
     first = compare(0)
-    chosen = np.arange(len(times))
-    if first.method == "exact" and len(times) > _MOST_PROGRAMMED:
-        chosen = np.unique(np.linspace(0, len(times) - 1, _MOST_PROGRAMMED).round().astype(np.int64))
-    return times[chosen], [first, *(compare(int(k)) for k in chosen[1:])]
+    chosen = np.arange(len(seen.times))
+    if first.method == "exact" and len(chosen) > _MOST_PROGRAMMED:
+        chosen = np.unique(np.linspace(0, len(chosen) - 1, _MOST_PROGRAMMED).round().astype(np.int64))
+    return chosen, [first, *(compare(int(k)) for k in chosen[1:])]
 
 
 def _vertex(times: np.ndarray, distances: np.ndarray, least: int) -> tuple[float, float]:
@@ -306,12 +413,14 @@ def _fit(times: np.ndarray, distances: np.ndarray, start: int, stop: int, *, sig
     return Fit(sign * slope, error, quality, (float(t[0]), float(t[-1])))
 
 
-def _terminal(tokens: np.ndarray, mass: np.ndarray, final: np.ndarray | None) -> Terminal:
-    _, vectors = np.linalg.eigh((tokens * mass[:, None]).T @ tokens)
-    axis = vectors[:, -1] * np.sign(tokens.T @ mass @ vectors[:, -1] or 1.0)
-    expected = None if final is None else final * np.sign(tokens.T @ mass @ final or 1.0)
+def _terminal(
+    points: np.ndarray, mass: np.ndarray, mean: np.ndarray, moment: np.ndarray, final: np.ndarray | None
+) -> Terminal:
+    axis = np.linalg.eigh(moment)[1][:, -1]
+    axis = axis * np.sign(mean @ axis or 1.0)
+    expected = None if final is None else final * np.sign(mean @ final or 1.0)
     return Terminal(
-        axis, _to_axis(tokens, mass, axis), expected, None if expected is None else _to_axis(tokens, mass, expected)
+        axis, _to_axis(points, mass, axis), expected, None if expected is None else _to_axis(points, mass, expected)
     )
 
 

@@ -23,6 +23,7 @@ from ..geometry.result_arrays import near_one
 from ..inputs import plain
 from ..threads import one_thread
 from .limit import LowTemperatureLimit
+from .spectrum import refuse_rotation
 from .terminal import TerminalPhase, terminal_phase
 
 
@@ -38,34 +39,49 @@ class Rates:
     """Rate at which W_2 to the limit decays, for a smooth law."""
     terminal: TerminalPhase
     """What becomes of a cluster of the limit."""
+    depletion: float = math.inf
+    """Rate at which the share of mass that has not arrived falls, for a smooth law."""
 
     @property
     def escape(self) -> float | None:
         """Rate at which a cluster leaves the limit; zero where it never does, None where there is no prediction."""
         return self.terminal.escape
 
-    def approach_time(self, beta: float) -> float | None:
+    def approach_time(self, beta: float, tokens: int | None = None) -> float | None:
         """Time of the closest approach to the limit, to leading order in log beta.
+
+        Clusters that are no equilibria leave when the tokens beside them are used up: at a time proportional to beta
+        for a law, to the logarithm of the number of tokens for finitely many of them.
 
         Parameters
         ----------
         beta
             Inverse temperature.
+        tokens
+            Number of tokens; infinite when left out.
 
         Returns
         -------
         float or None
             None where the theory does not apply.
         """
-        return None if self.escape is None else math.log(beta) / (2 * self.slowest)
+        if self.escape is None:
+            return None
+        formed = math.log(beta) / (2 * self.slowest)
+        if not self.terminal.drifts:
+            return formed
+        lasting = beta * self.terminal.delay if tokens is None else min(beta * self.terminal.delay, math.log(tokens))
+        return max(formed, lasting / self.depletion)
 
-    def escape_time(self, beta: float) -> float | None:
+    def escape_time(self, beta: float, tokens: int | None = None) -> float | None:
         """Time at which a cluster has left its limit, to leading order in log beta.
 
         Parameters
         ----------
         beta
             Inverse temperature.
+        tokens
+            Number of tokens; infinite when left out.
 
         Returns
         -------
@@ -74,6 +90,9 @@ class Rates:
         """
         if not self.escape:
             return None
+        if self.terminal.drifts:
+            approach = self.approach_time(beta, tokens)
+            return None if approach is None else approach + self.terminal.travel
         return 0.5 * (1 / self.slowest + 1 / self.escape) * math.log(beta)
 
 
@@ -103,6 +122,10 @@ def rates(limit: LowTemperatureLimit) -> Rates:
         remedy = "pass low_temperature_limit(tokens, B, V)"  # type: ignore[unreachable]
         raise InputError("limit", f"a {type(limit).__name__}", "must be a LowTemperatureLimit", remedy)
     leading = limit.leading
+    refuse_rotation(leading)
+    if not leading.semisimple:
+        none = np.zeros(len(limit.positions))
+        return Rates(none, 0.0, 0.0, terminal_of(limit))
     B, power = near_one(limit.B)  # squares of its entries may be no floats
     lengths = np.ldexp(np.linalg.norm(plain(limit.positions).astype(np.float64) @ B.T, axis=1), power)
     b_1 = math.ldexp(float(np.linalg.norm(B @ leading.basis, 2)), power)
@@ -112,11 +135,14 @@ def rates(limit: LowTemperatureLimit) -> Rates:
     b_2 = math.ldexp(float(np.linalg.norm(B @ leading.second_basis, 2)), power)
     in_transport = min(leading.dimension * leading.gap / (2 * b_2), leading.gap / b_1)
     lengths[limit.elsewhere] = math.nan
-    return Rates(leading.gap / lengths, leading.gap / b_1, in_transport, terminal_of(limit))
+    depletion = leading.dimension * leading.gap / b_2
+    return Rates(leading.gap / lengths, leading.gap / b_1, in_transport, terminal_of(limit), depletion)
 
 
 def terminal_of(limit: LowTemperatureLimit) -> TerminalPhase:
     """What becomes of the clusters of a limit."""
+    if not limit.leading.semisimple:
+        return TerminalPhase(None, None, None, 0.0, None, "tokens approach their limit like 1/t, too slowly for phases")
     if limit.dimension != 1:
         reason = f"tokens concentrate on a sphere of dimension {limit.dimension - 1}, not in clusters"
         return TerminalPhase(None, None, None, 0.0, None, reason)

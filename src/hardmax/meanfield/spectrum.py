@@ -27,7 +27,6 @@ class NoLimit(Enum):
     """Reasons why the zero-temperature flow has no limit as in the theory."""
 
     ROTATES = "a leading complex pair"
-    JORDAN_BLOCK = "a leading Jordan block"
     SINGULAR_B = "a singular B"
     IN_KERNEL = "tokens in the kernel of the projector"
 
@@ -66,6 +65,18 @@ class Leading:
     """Orthonormal columns that span the invariant subspace of the eigenvalues with the second real part."""
     projector: np.ndarray
     """Spectral projector, shape (d, d)."""
+    turning: float = 0.0
+    """Largest imaginary part among the leading eigenvalues; zero where they are real."""
+    steady: bool = True
+    """Whether all leading eigenvalues have the imaginary parts plus and minus ``turning`` or, if it is zero, none."""
+    nilpotent: np.ndarray | None = None
+    """Nilpotent part of V B on E for a leading Jordan block, shape (d, d), up to its size; otherwise None. E is then
+    the generalised eigenspace."""
+
+    @property
+    def semisimple(self) -> bool:
+        """Whether the leading eigenvalue is no Jordan block."""
+        return self.nilpotent is None
 
     @property
     def dimension(self) -> int:
@@ -76,6 +87,17 @@ class Leading:
     def gap(self) -> float:
         """Gap Delta from the leading eigenvalue to the next real part; infinite when there is no other."""
         return np.inf if self.second is None else self.eigenvalue - self.second
+
+
+def refuse_rotation(leading: Leading) -> None:
+    """Raise a NoLimitError where tokens turn for ever."""
+    if leading.turning:
+        raise NoLimitError(
+            NoLimit.ROTATES,
+            f"V B has the leading eigenvalues {leading.eigenvalue:.4g} ± {leading.turning:.4g}i, so tokens turn "
+            "for ever",
+            "change B or V until the leading eigenvalue of V B is real, or look at low_temperature_limit(…).orbit",
+        )
 
 
 def refuse_singular(B: np.ndarray) -> None:
@@ -97,7 +119,7 @@ def leading_part(B: np.ndarray, V: np.ndarray) -> Leading:
     refuse_singular(B)
     found = leading_of(V @ B)
     power = power_of_b + power_of_v
-    values = [found.eigenvalue] if found.second is None else [found.eigenvalue, found.second]
+    values = [found.eigenvalue, found.turning, 0.0 if found.second is None else found.second]
     with np.errstate(over="ignore"):
         sized = [float(np.ldexp(value, power)) for value in values]
     if not np.isfinite(sized).all() or np.count_nonzero(sized) < np.count_nonzero(values):
@@ -107,35 +129,37 @@ def leading_part(B: np.ndarray, V: np.ndarray) -> Leading:
             "must keep V B within float64",
             "rescale them: the limit is the same for c B and c V, c > 0, and the rates are c times those of V",
         )
-    return replace(found, eigenvalue=sized[0], second=None if found.second is None else sized[1])
+    second = None if found.second is None else sized[2]
+    return replace(found, eigenvalue=sized[0], turning=sized[1], second=second)
 
 
 def leading_of(M: np.ndarray) -> Leading:
-    """Leading part of a matrix of ordinary size; raises :class:`NoLimitError` where it rotates or is a Jordan block."""
+    """Leading part of a matrix of ordinary size."""
     size = float(np.linalg.norm(M, 2))
     if size == 0:
         return Leading(0.0, None, np.eye(len(M)), np.zeros((len(M), 0)), np.eye(len(M)))
     values = _eigenvalues(M)
-    _refuse_jordan(M, values, size)
+    block = _jordan_block(M, values, size)
     top = float(values.real.max())
-    near = values[values.real >= top - _EQUAL * size]
-    if np.abs(near.imag).max() > _EQUAL * size:
-        turn = float(np.abs(near.imag).max())
-        raise NoLimitError(
-            NoLimit.ROTATES,
-            f"V B has the leading eigenvalues {top:.4g} ± {turn:.4g}i, so tokens turn for ever",
-            "change B or V until the leading eigenvalue of V B is real",
-        )
     leads = values.real >= top - _EQUAL * size
+    if block is not None:
+        leads = np.zeros(len(values), dtype=bool)
+        leads[block] = True
+        top = float(values[block].real.mean())
+    near = values[leads]
+    turning = 0.0 if block is not None else float(np.abs(near.imag).max())
+    turning = turning if turning > _EQUAL * size else 0.0
+    steady = block is not None or bool((np.abs(np.abs(near.imag) - turning) <= 1e3 * _EQUAL * size).all())
     others = values.real[~leads]
     basis, projector = _projector(M, values.real[leads], others)
+    nilpotent = None if block is None else projector @ (M - top * np.eye(len(M))) @ projector
     if len(others) == 0:
-        return Leading(top, None, basis, np.zeros((len(M), 0)), projector)
+        return Leading(top, None, basis, np.zeros((len(M), 0)), projector, turning, steady, nilpotent)
     second = float(others.max())
     both, _ = _projector(M, values.real[values.real >= second - _EQUAL * size], others[others < second - _EQUAL * size])
     # Without its part in E, the larger subspace is the invariant subspace of the second part.
     apart = both[:, basis.shape[1] :] - projector @ both[:, basis.shape[1] :]
-    return Leading(top, second, basis, np.linalg.qr(apart)[0], projector)
+    return Leading(top, second, basis, np.linalg.qr(apart)[0], projector, turning, steady, nilpotent)
 
 
 def _ordered(M: np.ndarray, first: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
@@ -158,8 +182,8 @@ def _projector(M: np.ndarray, first: np.ndarray, rest: np.ndarray) -> tuple[np.n
     return Z[:, :count], Z @ onto @ Z.T
 
 
-def _refuse_jordan(M: np.ndarray, values: np.ndarray, size: float) -> None:
-    """Raise a NoLimitError for a leading Jordan block.
+def _jordan_block(M: np.ndarray, values: np.ndarray, size: float) -> np.ndarray | None:
+    """Indices of the eigenvalues of a leading Jordan block; None where there is none.
 
     Rounding scatters a Jordan block of size k over a disc of radius eps^(1/k). A cluster of leading eigenvalues is a
     block when its spread is far smaller than its non-normal part and its eigenvalues are very sensitive to
@@ -189,12 +213,8 @@ def _refuse_jordan(M: np.ndarray, values: np.ndarray, size: float) -> None:
         coupling = float(np.abs(block - np.diag(np.diag(block))).max())
         touchy = float(sensitivity[np.argsort(np.abs(reference - centre))[:count]].max())
         if coupling > 1e-6 * size and spread < 1e-3 * coupling and touchy > _TOUCHY:
-            raise NoLimitError(
-                NoLimit.JORDAN_BLOCK,
-                f"the leading eigenvalue {centre.real:.4g} of V B is repeated {count} times without as many "
-                "eigenvectors, so tokens approach their limit only like 1/t",
-                "change B or V a little, or follow the flow itself with zero_temperature_solution",
-            )
+            return np.asarray(order[:k])
+    return None
 
 
 def _eigenvalues(M: np.ndarray) -> np.ndarray:

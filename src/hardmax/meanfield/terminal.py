@@ -12,6 +12,11 @@ For :math:`\sigma v > 0` the width goes to zero and the centre leaves at the rat
 :math:`\sigma v < 0` the cluster repels itself and keeps a width of order :math:`\beta^{-1/2}`; if V and B commute,
 :math:`s_k = \sigma v/(\lambda_k - \lambda_1)` and the rate is the largest :math:`\pm v_k/(1 + |b|s_k)`, which may be
 negative: the cluster is then stable. [derived; see the developer notes]
+
+If e is no eigenvector of B and V, a cluster is no equilibrium: once the tokens beside it are used up it attends to
+itself or to its antipode and drifts. The centres :math:`\pm x` of both clusters then obey the equation of two atoms,
+:math:`\dot x = \tanh(\beta\langle x, Bx\rangle)P_xVx`, which is integrated here for :math:`\beta\to\infty`: they end
+at the leading eigenvector of :math:`\sigma V`, or where :math:`\langle x, Bx\rangle = 0` and each attends to both.
 """
 
 from __future__ import annotations
@@ -28,6 +33,8 @@ from ..geometry.result_arrays import near_one
 _ALIGNED = 1e-8  # relative residual below which a direction counts as an eigenvector
 _WIDE = 1e4  # initial s times |b|: the kernel is much narrower than the cluster
 _STEADY = 1e-9  # relative change per unit of time at which the width counts as stationary
+_SPREAD = math.log(2)  # growth of the width on the way of a drifting cluster from which its centre no longer decides
+_MOST_INTERVALS_OF_PATH = 20  # of ten units of time: centres that have not settled by then turn for ever
 _MOST_INTERVALS = 60  # of ten units of time: longer relaxations are refused
 
 
@@ -38,7 +45,8 @@ class TerminalPhase:
     attends: str | None
     """``"itself"`` or ``"its antipode"``: what a cluster attends to; None where there is no prediction."""
     rate: float | None
-    """Rate at which the centre of a cluster moves away; negative where it is stable, None without a prediction."""
+    """Rate at which the centre of a cluster moves away; negative where it is stable, None without a prediction. For a
+    cluster that drifts, its speed at the start."""
     axis: np.ndarray | None
     """Unit vector along which the centre moves away, or comes back most slowly, shape (d,)."""
     width: float
@@ -47,6 +55,16 @@ class TerminalPhase:
     """Axis on which tokens end, shape (d,): that of the cluster where it stays; None where it is not known."""
     reason: str
     """The prediction, or why there is none, as a sentence."""
+    delay: float = 0.0
+    """For clusters that drift, |Be| - |<e, Be>|: tokens beside a cluster that are a share ``exp(-beta * delay)`` of all
+    still win the attention of the cluster. Zero for clusters that are equilibria."""
+    travel: float = 0.0
+    """For clusters that drift, the time in which their centres pass half of their way; otherwise zero."""
+
+    @property
+    def drifts(self) -> bool:
+        """Whether a cluster is no equilibrium; ``rate`` is then its speed at the start, not an exponential rate."""
+        return self.delay > 0
 
     @property
     def escape(self) -> float | None:
@@ -83,7 +101,7 @@ def terminal_phase(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) -> T
     (B, power_b), (V, power_v) = near_one(B), near_one(V)
     b, v = float(e @ B @ e), float(e @ V @ e)
     if _off_axis(B, e, b) or _off_axis(V, e, v):
-        return _unknown("the direction of a cluster is no eigenvector of both B and V: clusters move as they form")
+        return _drifting(B, V, e, both, power_b, power_v)
     if b == 0:
         return _unknown("a cluster does not see itself: <e, B e> = 0")
     if b < 0 and not both:
@@ -114,6 +132,114 @@ def terminal_phase(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) -> T
     return TerminalPhase(
         attends, rate, tangent @ direction, width, final, f"a cluster attends to {attends} and {staying}{kept}"
     )
+
+
+def _drifting(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool, power_b: int, power_v: int) -> TerminalPhase:
+    """Clusters at e that are no equilibrium, from the equation of their centres."""
+    asked = B @ e
+    b, length = float(e @ asked), float(np.linalg.norm(asked))
+    if abs(b) <= _ALIGNED * length:
+        return _unknown("a cluster attends to itself and its antipode alike: <e, B e> = 0")
+    if b < 0 and not both:
+        return _unknown("all tokens are on one side and attend to the edge of their own cluster")
+    sign = math.copysign(1.0, b)
+    velocity = sign * (V @ e - (e @ V @ e) * e)
+    speed = float(np.linalg.norm(velocity))
+    delay = math.ldexp(length - abs(b), power_b)
+    attends = "itself" if b > 0 else "its antipode"
+    if speed <= _ALIGNED * float(np.linalg.norm(V, 2)):  # V is singular
+        reason = f"a cluster attends to {attends} and stays: V moves it nowhere"
+        return TerminalPhase(attends, 0.0, None, 0.0, e, reason)
+    path = _path_of_centres(B, sign * V, e, both)
+    speed = math.ldexp(speed, power_v)
+    start = f"a cluster is no equilibrium: it attends to {attends} and leaves with the speed {speed:.4g}"
+    direction = velocity / np.linalg.norm(velocity)
+    if path.end is None:
+        return TerminalPhase(attends, speed, direction, 0.0, None, f"{start}, {path.why}", delay, 0.0)
+    travel = math.ldexp(path.half_time, -power_v)
+    return TerminalPhase(attends, speed, direction, 0.0, path.end, f"{start}, {path.why}", delay, travel)
+
+
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """Way of the centre of a cluster."""
+
+    end: np.ndarray | None
+    half_time: float
+    why: str
+
+
+def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) -> _Path:
+    """Way of the centre x of a cluster from e under x' = P_x V x, until it attends to itself and its antipode alike."""
+    side = math.copysign(1.0, float(e @ B @ e))
+
+    def field(_: float, x: np.ndarray) -> np.ndarray:
+        moved = V @ x
+        return np.asarray(moved - (x @ moved) / (x @ x) * x)
+
+    def score(_: float, x: np.ndarray) -> float:
+        return side * float(x @ B @ x)
+
+    score.terminal = True  # type: ignore[attr-defined]
+    score.direction = -1.0  # type: ignore[attr-defined]
+    size = float(np.linalg.norm(V, 2))
+    x, times, states = e, [0.0], [e]
+    why = ""
+    for _ in range(_MOST_INTERVALS_OF_PATH):
+        span = (times[-1], times[-1] + 10 / size)
+        done = solve_ivp(field, span, x, method="LSODA", rtol=1e-10, atol=1e-12, events=score, max_step=0.5 / size)
+        times += list(done.t[1:])
+        states += [state / np.linalg.norm(state) for state in done.y.T[1:]]
+        x = states[-1]
+        if done.status == 1:
+            if not both:
+                return _Path(None, 0.0, "until it attends to its own edge")
+            if not _rests(B, side * V, x):
+                return _Path(None, 0.0, "until it attends to itself and its antipode alike, where it does not stay")
+            why = "until it attends to itself and its antipode alike"
+            break
+        if np.linalg.norm(field(0.0, x)) <= _STEADY * size:
+            why = "for the leading eigenvector of " + ("V" if side > 0 else "-V")
+            # There tokens attend to the centre of their cluster: its width falls at the rate <x, V x>.
+            if float(x @ V @ x) < 0:
+                return _Path(None, 0.0, "and does not stay narrow: it repels itself where its centre would end")
+            # Moved alike, to x + u and -x + u, clusters that attend to their antipodes obey u' = (V_T - <x, -V x>) u.
+            if side < 0 and np.linalg.eigvals(-_tangent_part(V, x)).real.max() >= float(x @ V @ x):
+                return _Path(None, 0.0, "and its antipode does not stay opposite: both move alike in the end")
+            break
+    if not why:
+        return _Path(None, 0.0, "and turns for ever")
+    gone = np.linalg.norm(np.array(states) - e, axis=1)
+    along = np.einsum("ki,ij,kj->k", np.array(states), V, np.array(states))
+    widened = -np.append(0.0, np.cumsum(np.diff(times) * 0.5 * (along[1:] + along[:-1])))
+    if widened.max() > _SPREAD:
+        factor = math.exp(min(50.0, float(widened.max())))
+        return _Path(None, 0.0, f"and spreads on its way by a factor of {factor:.3g}: its end is not known")
+    return _Path(x, float(times[int(np.argmax(gone >= 0.5 * gone[-1]))]), why)
+
+
+def _tangent_part(V: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """V on the tangent space of the sphere at x, shape (d - 1, d - 1)."""
+    tangent = np.linalg.svd(x[None])[2][1:]
+    return np.asarray(tangent @ V @ tangent.T)
+
+
+def _rests(B: np.ndarray, V: np.ndarray, x: np.ndarray) -> bool:
+    """Whether two clusters rest at x and -x where each attends to both alike, <x, Bx> = 0.
+
+    Moved alike, to x + u and -x + u, they attend to u + tanh(beta <x, Bu>) x. At low temperature u falls along
+    w = P_x V x if <x, Bw> < 0, and then obeys u' = P_x V u on the plane <x, Bu> = 0, taken along w.
+    """
+    onto = np.eye(len(x)) - np.outer(x, x)
+    w, normal = onto @ V @ x, onto @ B.T @ x
+    across = float(normal @ w)
+    if across >= 0:
+        return False
+    plane = np.linalg.svd(np.stack([x, normal]))[2][2:]
+    if len(plane) == 0:
+        return True
+    motion = (onto - np.outer(w, normal) / across) @ V
+    return bool(np.linalg.eigvals(plane @ motion @ plane.T).real.max() < 0)
 
 
 def _unknown(reason: str) -> TerminalPhase:

@@ -8,11 +8,17 @@ over plans :math:`\pi` with marginals mu and nu, with :math:`c = |x-y|^2` (chord
 method     for                                                  exact
 ========== ==================================================== ==========
 line       d = 1, by sorting                                    yes
-circle     d = 2, geodesic, by sorting and the best rotation    yes
+circle     the unit circle, by sorting and the best rotation    yes
 atoms      at most two points on one side, by sorting           yes
 exact      anything of moderate size, by linear programming     yes
-sliced     large sizes: mean over one-dimensional projections   another distance, comparable with itself only
+sliced     larger sizes: mean over one-dimensional projections  another distance, comparable with itself only
 ========== ==================================================== ==========
+
+On the circle sorting is optimal for a convex function of the angle. The chord :math:`2 - 2\cos\delta` is not convex
+beyond a right angle, but it lies above its tangent at :math:`\delta_0` up to :math:`\pi` if
+:math:`1 - \cos\delta_0 + (\pi - \delta_0)\sin\delta_0 \le 2`, that is for :math:`\delta_0 \le 0.81`. If no mass
+travels farther, the sorted plan is optimal for the convex cost below the chord, with the same cost, hence optimal.
+Otherwise the linear programme decides.
 
 A few isolated tokens that attend to themselves alone bound :math:`W_2` from below; the trimmed distance leaves out the
 share of the mass that travels farthest.
@@ -21,11 +27,13 @@ share of the mass that travels farthest.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import torch
+from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import cdist
 
 from ..errors import InputError, MissingExtraError
@@ -33,9 +41,11 @@ from ..inputs import as_count, as_number, as_tokens, as_weights
 from ..randomness import seeded
 from ..shapes import ArrayLike
 from ..threads import one_thread
+from .density import SphereDensity
 
 Metric = Literal["chordal", "geodesic"]
-_AFFORDABLE = 2_500 * 2_500  # pairs for which linear programming is the default
+_AFFORDABLE = 5_000 * 5_000  # pairs for which linear programming is the default: 400 MB and some seconds
+_CONVEX = 0.81  # radians up to which sorting is optimal for the chord, see above
 _PLAIN_SIZES = (1e-100, 1e100)  # squares of larger and smaller points may leave float64
 _SAME_ATOM = 1e-9  # points of one law this close, relative to the extent of both laws, are one
 
@@ -96,8 +106,8 @@ class Transport:
 
 @one_thread()
 def wasserstein(
-    first: ArrayLike,
-    second: ArrayLike,
+    first: ArrayLike | SphereDensity,
+    second: ArrayLike | SphereDensity,
     *,
     first_weights: ArrayLike | None = None,
     second_weights: ArrayLike | None = None,
@@ -111,15 +121,18 @@ def wasserstein(
     Parameters
     ----------
     first, second
-        Points, shapes (n, d) and (m, d).
+        Points, shapes (n, d) and (m, d). One of them may be a :class:`SphereDensity`, its whole law rather than its
+        nodes: on the circle the distance is exact; with an axis it is that of the angles to the axis, which is exact
+        against another law with this symmetry and a lower bound otherwise.
     first_weights, second_weights
         Positive weights, shapes (n,) and (m,), normalised to sum one; all equal when left out.
     metric
         ``"chordal"`` (Euclidean distance) or ``"geodesic"`` (angle between points of the unit sphere).
     method
-        ``"line"`` (d = 1), ``"atoms"`` (at most two points on one side), ``"circle"`` (d = 2, geodesic), ``"exact"``
-        (linear programming), ``"sliced"`` (mean over one-dimensional projections, another distance), or ``"auto"``: the
-        first of these that applies and is affordable.
+        ``"line"`` (d = 1), ``"atoms"`` (at most two points on one side), ``"circle"`` (points of the unit circle; with
+        the chordal metric only where no mass travels more than 0.81 radians), ``"exact"`` (linear programming),
+        ``"sliced"`` (mean over one-dimensional projections, another distance), or ``"auto"``: the first of these that
+        applies and is affordable.
     projections
         Number of directions of the sliced distance.
     random_state
@@ -135,14 +148,17 @@ def wasserstein(
     >>> float(wasserstein([[0.0], [1.0]], [[2.0], [1.0]]))
     1.0
     """
+    if metric not in ("chordal", "geodesic"):
+        raise InputError("metric", repr(metric), "is not known", 'pass "chordal" or "geodesic"')
+    for law, points, mass, name in ((first, second, second_weights, "first"), (second, first, first_weights, "second")):
+        if isinstance(law, SphereDensity):
+            return _from_density(law, points, mass, name, metric)
     a, wa = _law(first, first_weights, "first")
     b, wb = _law(second, second_weights, "second")
     if a.shape[1] != b.shape[1]:
         raise InputError(
             "second", f"{b.shape[1]} coordinates", f"must have {a.shape[1]} as the first has", "compare in one space"
         )
-    if metric not in ("chordal", "geodesic"):
-        raise InputError("metric", repr(metric), "is not known", 'pass "chordal" or "geodesic"')
     if metric == "geodesic" and not _on_sphere(a, b):
         raise InputError("metric", "geodesic", "needs points on the unit sphere", 'use metric="chordal"')
     unit = _unit(a, b)
@@ -166,12 +182,18 @@ def _transport(
     random_state: int | np.random.Generator | None,
 ) -> Transport:
     chosen = _chosen(a, b, metric) if method == "auto" else method
+    if method == "auto" and chosen != "atoms" and a.shape[1] == 2 and metric == "chordal" and _on_sphere(a, b):
+        sorted_plan = _circle(a, wa, b, wb, metric)
+        if sorted_plan is not None:
+            return sorted_plan
     if chosen == "line":
         _require(a.shape[1] == 1, "line", "d = 1")
         return _line(a[:, 0], wa, b[:, 0], wb)
     if chosen == "circle":
-        _require(a.shape[1] == 2 and metric == "geodesic", "circle", 'd = 2 and metric="geodesic"')
-        return _circle(a, wa, b, wb)
+        _require(a.shape[1] == 2 and _on_sphere(a, b), "circle", "d = 2 and points of the unit circle")
+        sorted_plan = _circle(a, wa, b, wb, metric)
+        _require(sorted_plan is not None, "circle", "chords of at most 0.81 radians, or the geodesic metric")
+        return sorted_plan  # type: ignore[return-value]  # the line above refuses None
     if chosen == "atoms":
         return _atomic(a, wa, b, wb, metric)
     if chosen == "exact":
@@ -230,8 +252,11 @@ def _line(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray) -> Trans
     return Transport("line", (a[order_a][i] - b[order_b][j]) ** 2, masses)
 
 
-def _circle(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray) -> Transport:
-    """The best plan is in order up to a shift of mass, in which the cost is convex (Delon et al. 2010)."""
+def _circle(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray, metric: Metric) -> Transport | None:
+    """The best plan is in order up to a shift of mass, in which the cost is convex (Delon et al. 2010).
+
+    None for the chordal metric if mass travels too far for sorting to be optimal.
+    """
     turn_a, turn_b = (np.arctan2(p[:, 1], p[:, 0]) / (2 * math.pi) % 1.0 for p in (a, b))
     order_a, order_b = np.argsort(turn_a, kind="stable"), np.argsort(turn_b, kind="stable")
     places, heavy = turn_a[order_a], wa[order_a]
@@ -246,12 +271,32 @@ def _circle(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray) -> Tra
         middles, masses = 0.5 * (cuts[1:] + cuts[:-1]), np.diff(cuts)
         i = np.minimum(np.searchsorted(upto[:-1], middles), len(places) - 1)
         j = np.minimum(np.searchsorted(ends, middles + shift), len(targets) - 1)
-        return (2 * math.pi * (places[i] - targets[j])) ** 2, masses
+        return 2 * math.pi * np.abs(places[i] - targets[j]), masses
 
     def cost(shift: float) -> float:
-        costs, masses = shifted(shift)
-        return float(costs @ masses)
+        angles, masses = shifted(shift)
+        return float(_convex_cost(angles, metric) @ masses)
 
+    angles, masses = shifted(_best_shift(cost))
+    if metric == "chordal" and float(masses[angles > _CONVEX].sum()) > _NO_MASS:
+        return None
+    return Transport("circle", _convex_cost(angles, metric), masses)
+
+
+_NEARBY = 0.05  # shares of mass by which the best shifts for the chord and for the angle may differ
+_NO_MASS = 1e-10  # mass that wraps around the circle by rounding of cumulated weights and of the best shift
+
+
+def _convex_cost(angles: np.ndarray, metric: Metric) -> np.ndarray:
+    """Squared angle, or squared chord continued by its tangent where it is no longer convex."""
+    if metric == "geodesic":
+        return np.asarray(angles**2)
+    inside = np.minimum(angles, _CONVEX)
+    return np.asarray(4 * np.sin(0.5 * inside) ** 2 + 2 * math.sin(_CONVEX) * (angles - inside))
+
+
+def _best_shift(cost: Callable[[float], float]) -> float:
+    """Shift of mass in [-1, 1] at which a convex cost is least, by golden sections."""
     low, high = -1.0, 1.0
     golden = (math.sqrt(5) - 1) / 2
     left, right = high - golden * (high - low), low + golden * (high - low)
@@ -265,7 +310,61 @@ def _circle(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray) -> Tra
             low, left, at_left = left, right, at_right
             right = low + golden * (high - low)
             at_right = cost(right)
-    return Transport("circle", *shifted(0.5 * (low + high)))
+    return 0.5 * (low + high)
+
+
+def _least_at(cost: Callable[[float], float], low: float, high: float) -> float:
+    """Place of the least value; the cost is quadratic there, so that an error of 1e-9 is one of 1e-18 in the cost."""
+    return float(minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 1e-9}).x)
+
+
+def _from_density(
+    law: SphereDensity, other: ArrayLike | SphereDensity, weights: ArrayLike | None, name: str, metric: Metric
+) -> Transport:
+    """Plan between the law of a density and points, in order of the angle; each point is one piece."""
+    if isinstance(other, SphereDensity):
+        problem = "cannot be a density as the other is"
+        raise InputError(name, "two densities", problem, "pass density.quantiles(n).points for one of them")
+    points, mass = _law(other, weights, "second" if name == "first" else "first")
+    if points.shape[1] != law.dimension or not _on_sphere(points):
+        found = f"points of {points.shape[1]} coordinates"
+        raise InputError(name, found, f"must lie on the unit sphere in {law.dimension} dimensions", "normalise them")
+    if law.axis is None:
+        angles = np.arctan2(points[:, 1], points[:, 0]) % (2 * math.pi)
+    else:
+        along = points @ law.axis
+        angles = np.arctan2(np.linalg.norm(points - np.outer(along, law.axis), axis=1), along)
+    order = np.argsort(angles, kind="stable")
+    angles, mass = angles[order], mass[order]
+    upto = np.concatenate([[0.0], np.cumsum(mass)])
+    upto[-1] = 1.0
+
+    def pieces(shift: float) -> tuple[np.ndarray, np.ndarray]:
+        """Squared distance per point, of the metric, and the farthest that its mass travels."""
+        ends = law.quantile(upto + shift)
+        far = np.maximum(np.abs(ends[1:] - angles), np.abs(ends[:-1] - angles))
+        masses, first, second, cosines, sines = np.diff(law.integrals(upto + shift), axis=0).T
+        masses = np.maximum(masses, np.finfo(float).tiny)
+        if metric == "geodesic":
+            return (second - 2 * angles * first) / masses + angles**2, far
+        return 2 - 2 * (np.cos(angles) * cosines + np.sin(angles) * sines) / masses, far
+
+    shift = 0.0
+    if law.axis is None:
+        # The angle of the points starts at 0, that of the law where it happens to be: the squared angle is convex.
+        def cost(shift: float) -> float:
+            masses, first, second, _, _ = np.diff(law.integrals(upto + shift), axis=0).T
+            return float((second - 2 * angles * first + angles**2 * masses).sum())
+
+        shift = _least_at(cost, -1.0, 1.0)
+        if metric == "chordal":
+            # Near this shift the cost is convex if no mass travels too far, which is checked below.
+            shift = _least_at(lambda at: float(pieces(at)[0] @ mass), shift - _NEARBY, shift + _NEARBY)
+    costs, far = pieces(shift)
+    if metric == "chordal" and float(far.max()) > _CONVEX:
+        remedy = 'pass metric="geodesic", or compare with density.quantiles(n).points'
+        raise InputError(name, f"mass that travels {far.max():.2g} radians", "must be closer to the points", remedy)
+    return Transport("line" if law.axis is not None else "circle", np.maximum(costs, 0.0), mass)
 
 
 def _atoms(points: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

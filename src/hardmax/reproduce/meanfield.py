@@ -16,9 +16,17 @@ from matplotlib.figure import Figure
 
 from ..dynamics.simulate import simulate
 from ..figures import figure_bytes, new_figure
-from ..figures.meanfield import draw_distances, draw_durations, draw_phase_diagram, draw_scaling
+from ..figures.meanfield import (
+    draw_distances,
+    draw_durations,
+    draw_least_distances,
+    draw_phase_diagram,
+    draw_scaling,
+)
 from ..figures.sphere import draw_angles, draw_sphere
 from ..files import make_folder
+from ..meanfield.density import circle_density
+from ..meanfield.density_flow import simulate_density
 from ..meanfield.exact import zero_temperature_solution
 from ..meanfield.flow import SphereFlow
 from ..meanfield.limit import low_temperature_limit
@@ -36,6 +44,8 @@ _TILT = (0.05, -0.05, 1.0)
 _BETAS = (10.0, 30.0, 100.0, 300.0)
 _SCALING = (150.0, 300.0, 600.0, 1200.0)
 _SCALING_TIME = 1.0
+_LEAST = (100.0, 178.0, 316.0, 562.0, 1000.0)
+_QUICK_LEAST = (10.0, 20.0, 40.0)
 
 
 def circle_law(n: int) -> Measure:
@@ -44,9 +54,19 @@ def circle_law(n: int) -> Measure:
 
 
 def circle_phases(n: int, betas: Sequence[float], *, time: float = 14.0, step: float = 0.08) -> list[Phases]:
-    """The phases of runs on the circle at several temperatures."""
+    """The phases of runs of tokens on the circle at several temperatures."""
     tokens = circle_law(n).points
-    return [phases(simulate(tokens, SphereFlow(CIRCLE_B, CIRCLE_V, beta), time=time, step=step)) for beta in betas]
+    flows = [SphereFlow(CIRCLE_B, CIRCLE_V, beta, few_tokens="ignore") for beta in betas]
+    return [phases(simulate(tokens, flow, time=time, step=step)) for flow in flows]
+
+
+def density_phases(betas: Sequence[float], *, time: float = 14.0, tolerance: float = 1e-6) -> list[Phases]:
+    """The phases of the density on the circle at several temperatures."""
+    law = circle_density(lambda angle: 1 + np.sin(angle) / 2)
+    return [
+        phases(simulate_density(law, SphereFlow(CIRCLE_B, CIRCLE_V, beta), time=time, tolerance=tolerance))
+        for beta in betas
+    ]
 
 
 def scaling_errors(n: int, betas: Sequence[float]) -> list[float]:
@@ -82,14 +102,19 @@ def reproduce_meanfield(output: str | os.PathLike[str], *, quick: bool = False, 
     """
     folder = make_folder(output)
     n = 600 if quick else 1000
-    diagram_betas = np.geomspace(10.0, 100.0 if quick else 300.0, 8 if quick else 16)
-    with Ticker("parts", 5, progress=progress) as ticker:
-        found = circle_phases(n, _BETAS[:3] if quick else _BETAS)
+    diagram_betas = np.geomspace(10.0, 30.0 if quick else 1000.0, 3 if quick else 16)
+    with Ticker("parts", 6, progress=progress) as ticker:
+        found = circle_phases(n, _BETAS[:3]) if quick else density_phases(_BETAS)
+        ticker.advance()
+        least_betas = _QUICK_LEAST if quick else _LEAST
+        counts = (150, 300, 600) if quick else (1000, 2000, 4000)
+        least = density_phases(least_betas)
+        by_count = [[one.approach_distance for one in circle_phases(count, least_betas)] for count in counts]
         ticker.advance()
         scaling = _SCALING[:2] if quick else _SCALING
         errors = scaling_errors(1000 if quick else 2000, scaling)
         ticker.advance()
-        diagram = circle_phases(n, diagram_betas.tolist())
+        diagram = density_phases(diagram_betas.tolist())
         ticker.advance()
         film = simulate(circle_law(n).points, SphereFlow(CIRCLE_B, CIRCLE_V, 100.0), time=14.0, step=0.08)
         at_hundred = found[2]
@@ -99,12 +124,20 @@ def reproduce_meanfield(output: str | os.PathLike[str], *, quick: bool = False, 
     figures = {
         "distances": _figure_of(lambda ax: draw_distances(found, ax=ax), 6.4, 4.2),
         "scaling-in-beta": _figure_of(lambda ax: draw_scaling(scaling, errors, _SCALING_TIME, ax=ax), 5.4, 4.2),
+        "least-distance": _figure_of(
+            lambda ax: draw_least_distances(least, ax=ax, tokens=dict(zip(counts, by_count, strict=True))), 5.8, 4.2
+        ),
         "durations": _figure_of(lambda ax: draw_durations(found, ax=ax), 5.4, 4.2),
         "terminal-phase": _figure_of(lambda ax: draw_angles(film, ax=ax, marks=_marks(at_hundred)), 6.4, 4.2),
         "phase-diagram": _figure_of(lambda ax: draw_phase_diagram(diagram, ax=ax), 6.4, 4.4),
         "sphere": sphere,
     }
-    tables = {"phases": _phases_table(found), "sphere": sphere_table, "scaling-in-beta": _scaling(scaling, errors)}
+    tables = {
+        "phases": _phases_table(found),
+        "least-distance": _least(least, counts, by_count),
+        "sphere": sphere_table,
+        "scaling-in-beta": _scaling(scaling, errors),
+    }
     report = _page(figures, tables)
     write_results(folder, figures, tables)
     report.write(folder / PAGE)
@@ -182,6 +215,15 @@ def _phases_table(found: list[Phases]) -> Table:
     return Table("Phases on the circle", columns, rows, note)
 
 
+def _least(found: Sequence[Phases], counts: Sequence[int], by_count: Sequence[Sequence[float]]) -> Table:
+    betas = [one.beta for one in found]
+    slope = np.polyfit(np.log(betas), np.log([one.approach_distance for one in found]), 1)[0]
+    columns = ("beta", "least W2 of the density", *(f"{count} tokens" for count in counts))
+    rows = [(one.beta, one.approach_distance, *(values[k] for values in by_count)) for k, one in enumerate(found)]
+    note = f"Slope {slope:.3f} of the density; that of the width of the kernel is -0.5."
+    return Table("Least W2 against beta", columns, rows, note)
+
+
 def _scaling(betas: Sequence[float], errors: Sequence[float]) -> Table:
     slope = np.polyfit(np.log(betas), np.log(errors), 1)[0]
     return Table(
@@ -209,6 +251,12 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table]) -> Report:
         "The angle of every token through time, at beta = 100. First all gather at the angles 0 and pi, then they "
         "rest, then both clusters leave for the angle pi/2."
     ).picture(pictures["terminal-phase"], "Colours show where a token started.")
+    report.section("How near it comes").text(
+        "The least W2 to the limit law against beta, for the density itself and for three numbers of quantile tokens. "
+        "Where few tokens are left between the clusters they attend to themselves, stand still and raise the distance."
+    ).picture(pictures["least-distance"], "Density, with its slope, and tokens.", narrow=True).table(
+        tables["least-distance"]
+    )
     report.section("How long it lasts").text(
         "Both times grow like log beta, with the slopes 1/(2c) and (1/c + 1/(v_top - v_1))/2."
     ).picture(pictures["durations"], "Times read off the runs, with fitted slopes beside the theory's.", narrow=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from ..dynamics.assumptions import Assumptions
 from ..dynamics.leadership import Leadership, Ties
-from ..meanfield.limit import LowTemperatureLimit
+from ..meanfield.limit import LowTemperatureLimit, Orbit
 from ..meanfield.measures import Occupancy
 from ..meanfield.phases import Fit, Phases, Terminal
 from ..meanfield.rates import Rates, terminal_of
@@ -153,6 +154,10 @@ def phases_contents(found: Phases) -> Contents:
                 "theory_slowest": found.theory.slowest,
                 "theory_wasserstein": found.theory.wasserstein,
                 "theory_escape": found.theory.escape,
+                "theory_depletion": found.theory.depletion,
+                "metric": found.metric,
+                "isolated": found.isolated,
+                "isolated_distance": found.isolated_distance,
             }
         ),
     )
@@ -199,8 +204,13 @@ def read_phases(reader: Reader) -> Phases:
                 slowest=float(words["theory_slowest"]),
                 wasserstein=float(words["theory_wasserstein"]),
                 terminal=terminal_of(limit),
+                depletion=float(words.get("theory_depletion", math.inf)),
             ),
             beta=float(words["beta"]),
+            # Older files lack these words: their distances are chordal, and isolated tokens were not counted.
+            metric="geodesic" if words.get("metric") == "geodesic" else "chordal",
+            isolated=float(words.get("isolated", 0.0)),
+            isolated_distance=float(words.get("isolated_distance", 0.0)),
         )
 
     return reader.made("phases", make)
@@ -215,7 +225,16 @@ def _put_limit(contents: Contents, limit: LowTemperatureLimit) -> None:
     contents.put("projector", _SQUARE, limit.projector)
     contents.put("leading_basis", ("coordinate", "leading"), limit.leading.basis)
     contents.put("second_basis", ("coordinate", "second"), limit.leading.second_basis)
-    contents.put_words("leading", {"eigenvalue": limit.leading.eigenvalue, "second": limit.leading.second})
+    leading = limit.leading
+    words = {"eigenvalue": leading.eigenvalue, "second": leading.second, "turning": leading.turning}
+    contents.put_words("leading", {**words, "steady": leading.steady})
+    if leading.nilpotent is not None:
+        contents.put("nilpotent", _SQUARE, leading.nilpotent)
+    if limit.algebraic is not None:
+        contents.put("algebraic", ("token",), limit.algebraic)
+    if limit.orbit is not None:
+        contents.put("orbit_planes", ("token", "coordinate", "plane"), limit.orbit.planes)
+        contents.put("orbit_periods", ("token",), limit.orbit.periods)
 
 
 def _get_limit(reader: Reader) -> LowTemperatureLimit:
@@ -231,15 +250,25 @@ def _get_limit(reader: Reader) -> LowTemperatureLimit:
             basis=reader.plain("leading_basis", (d, None)),
             second_basis=reader.plain("second_basis", (d, None)),
             projector=projector,
+            turning=float(words.get("turning", 0.0)),
+            steady=bool(words.get("steady", True)),
+            nilpotent=reader.plain("nilpotent", (d, d)) if reader.has("nilpotent") else None,
         )
 
+    leading = reader.made("leading", make)
+    orbit = None
+    if reader.has("orbit_planes"):
+        planes, periods = reader.plain("orbit_planes", (count, d, 2)), reader.plain("orbit_periods", (count,))
+        orbit = Orbit(planes, periods, leading.turning)
     return LowTemperatureLimit(
         positions=positions,
         projector=torch.from_numpy(projector.copy()) if isinstance(positions, torch.Tensor) else projector,
         weights=reader.numbers("weights", (count,)) if reader.has("weights") else None,
-        leading=reader.made("leading", make),
+        leading=leading,
         B=reader.plain("B", (d, d)),
         V=reader.plain("V", (d, d)),
+        orbit=orbit,
+        algebraic=reader.plain("algebraic", (count,)) if reader.has("algebraic") else None,
     )
 
 

@@ -251,6 +251,12 @@ class ModelCards:
         self._attention_words.object = noted(f"Attention of the latest sample to each lag. Attention is {part}.")
 
 
+def _held(found: Backtest) -> str:
+    """How many samples the intervals of the model held."""
+    held = [f"{100 * share:.0f} % (nominal {100 * level:.0f} %)" for level, share in found.coverage.items()]
+    return f" Its intervals held {' and '.join(held)} of the samples." if held else ""
+
+
 def backtest_table(found: Backtest) -> str:
     """The rows of a backtest as HTML."""
     rows = "".join(
@@ -262,7 +268,9 @@ def backtest_table(found: Backtest) -> str:
     return (
         f"<table style='width:100%'><thead>{head}</thead><tbody>{rows}</tbody></table><p class='soft'>"
         f"{found.starts} starts in the held-out last quarter, {len(found.times)} steps each. Errors in "
-        "standard deviations of the data; valid while below 0.4. TD-TF is the model on this page (time-delayed "
-        "transformer); persistence repeats the last sample; TD-DMD is linear in the last samples (time-delayed dynamic "
-        "mode decomposition); NG-RC is polynomial in them (next-generation reservoir computing).</p>"
+        "standard deviations of the data (about their trend, where there is one); valid while below 0.4. TD-TF is the "
+        "model on this page (time-delayed transformer); persistence repeats the last sample, seasonal naive the last "
+        "season; analogue follows the most similar stretches of the past; TD-DMD is linear in the last samples "
+        "(time-delayed dynamic mode decomposition); NG-RC is polynomial in them (next-generation reservoir "
+        f"computing).{_held(found)}</p>"
     )

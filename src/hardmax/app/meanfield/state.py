@@ -139,6 +139,7 @@ def follow(
     """The run of a state; ``show`` gets the run so far after every piece."""
     law, flow = state.law, state.flow
     limit = hm.low_temperature_limit(law.points, state.score, state.value, weights=law.weights)
+    hm.rates(limit)  # refused where tokens turn for ever: there is no law to compare with
     pieces = max(1, math.ceil(state.time / _PIECE - 1e-9))
     length = state.time / pieces
     states, times = [law.points[None]], [np.zeros(1)]

@@ -1,4 +1,4 @@
-"""Trajectories from the caller's data: gaps, uneven times, constant channels, units and minimum length."""
+"""Trajectories from the caller's data: gaps, uneven times and minimum length."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import InputError
 from ..protocol import FloatArray
 from .timestamps import in_seconds, non_numeric_column, times_in_seconds, times_of, values_of, with_same_columns
+from .units import Units as Units
 
 Gaps = Literal["refuse", "interpolate"]
 Irregular = Literal["refuse", "resample"]
@@ -136,9 +136,30 @@ def _times(
             "pass one array of times for each trajectory",
         )
     for column in columns:
-        if not np.isfinite(column).all() or len(column) < 2 or (np.diff(column) <= 0).any():
-            raise InputError("times", "a time column", "must be finite and increasing", "sort the samples by time")
+        _check_increasing(column)
     return columns, float(np.median(np.concatenate([np.diff(column) for column in columns])))
+
+
+def _check_increasing(column: FloatArray) -> None:
+    """Refuse times that are missing, repeated or decreasing, with the first such place."""
+    if len(column) < 2:
+        raise InputError("times", f"{len(column)} times", "must be two or more", "pass a longer record")
+    if not np.isfinite(column).all():
+        place = int(np.flatnonzero(~np.isfinite(column))[0])
+        raise InputError("times", f"no time at sample {place}", "must be finite", "leave out samples without a time")
+    steps = np.diff(column)
+    if (steps < 0).any():
+        place = int(np.flatnonzero(steps < 0)[0]) + 1
+        remedy = "reverse the order of the samples" if (steps < 0).all() else "sort the samples by time"
+        raise InputError("times", f"a step back at sample {place}", "must increase", remedy)
+    if (steps == 0).any():
+        places = np.flatnonzero(steps == 0) + 1
+        raise InputError(
+            "times",
+            f"{len(places)} repeated, the first at sample {places[0]}",
+            "must increase: two samples have the same time",
+            "keep one sample per time (or their mean), or pass several series as a list, one each",
+        )
 
 
 def check_choices(gaps: Gaps, irregular: Irregular) -> None:
@@ -221,6 +242,10 @@ def as_windows(windows: object, units: Units) -> FloatArray:
     return units.normalise(array)
 
 
+_FEW_STEPS = 3
+"""Steps of one length in a row that count as a frequency."""
+
+
 def _regular(
     tables: list[FloatArray], columns: list[FloatArray], step: float, irregular: Irregular
 ) -> tuple[list[FloatArray], list[str]]:
@@ -228,12 +253,7 @@ def _regular(
     if uneven <= _IRREGULAR:
         return tables, []
     if irregular == "refuse":
-        raise InputError(
-            "times",
-            f"steps that differ from their median {step:.6g} by up to {100 * uneven:.3g} %",
-            "must be evenly spaced",
-            'pass irregular="resample" to interpolate onto even times',
-        )
+        raise InputError("times", _unevenness(columns, step, uneven), "must be evenly spaced", _remedy(columns, step))
     even = []
     for table, column in zip(tables, columns, strict=True):
         grid = column[0] + step * np.arange(int((column[-1] - column[0]) / step + 1e-9) + 1)
@@ -241,47 +261,51 @@ def _regular(
     return even, [f"Samples were resampled to an even step of {step:.6g} by linear interpolation."]
 
 
-@dataclass(frozen=True)
-class Units:
-    """Mean and standard deviation per channel; normalised data leave out constant channels."""
+def _frequency_change(columns: list[FloatArray]) -> tuple[int, float, float] | None:
+    """Sample from which on steps have another length to the end, with the steps before and after; None otherwise."""
+    for column in columns:
+        steps = np.diff(column)
+        changes = np.flatnonzero(np.abs(np.diff(steps)) > _IRREGULAR * steps[:-1])
+        if len(changes) == 1 and _FEW_STEPS <= changes[0] + 1 <= len(steps) - _FEW_STEPS:
+            place = int(changes[0]) + 1
+            return place, float(steps[0]), float(steps[-1])
+    return None
 
-    mean: FloatArray
-    scale: FloatArray
-    varying: FloatArray
 
-    @classmethod
-    def of(cls, trajectories: Sequence[FloatArray]) -> Units:
-        """Units of the data; a channel that varies by no more than rounding counts as constant."""
-        data = np.concatenate(list(trajectories))
-        size = np.abs(data).max(axis=0)
-        size = np.where(size > 0, size, 1.0)
-        shrunk = data / size
-        mean, spread = shrunk.mean(axis=0), shrunk.std(axis=0)
-        varying = (spread > 8 * np.finfo(np.float64).eps) & (spread * size > 1e-280)
-        return cls(mean * size, np.where(varying, spread, 1.0) * np.where(varying, size, 1.0), varying.astype(float))
+def _gaps(columns: list[FloatArray], step: float) -> tuple[int, int, int] | None:
+    """Number of missing blocks, the samples missing in all and the place of the first, where other steps are even."""
+    blocks, missing, first = 0, 0, -1
+    for column in columns:
+        counts = np.diff(column) / step
+        if np.abs(counts - np.round(counts)).max() > _IRREGULAR * max(1.0, float(counts.max())) or counts.min() < 0.5:
+            return None
+        long = np.flatnonzero(counts > 1.5)
+        blocks, missing = blocks + len(long), missing + int(np.round(counts[long] - 1).sum())
+        first = int(long[0]) + 1 if len(long) and first < 0 else first
+    return blocks, missing, first
 
-    @property
-    def keep(self) -> npt.NDArray[np.int64]:
-        """Indices of the channels that vary."""
-        return np.flatnonzero(self.varying > 0).astype(np.int64)
 
-    def normalise(self, values: FloatArray) -> FloatArray:
-        """Channels that vary, in standard deviations, shape (..., varying channels)."""
-        keep = self.keep
-        return np.asarray((values[..., keep] - self.mean[keep]) / self.scale[keep])
+def _unevenness(columns: list[FloatArray], step: float, uneven: float) -> str:
+    if (change := _frequency_change(columns)) is not None:
+        place, before, after = change
+        return f"steps of {before:.6g} up to sample {place} and of {after:.6g} from there on"
+    if (gaps := _gaps(columns, step)) is not None:
+        blocks, missing, first = gaps
+        many = "1 missing block" if blocks == 1 else f"{blocks} missing blocks"
+        return f"{many} ({missing} samples of {step:.6g}, the first before sample {first})"
+    return f"steps that differ from their median {step:.6g} by up to {100 * uneven:.3g} %"
 
-    def restore(self, values: FloatArray) -> FloatArray:
-        """All channels in the units of the data, shape (..., channels)."""
-        keep = self.keep
-        whole = np.broadcast_to(self.mean, (*values.shape[:-1], len(self.mean))).copy()
-        whole[..., keep] = values * self.scale[keep] + self.mean[keep]
-        return whole
 
-    def restore_spread(self, values: FloatArray) -> FloatArray:
-        """Spread in the units of the data, shape (..., channels); zero in constant channels."""
-        whole = np.zeros((*values.shape[:-1], len(self.mean)))
-        whole[..., self.keep] = values * self.scale[self.keep]
-        return whole
+def _remedy(columns: list[FloatArray], step: float) -> str:
+    if _frequency_change(columns) is not None:
+        return "use the part with one frequency, or bring both to the coarser one first"
+    if (gaps := _gaps(columns, step)) is not None:
+        return (
+            'pass irregular="resample" to interpolate across short gaps, or split the series there and pass a list'
+            if gaps[1] > gaps[0]
+            else 'pass irregular="resample" to interpolate onto even times'
+        )
+    return 'pass irregular="resample" to interpolate onto even times'
 
 
 _FEWEST_SAMPLES = 12

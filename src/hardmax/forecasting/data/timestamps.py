@@ -42,19 +42,32 @@ def times_in_seconds(times: object) -> tuple[object, str]:
         return times, ""
     seconds = np.asarray((column - column[0]) / _SECOND, dtype=np.float64)
     since = f"Times are seconds since {str(column[0]).removesuffix('.000000000').removesuffix('.000000')}"
-    rule = None if len(seconds) < 2 or np.ptp(np.diff(seconds)) == 0 else _calendar_rule(index)
+    rule = None if len(seconds) < 2 or np.ptp(np.diff(seconds)) == 0 else calendar_rule(index)
+    if rule is None and len(seconds) > 2 and (months := same_day_of_months(index)):
+        rule = "one month apart" if months == 1 else f"{months} months apart"
     if rule is None:
         return seconds, f"{since}."
     even = np.linspace(0.0, seconds[-1], len(seconds))
     return even, f"{since}; dates by the calendar ({rule}) count as evenly spaced, {even[1]:.6g} seconds apart."
 
 
-def _calendar_rule(index: object) -> str | None:
-    """Name of the calendar rule of a pandas index, or None."""
+def calendar_rule(index: object) -> str | None:
+    """Name of the rule of a pandas index (``"MS"``, ``"B"``), or None."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # newer releases announce another name for it
         rule = getattr(index, "inferred_freq", None)
     return None if rule is None else str(getattr(rule, "freqstr", rule))
+
+
+def same_day_of_months(index: object) -> int:
+    """Number of months from each date to the next, where all are on the same day of the month; else 0."""
+    column = _as_datetime64(np.asarray(index))
+    if column.dtype.kind != "M" or column.ndim != 1 or len(column) < 3 or np.isnat(column).any():
+        return 0
+    months = column.astype("datetime64[M]")
+    within = column - months.astype(column.dtype)
+    steps = np.diff(months.astype(np.int64))
+    return int(steps[0]) if (within == within[0]).all() and (steps == steps[0]).all() and steps[0] > 0 else 0
 
 
 def times_of(parts: Sequence[object]) -> list[object] | None:

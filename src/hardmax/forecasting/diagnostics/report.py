@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from ..data.series import Units
 from ..rollout import Predictor
 from ..search.model_search import SearchResult, network_kind
@@ -71,7 +73,9 @@ def report_on(
     if constant:
         sentences.append(f"{constant} of {channels} channels are constant and are forecast as constant.")
     if predictor is None:
-        return Report((*sentences, "Nothing varies, so nothing was learned."), {"kept": "constant"})
+        zeros = not np.any(units.mean)
+        what = "Nothing varies (all values are zero)" if zeros else "Nothing varies"
+        return Report((*sentences, f"{what}, so nothing was learned."), {"kept": "constant"})
     if search is None:
         return _published_report(sentences, predictor, settings, budget_ended)
     return Report((*sentences, *_search_sentences(search, settings)), _numbers(search, predictor.window, settings.seed))
@@ -144,8 +148,13 @@ def _on_networks(found: SearchResult, ablation: str | None) -> str:
 def _on_the_score(choice: Selection) -> str:
     """Why a model was selected whose error on the first fold is not the smallest."""
     score, linear = choice.chosen.score, choice.linear.score
-    how = "as good" if abs(score - linear) < _EQUAL else "better"
-    return f"; over all validation rollouts its score is {how} ({score:.3f} against {linear:.3f}, lower is better)"
+    numbers = f"({score:.3f} against {linear:.3f}, lower is better)"
+    if abs(score - linear) < _EQUAL:
+        return f"; over all validation rollouts its score is as good {numbers}"
+    if score < linear:
+        return f"; over all validation rollouts its score is better {numbers}"
+    # TD-DMD comes earlier in the ranking then, so that its boundedness check has failed.
+    return f", whose score over all validation rollouts is better too {numbers} but whose long rollouts left the range"
 
 
 def _which_time(settings: Settings) -> str:

@@ -10,6 +10,8 @@ For tokens :math:`z_{k-i}` (the lags) with :math:`e_i = W_e z_{k-i} + p_i`,
 with the latest sample as the only query, so that the cost is linear in the number :math:`m` of lags. ``"uniform"``
 fixes :math:`a_i = 1/m`; ``"mlp"`` replaces attention by one hidden layer on the same lags. ``"shared"`` is the
 published layer, with one value matrix for all lags applied to the embedded samples, :math:`h = e_0 + \sum_i a_i V e_i`.
+It may have several heads: the columns of :math:`W_q` and :math:`W_k` are divided among them, each head has attention
+weights :math:`a^{(m)}` and a value matrix of its own (a row block of ``values``), and their outputs are added.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ class LagNetwork:
     channels: int
     weights: dict[str, FloatArray]
     feed_forward: bool = True
+    heads: int = 1
+    """Attention heads; more than one for ``"shared"`` only."""
 
     @property
     def size(self) -> int:
@@ -58,7 +62,12 @@ class LagNetwork:
         return sum(part.size for name, part in self.weights.items() if name not in unused)
 
     def attention(self, tokens: FloatArray) -> FloatArray:
-        """Attention weights of the latest sample, shape (rows, lags), oldest first; each row sums to one."""
+        """Attention weights of the latest sample, shape (rows, lags), oldest first; each row sums to one.
+
+        With several heads their mean.
+        """
+        if self.heads > 1:
+            return np.asarray(self._by_head(self._embedded(tokens)).mean(axis=1))
         rows = len(tokens)
         if self.kind not in ("attention", "shared"):
             return np.full((rows, self.lags), 1.0 / self.lags)
@@ -70,6 +79,21 @@ class LagNetwork:
         shares = np.exp(scores)
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
+    def _embedded(self, tokens: FloatArray) -> FloatArray:
+        """Embedded samples with their positions, shape (rows, lags, width)."""
+        shaped = tokens.reshape(len(tokens), self.lags, self.channels)
+        return np.asarray(shaped @ self.weights["embed"] + self.weights["positions"])
+
+    def _by_head(self, embedded: FloatArray) -> FloatArray:
+        """Attention weights of the latest sample per head, shape (rows, heads, lags)."""
+        rows, _, width = embedded.shape
+        query = (embedded[:, -1] @ self.weights["queries"]).reshape(rows, self.heads, -1)
+        keys = self.weights["keys"].reshape(width, self.heads, -1)
+        key_query = np.einsum("rhk,dhk->rhd", query, keys)
+        scores = np.einsum("rld,rhd->rhl", embedded, key_query) / sqrt(width // self.heads)
+        shares = np.exp(scores - scores.max(axis=2, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=2, keepdims=True))
+
     def __call__(self, tokens: FloatArray) -> FloatArray:
         """Features of each row of flattened lags, shape (rows, size)."""
         part = self.weights
@@ -79,9 +103,11 @@ class LagNetwork:
         if self.kind == "attention":
             shares = self.attention(tokens) * self.lags
             weighted = tokens * np.repeat(shares, self.channels, axis=1)
-        if self.kind == "shared":
-            embedded = tokens.reshape(len(tokens), self.lags, self.channels) @ part["embed"] + part["positions"]
-            weighted = np.einsum("rl,rld->rd", self.attention(tokens), embedded)
+        if self.kind == "shared" and self.heads == 1:
+            weighted = np.einsum("rl,rld->rd", self.attention(tokens), self._embedded(tokens))
+        elif self.kind == "shared":
+            embedded = self._embedded(tokens)
+            weighted = np.einsum("rhl,rld->rhd", self._by_head(embedded), embedded).reshape(len(tokens), -1)
         latest = tokens[:, -self.channels :] @ part["embed"] + part["positions"][-1]
         state = latest + weighted @ part["values"]
         if not self.feed_forward:
@@ -99,8 +125,12 @@ def new_network(
     hidden: int = 32,
     start: float = 0.2,
     feed_forward: bool = True,
+    heads: int = 1,
 ) -> LagNetwork:
-    """Network with small random weights; ``start`` scales the feed-forward ones. The MLP has as many features."""
+    """Network with small random weights; ``start`` scales the feed-forward ones. The MLP has as many features.
+
+    ``heads`` divides ``width`` and is one unless the kind is ``"shared"``.
+    """
     draw = generator.standard_normal
     size = lags * channels
     if kind == "mlp":
@@ -111,11 +141,13 @@ def new_network(
         "positions": 0.3 * draw((lags, width)),
         "queries": 0.3 * draw((width, width)) / sqrt(width),
         "keys": 0.3 * draw((width, width)) / sqrt(width),
-        "values": draw((width, width)) / sqrt(width) if kind == "shared" else draw((size, width)) / sqrt(size),
+        "values": draw((heads * width, width)) / sqrt(heads * width)
+        if kind == "shared"
+        else draw((size, width)) / sqrt(size),
         "hidden": start * draw((width, hidden)),
         "bias": 0.5 * draw(hidden),
     }
-    return LagNetwork(kind, lags, channels, {name: weights[name] for name in NAMES[kind]}, feed_forward)
+    return LagNetwork(kind, lags, channels, {name: weights[name] for name in NAMES[kind]}, feed_forward, heads)
 
 
 PullBack = Callable[[FloatArray], dict[str, FloatArray]]

@@ -1,4 +1,4 @@
-"""Baselines from other packages: persistence, a multilayer perceptron, HODMD and SINDy."""
+"""Simple baselines (persistence, mean, seasonal naive, analogues), and those of other packages (MLP, HODMD, SINDy)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Self
 
 import numpy as np
 
+from ...errors import InputError
+from ...scalars import as_count
 from ..data.delay_windows import lag_spacing
 from ..protocol import FloatArray
 from .tuning import SMALLEST_SCALE, LagTrial, OneReadout, Trial, TunedBaseline, baseline_package
@@ -54,6 +56,276 @@ class Persistence:
             Forecasts, shape (starts, steps, channels).
         """
         return np.repeat(windows[:, -1:], steps, axis=1)
+
+
+class Mean:
+    """Baseline that forecasts the mean of the training data."""
+
+    name = "mean"
+    window = 1
+
+    def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
+        """Take the mean per channel.
+
+        Parameters
+        ----------
+        trajectories
+            Arrays (samples, channels) of any lengths.
+        dt
+            Not used.
+
+        Returns
+        -------
+        Mean
+            The model itself.
+        """
+        self.mean_ = np.concatenate(list(trajectories)).mean(axis=0)
+        return self
+
+    def roll(self, windows: FloatArray, steps: int) -> FloatArray:
+        """Repeat the mean.
+
+        Parameters
+        ----------
+        windows
+            Samples to start from, shape (starts, samples, channels); not used but for their number.
+        steps
+            Number of samples ahead.
+
+        Returns
+        -------
+        ndarray
+            Forecasts, shape (starts, steps, channels).
+        """
+        return np.broadcast_to(self.mean_, (len(windows), steps, len(self.mean_))).copy()
+
+
+def _long_enough(windows: FloatArray, needed: int) -> None:
+    """Refuse windows with fewer than ``needed`` samples."""
+    if windows.ndim != 3 or windows.shape[1] < needed:
+        problem = f"must be (starts, samples, channels) with at least {needed} samples"
+        raise InputError("windows", f"shape {windows.shape}", problem, f"pass the last {needed} samples or more")
+
+
+_WEAKEST_SEASON = 0.25
+"""Autocorrelation without which no season is seen."""
+
+
+def find_season(trajectories: Sequence[FloatArray]) -> int:
+    """Number of samples after which the data repeat best; 1 where they do not.
+
+    It is the lag of the largest local maximum of the autocorrelation, after the first time it has fallen below zero,
+    of data without their linear trend, averaged over channels and records. Three periods are needed to see one.
+
+    Parameters
+    ----------
+    trajectories
+        Arrays (samples, channels) of any lengths.
+
+    Returns
+    -------
+    int
+        The season in samples.
+
+    Examples
+    --------
+    >>> find_season([np.sin(2 * np.pi * np.arange(100) / 12)[:, None]])
+    12
+    """
+    longest = min(len(z) for z in trajectories) // 3
+    if longest < 2:
+        return 1
+    total = np.zeros(longest + 2)
+    for z in trajectories:
+        t = np.arange(len(z)) - (len(z) - 1) / 2
+        flat = z - z.mean(axis=0) - np.outer(t, t @ z / (t @ t))
+        spectrum = np.abs(np.fft.rfft(flat, 2 * len(z), axis=0)) ** 2
+        correlation = np.fft.irfft(spectrum, axis=0)[: longest + 2]
+        # Constant channels have no correlation.
+        varying = correlation[0] > 1e-20 * (1.0 + (z**2).sum(axis=0))
+        if varying.any():
+            total += (correlation[:, varying] / correlation[0, varying]).mean(axis=1)
+    total /= len(trajectories)
+    fallen = np.flatnonzero(total < 0)
+    inner = np.arange(max(2, int(fallen[0]) if len(fallen) else longest + 1), longest + 1)
+    peaks = [k for k in inner if total[k] >= total[k - 1] and total[k] > total[k + 1] and total[k] > _WEAKEST_SEASON]
+    return int(max(peaks, key=lambda k: total[k])) if peaks else 1
+
+
+class SeasonalNaive:
+    """Baseline that repeats the last season.
+
+    Parameters
+    ----------
+    season
+        Number of samples of a season; None finds it in the data.
+    """
+
+    name = "seasonal naive"
+
+    def __init__(self, season: int | None = None) -> None:
+        self.season = season
+
+    @property
+    def window(self) -> int:
+        """Number of samples that a forecast starts from: one season."""
+        return self.season_
+
+    def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
+        """Find the season, where none was given.
+
+        Parameters
+        ----------
+        trajectories
+            Arrays (samples, channels) of any lengths.
+        dt
+            Not used.
+
+        Returns
+        -------
+        SeasonalNaive
+            The model itself; its season is ``season_``, 1 where none was found.
+        """
+        shortest = min(len(z) for z in trajectories)
+        season = find_season(trajectories) if self.season is None else as_count("season", self.season, 1)
+        if season > shortest:
+            problem = f"is longer than the record of {shortest} samples"
+            raise InputError("season", season, problem, "pass a shorter season, or a longer record")
+        self.season_ = season
+        return self
+
+    def roll(self, windows: FloatArray, steps: int) -> FloatArray:
+        """Repeat the last season of each window.
+
+        Parameters
+        ----------
+        windows
+            Samples to start from, shape (starts, samples, channels), oldest first, one season or more.
+        steps
+            Number of samples ahead.
+
+        Returns
+        -------
+        ndarray
+            Forecasts, shape (starts, steps, channels).
+        """
+        _long_enough(windows, self.window)
+        return windows[:, windows.shape[1] - self.season_ + np.arange(steps) % self.season_]
+
+
+_ANALOGUE_LENGTHS = (1, 2, 3, 5, 8, 12, 20, 32)
+"""Lengths of the windows that are compared, in lags."""
+_MOST_PLACES = 10_000
+"""Windows of the data that are searched at most, spread over long records: a limit on time and memory."""
+_TRIAL_STEPS = 100
+"""Steps over which numbers of lags are compared at most."""
+_ANALOGUES = 5
+"""Analogues that are averaged at least; windows of more lags take one more than lags, as a simplex has corners."""
+
+
+class Analogue:
+    """Baseline that follows the most similar stretches of the training data (simplex projection).
+
+    The forecast is the last sample plus the weighted mean of what the nearest windows changed by afterwards. Weights
+    fall off exponentially with the distance, in units of the nearest (Sugihara and May, 1990). The number of lags is
+    chosen by one-window-out forecasts of the last fifth of the data.
+    """
+
+    name = "analogue"
+
+    @property
+    def window(self) -> int:
+        """Number of samples that a forecast starts from."""
+        return (self.lags_ - 1) * self.spacing_ + 1
+
+    def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
+        """Store the windows of the data, with the number of lags that forecast the last fifth best.
+
+        Parameters
+        ----------
+        trajectories
+            Arrays (samples, channels) of any lengths.
+        dt
+            Not used.
+
+        Returns
+        -------
+        Analogue
+            The model itself.
+        """
+        self._data = [np.asarray(z, dtype=np.float64) for z in trajectories]
+        self._scale = np.concatenate(self._data).std(axis=0) + SMALLEST_SCALE
+        apart = lag_spacing(self._data)
+        shortest = min(len(z) for z in self._data)
+        cut = [z[: len(z) - max(2, len(z) // 5)] for z in self._data]
+        best = np.inf
+        self.lags_, self.spacing_ = 1, 1
+        for spacing in sorted({1, apart}):
+            for lags in _ANALOGUE_LENGTHS:
+                window = (lags - 1) * spacing + 1
+                if 4 * window > shortest:
+                    continue
+                error = self._error(cut, lags, spacing)
+                if error < best:
+                    best, self.lags_, self.spacing_ = error, lags, spacing
+        return self
+
+    def _error(self, cut: list[FloatArray], lags: int, spacing: int) -> float:
+        """Mean error of forecasts of what ``cut`` leaves out, by windows of ``cut``."""
+        errors, window = [], (lags - 1) * spacing + 1
+        for z, known in zip(self._data, cut, strict=True):
+            rest = len(z) - len(known)
+            steps = max(1, min(rest // 2, _TRIAL_STEPS))
+            starts = np.unique(np.linspace(len(known), len(z) - steps, 8).astype(int))
+            windows = np.stack([z[k - window : k] for k in starts])
+            truth = np.stack([z[k : k + steps] for k in starts])
+            ahead = _follow(cut, self._scale, windows, steps, lags, spacing)
+            errors.append(float((np.abs(ahead - truth) / self._scale).mean()))
+        return float(np.mean(errors))
+
+    def roll(self, windows: FloatArray, steps: int) -> FloatArray:
+        """Follow the analogues of each window.
+
+        Parameters
+        ----------
+        windows
+            Samples to start from, shape (starts, samples, channels), oldest first.
+        steps
+            Number of samples ahead.
+
+        Returns
+        -------
+        ndarray
+            Forecasts, shape (starts, steps, channels).
+        """
+        _long_enough(windows, self.window)
+        return _follow(self._data, self._scale, windows, steps, self.lags_, self.spacing_)
+
+
+def _follow(
+    data: Sequence[FloatArray], scale: FloatArray, windows: FloatArray, steps: int, lags: int, spacing: int
+) -> FloatArray:
+    """Forecasts (starts, steps, channels) by the analogues in ``data``, restarted where their records end."""
+    window = (lags - 1) * spacing + 1
+    # Analogues must go on for a while; forecasts longer than that are continued from their own last window.
+    ahead = max(1, min(steps, min(len(z) for z in data) // 4))
+    places = [(index, k) for index, z in enumerate(data) for k in range(window, len(z) - ahead + 1)]
+    if len(places) > _MOST_PLACES:
+        places = [places[k] for k in np.linspace(0, len(places) - 1, _MOST_PLACES).astype(int)]
+    library = np.stack([data[i][k - window : k : spacing].reshape(-1) for i, k in places]) / np.tile(scale, lags)
+    count = min(len(library), max(_ANALOGUES, lags * windows.shape[2] + 1))
+    path = windows[:, -window:]
+    while path.shape[1] < window + steps:
+        latest = path[:, -window::spacing].reshape(len(path), -1) / np.tile(scale, lags)
+        found = []
+        for start, row in enumerate(latest):
+            distance = np.sqrt(((library - row) ** 2).sum(axis=1))
+            near = np.argpartition(distance, count - 1)[:count]
+            weight = np.maximum(np.exp(-distance[near] / max(float(distance[near].min()), SMALLEST_SCALE)), 1e-6)
+            changes = np.stack([data[i][k : k + ahead] - data[i][k - 1] for i, k in (places[n] for n in near)])
+            found.append(path[start, -1] + np.tensordot(weight / weight.sum(), changes, axes=1))
+        path = np.concatenate([path, np.stack(found)], axis=1)
+    return path[:, window : window + steps]
 
 
 _MOST_ROWS = 4000

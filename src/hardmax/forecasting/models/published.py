@@ -12,7 +12,7 @@ of maps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import cos, pi, sqrt
 
 import numpy as np
@@ -44,6 +44,33 @@ _DECAY = 1e-6
 """Weight decay of AdamW, almost none."""
 _WIDTH, _HIDDEN = 16, 48
 """Width of the embedding and units of the feed-forward layer."""
+
+
+@dataclass(frozen=True)
+class LayerSizes:
+    """Sizes and training of the layer.
+
+    Attributes
+    ----------
+    width
+        Width of the embedding.
+    hidden
+        Units of the feed-forward layer.
+    heads
+        Attention heads.
+    steps
+        Optimiser steps of AdamW.
+    rate
+        Learning rate of AdamW at the start.
+    """
+
+    width: int = _WIDTH
+    hidden: int = _HIDDEN
+    heads: int = 1
+    steps: int = _STEPS
+    rate: float = _RATE
+
+
 STAGES = {"AdamW without validation data": 1.0, "AdamW on all data": 1.0}
 """Stages of a fit with their relative times; both trainings take as many steps."""
 
@@ -54,11 +81,20 @@ def published_features(network: LagNetwork, part: dict[str, torch.Tensor], token
         return torch.tanh(tokens @ part["hidden"] + part["bias"])
     shaped = tokens.reshape(len(tokens), network.lags, network.channels)
     embedded = shaped @ part["embed"] + part["positions"]
-    latest = embedded[:, -1]
-    key_query = (latest @ part["queries"]) @ part["keys"].T
-    scores = (embedded @ key_query[:, :, None])[:, :, 0] / sqrt(embedded.shape[2])
-    shares = torch.softmax(scores, dim=1)
-    state = latest + (shares[:, None, :] @ embedded)[:, 0] @ part["values"]
+    latest, width = embedded[:, -1], embedded.shape[2]
+    if network.heads == 1:
+        # In this order of operations: training is sensitive to rounding, and results of the recipe stay as they were.
+        key_query = (latest @ part["queries"]) @ part["keys"].T
+        scores = (embedded @ key_query[:, :, None])[:, :, 0] / sqrt(width)
+        shares = torch.softmax(scores, dim=1)
+        pooled = (shares[:, None, :] @ embedded)[:, 0]
+    else:
+        query = (latest @ part["queries"]).reshape(len(tokens), network.heads, -1).transpose(0, 1)
+        keys = part["keys"].reshape(width, network.heads, -1).permute(1, 2, 0)
+        scores = embedded @ (query @ keys).permute(1, 2, 0) / sqrt(width // network.heads)
+        shares = torch.softmax(scores, dim=1)
+        pooled = (shares.transpose(1, 2) @ embedded).reshape(len(tokens), -1)
+    state = latest + pooled @ part["values"]
     if not network.feed_forward:
         return state
     return torch.cat([torch.tanh(state @ part["hidden"] + part["bias"]), state], dim=1)
@@ -138,19 +174,29 @@ def train_published(
     attentive: bool = True,
     time_budget: TimeBudget | None = None,
     report_progress: Callable[[float], None] | None = None,
+    sizes: LayerSizes | None = None,
 ) -> Member:
     """The published layer, or a variant: an MLP in its place, no feed-forward layer, uniform attention.
 
-    Without ``attentive`` the queries are fixed at zero, so that attention is uniform over the lags. ``time_budget``
-    ends the training; None takes the one of the settings. ``report_progress`` is called with the share of the steps or
-    of the time that is done.
+    ``sizes`` are those of the published recipe where it is None. Without ``attentive`` the queries are fixed at zero,
+    so that attention is uniform over the lags. ``time_budget`` ends the training; None takes the one of the settings.
+    ``report_progress`` is called with the share of the steps or of the time that is done.
     """
     time_budget = TimeBudget(settings.seconds, settings.budget) if time_budget is None else time_budget
     channels, window = trajectories[0].shape[1], published_window(trajectories, settings)
     tokens = lags(channels, window)
     generator = np.random.default_rng([settings.seed, 29])
+    sizes = LayerSizes() if sizes is None else sizes
     start = new_network(
-        kind, window, channels, generator, width=_WIDTH, hidden=_HIDDEN, start=0.3, feed_forward=feed_forward
+        kind,
+        window,
+        channels,
+        generator,
+        width=sizes.width,
+        hidden=sizes.hidden,
+        start=0.3,
+        feed_forward=feed_forward,
+        heads=sizes.heads,
     )
     if not attentive:
         start.weights["queries"][:] = 0.0
@@ -158,7 +204,9 @@ def train_published(
     increments = np.concatenate([(z[window:] - z[window - 1 : -1])[:, :outputs] for z in trajectories])
     scale = np.maximum(increments.std(axis=0), 1e-12)
     frozen = () if attentive else ("queries", "keys")
-    network, readout = _adamw(start, rows, increments / scale, settings.seed, frozen, time_budget, report_progress)
+    network, readout = _adamw(
+        start, rows, increments / scale, settings.seed, frozen, time_budget, report_progress, sizes
+    )
     features = FeatureMap(
         channels,
         tokens=tokens,
@@ -177,14 +225,15 @@ def _adamw(
     frozen: tuple[str, ...],
     time_budget: TimeBudget,
     report_progress: Callable[[float], None] | None,
+    sizes: LayerSizes,
 ) -> tuple[LagNetwork, FloatArray]:
     part = {name: torch.tensor(value, requires_grad=name not in frozen) for name, value in start.weights.items()}
     readout = torch.zeros((start.size + 1, increments.shape[1]), dtype=torch.float64, requires_grad=True)
     inputs, targets = torch.from_numpy(np.ascontiguousarray(rows)), torch.from_numpy(increments)
     optimiser = _AdamW([*part.values(), readout])
     draw = torch.Generator().manual_seed(seed)
-    for step in range(_STEPS):
-        spent = max(step / _STEPS, time_budget.used())
+    for step in range(sizes.steps):
+        spent = max(step / sizes.steps, time_budget.used())
         if spent >= 1:
             time_budget.ended = True
             break
@@ -193,7 +242,7 @@ def _adamw(
         ahead = features @ readout[1:] + readout[0]
         loss = ((ahead - targets[chosen]) ** 2).mean()
         loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step(1e-6 + _RATE * 0.5 * (1 + cos(pi * spent)))
+        optimiser.step(1e-6 + sizes.rate * 0.5 * (1 + cos(pi * spent)))
         if report_progress is not None:
             report_progress(spent)
     weights = {name: value.detach().numpy().copy() for name, value in part.items()}

@@ -46,6 +46,8 @@ class TimeDelayedDMD:
         self.window = 1 if window is None else as_count("window", window, 1)
         self._given = window
         self._settings = Settings(None, None, 1, None, seconds, random_state, False)
+        self._units: Units | None = None
+        self._member: Member | None = None
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
         """Fit the operator.
@@ -63,11 +65,11 @@ class TimeDelayedDMD:
             The fitted model itself.
         """
         if self._given is None:
-            checked, self._units = read_for_tuning(trajectories, dt)
+            checked, units = read_for_tuning(trajectories, dt)
         else:
             checked = read_series(trajectories, dt=dt, argument="trajectories").trajectories
-            self._units = Units.of(checked)
-        rows = [self._units.normalise(z) for z in checked]
+            units = Units.of(checked)
+        rows, self._units = [units.normalise(z) for z in checked], units
         self._member = self._tuned(rows) if self._given is None else least_squares(rows, self._given)
         self.window = self._member.features.window
         return self
@@ -82,6 +84,20 @@ class TimeDelayedDMD:
                 (truncated_groups(channels, plan.longest, Embeddings(training)), (0.0,), TRUNCATED_RIDGES),
             ],
         )
+
+    def fitted(self) -> tuple[Units, Member]:
+        """Units of the data, and the linear member in these units, of a fitted model.
+
+        Returns
+        -------
+        units : Units
+            Mean and standard deviation per channel.
+        member : Member
+            Features and readout.
+        """
+        if self._units is None or self._member is None:
+            raise InputError("model", "TimeDelayedDMD", "has no data yet", "call fit(trajectories, dt) first")
+        return self._units, self._member
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
         """Roll out from each window.
@@ -98,8 +114,8 @@ class TimeDelayedDMD:
         ndarray
             Forecasts, shape (starts, steps, channels).
         """
-        paths = roll([self._member], as_windows(windows, self._units), steps, ceiling=_CEILING)[0]
-        return self._units.restore(paths)
+        units, member = self.fitted()
+        return units.restore(roll([member], as_windows(windows, units), steps, ceiling=_CEILING)[0])
 
 
 def least_squares(trajectories: Sequence[FloatArray], window: int) -> Member:

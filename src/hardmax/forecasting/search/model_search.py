@@ -30,6 +30,7 @@ from ..protocol import FloatArray
 from ..rollout import Member, Predictor, roll
 from ..settings import Settings
 from .attention_training import train_networks
+from .held_out import held_out_folds
 from .readout_search import BY_MODES, RIDGES, Candidate, Learner, Search
 from .refit import Refit
 from .selection import Selection, rank, select
@@ -45,7 +46,7 @@ _SHORTEST_WARM_UP = 30
 _ONE_STEP_ROWS = 32
 """Steps of each rollout at which one-step errors are measured."""
 _ERROR_STARTS = 64
-"""Starts per fold from which the growth of errors is measured; models are compared from fewer."""
+"""Starts per fold from which the errors of the published model are measured; models are compared from fewer."""
 _FEWEST_FOR_RESERVOIR = 600
 """Training samples below which no reservoir is tried: its readout has hundreds of weights."""
 TRUNCATED_RIDGES: FloatArray = np.append(RIDGES[::3], BY_MODES)
@@ -132,7 +133,9 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         refit = Refit(trajectories, outputs, settings.seed, folds[0])
         selection = select(ranking, refit.is_bounded, time_budget.time_for_selection)
         stages.begin("validation errors")
-        errors = refit.validation_errors(selection.chosen, folds_for_errors(trajectories, outputs, plan))
+        errors = refit.validation_errors(
+            selection.chosen, held_out_folds(trajectories, outputs, plan.longest, plan.horizon)
+        )
         predictor = refit.predictor(selection, errors, search.best(network_kind(settings.ablation)))
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
     beyond = explained_beyond_linear(selection, folds[0])

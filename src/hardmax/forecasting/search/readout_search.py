@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..data.delay_windows import flat_windows
+from ..data.delay_windows import Embedding, flat_windows
 from ..features.candidates import Group
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
@@ -70,7 +70,12 @@ def through_modes(coordinates: Sequence[FloatArray], latest: FloatArray, channel
     after = np.concatenate([part[1:] for part in coordinates])
     ones = np.ones((len(before), 1))
     operator = np.linalg.lstsq(np.concatenate([ones, before], axis=1), after, rcond=None)[0]
-    readout = np.zeros((1 + channels + before.shape[1], outputs))
+    return mode_readout(operator, latest, channels, outputs)
+
+
+def mode_readout(operator: FloatArray, latest: FloatArray, channels: int, outputs: int) -> FloatArray:
+    """Readout of :func:`through_modes` from the operator (1 + coordinates, coordinates), its offset first."""
+    readout = np.zeros((1 + channels + operator.shape[1], outputs))
     readout[0] = operator[0] @ latest[:, :outputs]
     readout[1 : 1 + outputs] = -np.eye(outputs)
     readout[1 + channels :] = operator[1:] @ latest[:, :outputs]
@@ -179,8 +184,14 @@ class Learner:
         assert embedding.matrix is not None  # noqa: S101
         length = embedding.window
         parts = [embedding(_all_windows(z, length)) for z in self.pieces if len(z) > length]
-        back = embedding.matrix / (embedding.matrix**2).sum(axis=0)
-        return through_modes(parts, back[-features.channels :].T, features.channels, self.outputs)
+        return through_modes(parts, latest_of_modes(embedding, features.channels), features.channels, self.outputs)
+
+
+def latest_of_modes(embedding: Embedding, channels: int) -> FloatArray:
+    """Last block of the pseudo-inverse map from coordinates to windows, shape (coordinates, channels)."""
+    assert embedding.matrix is not None  # noqa: S101 (called for principal coordinates only)
+    back = embedding.matrix / (embedding.matrix**2).sum(axis=0)
+    return np.asarray(back[-channels:].T)
 
 
 def _all_windows(trajectory: FloatArray, length: int) -> FloatArray:

@@ -11,6 +11,7 @@ from ..error_growth import ErrorGrowth, measure_growth
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
 from ..rollout import Fade, Member, Predictor, roll
+from .held_out import HeldOut
 from .readout_search import Candidate, Learner
 from .selection import Finalist, Selection
 from .validation import Fold
@@ -56,8 +57,10 @@ def stays_bounded(
 
 _PLACES = 12
 """Windows of the whole data from which refitted models are checked."""
-_MUCH_NOISE = 0.1
+FALLBACK_NOISE = 0.1
 """Window noise of the fallback, in standard deviations: it shrinks the readout, so that rollouts return."""
+FALLBACK_RIDGE = FALLBACK_NOISE**2
+"""Ridge of the fallback, as strong as its noise."""
 
 
 class Refit:
@@ -93,15 +96,18 @@ class Refit:
             return False
         return stays_bounded(members, self._windows, fade, steps=self._steps, future=self._future)
 
-    def validation_errors(self, finalist: Finalist, folds: Sequence[Fold]) -> ErrorGrowth:
-        """Error growth of the finalist over validation rollouts, fitted on the training part of each fold.
+    def validation_errors(
+        self, finalist: Finalist, folds: Sequence[HeldOut], *, fitted_on_first: bool = True
+    ) -> ErrorGrowth:
+        """Error growth of the finalist over held-out rollouts, fitted on the training part of each fold.
 
-        The training part of the first fold is the one that the candidates were fitted on.
+        The training part of the first fold is the one that the candidates were fitted on, unless ``fitted_on_first`` is
+        False.
         """
-        fade, paths, truths = self._fade_for(finalist), [], []
-        for index, fold in enumerate(folds):
-            members = finalist.members
-            if index:
+        fade, paths, truths, apart = self._fade_for(finalist), [], [], []
+        for index, held in enumerate(folds):
+            fold, members = held.fold, finalist.members
+            if index or not fitted_on_first:
                 learner = Learner(fold.training, self._outputs, self._seed)
                 try:
                     members = [refit_member(learner, source) for source in finalist.sources]
@@ -109,7 +115,8 @@ class Refit:
                     continue
             paths.append(roll(members, fold.windows, fold.horizon, future=fold.future, fade=fade)[0])
             truths.append(fold.truth)
-        return measure_growth(paths, truths)
+            apart.append(held.apart)
+        return measure_growth(paths, truths, apart)
 
     def _fade_for(self, finalist: Finalist) -> Fade:
         return Fade(*self._bounds) if finalist.is_linear else self._fade
@@ -117,7 +124,7 @@ class Refit:
     def _fallback(self, channels: int) -> Member:
         """Linear map of the latest sample, fitted with much noise, so that its rollouts return from far outside."""
         features = FeatureMap(channels, lags(channels, 1))
-        solved = self._learner.readouts([features], _MUCH_NOISE, np.array([_MUCH_NOISE**2]))
+        solved = self._learner.readouts([features], FALLBACK_NOISE, np.array([FALLBACK_RIDGE]))
         return Member(features, solved[0])
 
     def predictor(self, selection: Selection, errors: ErrorGrowth, attentive: Candidate | None) -> Predictor:
@@ -149,9 +156,10 @@ def _start_windows(
     ends = [(z, int(k)) for z in room for k in np.unique(np.linspace(length, len(z) - ahead, share).astype(int))]
     if not ends:
         return fold.windows, fold.future
-    windows = np.stack([z[k - length : k] for z, k in ends])
     if trajectories[0].shape[1] == outputs:
-        return windows, None
+        # Forecasts start from the last window, after which no inputs are known.
+        return np.stack([z[k - length : k] for z, k in [*ends, (trajectories[-1], len(trajectories[-1]))]]), None
+    windows = np.stack([z[k - length : k] for z, k in ends])
     return windows, np.stack([z[k : k + ahead, outputs:] for z, k in ends])
 
 
