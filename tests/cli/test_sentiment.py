@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hardmax.cli.app import app
+from hardmax.datasets.documents import read_documents
+from hardmax.text import LeaderClassifier
 from hardmax.text.pretrained import FILE, shipped_model
 from made_up_texts import opinions
 
@@ -34,6 +36,58 @@ def model(letters: Path) -> Path:
     assert "60 of the last rows" in done.output
     assert "accuracy" in done.output
     return path
+
+
+def test_the_saved_model_learns_from_all_rows(tmp_path: Path) -> None:
+    texts, labels = opinions(120)
+    late = [
+        "xylophone " + text if place >= 100 and label else text
+        for place, (text, label) in enumerate(zip(texts, labels, strict=True))
+    ]
+    path, output = tmp_path / "letters.csv", tmp_path / "model.safetensors"
+    pd.DataFrame({"text": late, "label": labels}).to_csv(path, index=False)
+    said = _run("sentiment", "train", path, "-o", output, "--epochs", "1")
+    assert "Training again on all rows" in said.output
+    assert "xylophone" in LeaderClassifier.load(output).words()
+    said = _run("sentiment", "train", path, "-o", output, "--epochs", "1", "--keep-test-rows-out")
+    assert "again" not in said.output
+    assert "xylophone" not in LeaderClassifier.load(output).words()
+
+
+def test_a_pipe_a_folder_and_a_spreadsheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    piped = _run("sentiment", "predict", "-", "--json", input="A wonderful film.\n\nTwo dull hours.\n")
+    assert [answer["class"] for answer in json.loads(piped.stdout)] == ["positive", "negative"]
+    for label, text in (("good", "A wonderful film."), ("bad", "Two dull hours.")):
+        (tmp_path / label).mkdir()
+        (tmp_path / label / "first.txt").write_text(text)
+    told = json.loads(_run("sentiment", "predict", "-f", tmp_path, "--json").stdout)
+    assert [(answer["text"], answer["class"]) for answer in told] == [
+        ("Two dull hours.", "negative"),
+        ("A wonderful film.", "positive"),
+    ]
+    assert 0.5 < told[0]["probability"] <= 1
+    labelled = read_documents(tmp_path)
+    assert labelled.labels is not None
+    assert labelled.labels.tolist() == ["bad", "good"]
+    (tmp_path / "empty").mkdir()
+    refused = _run("sentiment", "predict", "-f", tmp_path / "empty")
+    assert refused.exit_code != 0
+    assert "holds no text files" in refused.output
+    sheet = tmp_path / "letters.xlsx"
+    sheet.write_bytes(b"nothing of the kind")
+    assert _run("sentiment", "predict", "-f", sheet).exit_code != 0
+    frame = pd.DataFrame({"body": ["A wonderful film.", "Two dull hours."]})
+    monkeypatch.setattr(pd, "read_excel", lambda *_, **__: frame)
+    said = json.loads(_run("sentiment", "predict", "-f", sheet, "--text", "body", "--json").stdout)
+    assert [answer["class"] for answer in said] == ["positive", "negative"]
+
+
+def test_a_real_spreadsheet(tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    sheet = tmp_path / "letters.xlsx"
+    pd.DataFrame({"body": ["A wonderful film."]}).to_excel(sheet, index=False)
+    said = json.loads(_run("sentiment", "predict", "-f", sheet, "--text", "body", "--json").stdout)
+    assert said[0]["class"] == "positive"
 
 
 def test_train_evaluate_predict_explain(letters: Path, model: Path, tmp_path: Path) -> None:

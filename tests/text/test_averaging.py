@@ -36,8 +36,8 @@ def test_parameters_are_the_mean_of_single_trainings(monkeypatch: pytest.MonkeyP
         return state
 
     monkeypatch.setattr(network_training, "train_network", watched)
-    fitted = LeaderClassifier(recipe=THREE, random_state=0).fit(TEXTS, LABELS)
-    single = LeaderClassifier(recipe=ONE, random_state=0).fit(TEXTS, LABELS)
+    fitted = LeaderClassifier(recipe=THREE, random_state=0, validation_fraction=0).fit(TEXTS, LABELS)
+    single = LeaderClassifier(recipe=ONE, random_state=0, validation_fraction=0).fit(TEXTS, LABELS)
     assert len(set(seeds[:3])) == 3
     assert seeds[0] == seeds[3] == fitted.seed_
     for name, part in fitted.network_.parameters().items():
@@ -90,8 +90,9 @@ def test_all_trainings_share_one_progress_bar(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("before", [1, 4, 8])
 def test_an_interrupted_training_resumes(before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = LeaderClassifier(recipe=THREE, random_state=0).fit(TEXTS, LABELS)
-    settings: dict[str, Any] = {"recipe": THREE, "random_state": 0, "checkpoint": tmp_path / "training.safetensors"}
+    whole = LeaderClassifier(recipe=THREE, random_state=0, validation_fraction=0).fit(TEXTS, LABELS)
+    settings: dict[str, Any] = {"recipe": THREE, "random_state": 0, "validation_fraction": 0}
+    settings["checkpoint"] = tmp_path / "training.safetensors"
     calls = interrupt_at(monkeypatch, before + 1)
     with pytest.raises(KeyboardInterrupt):
         LeaderClassifier(**settings).fit(TEXTS, LABELS)

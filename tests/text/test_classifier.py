@@ -167,8 +167,8 @@ def test_the_published_recipe_trains_as_softmax() -> None:
 
 def test_an_interrupted_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "training.safetensors"
-    settings: dict[str, Any] = {"random_state": 0, "epochs": 5, "checkpoint": path}
-    whole = LeaderClassifier(random_state=0, epochs=5).fit(TEXTS, LABELS)
+    settings: dict[str, Any] = {"random_state": 0, "epochs": 5, "validation_fraction": 0, "checkpoint": path}
+    whole = LeaderClassifier(random_state=0, epochs=5, validation_fraction=0).fit(TEXTS, LABELS)
     calls = interrupt_at(monkeypatch, 3)
     with pytest.raises(KeyboardInterrupt):
         LeaderClassifier(**settings).fit(TEXTS, LABELS)

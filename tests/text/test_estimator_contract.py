@@ -18,6 +18,6 @@ _EXPECTED = {
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@parametrize_with_checks([LeaderClassifier(random_state=0, epochs=45)], expected_failed_checks=lambda _: _EXPECTED)
+@parametrize_with_checks([LeaderClassifier(random_state=0, epochs=20)], expected_failed_checks=lambda _: _EXPECTED)
 def test_estimator_contract(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -12,7 +12,7 @@ from .options import read_number, read_whole
 _File = Annotated[
     Path | None,
     typer.Argument(
-        help="CSV, TSV, JSON lines, Parquet or plain text (one document per line). "
+        help="CSV, TSV, JSON lines, Parquet, a spreadsheet, plain text (one document per line) or a folder. "
         "Without it: the embedded corpus of film reviews (extra 'data').",
         show_default=False,
     ),
@@ -73,6 +73,10 @@ def train(
     test_share: Annotated[
         str, typer.Option(metavar="SHARE", help="Keep the last part of the file for judging; 0 for none.")
     ] = "0.2",
+    keep_test_rows_out: Annotated[
+        bool,
+        typer.Option("--keep-test-rows-out", help="Save the model that has not seen the rows it was judged on."),
+    ] = False,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Go on from here after an interruption.")
     ] = None,
@@ -80,7 +84,7 @@ def train(
         str | None, typer.Option(metavar="NAME", help="Where to train, for example cuda; the CPU without it.")
     ] = None,
 ) -> None:
-    """Train a model and evaluate it on test rows.
+    """Train a model, evaluate it on test rows, and save a model of all rows.
 
     [bold]Examples[/bold]
 
@@ -101,6 +105,7 @@ def train(
         encoding=encoding,
         test_share=read_number("--test-share", test_share, 0.2) or 0.0,
         sentences=read_number("--sentences", sentences, 2) or 0.0,
+        keep_test_rows_out=keep_test_rows_out,
         settings={
             "recipe": recipe,
             "dim": read_whole("--dim", dim, 2, least=1),
@@ -135,22 +140,35 @@ def evaluate(
 
 
 def predict(
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts to classify.", show_default=False)] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", metavar="FILE", help="Documents to classify.")] = None,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Texts to classify; - reads one per line from the standard input.", show_default=False),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Documents to classify: a file, a spreadsheet or a folder."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a CSV file instead of printing.")
     ] = None,
     model: _Model = None,
     text: _Text = None,
     encoding: _Encoding = None,
+    as_json: _Json = False,
 ) -> None:
     """The class of each text, and how sure the model is.
 
+    [bold]Examples[/bold]
+
     [cyan]hardmax sentiment predict "a wonderful film" "two dull hours"[/cyan]
+    [dim]# a column of a spreadsheet, a folder of text files, a pipe[/dim]
+    [cyan]hardmax sentiment predict --file letters.xlsx --text body[/cyan]
+    [cyan]hardmax sentiment predict --file letters/ --json[/cyan]
+    [cyan]cat lines.txt | hardmax sentiment predict -[/cyan]
     """
     from .sentiment_run import classify
 
-    classify(texts or [], file, output, model, text=text, encoding=encoding)
+    classify(texts or [], file, output, model, text=text, encoding=encoding, as_json=as_json)
 
 
 def explain(

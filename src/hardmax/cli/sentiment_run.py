@@ -15,17 +15,21 @@ from matplotlib.figure import Figure
 
 from ..datasets.corpora import movie_reviews, train_and_test, with_sentences
 from ..datasets.documents import Documents, read_documents
-from ..distributed import processes
+from ..distributed import Processes, processes
 from ..errors import InputError
 from ..files import require_writable, write_text
+from ..tables.encodings import decoded
 from ..text.classifier import LeaderClassifier
 from ..text.evaluation import quality
 from ..text.explaining.corpus_statistics import survey
 from ..text.pretrained import named, shipped_model
+from ..text.training.cross_fitting import BaselineWarning
 from ..text.words.documents import NoKnownWordWarning
+from .standard_input import MARK, NAME, read_all
 
 # Bounds the time of the command on large files.
 _MOST_DOCUMENTS_SURVEYED = 5000
+_REMEDY = "pipe text in UTF-8, or name its encoding with --encoding"
 _SHORT_TEXT = 60
 """Words of a long sentence: film reviews are nearly all longer, single sentences never."""
 
@@ -53,8 +57,9 @@ def train_model(
     test_share: float,
     sentences: float,
     settings: dict[str, Any],
+    keep_test_rows_out: bool = False,
 ) -> None:
-    """Train a model, evaluate it on test rows, save it."""
+    """Train a model, evaluate it on test rows, train it again on all rows and save it."""
     require_writable(output)
     if not 0 <= test_share < 1:
         raise InputError("--test-share", repr(test_share), "must be at least 0 and below 1", "pass --test-share 0.2")
@@ -62,19 +67,51 @@ def train_model(
         raise InputError("--sentences", repr(sentences), "must be 0 or a positive number", "pass --sentences 2")
     documents = movie_reviews() if file is None else read_documents(file, text=text, label=label, encoding=encoding)
     training, test = train_and_test(documents, test_share)
+    with processes() as ranks:
+        model = _trained(training, sentences, settings, ranks, tell=ranks.first)
+        if ranks.first:
+            _tell_accuracy(model, test)
+        if test.texts and not keep_test_rows_out:
+            # The accuracy is that of a model that has not seen the test rows; the saved model learns from them too.
+            if ranks.first:
+                typer.echo("Training again on all rows, with the same settings, for the saved model.")
+            model = _trained(documents, sentences, _beside(settings), ranks, tell=False)
+    if ranks.first:
+        model.save(output)
+        typer.echo(f"The model is in {output}.")
+
+
+def _beside(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with another checkpoint, since the given one belongs to the first training."""
+    if settings.get("checkpoint") is None:
+        return settings
+    path = Path(settings["checkpoint"])
+    return {**settings, "checkpoint": path.with_name(f"{path.stem}-all{path.suffix}")}
+
+
+def _trained(
+    documents: Documents, sentences: float, settings: dict[str, Any], ranks: Processes, *, tell: bool
+) -> LeaderClassifier:
+    """Model of the documents and, with a weight, of their sentences; ``tell`` prints a summary."""
     weights = None
     if sentences > 0:
-        training, weights = with_sentences(training, sentences)
-    with processes() as ranks:
-        model = LeaderClassifier(**settings, processes=ranks).fit(training.texts, training.labels, weights)
-    if not ranks.first:
-        return
-    model.save(output)
-    last = model.history_[-1]
-    typer.echo(
-        f"Trained on {len(training.texts):,} documents ({training.source}): {len(model.words()):,} words, "
-        f"{model.n_iter_} epochs, loss {last['loss']:.3f} and accuracy {last['accuracy']:.3f} in training."
-    )
+        documents, weights = with_sentences(documents, sentences)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BaselineWarning)
+        model = LeaderClassifier(**settings, processes=ranks).fit(documents.texts, documents.labels, weights)
+    if tell:
+        last = model.history_[-1]
+        typer.echo(
+            f"Trained on {len(documents.texts):,} documents ({documents.source}): {len(model.words()):,} words, "
+            f"{model.n_iter_} epochs, loss {last['loss']:.3f} and accuracy {last['accuracy']:.3f} in training."
+        )
+        for warning in caught:
+            typer.secho(f"note: {warning.message}", err=True)
+    return model
+
+
+def _tell_accuracy(model: LeaderClassifier, test: Documents) -> None:
+    """Print the quality of the model on the test rows whose labels it knows."""
     if test.labels is not None and test.texts:
         known = np.isin(test.labels, model.classes_)
         if not known.all():
@@ -87,7 +124,6 @@ def train_model(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoKnownWordWarning)
             typer.echo(f"On {test.source}: {quality(model, test.texts, test.labels)}.")
-    typer.echo(f"The model is in {output}.")
 
 
 def evaluate_model(
@@ -131,10 +167,14 @@ def classify(
     *,
     text: str | None,
     encoding: str | None,
+    as_json: bool,
 ) -> None:
     """Print or write the class of each text."""
     if output is not None:
         require_writable(output)
+    if MARK in texts:
+        lines = [line for line in decoded(read_all(), NAME, encoding, _REMEDY).splitlines() if line.strip()]
+        texts = [entry for given in texts for entry in (lines if given == MARK else [given])]
     if file is not None:
         texts = [*texts, *read_documents(file, text=text, labelled=False, encoding=encoding).texts]
     if not texts:
@@ -148,6 +188,12 @@ def classify(
         table = pd.DataFrame({"text": texts, "class": fitted.classes_[best], "probability": chances.max(axis=1)})
         write_text(output, table.to_csv(index=False))
         typer.echo(f"{len(texts):,} answers are in {output}.")
+    elif as_json:
+        answers = [
+            {"text": entry, "class": fitted.classes_[k].item(), "probability": float(chance)}
+            for entry, k, chance in zip(texts, best, chances.max(axis=1), strict=True)
+        ]
+        typer.echo(json.dumps(answers, ensure_ascii=False))
     else:
         for entry, k, chance in zip(texts, best, chances.max(axis=1), strict=True):
             typer.echo(f"{fitted.classes_[k]}\t{chance:.3f}\t{' '.join(entry.split())[:100]}")

@@ -1,9 +1,14 @@
-"""Documents and their labels from files: CSV, TSV, JSON lines, Parquet, or plain text with one document per line."""
+"""Documents and their labels from files and folders.
+
+A file is CSV, TSV, JSON lines, Parquet, a spreadsheet, or plain text with one document per line; a folder has one
+document per file.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
 TEXT_NAMES = ("text", "review", "document", "sentence", "content")
 LABEL_NAMES = ("label", "sentiment", "class", "target", "category")
 READABLE = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".txt")
+_SHEET = ".xlsx"
 _TRUTH = {"true": True, "false": False}
 
 
@@ -57,9 +63,10 @@ def read_documents(
     Parameters
     ----------
     path
-        CSV, TSV, JSON lines, Parquet, or plain text with one document per line; all but Parquet may be compressed
-        (``.gz``, ``.xz``, ``.bz2``, ``.zip``). The header of a table shows its separator (``;``, tab, ``,`` or ``|``),
-        and lines above it that begin with ``#`` are comments.
+        CSV, TSV, JSON lines, Parquet, a spreadsheet (``.xlsx``, first sheet; needs ``openpyxl``), or plain text with
+        one document per line; text files may be compressed (``.gz``, ``.xz``, ``.bz2``, ``.zip``). Or a folder whose
+        text files (``.txt``) are one document each; the folders in it are their labels. The header of a table shows its
+        separator (``;``, tab, ``,`` or ``|``), and lines above it that begin with ``#`` are comments.
     text
         The column of the texts; by default one of the usual names, such as ``text`` or ``review``.
     label
@@ -74,7 +81,12 @@ def read_documents(
     Documents
         The texts, their labels and the name of the file.
     """
-    file, kind = require_readable(path, READABLE, "documents", packed=True)
+    if Path(path).is_dir():
+        return _read_folder(Path(path), labelled=labelled, encoding=encoding)
+    if Path(path).suffix.lower() == _SHEET:
+        file, kind = require_readable(path, (_SHEET,), "documents")
+    else:
+        file, kind = require_readable(path, READABLE, "documents", packed=True)
     if kind == ".txt" and labelled:
         raise FileError(path, "plain text has no labels", "use CSV, JSON lines or Parquet")
     source, table, decimal_commas = _read(file, kind, encoding)
@@ -95,6 +107,8 @@ def _read(file: Path, kind: str, encoding: str | None) -> tuple[str, pd.DataFram
 
     if kind == ".parquet":
         return file.name, read_parquet(file, row_labels=False), False
+    if kind == _SHEET:
+        return file.name, _from_spreadsheet(file), False
     raw = file_bytes(file)
     used = encoding or encoding_of(raw)
     remedy = 'save it as text in UTF-8, or name its encoding, for example encoding="latin-1"'
@@ -106,6 +120,31 @@ def _read(file: Path, kind: str, encoding: str | None) -> tuple[str, pd.DataFram
         return source, _from_json_lines(file, text), False
     table = read_cells(text, file, comments=False)
     return source, table.cells.replace("", np.nan), table.dialect.has_decimal_commas
+
+
+def _read_folder(folder: Path, *, labelled: bool, encoding: str | None) -> Documents:
+    """One document per text file of a folder and of the folders in it, which are the labels, in order of names."""
+    files = sorted(file for file in folder.rglob("*.txt") if file.is_file())
+    if labelled:
+        files = [file for file in files if file.parent != folder]
+    if not files:
+        problem = "holds no text files" + (" in folders named after their labels" if labelled else "")
+        raise FileError(folder, problem, "put each document into a file that ends in .txt")
+    remedy = 'save it as text in UTF-8, or name its encoding, for example encoding="latin-1"'
+    texts = [decoded(file_bytes(file), file, encoding, remedy) for file in files]
+    labels = np.array([file.relative_to(folder).parts[0] for file in files]) if labelled else None
+    return Documents(texts, labels, f"{len(files):,} files of {folder.name}")
+
+
+def _from_spreadsheet(file: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        return pd.read_excel(file, sheet_name=0)
+    except ImportError as error:
+        raise FileError(file, "needs the package openpyxl", "pip install openpyxl, or save it as CSV") from error
+    except (ValueError, OSError, KeyError, zipfile.BadZipFile) as error:
+        raise FileError(file, f"is no spreadsheet ({error})", "save it as .xlsx or CSV") from error
 
 
 def _from_json_lines(file: Path, text: str) -> pd.DataFrame:

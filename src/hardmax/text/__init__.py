@@ -14,25 +14,33 @@ if TYPE_CHECKING:
     from .evaluation import quality as quality
     from .explaining.corpus_statistics import Survey as Survey
     from .explaining.corpus_statistics import survey as survey
+    from .explaining.explanation import Counterfactual as Counterfactual
     from .explaining.explanation import Explanation as Explanation
     from .explaining.explanation import Leader as Leader
+    from .explaining.explanation import Reason as Reason
+    from .explaining.pipelines import explain_pipeline as explain_pipeline
     from .pretrained import shipped_model as shipped_model
     from .recipes import Recipe as Recipe
+    from .training.cross_fitting import BaselineWarning as BaselineWarning
     from .words.documents import NoKnownWordWarning as NoKnownWordWarning
     from .words.tokenisation import Tokeniser as Tokeniser
     from .words.vocabulary import Vocabulary as Vocabulary
 
 _MODULE_OF = {
+    "BaselineWarning": "training.cross_fitting",
+    "Counterfactual": "explaining.explanation",
     "Explanation": "explaining.explanation",
     "Faithfulness": "evaluation",
     "Leader": "explaining.explanation",
     "LeaderClassifier": "classifier",
     "NoKnownWordWarning": "words.documents",
     "Quality": "evaluation",
+    "Reason": "explaining.explanation",
     "Recipe": "recipes",
     "Survey": "explaining.corpus_statistics",
     "Tokeniser": "words.tokenisation",
     "Vocabulary": "words.vocabulary",
+    "explain_pipeline": "explaining.pipelines",
     "faithfulness": "evaluation",
     "quality": "evaluation",
     "shipped_model": "pretrained",

@@ -25,7 +25,7 @@ from .training.fitting import fit_model
 from .words.counts import document_table
 from .words.document_endings import EndingVocabulary
 from .words.documents import as_rows, as_texts, labels_for, warn_of_unknown
-from .words.tokenisation import Tokeniser
+from .words.tokenisation import CHARACTERS, Tokeniser, written_without_spaces
 from .words.vocabulary import Vocabulary
 
 PADDING = "‹padding›"
@@ -54,11 +54,14 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ngrams
         Largest number of words in an n-gram.
     min_df
-        Least number of texts in which a word or n-gram occurs; by default 3 for large sets and 1 for small ones.
+        Least number of texts in which a word or n-gram occurs; by default 3 for large sets, 2 below 5,000 texts
+        and 1 below 3,000.
     max_words
         Number of words and n-grams that are selected by the chi2 statistic; all by default.
     token_pattern
-        Regular expression for one word, see :class:`~hardmax.text.Tokeniser`.
+        Regular expression for one word, see :class:`~hardmax.text.Tokeniser`. By default texts in a script without
+        spaces between words (such as Chinese, Japanese and Thai) are read as characters and pairs of characters, all
+        others as words; texts that a segmenter has cut with spaces are read as words too.
     lowercase
         Whether texts are converted to lower case.
     stop_words
@@ -94,14 +97,17 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     dropout
         Largest probability that a word is dropped in a training step.
     smoothing
-        Number of documents that are added to each class for the initial log odds.
+        Number of documents that are added to each class for the initial log odds; if given, words start from them
+        whatever the number of documents.
     temperature
         Temperature of softmax attention in training; 0 for hardmax.
     class_weight
         None, ``"balanced"`` or a dictionary from class to weight.
     validation_fraction
         Fraction of the documents that are validation rows, on which the epoch is selected and the probabilities are
-        calibrated.
+        calibrated. By default 0.05 from 5,000 documents on; fewer are predicted in three folds instead, which choose
+        the start and the calibration, so that all of them train the model. A :class:`~hardmax.text.BaselineWarning`
+        says if a linear model was more than a point more accurate on these folds.
     patience
         Number of epochs without improvement on the validation rows after which training stops.
     random_state
@@ -142,6 +148,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     history_: list[dict[str, float]]
     n_iter_: int
     temperature_: float
+    cross_validation_: dict[str, Any] | None
 
     def __init__(
         self,
@@ -171,7 +178,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         smoothing: float | None = None,
         temperature: float | None = None,
         class_weight: Any = None,
-        validation_fraction: float = 0.05,
+        validation_fraction: float | None = None,
         patience: int | None = None,
         random_state: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -253,7 +260,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             documents,
             labels,
             recipe,
-            tokeniser=None if texts is None else self._new_tokeniser(recipe),
+            tokeniser=None if texts is None else self._new_tokeniser(recipe, texts),
             sample_weight=sample_weight,
             class_weight=self.class_weight,
             validation=None if validation is None else self._validation(validation, texts=texts is not None),
@@ -274,7 +281,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _new_tokeniser(self, recipe: Recipe) -> Tokeniser:
+    def _new_tokeniser(self, recipe: Recipe, texts: list[str]) -> Tokeniser:
         wanted = {
             "pattern": self.token_pattern,
             "lowercase": self.lowercase,
@@ -283,7 +290,11 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "cut": recipe.cut,
             "removed": self.removed,
         }
-        return Tokeniser(**words_with(self.recipe, wanted))
+        settings = words_with(self.recipe, wanted)
+        usual = settings.get("pattern")
+        if self.token_pattern is None and usual in CHARACTERS and written_without_spaces(texts):
+            settings["pattern"] = CHARACTERS[usual]
+        return Tokeniser(**settings)
 
     def _store(self, fitted: FittedModel) -> None:
         """Set all attributes of a fitted model."""
@@ -299,6 +310,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.temperature_ = fitted.temperature
         self.history_ = fitted.history
         self.n_iter_ = len(fitted.history)
+        self.cross_validation_ = fitted.cross_validation
         if fitted.vocabulary is not None and fitted.tokeniser is not None:
             self.vocabulary_ = fitted.vocabulary
             self.tokeniser_ = fitted.tokeniser
@@ -488,6 +500,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seed=self.seed_,
             temperature=self.temperature_,
             history=self.history_,
+            cross_validation=self.cross_validation_,
             vocabulary=getattr(self, "vocabulary_", None),
             tokeniser=getattr(self, "tokeniser_", None),
             feature_names=tuple(str(name) for name in getattr(self, "feature_names_in_", ())),

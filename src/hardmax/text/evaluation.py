@@ -125,6 +125,8 @@ class Faithfulness:
     """Mean number of deleted words per document."""
     documents: int
     """Number of documents in which some words, but not all, were deleted."""
+    sufficiency: float = float("nan")
+    """Mean absolute change of the logits if only the words of the explanation remain; small if they suffice."""
 
     @property
     def ratio(self) -> float:
@@ -163,6 +165,8 @@ def faithfulness(
     chosen = [leading[k] if reasons is None else reasons(k) for k in range(table.shape[0])]
     sizes = np.diff(table.indptr)
     named = np.abs(model._logits(_without(table, chosen))[0] - logits).mean(axis=1)
+    others = [np.setdiff1d(np.arange(size), words) for size, words in zip(sizes, chosen, strict=True)]
+    alone = np.abs(model._logits(_without(table, others))[0] - logits).mean(axis=1)
     moved = np.zeros(table.shape[0])
     for _ in range(draws):
         some = [rng.choice(size, len(words), replace=False) for size, words in zip(sizes, chosen, strict=True)]
@@ -173,7 +177,28 @@ def faithfulness(
         random=float(moved[counted].mean()) if counted.any() else 0.0,
         deleted=float(np.mean([len(words) for words in chosen])),
         documents=int(counted.sum()),
+        sufficiency=float(alone[counted].mean()) if counted.any() else 0.0,
     )
+
+
+def decisive_words(model: LeaderClassifier, document: Any, count: int) -> np.ndarray:
+    """Indices, within the row of the document, of the words whose deletion changes the logit most; shape (words,).
+
+    Parameters
+    ----------
+    model
+        Fitted model.
+    document
+        A text, or one row of a table.
+    count
+        Number of words.
+
+    Returns
+    -------
+    np.ndarray
+        The indices of :meth:`hardmax.text.Explanation.reasons`, first the word of the largest effect.
+    """
+    return np.array([reason.place for reason in model.explain(document).reasons(count)], dtype=np.int64)
 
 
 def _leaders(model: LeaderClassifier, table: sparse.csr_matrix) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import InputError
-from .words.tokenisation import EVERY_MARK
+from .words.tokenisation import CHARACTERS, EVERY_MARK
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,13 @@ class Recipe:
     resting_share: float = 0.2
     """Mass that rests at the origin, so that the logits of a document with little evidence are near the bias; as a
     fraction of the initial mean mass of the training documents."""
-    start: str = "evidence"
-    """Initial positions: along smoothed log odds (``"evidence"``), or ``"random"``."""
+    start: str | None = None
+    """Initial positions: from the weights of a linear classifier (``"regression"``), along smoothed log odds
+    (``"evidence"``), or ``"random"``. By default ``"regression"`` below 5,000 documents, unless ``smoothing`` is
+    given, else ``"evidence"``."""
     smoothing: float | None = None
-    """Number of documents added to each class for the log odds; by default 10 for two classes and 2 for more."""
+    """Number of documents added to each class for the log odds, with ``start="evidence"``; by default 10 for two
+    classes and 2 for more."""
     noise: float = 0.01
     """Standard deviation of the noise in the initial positions."""
     decoder_scale: float = 6.0
@@ -53,7 +56,8 @@ class Recipe:
     ngrams: int = 2
     """Largest number of words in an n-gram."""
     min_df: int | None = None
-    """Least number of texts in which a word or n-gram occurs; by default 1 below 200 texts, 2 below 2,000, else 3."""
+    """Least number of texts in which a word or n-gram occurs; by default 1 below 3,000 texts, 2 below 5,000, else
+    3."""
     max_words: int | None = None
     """Number of words and n-grams that are selected by the chi2 statistic; all by default."""
     cut: int | None = None
@@ -61,8 +65,8 @@ class Recipe:
     temperature: float = 0.0
     """Temperature of softmax attention in training; 0 for hardmax."""
     epochs: int | None = None
-    """Number of epochs; by default ``usual_epochs``, or more on small data for 300 optimiser steps (1,000 for more than
-    two classes)."""
+    """Number of epochs; by default 2 with ``start="regression"``, at twice the learning rate, else ``usual_epochs``, or
+    more on small data for 300 optimiser steps (1,000 for more than two classes)."""
     usual_epochs: int = 3
     """Number of epochs on large data if ``epochs`` is None."""
     batch_size: int = 128
@@ -134,7 +138,11 @@ _RULES: dict[str, tuple[Any, str, str]] = {
     "alpha": (_between(0, math.inf, above=True), "must be a positive number", "pass for example alpha=1.0"),
     "collapse": (_between(0, 1), "must be at least 0 and below 1", "pass for example collapse=0.99"),
     "masses": (lambda v: v in ("norm", "count"), 'must be "norm" or "count"', 'pass masses="norm"'),
-    "start": (lambda v: v in ("evidence", "random"), 'must be "evidence" or "random"', 'pass start="evidence"'),
+    "start": (
+        lambda v: v in (None, "regression", "evidence", "random"),
+        'must be "regression", "evidence", "random" or None',
+        'pass start="evidence"',
+    ),
     "smoothing": (
         _between(0, math.inf, above=True, optional=True),
         "must be a positive number",
@@ -212,7 +220,10 @@ _WORDS_OF: dict[str, dict[str, Any]] = {
 }
 # Pattern of models that were saved before the recipe followed all published steps.
 _EARLIER_PATTERN = "[A-Za-z]+"
-OWN_PATTERNS = frozenset(words["pattern"] for words in _WORDS_OF.values() if "pattern" in words) | {_EARLIER_PATTERN}
+OWN_PATTERNS = frozenset(words["pattern"] for words in _WORDS_OF.values() if "pattern" in words) | {
+    _EARLIER_PATTERN,
+    *CHARACTERS.values(),
+}
 """Patterns for words in the recipes, each known to be as fast as the default."""
 OWN_REMOVED = frozenset(pattern for words in _WORDS_OF.values() for pattern in words.get("removed", ()))
 """Patterns for removed parts in the recipes, each known to be as fast as the default for words."""

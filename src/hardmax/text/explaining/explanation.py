@@ -12,7 +12,7 @@ its followers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,16 +20,21 @@ import torch
 from scipy import sparse
 from scipy.special import expit, softmax
 
+from ...errors import InputError
 from ..model.hardmax_forward import positions_by_layer
 from ..model.network import Network
 from ..words.counts import batch
-from ..words.tokenisation import Tokeniser
+from ..words.document_endings import AT_THE_END
+from ..words.tokenisation import FUNCTION_WORDS, Tokeniser
+from .deletion import Deletion
 from .rendering import LeaderRow, coloured, html_page, html_table, marked_text, plain_table, word_weights
 
 # Names that fit on one line beside a leader.
 _FOLLOWERS_SHOWN = 8
 # Leaders named in the sentence, so that it stays on one line.
 _LEADERS_NAMED = 4
+# Words that are tried for a counterfactual: those with the largest contributions, since others change little.
+_TRIED = 30
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,34 @@ class Leader:
     """First layer at which the word attends to itself."""
     followers: tuple[int, ...]
     """Indices of the words that follow the leader, heaviest first, without the leader itself."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A word of a document, and the exact effect of deleting it."""
+
+    word: str
+    """Name of the word."""
+    place: int
+    """Index of the word in :attr:`Explanation.words`."""
+    effect: np.ndarray
+    """Logits with the word minus those without it, shape (logits,); positive if the word speaks for a class."""
+
+
+@dataclass(frozen=True)
+class Counterfactual:
+    """Words without which the prediction would be another."""
+
+    words: tuple[str, ...]
+    """The words; deleted together with all n-grams that contain one of them."""
+    prediction: Any
+    """Label of the class that is predicted without them."""
+    probability: float
+    """Probability of that class without them."""
+
+    def __str__(self) -> str:
+        named = " and ".join(repr(word) for word in self.words)
+        return f"Without {named} it would be {self.prediction} ({self.probability:.0%})."
 
 
 @dataclass(frozen=True)
@@ -77,7 +110,7 @@ class Explanation:
     decided_at: np.ndarray
     """First layer at which each word attends to a leader, shape (words,)."""
     leaders: tuple[Leader, ...]
-    """Leaders, largest contribution first."""
+    """Leaders: first those that speak for the prediction, then the others, each by the effect of deleting them."""
     path: np.ndarray
     """Position of each word at every layer, shape (layers + 1, words, coordinates)."""
     decoder: np.ndarray
@@ -90,6 +123,10 @@ class Explanation:
     """Tokeniser of the model, if it was fitted on texts."""
     endings: int | None = None
     """Number of words at the end of the text that also count as words of their own."""
+    effects: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    """Logits with each word minus those without it, exact, shape (words, logits)."""
+    deletion: Deletion | None = field(default=None, repr=False, compare=False)
+    """Evaluates the document without some of its words."""
 
     @staticmethod
     def of(
@@ -141,22 +178,28 @@ class Explanation:
         bias = network.bias.numpy().copy() if known else prior_logits
         names = tuple(words[column] for column in documents.columns)
         leader_of = _ends_of_chains(attention.follows)
+        logits = bias + contributions.sum(axis=0)
+        deletion = Deletion(network, table, prior_logits)
+        effects = deletion.effects()
+        leaders = _leaders(names, shares, contributions, leader_of, attention.decided_at, path[-1], decoder)
         return Explanation(
             classes=classes,
-            logits=bias + contributions.sum(axis=0),
+            logits=logits,
             bias=bias,
             words=names,
             shares=shares,
             contributions=contributions,
             follows=leader_of,
             decided_at=attention.decided_at,
-            leaders=_leaders(names, shares, contributions, leader_of, attention.decided_at, path[-1], decoder),
+            leaders=tuple(leaders[k] for k in _ranked(np.unique(leader_of), leaders, effects, logits)),
             path=path,
             decoder=decoder,
             collapse=network.collapse,
             text=text,
             tokeniser=tokeniser,
             endings=endings,
+            effects=effects,
+            deletion=deletion,
         )
 
     @property
@@ -167,9 +210,7 @@ class Explanation:
     @property
     def probabilities(self) -> np.ndarray:
         """Probability of each class, shape (classes,)."""
-        if len(self.classes) == 2:
-            return np.array([expit(-self.logits[0]), expit(self.logits[0])])
-        return np.asarray(softmax(self.logits))
+        return _probabilities(self.logits)
 
     @property
     def prediction(self) -> Any:
@@ -184,6 +225,82 @@ class Explanation:
     def output(self) -> int:
         """Index of the logit that figures show: the only one, or that of the predicted class."""
         return 0 if len(self.classes) == 2 else self._winner
+
+    def reasons(self, count: int | None = None) -> tuple[Reason, ...]:
+        """Words whose deletion changes the logit :attr:`output` most, in the order in which they are deleted.
+
+        Each is the word with the largest effect once those before it are deleted, towards or away from the class.
+
+        Parameters
+        ----------
+        count
+            Number of words; as many as there are leaders by default.
+
+        Returns
+        -------
+        tuple of Reason
+            At most ``count`` words; the effects add up to the change of the logits without all of them.
+        """
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+            raise InputError("count", repr(count), "must be a positive whole number", "pass for example count=3")
+        if self.deletion is None:
+            return ()
+        most = min(len(self.leaders) if count is None else count, len(self.words))
+        found: list[Reason] = []
+        effects, sign = self.effects, 0.0
+        for _ in range(most):
+            gone = np.array([reason.place for reason in found], dtype=np.int64)
+            strength = effects[:, self.output] * sign if sign else np.abs(effects[:, self.output])
+            strength[gone] = -np.inf
+            place = int(strength.argmax())
+            # All in one direction, because opposite effects cancel.
+            sign = sign or (1.0 if effects[place, self.output] >= 0 else -1.0)
+            found.append(Reason(self.words[place], place, effects[place].copy()))
+            if len(found) < most:
+                effects = self.deletion.effects(np.append(gone, place))
+        return tuple(found)
+
+    def counterfactual(self, most: int = 5) -> Counterfactual | None:
+        """Few words without which the prediction would be another.
+
+        Parameters
+        ----------
+        most
+            Largest number of words.
+
+        Returns
+        -------
+        Counterfactual or None
+            The words, found one after the other by the largest change; None if ``most`` of them do not suffice.
+        """
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise InputError("most", repr(most), "must be a positive whole number", "pass for example most=5")
+        if self.deletion is None or not self.known:
+            return None
+        units = self._units()
+        chosen: list[str] = []
+        gone = np.empty(0, dtype=np.int64)
+        while units and len(chosen) < most:
+            names = list(units)
+            logits = self.deletion.logits([np.union1d(gone, units[name]) for name in names])
+            best = int(np.argmin(_margins(logits, self._winner)))
+            chosen.append(names[best])
+            gone = np.union1d(gone, units.pop(names[best]))
+            after = _probabilities(logits[best])
+            if int(after.argmax()) != self._winner:
+                return Counterfactual(tuple(chosen), self.classes[int(after.argmax())], float(after.max()))
+        return None
+
+    def _units(self) -> dict[str, np.ndarray]:
+        """Single words of the document with the indices of all n-grams that contain them, the most important ones."""
+        places: dict[str, list[int]] = {}
+        for place, name in enumerate(self.words):
+            parts = name.removesuffix(AT_THE_END).split(" ") if self.tokeniser is not None else [name]
+            for part in dict.fromkeys(parts):
+                places.setdefault(part, []).append(place)
+        margin = self.effects[:, self.output] * (1 if self._winner or len(self.classes) > 2 else -1)
+        order = sorted(places, key=lambda word: -float(margin[places[word]].sum()))
+        return {word: np.array(places[word]) for word in order[:_TRIED]}
 
     def data(self) -> dict[str, Any]:
         """Everything except the path, as numbers, strings, lists and dictionaries.
@@ -200,6 +317,7 @@ class Explanation:
             "bias": self.bias.tolist(),
             "known": self.known,
             "collapse": self.collapse,
+            "reasons": [{"word": reason.word, "effect": reason.effect.tolist()} for reason in self.reasons()],
             "leaders": [
                 {
                     "word": leader.word,
@@ -232,9 +350,29 @@ class Explanation:
         probability = float(self.probabilities[self._winner])
         if not self.known:
             return f"{self.prediction} ({probability:.0%}): the text holds no known word, so this is the prior alone"
-        named = ", ".join(repr(leader.word) for leader in self.leaders[:_LEADERS_NAMED])
-        more = len(self.leaders) - _LEADERS_NAMED
-        return f"{self.prediction} ({probability:.0%}), led by {named}" + (f" and {more} more" if more > 0 else "")
+        speaking = [leader for leader in self.leaders if self._sign * leader.contribution[self.output] > 0]
+        named = ", ".join(repr(leader.word) for leader in speaking[:_LEADERS_NAMED])
+        more = len(speaking) - _LEADERS_NAMED
+        led = f", led by {named}" + (f" and {more} more" if more > 0 else "") if named else ", by the bias alone"
+        against = self._opposing_word()
+        return f"{self.prediction} ({probability:.0%}){led}" + (f"; against it: {against!r}" if against else "")
+
+    @property
+    def _sign(self) -> int:
+        """Sign of the logit :attr:`output` for the prediction."""
+        return -1 if len(self.classes) == 2 and self._winner == 0 else 1
+
+    def _opposing_word(self) -> str | None:
+        """Word whose deletion would strengthen the prediction most; None if there is none but function words."""
+        if self.deletion is None:
+            return None
+        effect = self._sign * self.effects[:, self.output]
+        for place in np.argsort(effect, kind="stable"):
+            if effect[place] >= 0:
+                break
+            if not set(self.words[place].removesuffix(AT_THE_END).split(" ")) <= FUNCTION_WORDS:
+                return str(self.words[place])
+        return None
 
     def word_weights(self) -> list[tuple[int, int, float, bool]]:
         """Position of each known word in the text and its contribution to the logit :attr:`output`.
@@ -337,7 +475,7 @@ def _leaders(
     final: np.ndarray,
     decoder: np.ndarray,
 ) -> tuple[Leader, ...]:
-    """Leaders, largest contribution first, of words at the positions ``final``, shape (words, coordinates)."""
+    """Leaders in the order of the words, of words at the positions ``final``, shape (words, coordinates)."""
     found = []
     for place in np.unique(leader_of):
         members = np.flatnonzero(leader_of == place)
@@ -356,4 +494,28 @@ def _leaders(
                 followers=tuple(int(k) for k in order if k != place),
             )
         )
-    return tuple(sorted(found, key=lambda leader: -float(np.abs(leader.contribution).max())))
+    return tuple(found)
+
+
+def _ranked(places: np.ndarray, leaders: tuple[Leader, ...], effects: np.ndarray, logits: np.ndarray) -> list[int]:
+    """Order of the leaders: those for the predicted class first, then by the effect of deleting them."""
+    if len(leaders) == 0:
+        return []
+    output = 0 if len(logits) == 1 else int(logits.argmax())
+    sign = -1 if len(logits) == 1 and logits[0] <= 0 else 1
+    speaks_for = [sign * leader.contribution[output] > 0 for leader in leaders]
+    strength = np.abs(effects[places, output])
+    return sorted(range(len(leaders)), key=lambda k: (not speaks_for[k], -strength[k], k))
+
+
+def _probabilities(logits: np.ndarray) -> np.ndarray:
+    """Probability of each class, shape (classes,)."""
+    return np.array([expit(-logits[0]), expit(logits[0])]) if len(logits) == 1 else np.asarray(softmax(logits))
+
+
+def _margins(logits: np.ndarray, winner: int) -> np.ndarray:
+    """Logit of the class ``winner`` minus the largest other one, shape (documents,)."""
+    if logits.shape[1] == 1:
+        return np.asarray(logits[:, 0] if winner else -logits[:, 0])
+    others = np.delete(logits, winner, axis=1)
+    return np.asarray(logits[:, winner] - others.max(axis=1))

@@ -45,6 +45,8 @@ class FittedModel:
     """None if the model was fitted on a table."""
     feature_names: tuple[str, ...] = ()
     """Names of the columns of a table, if it had names."""
+    cross_validation: dict[str, Any] | None = None
+    """Accuracy on folds of the training rows beside that of a linear baseline; None if there were no folds."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file; classes must be strings or numbers."""
@@ -65,6 +67,7 @@ class FittedModel:
             "temperature": self.temperature,
             "history": self.history,
             "names": list(self.feature_names),
+            "cross_validation": self.cross_validation,
         }
         if self.vocabulary is not None and self.tokeniser is not None:
             header |= {"vocabulary": self.vocabulary.recipe(), "tokeniser": self.tokeniser.recipe()}
@@ -95,6 +98,8 @@ class FittedModel:
             "seed": field(path, header, "seed", int),
             "temperature": float(field(path, header, "temperature", float)),
             "history": field(path, header, "history", list),
+            # Files of earlier versions have none.
+            "cross_validation": header.get("cross_validation") and field(path, header, "cross_validation", dict),
         }
         if "vocabulary" in header:
             columns = np.arange(words - (recipe.cut is not None))

@@ -142,8 +142,8 @@ def initial_network(
     classes = len(presence)
     if recipe.cut is not None:  # the padding word, which is evidence for no class
         presence, groups = np.hstack([presence, np.zeros((classes, 1))]), np.append(groups, 1)
-    dim = recipe.dim or (classes if classes > 2 else 1 if recipe.by_length else 2)
-    if recipe.start == "evidence":
+    dim = _coordinates(recipe, classes)
+    if recipe.start != "random":
         smoothing = recipe.smoothing or (_SMOOTHING if classes == 2 else _SMOOTHING_OF_MANY)
         found = evidence(presence, sizes, smoothing)
         if recipe.cut is not None:
@@ -152,12 +152,51 @@ def initial_network(
     else:
         points = recipe.noise * rng.normal(size=(presence.shape[1], dim))
         decoder = rng.uniform(-1, 1, size=(1 if classes == 2 else classes, dim)) / np.sqrt(dim)
+    return _network(points, decoder, np.zeros(len(decoder)), groups, recipe)
+
+
+def network_from_weights(
+    weights: np.ndarray,
+    bias: np.ndarray,
+    groups: np.ndarray,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    power: float = 0.5,
+) -> Network:
+    r"""Network that starts from a linear classifier, in double precision and without a resting mass.
+
+    A word with the weights w, shape (words, outputs), less their mean over the classes, starts in the direction of w at
+    the distance :math:`|w|^p`, relative to the root mean square of these distances. For p = 1/2 a word that leads alone
+    contributes in proportion to w, because its mass is its length.
+    """
+    outputs = weights.shape[1]
+    if recipe.cut is not None:  # the padding word, which is evidence for no class
+        weights, groups = np.vstack([weights[: len(groups)], np.zeros((1, outputs))]), np.append(groups, 1)
+    if outputs > 1:
+        weights, bias = weights - weights.mean(axis=1, keepdims=True), bias - bias.mean()
+    lengths = np.linalg.norm(weights, axis=1, keepdims=True)
+    points = weights * np.maximum(lengths, TINY) ** (power - 1)
+    points = points / max(float(np.sqrt(np.square(points).sum(axis=1).mean())), TINY)
+    dim = _coordinates(recipe, 2 if outputs == 1 else outputs)
+    rows = _class_directions(outputs, dim, rng)
+    points = points @ rows
+    # In proportion to the length, so that words of little weight keep their side.
+    points = points + recipe.noise * np.linalg.norm(points, axis=1, keepdims=True) * rng.normal(size=points.shape)
+    return _network(points, rows.copy(), bias if recipe.learn_bias else np.zeros(outputs), groups, recipe)
+
+
+def _coordinates(recipe: Recipe, classes: int) -> int:
+    """Number of coordinates of a word, per group."""
+    return recipe.dim or (classes if classes > 2 else 1 if recipe.by_length else 2)
+
+
+def _network(points: np.ndarray, decoder: np.ndarray, bias: np.ndarray, groups: np.ndarray, recipe: Recipe) -> Network:
     if recipe.by_length:
         points, decoder = separate_groups(points, decoder, groups)
     return Network(
         embedding=torch.from_numpy(points),
         decoder=torch.from_numpy(decoder),
-        bias=torch.zeros(len(decoder), dtype=torch.float64),
+        bias=torch.from_numpy(np.array(bias, dtype=np.float64)),
         raw_alpha=torch.tensor(recipe.alpha - recipe.least_alpha, dtype=torch.float64).log(),
         least_alpha=recipe.least_alpha,
         depth=recipe.depth,
@@ -186,14 +225,19 @@ def _naive_bayes_start(
     For two classes the evidence for the second lies along one random direction; for more, each class has its own
     direction, orthogonal to the others if there are enough coordinates.
     """
+    one_output = len(evidence) == 2
+    rows = _class_directions(1 if one_output else len(evidence), dim, rng)
+    start = evidence[1:].T @ rows if one_output else evidence.T @ rows
+    return start + recipe.noise * rng.normal(size=start.shape), recipe.decoder_scale * rows
+
+
+def _class_directions(outputs: int, dim: int, rng: np.random.Generator) -> np.ndarray:
+    """Unit vector of each output, shape (outputs, coordinates); orthogonal if there are enough coordinates."""
     directions = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
-    if len(evidence) == 2:
-        u = np.abs(directions[:1]) if dim == 1 else directions[:1]
-        start, decoder = evidence[1][:, None] * u, recipe.decoder_scale * u
-    else:
-        rows = directions[np.arange(len(evidence)) % dim]
-        if len(evidence) > dim:
-            rows = rng.normal(size=(len(evidence), dim))
-            rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        start, decoder = evidence.T @ rows, recipe.decoder_scale * rows
-    return start + recipe.noise * rng.normal(size=start.shape), decoder
+    if outputs == 1:
+        return np.abs(directions) if dim == 1 else directions[:1]
+    rows = directions[np.arange(outputs) % dim]
+    if outputs > dim:
+        rows = rng.normal(size=(outputs, dim))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,14 +19,16 @@ from ...errors import InputError
 from ...progress import Progress
 from ...randomness import seeded
 from ..model.fitted_model import FittedModel
-from ..model.network import Network, initial_network
-from ..model.prediction import predict_logits
+from ..model.network import TINY, Network, initial_network, network_from_weights
+from ..model.prediction import cpu_logits, predict_logits
 from ..recipes import Recipe
 from ..words.counts import LabelledDocuments, chi2, class_presence, copied_counts, document_table, weighted_counts
 from ..words.document_endings import EndingVocabulary
 from ..words.documents import validation_mask
 from ..words.tokenisation import Tokeniser
 from ..words.vocabulary import Vocabulary
+from .cross_fitting import Choice, cross_fit
+from .linear_models import LinearModel
 from .loop import calibration_temperature
 from .network_training import train_averaged
 
@@ -39,6 +41,12 @@ _LEAST_MASS, _LEAST_MASS_OF_MANY = 5.0, 100.0
 # Tables with fewer entries are trained in double precision, which costs little there: the leader is a discrete choice,
 # and in double precision duplicated documents and documents of weight two lead to the same model.
 _SMALL = 100_000
+# Below, linear classifiers are fitted in seconds and are the better start; above, the log odds are exact enough.
+_FEW = 5_000
+# Fraction of many documents on which epochs and temperature are evaluated.
+_FRACTION = 0.05
+# The scale is one number, for which some hundred rows suffice.
+_ROWS_FOR_SCALE = 200
 
 
 def fit_model(
@@ -50,7 +58,7 @@ def fit_model(
     sample_weight: Any = None,
     class_weight: Any = None,
     validation: tuple[Documents, Any] | None = None,
-    validation_fraction: float = 0.0,
+    validation_fraction: float | None = 0.0,
     patience: int | None = None,
     random_state: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -60,7 +68,8 @@ def fit_model(
 ) -> FittedModel:
     """The model fitted to documents with labels; ``tokeniser`` is None for a table of counts.
 
-    Epochs and calibration are evaluated on ``validation``, documents with labels, or on a fraction of the rows.
+    Epochs and calibration are evaluated on ``validation``, documents with labels, or on a fraction of the rows. If the
+    fraction is None, few rows are cross-fitted instead, so that all of them train the model.
     """
     vocabulary: Vocabulary | EndingVocabulary | None = None
     if tokeniser is None:
@@ -74,7 +83,10 @@ def fit_model(
     processes = ALONE if processes is None else processes
     seed = _seed(random_state, processes)
     rng = np.random.default_rng([seed, 2**20])
-    mask = validation_mask(rows.labels, validation_fraction if validation is None else 0.0, rng)
+    asked, recipe = recipe, _with_start(recipe, len(rows.labels))
+    folds = recipe.start == "regression" and validation is None and validation_fraction is None
+    fraction = _FRACTION if validation_fraction is None else validation_fraction
+    mask = validation_mask(rows.labels, 0.0 if folds or validation is not None else fraction, rng)
     columns, presence, sizes = _select_columns(rows, mask, len(classes), recipe.max_words)
     table = rows.table if len(columns) == features else rows.table[:, columns]
     if vocabulary is not None:
@@ -82,6 +94,8 @@ def fit_model(
             vocabulary = vocabulary.select(columns)
         features = len(columns)
     table = weighted_counts(table, recipe, texts=vocabulary is not None)
+    # Within limits, because regularisation has no meaning for weights of any size.
+    size = float(np.clip(rows.weights.mean(), 1e-2, 1e2))
     rows = LabelledDocuments(table, rows.labels, rows.weights / rows.weights.mean())
     del table
     training = rows.take(np.flatnonzero(~mask))
@@ -90,10 +104,19 @@ def fit_model(
     if validation is not None:
         held_out = _validation_rows(*validation, classes, recipe, columns, vocabulary, tokeniser)
     groups = np.ones(len(columns), dtype=int) if vocabulary is None else vocabulary.groups()
-    network = initial_network(presence, sizes, groups, recipe, rng)
-    least = _LEAST_MASS if len(classes) == 2 else _LEAST_MASS_OF_MANY
-    mass = max(network.mean_mass(training.table, training.weights), least)
-    network = replace(network, resting_mass=recipe.resting_share * mass)
+    choice = Choice()
+    if recipe.start == "regression":
+        networks = _Networks(groups, recipe, seed, device, processes)
+        options: dict[str, Any] = {"intercept": recipe.learn_bias, "weight": size}
+        if folds:
+            choice = cross_fit(training, len(classes), networks, **options, device=device, seed=seed)
+        model = LinearModel.fit(training, len(classes), choice.start.kind, **options)
+        network = networks.start(training, model, choice.start.power)
+    else:
+        network = initial_network(presence, sizes, groups, recipe, rng)
+        least = _LEAST_MASS if len(classes) == 2 else _LEAST_MASS_OF_MANY
+        mass = max(network.mean_mass(training.table, training.weights), least)
+        network = replace(network, resting_mass=recipe.resting_share * mass)
     network = network.to(torch.float64 if training.table.nnz < _SMALL else torch.float32)
     history = train_averaged(
         network,
@@ -107,10 +130,13 @@ def fit_model(
         progress=progress,
         processes=processes,
     )
-    temperature = 1.0 if held_out is None else _calibrate(network, held_out, device)
+    temperature = choice.temperature if held_out is None else _temperature(network, held_out, device)
+    # From here on the logit is the logarithm of calibrated odds, and explanations add up to it.
+    network.decoder /= temperature
+    network.bias /= temperature
     return FittedModel(
         network=network.to(torch.float64),
-        recipe=recipe,
+        recipe=asked,
         classes=classes,
         class_prior=prior,
         columns=columns,
@@ -120,7 +146,61 @@ def fit_model(
         history=history,
         vocabulary=vocabulary,
         tokeniser=tokeniser,
+        cross_validation=None if choice.report is None else choice.report.data(),
     )
+
+
+def _with_start(recipe: Recipe, documents: int) -> Recipe:
+    """The recipe with the start that is usual for so many documents."""
+    few = documents < _FEW and recipe.smoothing is None
+    start = recipe.start or ("regression" if few else "evidence")
+    twice = start == "regression" and recipe.epochs is None
+    return replace(recipe, start=start, learning_rate=(2 if twice else 1) * recipe.learning_rate)
+
+
+@dataclass(frozen=True)
+class _Networks:
+    """Networks that start from linear models, and their training without a checkpoint."""
+
+    groups: np.ndarray
+    recipe: Recipe
+    seed: int
+    device: str | None
+    processes: Processes
+
+    def start(self, rows: LabelledDocuments, model: LinearModel, power: float) -> Network:
+        """Network before training, whose logits are scaled like those of the model on these rows."""
+        rng = np.random.default_rng([self.seed, 2**23])
+        network = network_from_weights(model.weights, model.bias, self.groups, self.recipe, rng, power)
+        mass = network.mean_mass(rows.table, rows.weights)
+        network = replace(network, resting_mass=self.recipe.resting_share * mass)
+        some = np.arange(0, len(rows.labels), max(1, len(rows.labels) // _ROWS_FOR_SCALE))
+        own = cpu_logits(network, rows.table[some])[0] - network.bias.numpy()
+        if model.kind.features == "log odds":  # whose logits add up dependent words and are too large
+            network.decoder /= calibration_temperature(own, rows.labels[some], rows.weights[some])
+            return network
+        wanted = model.logits(rows.table[some]) - model.bias
+        if own.shape[1] > 1:  # only differences between classes matter
+            own, wanted = (part - part.mean(axis=1, keepdims=True) for part in (own, wanted))
+        weights = rows.weights[some, None]
+        scale = float((weights * own * wanted).sum() / max(float((weights * own * own).sum()), TINY))
+        network.decoder *= scale if scale > 0 else self.recipe.decoder_scale
+        return network
+
+    def train(self, network: Network, rows: LabelledDocuments) -> None:
+        """Train the network on these rows in place, once even if the recipe averages several trainings."""
+        train_averaged(
+            network,
+            rows,
+            None,
+            replace(self.recipe, averaged=1),
+            checkpoint=None,
+            device=self.device,
+            seed=self.seed,
+            patience=None,
+            progress=False,
+            processes=self.processes,
+        )
 
 
 def _learn_words(
@@ -128,7 +208,7 @@ def _learn_words(
 ) -> tuple[Vocabulary | EndingVocabulary, sparse.csr_matrix]:
     """Vocabulary of the texts, and their counts."""
     # A higher threshold saves memory where there are many texts; with few texts every word is needed.
-    min_df = recipe.min_df or (1 if len(texts) < 200 else 2 if len(texts) < 2000 else 3)
+    min_df = recipe.min_df or (1 if len(texts) < 3_000 else 2 if len(texts) < _FEW else 3)
     vocabulary: Vocabulary | EndingVocabulary
     if recipe.endings is None:
         vocabulary, counts = Vocabulary.learn(texts, tokeniser, ngrams=recipe.ngrams, min_df=min_df)
@@ -225,11 +305,7 @@ def _validation_rows(
     return rows.take(known)
 
 
-def _calibrate(network: Network, validation: LabelledDocuments, device: str | None) -> float:
-    """Temperature of the validation rows, by which the logits of the network are divided in place."""
+def _temperature(network: Network, validation: LabelledDocuments, device: str | None) -> float:
+    """Temperature by which the logits of the network are to be divided, from validation rows."""
     logits, _ = predict_logits(network, validation.table, device)
-    temperature = calibration_temperature(logits, validation.labels, validation.weights)
-    # From here on the logit is the logarithm of calibrated odds, and explanations add up to it.
-    network.decoder /= temperature
-    network.bias /= temperature
-    return temperature
+    return calibration_temperature(logits, validation.labels, validation.weights)

@@ -15,6 +15,7 @@ from ...errors import InputError
 
 # With 50 rows the standard error of an accuracy is at most 7 %; with fewer, epochs cannot be compared.
 _FEWEST_VALIDATION_ROWS = 50
+_NO_RATINGS = "pass one of a few labels per text, such as rounded stars: there is no regression on ratings"
 
 
 class NoKnownWordWarning(UserWarning):
@@ -102,7 +103,7 @@ def labels_for(y: Any, texts: list[str] | None) -> np.ndarray:
         kind = type_of_target(labels)
     if kind.startswith("continuous"):
         shown = f"{len(labels)} numbers such as {labels[0]}"
-        raise InputError("y", shown, "must be classes, not continuous values", "pass one of a few labels per text")
+        raise InputError("y", shown, "must be classes, not continuous values", _NO_RATINGS)
     if len(labels) != len(texts):
         raise InputError("y", f"{len(labels)} labels", f"must match the {len(texts)} texts", "pass one label per text")
     return np.asarray(labels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -107,8 +107,50 @@ _NUMBERS = r"\d+(?:[./]\d+)*"
 _LETTERS = rf"{_WORD}(?:'{_WORD})?|[!?]|{_NUMBERS}|{_EMOJI}"
 # The same words in ASCII text, in half the time.
 _ASCII_LETTERS = r"[A-Za-z]+(?:'[A-Za-z]+)?|[!?]|" + _NUMBERS
-EVERY_MARK = _LETTERS + r"|\*+|\.\.+|[:;]-?[()]|[.,;:()\"-]"
+_PUNCTUATION = r"\*+|\.\.+|[:;]-?[()]|[.,;:()\"-]"
+EVERY_MARK = f"{_LETTERS}|{_PUNCTUATION}"
 """Pattern for words and numbers, stars, smileys and all punctuation."""
+# Letters of scripts that are written without spaces between words: kana, Han, Thai, Lao, Burmese, Khmer.
+_UNSPACED = (
+    r"\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+    r"\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46\u0e81-\u0eb0\u0eb2\u0eb3\u0ec0-\u0ec6\u1000-\u102a\u1780-\u17b3"
+)
+# One such letter with its combining marks, or a mark that asks or exclaims there.
+_CHARACTER = rf"[{_UNSPACED}][{_MARKS}]*|[\uff01\uff1f]"
+# Words of all other scripts, and the rest of a pattern that begins with words.
+_OTHER = rf"(?:(?![{_UNSPACED}])[^\W\d_])+(?:[{_MARKS}\u200c\u200d]+(?:(?![{_UNSPACED}])[^\W\d_])+)*[{_MARKS}]*"
+CHARACTERS = {
+    None: rf"{_CHARACTER}|{_OTHER}(?:'{_OTHER})?|[!?]|{_NUMBERS}|{_EMOJI}",
+    EVERY_MARK: rf"{_CHARACTER}|{_OTHER}(?:'{_OTHER})?|[!?]|{_NUMBERS}|{_EMOJI}|{_PUNCTUATION}|[\u3001\u3002\uff0c]",
+}
+"""Patterns, by the pattern that they replace, that read scripts without spaces character by character."""
+_RUN = re.compile(rf"[{_UNSPACED}]")
+_CUT = re.compile(rf"(?<=[{_UNSPACED}{_MARKS}])\s+(?=[{_UNSPACED}])")
+_ANY_LETTER = re.compile(r"[^\W\d_]")
+# Share of the letters from which on a text counts as written in such a script; names and quotations are below it.
+_MOSTLY = 0.3
+# Spaces per letter from which on words are separated after all: at least 1/5 in segmented text, below 1/20 without.
+_SEPARATED = 0.12
+# Texts that are looked at, enough to recognise a script.
+_SAMPLE = 200
+
+
+def written_without_spaces(texts: Sequence[str]) -> bool:
+    """Whether texts are mostly in a script without spaces between words, and have not been cut into words.
+
+    >>> written_without_spaces(["这本书很好看", "内容非常精彩"]), written_without_spaces(["这 本 书 很 好看"])
+    (True, False)
+    >>> written_without_spaces(["a plain text"])
+    False
+    """
+    some = " \n".join(texts[:: max(1, len(texts) // _SAMPLE)][:_SAMPLE])
+    if some.isascii():
+        return False
+    unspaced, letters = len(_RUN.findall(some)), len(_ANY_LETTER.findall(some))
+    spaces = sum("\n" not in cut for cut in _CUT.findall(some))
+    return unspaced > 0 and unspaced >= _MOSTLY * letters and spaces < _SEPARATED * unspaced
+
+
 _TAG = re.compile(r"<[/a-zA-Z][^<>]{0,200}>")
 
 # Words with little information about any text; without negations, degrees ("very", "too", "only") and opinions.
@@ -138,7 +180,9 @@ class Tokeniser:
     Parameters
     ----------
     pattern
-        Regular expression for one word, if the default does not suit the language.
+        Regular expression for one word, if the default does not suit the language. Scripts without spaces between
+        words are read as whole phrases; :class:`~hardmax.text.LeaderClassifier` recognises them and passes a pattern
+        for single characters.
     lowercase
         Whether the text is converted to lower case first.
     stop_words
