@@ -68,14 +68,24 @@ class ExplorerDesign(Design):  # type: ignore[misc]
     modifiers: ClassVar[dict[Any, Any]] = {Viewable: {"stylesheets": [Inherit, static("widgets.css")]}}
 
 
-# The picture and the player below it are to fit on the first screen; on a phone the picture is about square.
-_ROOM_AROUND = 330
-"""Pixels of the header, the introduction and the player."""
-_LOWEST = 300
-"""Pixels below which a picture is too low to read."""
-_SAME_SCALE = """
+_FIRST_SCREEN = """
 const room = Math.max(lowest, Math.min(tallest, window.innerHeight - around, 1.1 * plot.outer_width));
 if (plot.outer_width > 0 && Math.abs(plot.height - room) > 1) { plot.height = Math.round(room); }
+"""
+_LOWEST = 280
+"""Pixels below which a picture is too low to read."""
+
+
+def on_first_screen(plot: Any, around: int) -> None:
+    """Keep a plot so low that it and its player fit into the window; on a phone it is about square.
+
+    ``around`` are the pixels that everything else on the first screen takes.
+    """
+    sizes = {"tallest": plot.height, "around": around, "lowest": _LOWEST}
+    plot.js_on_change("outer_width", CustomJS(args={"plot": plot, **sizes}, code=_FIRST_SCREEN))
+
+
+_SAME_SCALE = """
 const {x_range, y_range, inner_width, inner_height} = plot;
 if (inner_width > 0 && inner_height > 0) {
   const reach = 0.5 * (y_range.end - y_range.start) * inner_width / inner_height;
@@ -85,12 +95,8 @@ if (inner_width > 0 && inner_height > 0) {
 
 
 def equal_scales(plot: Any) -> None:
-    """Give both axes the same scale: the range of the first axis, around zero, follows the second.
-
-    The plot is at most as high as it is now, and lower where the window is small.
-    """
-    sizes = {"tallest": plot.height, "around": _ROOM_AROUND, "lowest": _LOWEST}
-    alike = CustomJS(args={"plot": plot, **sizes}, code=_SAME_SCALE)
+    """Give both axes the same scale at any width: the range of the first axis, around zero, follows the second."""
+    alike = CustomJS(args={"plot": plot}, code=_SAME_SCALE)
     plot.js_on_change("inner_width", alike)
     plot.js_on_change("inner_height", alike)
     plot.y_range.js_on_change("end", alike)

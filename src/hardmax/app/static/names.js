@@ -4,22 +4,27 @@
   const said = (text) => (text || "").replace(/\s+/g, " ").replace(/[\s:]+$/, "").trim();
   const set = (one, name, value) => { if (value && one.getAttribute(name) !== value) { one.setAttribute(name, value); } };
 
+  // Some sliders have their title in a pane of its own before them: "title: value".
+  function title_before(root) {
+    const before = root.host.previousElementSibling;
+    return before && before.shadowRoot ? said(before.shadowRoot.textContent.replace(/[^]*}/, "")) : "";
+  }
+
   function sliders(root) {
     for (const handle of root.querySelectorAll(".noUi-handle")) {
       const title = root.querySelector(".bk-slider-title"), shown = root.querySelector(".bk-slider-value");
-      if (!title) { continue; }
-      const value = shown ? said(shown.textContent) : "";
-      set(handle, "aria-label", said(title.textContent.replace(shown ? shown.textContent : "", "")));
-      set(handle, "aria-valuetext", value);  // what is shown; the handle itself may count in other units
+      const inside = title ? title.textContent : "", value = shown ? shown.textContent : "";
+      const before = said(inside) ? "" : title_before(root);
+      set(handle, "aria-label", said(inside.replace(value, "")) || said(before.replace(/:[^:]*$/, "")));
+      set(handle, "aria-valuetext", said(value) || said(before.replace(/^.*:/, "")));  // as shown, in its own units
     }
   }
 
+  // The arrow keys of a field do what its two small buttons do, which are for the mouse alone.
   function spinners(root) {
-    const label = root.querySelector("label");
     for (const button of root.querySelectorAll(".bk-spin-btn")) {
-      const more = button.classList.contains("bk-spin-btn-up");
-      set(button, "aria-label", `${label ? said(label.textContent) : "Value"}: ${more ? "more" : "less"}`);
-      set(button, "tabindex", "-1");  // the arrow keys of the field do the same
+      set(button, "aria-hidden", "true");
+      set(button, "tabindex", "-1");
     }
   }
 
@@ -81,8 +86,15 @@
   Element.prototype.attachShadow = function (...how) {
     const root = attach.apply(this, how);
     let due = false;
-    const soon = () => { if (!due) { due = true; requestAnimationFrame(() => { due = false; name(root); }); } };
+    const soon = () => {
+      if (due) { return; }
+      due = true;
+      requestAnimationFrame(() => { due = false; name(root); });
+    };
     new MutationObserver(soon).observe(root, { childList: true, subtree: true, characterData: true });
+    // A value in a pane of its own is written by the server, some moments after the handle has moved.
+    new MutationObserver(() => setTimeout(soon, 500))
+      .observe(root, { subtree: true, attributes: true, attributeFilter: ["aria-valuenow"] });
     return root;
   };
 })();
