@@ -22,8 +22,11 @@ def test_the_first_page_leads_to_all_others(page: Any, explorer: str, shoot: Cal
         expect(page.get_by_role("navigation").get_by_role("link", name=title)).to_have_attribute("href", f"./{slug}")
     page.get_by_role("navigation").get_by_role("link", name="Tokens").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Tokens")
-    page.get_by_role("link", name="simulate", exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("hardmax.simulate")
+    page.get_by_text("What is shown here").click()
+    with page.expect_popup() as waiting:  # a tab of its own, so that nothing on the page is lost
+        page.get_by_role("link", name="simulate", exact=True).click()
+    expect(waiting.value.get_by_role("heading", level=1)).to_have_text("hardmax.simulate")
+    waiting.value.close()
 
 
 @pytest.mark.parametrize("slug", slugs())

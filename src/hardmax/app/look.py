@@ -68,6 +68,23 @@ class ExplorerDesign(Design):  # type: ignore[misc]
     modifiers: ClassVar[dict[Any, Any]] = {Viewable: {"stylesheets": [Inherit, static("widgets.css")]}}
 
 
+_FIRST_SCREEN = """
+const room = Math.max(lowest, Math.min(tallest, window.innerHeight - around, 1.1 * plot.outer_width));
+if (plot.outer_width > 0 && Math.abs(plot.height - room) > 1) { plot.height = Math.round(room); }
+"""
+_LOWEST = 280
+"""Pixels below which a picture is too low to read."""
+
+
+def on_first_screen(plot: Any, around: int) -> None:
+    """Keep a plot so low that it and its player fit into the window; on a phone it is about square.
+
+    ``around`` are the pixels that everything else on the first screen takes.
+    """
+    sizes = {"tallest": plot.height, "around": around, "lowest": _LOWEST}
+    plot.js_on_change("outer_width", CustomJS(args={"plot": plot, **sizes}, code=_FIRST_SCREEN))
+
+
 _SAME_SCALE = """
 const {x_range, y_range, inner_width, inner_height} = plot;
 if (inner_width > 0 && inner_height > 0) {

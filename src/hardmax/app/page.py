@@ -54,8 +54,10 @@ class Page(ABC):
     slug: ClassVar[str]
     """The last part of the address, in lower case."""
     title: ClassVar[str]
+    task: ClassVar[str]
+    """What to do on the page, in one sentence."""
     text: ClassVar[str]
-    """Description of the page, one paragraph."""
+    """What is shown on the page, one paragraph."""
     paper: ClassVar[str]
     """The arXiv number of the paper behind the page."""
     functions: ClassVar[tuple[str, ...]]

@@ -65,7 +65,7 @@ class Tools:
 
     def __init__(self, page: Page, session: Session) -> None:
         self._page, self._session = page, session
-        self._box = pn.pane.HTML("", visible=False, sizing_mode="stretch_width", margin=0)
+        self.code = pn.pane.HTML("", visible=False, sizing_mode="stretch_width", margin=0)
         self.show_code = pn.widgets.Toggle(label="Show the Python code", width=200, margin=0)
         self.show_code.param.watch(session.guarded(lambda _: self.refresh()), "value")
         copy = pn.widgets.Button(label="Copy link", width=100, margin=0)
@@ -73,20 +73,15 @@ class Tools:
         self._address = Div(text="", visible=False)
         self._address.js_on_change("text", CustomJS(code=_REPLACE_ADDRESS))
         files = [self._download(kind) for kind in _FORMATS]
-        self.row = pn.Column(
-            pn.Row(self.show_code, copy, *files, css_classes=["tools"], margin=(4, 0)),
-            self._box,
-            pn.pane.Bokeh(self._address, width=0, height=0, margin=0),
-            sizing_mode="stretch_width",
-            margin=0,
-        )
+        address = pn.pane.Bokeh(self._address, width=0, height=0, margin=0)
+        self.row = pn.Row(self.show_code, copy, *files, address, css_classes=["tools"], margin=(4, 0))
 
     def refresh(self) -> None:
         """Update the address and, when it is open, the code."""
         self._address.text = address_of(self._page.state())
-        self._box.visible = bool(self.show_code.value)
+        self.code.visible = bool(self.show_code.value)
         if self.show_code.value:
-            self._box.object = _code_box(self._page.code())
+            self.code.object = _code_box(self._page.code())
 
     def _download(self, kind: str) -> Any:
         return pn.widgets.FileDownload(
@@ -121,23 +116,29 @@ def frame(
     entries: Sequence[Mapping[str, object]],
     heading: str,
     text: str,
+    task: str = "",
+    tools: Any = None,
     paper: str = "",
     functions: Sequence[str] = (),
 ) -> Any:
-    """The template of a whole page around ``main``."""
+    """The template of a whole page around ``main``; pages with a ``task`` have ``tools``."""
     template = pn.Template(static("page.html"), design=ExplorerDesign)
     template.add_variable("page_css", static("page.css"))
+    template.add_variable("names_js", static("names.js"))
     template.add_variable("connection_js", static("connection.js"))
     for name, value in {
         "entries": list(entries),
         "home": "./",
         "heading": heading,
         "text": text,
+        "task": task,
         "paper": paper,
         "functions": list(functions),
     }.items():
         template.add_variable(name, value)
     template.add_panel("light", _light_switch(session))
+    if tools is not None:
+        template.add_panel("tools", tools)
     template.add_panel("main", main)
     template.title = f"{heading} · hardmax explorer"
     return template
@@ -149,7 +150,7 @@ def framed_page(page: Page, session: Session, entries: Sequence[Mapping[str, obj
     body = session.guarded(page.build)(session)
     session.on_change(tools.refresh)
     main = pn.Column(
-        tools.row, session.messages, session.progress, *([] if body is None else [body]), sizing_mode="stretch_width"
+        tools.code, session.messages, session.progress, *([] if body is None else [body]), sizing_mode="stretch_width"
     )
     return frame(
         main,
@@ -157,6 +158,8 @@ def framed_page(page: Page, session: Session, entries: Sequence[Mapping[str, obj
         entries=entries,
         heading=page.title,
         text=page.text,
+        task=page.task,
+        tools=tools.row,
         paper=page.paper,
         functions=page.functions,
     )

@@ -53,10 +53,11 @@ class ForecastingPage(Page):
 
     slug = "forecasting"
     title = "Forecasting"
+    task = "Upload a table or choose a system, then press Fit to see its forecast."
     text = (
         "A time-delayed transformer predicts the next sample of a series from the last few; applied to its own "
         "predictions it forecasts further. Models are compared by held-out forecasts, and one whose long forecasts "
-        "stay bounded is selected, the simplest among the best. Upload a table, or choose a system with a known future."
+        "stay bounded is selected, the simplest among the best."
     )
     paper = "2602.08478"
     functions = ("TimeDelayedTransformer", "load_forecaster")

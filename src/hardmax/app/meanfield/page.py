@@ -27,6 +27,7 @@ class MeanFieldPage(Page):
 
     slug = "meanfield"
     title = "Mean field"
+    task = "Press Play: the tokens gather at the dashed circles, stay for a while, and may leave."
     text = (
         "Many tokens on the circle or the sphere, as with layer normalisation. At low temperature (large β) they first "
         "concentrate at the predicted limit, the dashed circles; there they stay for a time of order log β (the "

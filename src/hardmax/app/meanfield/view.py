@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex
 import hardmax as hm
 
 from ...figures.sphere import CYCLIC_COLOURS
-from ..look import FONT, PALETTE, Light, equal_scales
+from ..look import FONT, PALETTE, Light, equal_scales, on_first_screen
 from ..session import Session
 
 _NAMES = ("concentration", "metastable", "terminal")
@@ -106,6 +106,7 @@ class CircleView:
         )
         plot.axis.visible = plot.grid.visible = False
         equal_scales(plot)
+        on_first_screen(plot, around=420)
         self.figure = plot
         self.tokens = ColumnDataSource({"x": [], "y": [], "colour": []})
         self._ghost = ColumnDataSource({"x": [], "y": []})

@@ -40,9 +40,10 @@ class ModelsPage(Page):
 
     slug = "models"
     title = "Models"
+    task = "Choose a model, change its parameters, and play the run."
     text = (
         "The models in which attention is studied as a dynamical system: each with its equation, its paper, and "
-        "numbers measured on a run beside the theory. Choose a model, change its parameters, and play the run."
+        "numbers measured on a run beside the theory."
     )
     paper = "2312.10794"
     functions = ("simulate", "AttentionFlow", "AttentionLayer", "phase_diagram", "draw_tokens")

@@ -15,7 +15,7 @@ from bokeh.models import ColumnDataSource, CustomJS, HoverTool, Range1d, Span
 from matplotlib.colors import to_hex
 
 from ...figures.sphere import CYCLIC_COLOURS
-from ..look import FONT, PALETTE, Light
+from ..look import FONT, PALETTE, Light, on_first_screen
 from ..session import Session
 from .computed import Computed
 from .state import on_sphere
@@ -50,6 +50,7 @@ class PlaneView:
         fit = CustomJS(args={"plot": plot}, code=_FIT)
         for changed in ("inner_width", "inner_height", "tags"):
             plot.js_on_change(changed, fit)
+        on_first_screen(plot, around=400)
         self.figure = plot
         self.tokens = ColumnDataSource({name: [] for name in ("x", "y", "index", "colour", "size", "shape")})
         self.trails = ColumnDataSource({"xs": [], "ys": [], "colour": []})

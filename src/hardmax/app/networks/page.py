@@ -53,10 +53,10 @@ class NetworksPage(Page):
 
     slug = "networks"
     title = "Exact networks"
+    task = "Draw some sequences, press Compile, and play the blocks one by one."
     text = (
         "Sequences of tokens and their targets are compiled, without training, into a transformer with rational "
-        "weights; exact arithmetic then proves that every sequence is mapped to its targets. Draw some sequences, "
-        "press Compile, and play the blocks one by one."
+        "weights; exact arithmetic then proves that every sequence is mapped to its targets."
     )
     paper = "2502.02270"
     functions = ("interpolate", "classify_exactly", "ExactTransformer", "Certificate", "verify")
@@ -157,7 +157,7 @@ class NetworksPage(Page):
     def _board_card(self) -> Any:
         mode = pn.widgets.RadioButtonGroup(label="Click on the board to", options=_MODES, value="token", margin=0)
         mode.param.watch(lambda event: setattr(self._board, "mode", event.new), "value")
-        self._which = pn.widgets.Select(label="", options={"sequence 1": 0}, value=0, width=200, margin=0)
+        self._which = pn.widgets.Select(label="Sequence", options={"sequence 1": 0}, value=0, width=200, margin=0)
         self._which.param.watch(lambda event: setattr(self._board, "sequence", event.new), "value")
         self._board_note = note("")
         return card(

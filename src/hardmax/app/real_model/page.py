@@ -60,6 +60,7 @@ class RealModelPage(Page):
 
     slug = "real_model"
     title = "Real model"
+    task = "Type a text, choose a head, and see which word attends to which."
     text = (
         "A trained transformer under the same verbs: the tokens of your text are words that move from layer to layer. "
         "See which token each token attends to most in every head, the tokens that others attend to (leaders) and "

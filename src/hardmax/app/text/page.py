@@ -54,6 +54,7 @@ class TextPage(Page):
 
     slug = "text"
     title = "Leaders in text"
+    task = "Type a text and see the few words that decide it."
     text = (
         "Every word is a point. In each layer it moves towards the word that it listens to, until all words are close "
         "to a few leaders. The classifier reads the mean of the words, so that the answer is exactly the sum of the "

@@ -47,12 +47,15 @@ def translucent(colour: str, alpha: float) -> str:
     return f"rgba({red},{green},{blue},{alpha:.2f})"
 
 
+_SWATCH = "<span class='swatch' style='background:{};border-radius:4px;padding:1px 7px;color:var(--hm-ink)'>{}</span>"
+
+
 def key_to_directions(explanation: Explanation) -> str:
     """Legend of the two directions of the explained logit, as HTML."""
     names = (explanation.classes[1], explanation.classes[0])
     if len(explanation.classes) > 2:
         names = (explanation.prediction, "other classes")
-    swatch = "<span class='swatch' style='background:{};border-radius:4px;padding:1px 7px'>towards {}</span>"
+    swatch = _SWATCH.format("{}", "towards {}")
     return " ".join(
         swatch.format(translucent(colour, 0.45), html.escape(str(name)))
         for name, colour in zip(names, raising_and_lowering(explanation), strict=True)
@@ -61,7 +64,7 @@ def key_to_directions(explanation: Explanation) -> str:
 
 def key_to_classes(classes: Sequence[object] | np.ndarray) -> str:
     """Legend of the classes, as HTML."""
-    swatch = "<span class='swatch' style='background:{};border-radius:4px;padding:1px 7px'>{}</span>"
+    swatch = _SWATCH.format("{}", "{}")
     return " ".join(
         swatch.format(translucent(colour, 0.45), html.escape(str(label)))
         for label, colour in zip(classes, class_colours(len(classes)), strict=True)

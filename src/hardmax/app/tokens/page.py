@@ -36,11 +36,12 @@ class TokensPage(Page):
 
     slug = "tokens"
     title = "Tokens"
+    task = "Drag a token outwards until it becomes a leader, then play the layers."
     text = (
         "Every token listens to the tokens of the largest score ⟨A z, z′⟩ and moves towards their mean. A star is a "
         "leader: it listens to itself alone and never moves again. Every other token has the colour of the leader at "
         "which it ends, and a rim in a second colour where it follows two leaders for ever. The leaders span the "
-        "shaded polytope; trails show the paths. Drag a token outwards until it becomes a leader."
+        "shaded polytope; trails show the paths."
     )
     paper = "2407.01602"
     needs = ("plotly",)
@@ -159,7 +160,8 @@ class TokensPage(Page):
             visible_buttons=["first", "previous", "pause", "play", "next", "last"],
             show_value=True,
             value_align="start",
-            width=330,
+            sizing_mode="stretch_width",
+            max_width=330,
             margin=0,
         )
         self._to_limit = w.Toggle(label="Jump to the limit", width=150, margin=0)

@@ -11,7 +11,7 @@ import panel as pn
 import plotly.graph_objects as go
 from bokeh.models import Arrow, ColumnDataSource, CustomJS, HoverTool, LinearColorMapper, OpenHead, Range1d
 
-from ..look import FONT, PALETTE, Light, equal_scales, leader_colours, rank_colours, static
+from ..look import FONT, PALETTE, Light, equal_scales, leader_colours, on_first_screen, rank_colours, static
 from ..session import Session
 from .picture import Picture
 
@@ -108,6 +108,7 @@ class PlaneView:
             "answer": self._answer,
         }
         equal_scales(self.figure)
+        on_first_screen(self.figure, around=330)
         callback = CustomJS(args=known, code=static("drag.js"))
         for event in _EVENTS:
             self.figure.js_on_event(event, callback)

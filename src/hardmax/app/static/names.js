@@ -1,0 +1,100 @@
+// Names for assistive technology: the widgets and plots of Bokeh and Panel live in shadow roots and leave some of their
+// parts without one. Parts are named as they appear; the names are those that stand beside them on the page.
+(function () {
+  const said = (text) => (text || "").replace(/\s+/g, " ").replace(/[\s:]+$/, "").trim();
+  const set = (one, name, value) => { if (value && one.getAttribute(name) !== value) { one.setAttribute(name, value); } };
+
+  // Some sliders have their title in a pane of its own before them: "title: value".
+  function title_before(root) {
+    const before = root.host.previousElementSibling;
+    return before && before.shadowRoot ? said(before.shadowRoot.textContent.replace(/[^]*}/, "")) : "";
+  }
+
+  function sliders(root) {
+    for (const handle of root.querySelectorAll(".noUi-handle")) {
+      const title = root.querySelector(".bk-slider-title"), shown = root.querySelector(".bk-slider-value");
+      const inside = title ? title.textContent : "", value = shown ? shown.textContent : "";
+      const before = said(inside) ? "" : title_before(root);
+      set(handle, "aria-label", said(inside.replace(value, "")) || said(before.replace(/:[^:]*$/, "")));
+      set(handle, "aria-valuetext", said(value) || said(before.replace(/^.*:/, "")));  // as shown, in its own units
+    }
+  }
+
+  // The arrow keys of a field do what its two small buttons do, which are for the mouse alone.
+  function spinners(root) {
+    for (const button of root.querySelectorAll(".bk-spin-btn")) {
+      set(button, "aria-hidden", "true");
+      set(button, "tabindex", "-1");
+    }
+  }
+
+  function checkboxes(root) {
+    for (const box of root.querySelectorAll('input[type="checkbox"]')) {
+      if (box.labels.length) { continue; }
+      const caption = root.querySelector(".bk-label");
+      if (!caption) { continue; }
+      set(box, "aria-label", said(caption.textContent));
+      if (!caption.dataset.toggles) {
+        caption.dataset.toggles = "yes";
+        caption.addEventListener("click", (event) => { event.preventDefault(); box.click(); });
+      }
+    }
+  }
+
+  const moves = {
+    first: "To the beginning", previous: "One step back", reverse: "Play backwards", pause: "Pause", play: "Play",
+    next: "One step on", last: "To the end", slower: "Slower", faster: "Faster",
+  };
+
+  function players(root) {
+    const range = root.querySelector('input[type="range"]');
+    if (!range || !root.querySelector("button.play")) { return; }
+    const title = root.querySelector("[class*=title], label, div > span, div");
+    const name = said((title ? title.textContent : "").replace(/:.*$/, "")) || "Moment";
+    set(range, "aria-label", name);
+    for (const button of root.querySelectorAll("button")) {
+      const kind = Object.keys(moves).find((one) => button.classList.contains(one));
+      if (kind) { set(button, "aria-label", moves[kind]); set(button, "title", moves[kind]); }
+    }
+  }
+
+  // A download is a link inside a button: the button takes the focus, and its keys are passed on to the link.
+  function downloads(root) {
+    for (const button of root.querySelectorAll("button.bk-btn")) {
+      const link = button.querySelector("a");
+      if (!link || button.dataset.passes) { continue; }
+      button.dataset.passes = "yes";
+      set(link, "tabindex", "-1");
+      button.addEventListener("keydown", (event) => {
+        if ((event.key === "Enter" || event.key === " ") && event.target === button) { event.preventDefault(); link.click(); }
+      });
+    }
+  }
+
+  function plots(root) {
+    for (const layer of root.querySelectorAll(".bk-events, .bk-canvas-events")) {
+      const host = root.host, card = host && host.getRootNode().host;
+      const heading = card && card.shadowRoot ? card.shadowRoot.querySelector("h2") : null;
+      set(layer, "role", "img");
+      set(layer, "aria-label", said(heading ? heading.textContent : "") || `Plot: ${document.querySelector("h1").textContent}`);
+    }
+  }
+
+  function name(root) { for (const part of [sliders, spinners, checkboxes, players, downloads, plots]) { part(root); } }
+
+  const attach = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (...how) {
+    const root = attach.apply(this, how);
+    let due = false;
+    const soon = () => {
+      if (due) { return; }
+      due = true;
+      requestAnimationFrame(() => { due = false; name(root); });
+    };
+    new MutationObserver(soon).observe(root, { childList: true, subtree: true, characterData: true });
+    // A value in a pane of its own is written by the server, some moments after the handle has moved.
+    new MutationObserver(() => setTimeout(soon, 500))
+      .observe(root, { subtree: true, attributes: true, attributeFilter: ["aria-valuenow"] });
+    return root;
+  };
+})();

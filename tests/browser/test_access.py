@@ -1,0 +1,105 @@
+"""For everyone: names for assistive technology, the keyboard, and the picture on the first screen of any size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from hardmax.app.server import slugs
+
+SIZES = ((1440, 900), (1024, 768), (390, 844))
+WITH_PLAYER = {"tokens", "meanfield", "models"}
+# All elements of a kind, through shadow roots, with their places.
+PLACES = """(selector) => {
+  const found = [];
+  const walk = (root) => {
+    for (const one of root.querySelectorAll("*")) {
+      const box = one.matches(selector) ? one.getBoundingClientRect() : null;
+      if (box && box.width > 20) { found.push({top: box.top, bottom: box.bottom, right: box.right}); }
+      if (one.shadowRoot) { walk(one.shadowRoot); }
+    }
+  };
+  walk(document);
+  return found;
+}"""
+
+
+def opened(page: Any, address: str) -> None:
+    page.goto(address)
+    expect(page.get_by_role("button", name="Show the Python code")).to_be_visible()
+    page.locator("canvas").first.wait_for()
+
+
+def serious(page: Any) -> list[str]:
+    """What axe-core calls serious or critical."""
+    core = pytest.importorskip("axe_playwright_python")
+    page.evaluate((Path(core.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [
+        f"{one['impact']} {one['id']}: {node['html'][:120]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("slug", slugs())
+def test_no_serious_obstacle_in_either_light(page: Any, explorer: str, slug: str) -> None:
+    for theme in ("light", "dark"):
+        opened(page, f"{explorer}/{slug}?theme={theme}")
+        page.wait_for_timeout(500)  # names are given with the next frame
+        assert serious(page) == [], theme
+
+
+@pytest.mark.parametrize("slug", slugs())
+def test_the_picture_is_on_the_first_screen(page: Any, explorer: str, slug: str) -> None:
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        opened(page, f"{explorer}/{slug}")
+        page.wait_for_timeout(500)
+        assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+        plots = page.evaluate(PLACES, "canvas")
+        assert min(plot["top"] for plot in plots) < height - 100, (width, plots)
+        assert max(plot["right"] for plot in plots) <= width
+        if slug in WITH_PLAYER:
+            play = page.evaluate(PLACES, "button.play")
+            assert min(button["bottom"] for button in play) <= height, (width, play)
+
+
+def test_controls_are_a_drawer_on_a_phone(page: Any, explorer: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    opened(page, f"{explorer}/tokens")
+    seed = page.get_by_label("Selected token")
+    expect(seed).not_to_be_visible()
+    page.get_by_role("button", name="Controls").click()
+    expect(seed).to_be_visible()
+    expect(page.get_by_role("button", name="Close")).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("Escape")
+    expect(seed).not_to_be_visible()
+
+
+def test_views_are_saved_by_the_keyboard(page: Any, explorer: str) -> None:
+    opened(page, f"{explorer}/tokens")
+    for key in ("Enter", " "):
+        page.get_by_role("button", name="SVG").focus()
+        with page.expect_download() as waiting:
+            page.keyboard.press(key)
+        assert waiting.value.suggested_filename == "hardmax-tokens.svg"
+
+
+def test_sliders_players_and_captions_are_named_as_shown(page: Any, explorer: str) -> None:
+    opened(page, f"{explorer}/meanfield")
+    beta = page.get_by_role("slider", name="Inverse temperature β")
+    expect(beta).to_have_attribute("aria-valuetext", "30")
+    opened(page, f"{explorer}/tokens")
+    expect(page.get_by_role("slider", name="Layer")).to_be_visible()
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    trails = page.get_by_role("checkbox", name="Trails")
+    expect(trails).to_be_checked()
+    page.get_by_text("Trails", exact=True).click()
+    expect(trails).not_to_be_checked()
+    page.locator("summary").click()
+    assert page.get_by_role("link", name="simulate", exact=True).get_attribute("target") == "_blank"
