@@ -98,9 +98,9 @@ def test_tools_show_the_code_and_save_the_view() -> None:
     visit = Visit(TokensPage(), {"n": "5"})
     tools = Tools(visit.page, visit.session)
     tools.refresh()
-    assert tools._box.visible is False
+    assert tools.code.visible is False
     tools.show_code.value = True
-    assert "hm.HardmaxLayer(0.5)" in tools._box.object
+    assert "hm.HardmaxLayer(0.5)" in tools.code.object
     assert tools._file("png").read(4) == b"\x89PNG"
     assert b"<svg" in tools._file("svg").read(1000)
     assert b"<!doctype html>" in tools._file("html").read(100)

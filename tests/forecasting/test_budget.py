@@ -92,7 +92,7 @@ def test_a_search_cut_short_forecasts_and_says_so(recipe: str) -> None:
     assert model.report_.numbers["budget_ended"] is True
     assert "cut short by its budget of 0.001 s" in str(model.report_)
     found = model.backtest(10, 4)
-    assert [row.model for row in found.rows] == ["TD-TF", "persistence", "TD-DMD", "NG-RC"]
+    assert {"TD-TF", "persistence", "mean", "TD-DMD", "NG-RC", "analogue"} <= {row.model for row in found.rows}
     assert found.row("TD-TF").error < np.inf
 
 

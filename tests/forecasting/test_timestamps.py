@@ -59,7 +59,7 @@ def test_rows_missing_from_an_index_are_seen() -> None:
         read_series(gappy)
     filled = read_series(gappy, irregular="resample")
     assert len(filled.trajectories[0]) == 60
-    with pytest.raises(InputError, match="increasing"):
+    with pytest.raises(InputError, match="must increase"):
         read_series(pd.Series(VALUES, index=HOURS[::-1]))
     with pytest.raises(InputError, match="finite"):
         read_series(VALUES, times=[pd.NaT, *HOURS[1:]])
@@ -112,8 +112,8 @@ def test_a_model_shows_its_settings() -> None:
 
 
 def test_a_linear_model_that_leaves_the_range_has_nothing_that_fades_out() -> None:
-    model = hm.TimeDelayedTransformer(seconds=0.3, random_state=0, progress=False).fit(np.arange(300.0), dt=1.0)
-    ahead = model.forecast(50)
+    model = hm.TimeDelayedTransformer(model="td-dmd", seconds=0.3, random_state=0, progress=False)
+    ahead = model.fit(np.arange(300.0), dt=1.0).forecast(50)
     assert model.report_.numbers["kept"] == "linear"
     assert ahead.left_range_at > 0
     assert "left the training range" in str(ahead.outcome)

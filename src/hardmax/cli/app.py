@@ -33,7 +33,7 @@ from . import (
 from .flags import flags_of, in_flags
 
 # Parameters that name a table to read; all others that name a file name one to write, or a model.
-_TABLES = frozenset({"tokens", "weights", "matrix", "B", "V", "data", "outputs", "file", "ahead"})
+_TABLES = frozenset({"tokens", "weights", "matrix", "B", "V", "data", "outputs", "file", "files", "ahead"})
 
 
 class Command(TyperCommand):
@@ -59,14 +59,25 @@ def speak_of_flags(app: Typer) -> None:
 
 
 def _read_marked(given: dict[str, Any], stack: ExitStack) -> None:
-    """Put a temporary file in the place of ``-``."""
-    marked = [name for name, value in given.items() if name in _TABLES and str(value) == standard_input.MARK]
+    """Put a temporary file in the place of ``-``, also of one in a list of files."""
+    tables = {name: value if isinstance(value, (list, tuple)) else [value] for name, value in given.items()}
+    marked = [
+        name
+        for name, values in tables.items()
+        if name in _TABLES
+        for value in values
+        if str(value) == standard_input.MARK
+    ]
     if len(marked) > 1:
         named = " and ".join(marked)
         raise InputError(standard_input.MARK, named, "can stand for one table only", "save the others to files")
     for name in marked:
         path = stack.enter_context(standard_input.as_file(standard_input.read_all()))
-        given[name] = path if isinstance(given[name], Path) else str(path)
+        whole = [
+            value if str(value) != standard_input.MARK else path if isinstance(value, Path) else str(path)
+            for value in tables[name]
+        ]
+        given[name] = whole if isinstance(given[name], (list, tuple)) else whole[0]
 
 
 # A new command is a module with a function `register(app)` and one entry here.
