@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,8 @@ import numpy as np
 from ..errors import InputError, MissingExtraError
 from .forecaster import TimeDelayedTransformer
 
-try:
-    _Base: Any = import_module("sktime.forecasting.base").BaseForecaster
-except ImportError:
-    raise MissingExtraError("sktime", "sktime", "the interface of sktime") from None
+_INSTALLED = find_spec("sktime") is not None
+_Base: Any = import_module("sktime.forecasting.base").BaseForecaster if _INSTALLED else object
 
 
 class SktimeForecaster(_Base):  # type: ignore[misc]
@@ -45,6 +44,8 @@ class SktimeForecaster(_Base):  # type: ignore[misc]
     }
 
     def __init__(self, estimator: TimeDelayedTransformer | None = None) -> None:
+        if not _INSTALLED:
+            raise MissingExtraError("sktime", "sktime", "the interface of sktime")
         self.estimator = estimator
         super().__init__()
 
