@@ -31,6 +31,8 @@ def opened(page: Any, address: str) -> None:
     page.goto(address)
     expect(page.get_by_role("button", name="Show the Python code")).to_be_visible()
     page.locator("canvas").first.wait_for()
+    # Results that are being computed are dimmed.
+    page.wait_for_function(f"({PLACES})('.dimmed, .bar progress').length === 0")
 
 
 def serious(page: Any) -> list[str]:

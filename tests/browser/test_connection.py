@@ -44,6 +44,7 @@ def test_a_dead_server_is_noticed_and_pages_come_back_with_their_state(
             page.evaluate("place => window.scrollTo(0, place)", place)
             expect(page.locator("#connection")).to_be_in_viewport(ratio=1)
     shoot(text, "connection-lost")
+    text.get_by_role("button", name="Controls").click()
     text.get_by_label("Your text").fill("a terrible film, typed while nobody listened")
     again = Explorer(tmp_path / "again.txt", first.port)
     try:

@@ -36,18 +36,12 @@ _ROWS, _COLUMNS = 4, 6
 
 
 class Band(NamedTuple):
-    """Lower and upper end of an interval at every step.
-
-    Attributes
-    ----------
-    lower
-        Lower end, of the shape of the forecast.
-    upper
-        Upper end, of the shape of the forecast.
-    """
+    """Lower and upper end of an interval at every step."""
 
     lower: FloatArray
+    """Lower end, of the shape of the forecast."""
     upper: FloatArray
+    """Upper end, of the shape of the forecast."""
 
 
 _BAND_DRAWS = 4000

@@ -182,11 +182,11 @@ class LaplaceCheck:
     """Distance of attended means to the directions of queries, beside its bound."""
 
     distances: np.ndarray
-    """Distance of the attended mean to Bx/|Bx| per query, shape (queries,)."""
+    r"""Distance of the attended mean to :math:`Bx/|Bx|` per query, shape (queries,)."""
     bounds: np.ndarray
-    """Bound from the masses of balls around Bx/|Bx|, per query, shape (queries,)."""
+    r"""Bound from the masses of balls around :math:`Bx/|Bx|`, per query, shape (queries,)."""
     kappa: np.ndarray
-    """Inverse temperature times |Bx| per query, shape (queries,)."""
+    r"""Inverse temperature times :math:`|Bx|` per query, shape (queries,)."""
 
     @property
     def holds(self) -> bool:

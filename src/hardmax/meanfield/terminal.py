@@ -56,8 +56,8 @@ class TerminalPhase:
     reason: str
     """The prediction, or why there is none, as a sentence."""
     delay: float = 0.0
-    """For clusters that drift, |Be| - |<e, Be>|: tokens beside a cluster that are a share ``exp(-beta * delay)`` of all
-    still win the attention of the cluster. Zero for clusters that are equilibria."""
+    r"""For clusters that drift, :math:`|Be| - |\langle e, Be\rangle|`: tokens beside a cluster that are a share
+    ``exp(-beta * delay)`` of all still win the attention of the cluster. Zero for clusters that are equilibria."""
     travel: float = 0.0
     """For clusters that drift, the time in which their centres pass half of their way; otherwise zero."""
 

@@ -134,13 +134,13 @@ class FlowTheorem:
     weights: np.ndarray
     """Weight per token, shape (tokens,), summing to one."""
     lipschitz: float
-    """L = |V| (1 + |B||B^-1|), a Lipschitz constant of the zero-temperature field."""
+    r""":math:`L = |V|\,(1 + |B||B^{-1}|)`, a Lipschitz constant of the zero-temperature field."""
     growth: float
     r"""Exponent :math:`\Lambda = 9L/8 + |V|` of the first part of the bound."""
     rate: float
-    """Rate c = gap / |B| at which every token outside the kernel approaches its limit at zero temperature."""
+    """Rate c, the gap over the norm of B, at which tokens outside the kernel approach their limit at zero temperature."""
     value_norm: float
-    """Spectral norm |V|."""
+    """Spectral norm of V."""
     shortest: float
     """Least singular value of B: queries are at least this long."""
     ratios: np.ndarray
