@@ -88,6 +88,7 @@ def test_a_dropped_file_and_the_keyboard(checker: Any, tmp_path: Path) -> None:
     )
     checker.wait_for_selector(".verdict.proved")
     checker.reload()
+    checker.bring_to_front()  # a page behind others may not open a window of its own
     checker.keyboard.press("Tab")
     assert checker.evaluate("document.activeElement.id") == "files"
     with checker.expect_file_chooser() as chooser:

@@ -138,7 +138,7 @@ class FlowTheorem:
     growth: float
     r"""Exponent :math:`\Lambda = 9L/8 + |V|` of the first part of the bound."""
     rate: float
-    """Rate c, the gap over the norm of B, at which tokens outside the kernel approach their limit at zero temperature."""
+    """Rate c, the gap over the norm of B, at which tokens outside the kernel approach their limits at beta = inf."""
     value_norm: float
     """Spectral norm of V."""
     shortest: float
