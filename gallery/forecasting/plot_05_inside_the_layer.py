@@ -41,7 +41,7 @@ layer = published_layer_from_td_dmd(model)
 ahead = layer.roll(record[None, -32:], 200)[0]
 figure, ax = plt.subplots(figsize=(9.0, 3.0), layout="constrained")
 time = series.dt * np.arange(1, 201)
-ax.plot(time, later[:, 0], color="#D55E00", lw=1.2, ls=(0, (4, 2)), label="truth")
+ax.plot(time, later[:, 0], color="#E69F00", lw=6, alpha=0.5, label="truth")
 ax.plot(time, ahead[:, 0], color="#0072B2", lw=1.4, label="the layer")
 ax.set_xlabel("time")
 ax.legend(frameon=False, ncols=2)
