@@ -121,6 +121,15 @@ def test_the_backtest_judges_the_model_that_is_kept_beside_simple_baselines() ->
     assert found.data()["coverage"][1][0] == 0.95
 
 
+@pytest.mark.parametrize(("given", "used"), [(None, _YEAR), (6, 6), ([4, 24], 24), ([], 1)])
+def test_the_backtest_takes_the_season_that_the_fit_takes(given: object, used: int) -> None:
+    model = TimeDelayedTransformer(**_SETTINGS, season=given).fit(_seasonal())
+    found = model.backtest(12, starts=4)
+    assert found.season == used
+    assert ("seasonal naive" in {row.model for row in found.rows}) == (used > 1)
+    assert max(model.report_.numbers["seasons"], default=1) == used
+
+
 def test_errors_of_a_record_with_a_trend_are_not_hidden_by_the_trend() -> None:
     z = _seasonal(trend=3.0)[:, None]
     season = _seasonal()

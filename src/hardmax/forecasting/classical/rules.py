@@ -8,10 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..protocol import FloatArray
-from ..rollout import Fade, Member, PathModel, roll, window_of
-
-_CEILING = 1e3
-"""Forecasts of members are clipped at this many standard deviations, far outside any training range."""
+from ..rollout import FORECAST_CEILING, Fade, Member, PathModel, roll, window_of
 
 
 @dataclass(frozen=True)
@@ -237,7 +234,9 @@ class Rollout(PathModel):
         return window_of([*self.members, *fallback])
 
     def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
-        return np.asarray(roll(self.members, windows, steps, future=future, fade=self.fade, ceiling=_CEILING)[0])
+        return np.asarray(
+            roll(self.members, windows, steps, future=future, fade=self.fade, ceiling=FORECAST_CEILING)[0]
+        )
 
 
 @dataclass(frozen=True)

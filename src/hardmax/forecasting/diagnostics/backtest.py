@@ -260,7 +260,8 @@ def backtest(
     plan = plan_for(training, settings)
     found = _published(training, outputs, settings) if recipe == "paper" else _family(training, outputs, settings, kept)
     known = [z[:, :outputs] for z in training]
-    season = find_season(known)
+    season = find_season(known) if settings.seasons is None else max(settings.seasons, default=1)
+    season = season if season <= min(len(z) for z in known) else 1
     simple = [model.fit(known, dt) for model in (Mean(), SeasonalNaive(season), Analogue())]
     # A simple forecast that needs most of a short trajectory would leave nothing to compare on.
     room = max(found.window, min(len(z) for z, _ in tests) // 2)

@@ -12,6 +12,8 @@ import numpy as np
 
 from ...errors import InputError
 from ...scalars import as_count
+from ..classical import rules
+from ..classical.seasons import find_seasons
 from ..data.delay_windows import lag_spacing
 from ..protocol import FloatArray
 from .tuning import SMALLEST_SCALE, LagTrial, OneReadout, Trial, TunedBaseline, baseline_package
@@ -107,15 +109,10 @@ def _long_enough(windows: FloatArray, needed: int) -> None:
         raise InputError("windows", f"shape {windows.shape}", problem, f"pass the last {needed} samples or more")
 
 
-_WEAKEST_SEASON = 0.25
-"""Autocorrelation without which no season is seen."""
-
-
 def find_season(trajectories: Sequence[FloatArray]) -> int:
     """Number of samples after which the data repeat best; 1 where they do not.
 
-    It is the lag of the largest local maximum of the autocorrelation, after the first time it has fallen below zero,
-    of data without their linear trend, averaged over channels and records. Three periods are needed to see one.
+    It is the longest of the seasons that a fit finds, whose record must hold three of them.
 
     Parameters
     ----------
@@ -132,24 +129,7 @@ def find_season(trajectories: Sequence[FloatArray]) -> int:
     >>> find_season([np.sin(2 * np.pi * np.arange(100) / 12)[:, None]])
     12
     """
-    longest = min(len(z) for z in trajectories) // 3
-    if longest < 2:
-        return 1
-    total = np.zeros(longest + 2)
-    for z in trajectories:
-        t = np.arange(len(z)) - (len(z) - 1) / 2
-        flat = z - z.mean(axis=0) - np.outer(t, t @ z / (t @ t))
-        spectrum = np.abs(np.fft.rfft(flat, 2 * len(z), axis=0)) ** 2
-        correlation = np.fft.irfft(spectrum, axis=0)[: longest + 2]
-        # Constant channels have no correlation.
-        varying = correlation[0] > 1e-20 * (1.0 + (z**2).sum(axis=0))
-        if varying.any():
-            total += (correlation[:, varying] / correlation[0, varying]).mean(axis=1)
-    total /= len(trajectories)
-    fallen = np.flatnonzero(total < 0)
-    inner = np.arange(max(2, int(fallen[0]) if len(fallen) else longest + 1), longest + 1)
-    peaks = [k for k in inner if total[k] >= total[k - 1] and total[k] > total[k + 1] and total[k] > _WEAKEST_SEASON]
-    return int(max(peaks, key=lambda k: total[k])) if peaks else 1
+    return max(find_seasons(trajectories, trajectories[0].shape[1]), default=1)
 
 
 class SeasonalNaive:
@@ -210,7 +190,7 @@ class SeasonalNaive:
             Forecasts, shape (starts, steps, channels).
         """
         _long_enough(windows, self.window)
-        return windows[:, windows.shape[1] - self.season_ + np.arange(steps) % self.season_]
+        return rules.SeasonalNaive(windows.shape[2], self.season_).paths(windows, steps)
 
 
 _ANALOGUE_LENGTHS = (1, 2, 3, 5, 8, 12, 20, 32)
