@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from .attention.attention_layer import AttentionLayer as AttentionLayer
     from .attention.base import AbstractLayer as AbstractLayer
     from .attention.base import Block as Block
+    from .attention.base import Context as Context
     from .attention.choice import Choice as Choice
-    from .attention.context import Context as Context
     from .attention.feed_forward import FeedForwardLayer as FeedForwardLayer
     from .attention.heads import AbstractBias as AbstractBias
     from .attention.heads import Head as Head
@@ -159,10 +159,10 @@ if TYPE_CHECKING:
     from .meanfield.transport import wasserstein as wasserstein
     from .models.layer import TransformerLayer as TransformerLayer
     from .models.loading import load_transformer as load_transformer
-    from .models.probe.depth import continue_depth as continue_depth
     from .models.probe.interventions import Intervention as Intervention
     from .models.probe.measure import probe as probe
     from .models.probe.report import ProbeReport as ProbeReport
+    from .models.probe.states import continue_depth as continue_depth
     from .models.transformer import Transformer as Transformer
     from .outcomes import Ending as Ending
     from .outcomes import Outcome as Outcome
@@ -198,7 +198,7 @@ _MODULE_OF = {
     "Choice": "attention.choice",
     "Cluster": "geometry.clusters",
     "Clusters": "geometry.clusters",
-    "Context": "attention.context",
+    "Context": "attention.base",
     "ConvexStep": "attention.moves",
     "Decided": "dynamics.keep_and_stop_rules",
     "DensityRun": "meanfield.density_flow",
@@ -288,7 +288,7 @@ _MODULE_OF = {
     "citation": "citations",
     "classify_exactly": "interpolation.constructions.interpolate",
     "clusters": "geometry.clusters",
-    "continue_depth": "models.probe.depth",
+    "continue_depth": "models.probe.states",
     "draw": "figures.tokens",
     "draw_attention_geometry": "figures.attention",
     "draw_panels": "figures.tokens",

@@ -72,6 +72,22 @@ def plain(array: Array | np.ndarray) -> np.ndarray:
     return array.detach().cpu().numpy() if isinstance(array, torch.Tensor) else np.asarray(array)
 
 
+def as_device(device: str | torch.device | None) -> torch.device:
+    """Device of this name, the CPU for None; raises an InputError where tensors cannot be allocated on it.
+
+    >>> as_device(None)
+    device(type='cpu')
+    """
+    try:
+        found = torch.device("cpu" if device is None else device)
+        torch.zeros(1, device=found)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        problem = f"cannot be used here ({str(error).splitlines()[0]})"
+        remedy = 'pass "cuda" where torch has a GPU, or leave it out'
+        raise InputError("device", shown(device), problem, remedy) from error
+    return found
+
+
 def _number(value: object) -> float:
     if isinstance(value, numbers.Real):
         return float(value)

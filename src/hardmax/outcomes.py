@@ -7,12 +7,12 @@ from enum import Enum
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun.
+    """Number with its noun, in the plural unless it is one.
 
-    >>> counted(1, "leader"), counted(2, "leader")
-    ('1 leader', '2 leaders')
+    >>> counted(1, "leader"), counted(2000, "leader")
+    ('1 leader', '2,000 leaders')
     """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 class Ending(Enum):

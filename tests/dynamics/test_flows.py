@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import hardmax as hm
-from hardmax.attention.context import Context
+from hardmax.attention.base import Context
 from hardmax.dynamics.integrators import FlowStep, discretised, integrator_named
 from threads import with_processes
 

@@ -17,7 +17,7 @@ import torch
 from scipy.special import ive
 
 import hardmax as hm
-from hardmax.attention.context import Context
+from hardmax.attention.base import Context
 from hardmax.dynamics import AbstractStochasticIntegrator, EulerMaruyama, NoiseSplitting, StochasticHeun, UnitSphere
 from hardmax.dynamics.integrators import FlowStep, discretised, integrator_named, name_of
 from threads import with_processes

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from hardmax.errors import InputError
 from hardmax.text import LeaderClassifier
-from hardmax.text.model import device_forward, devices, prediction
+from hardmax.text.model import device_forward, prediction
 from hardmax.text.model.device_batches import DeviceDocuments, FlatBatch, step_batches
 from hardmax.text.model.device_forward import attended_words, by_kernel
 from hardmax.text.model.hardmax_forward import attention_path
@@ -46,7 +46,7 @@ THREE = _long(THREE, NAMES)
 @pytest.fixture
 def cpu_as_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """``device="cpu"`` runs the code for other devices."""
-    monkeypatch.setattr(devices, "is_accelerator", lambda device: device is not None)
+    monkeypatch.setattr(prediction, "is_accelerator", lambda device: device is not None)
 
 
 def _table(rng: np.random.Generator, documents: int, words: int) -> sparse.csr_matrix:

@@ -19,9 +19,8 @@ from ..inputs import as_tokens
 from ..scalars import shown
 from ..shapes import ArrayLike, PerToken, Tokens, Values
 from .argmax import choice_of_head, selected_sum
-from .base import ALL_ROWS, AbstractLayer
+from .base import ALL_ROWS, FIRST, AbstractLayer, Context
 from .choice import Choice
-from .context import FIRST, Context
 from .heads import Head, Share, as_heads, as_shares, as_vector, dimension_of
 from .masks import Mask, as_mask
 from .moves import AbstractMove, ConvexStep

@@ -23,9 +23,24 @@ from ..inputs import as_tokens, as_weights
 from ..shapes import Array, ArrayLike, PerToken, Tokens
 from ..threads import one_thread
 from .choice import Choice
-from .context import FIRST, Context
 
 ALL_ROWS = slice(None)
+
+
+@dataclass(frozen=True)
+class Context:
+    """Place of a layer in a run, passed to :meth:`hardmax.AbstractLayer.step_at`."""
+
+    index: int = 0
+    """Number of the layer, from 0."""
+    generator: torch.Generator | None = None
+    """Generator seeded by ``simulate(random_state=…)``, on the CPU; None where the layer is not stochastic."""
+    labels: torch.Tensor | None = None
+    """Fixed label per token, shape (tokens,) or (tokens, k), from ``simulate(labels=…)``; None where there are none."""
+
+
+FIRST = Context()
+"""Context of a layer that is called outside a run."""
 
 
 class AbstractLayer(ABC):

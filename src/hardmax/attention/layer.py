@@ -18,11 +18,10 @@ from ..inputs import as_square
 from ..shapes import ArrayLike, PerToken, Queries, Square, Tokens
 from ..threads import in_order
 from .argmax import attended_mean, choice_of_head, selected_sum
-from .base import ALL_ROWS
+from .base import ALL_ROWS, FIRST, Context
 from .base import AbstractLayer as AbstractLayer
 from .base import Block as Block
 from .choice import Choice, apply, default_tolerance
-from .context import FIRST, Context
 from .distinct import distinct
 from .feed_forward import FeedForwardLayer as FeedForwardLayer
 from .heads import Head, Share, as_heads, as_shares, dimension_of

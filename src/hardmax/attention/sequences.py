@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from ..errors import InputError
 from ..scalars import shown
 from ..shapes import PerToken, Tokens
-from .base import ALL_ROWS, AbstractLayer
+from .base import ALL_ROWS, FIRST, AbstractLayer, Context
 from .choice import Choice
-from .context import FIRST, Context
 
 
 @dataclass(frozen=True, eq=False, init=False)

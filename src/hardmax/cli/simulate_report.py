@@ -19,6 +19,7 @@ from ..geometry.clusters import Clusters, clusters
 from ..geometry.findings import TheoremReport
 from ..geometry.leaders import Leaders, leaders
 from ..inputs import plain
+from ..outcomes import counted
 from ..storage.array_files import MARKER
 from ..storage.token_tables import READABLE, write_tokens
 from ..storage.trajectories import SAVEABLE, save
@@ -114,7 +115,7 @@ class Summary:
     def lines(self) -> Iterator[tuple[str, str]]:
         """The summary, line by line: a label (empty on lines that continue) and words."""
         result, (n, d) = self.result, self.tokens.shape
-        yield "tokens", f"{n:,} in {_of(d, 'dimension')} ({self.source})"
+        yield "tokens", f"{n:,} in {counted(d, 'dimension')} ({self.source})"
         yield "layer", str(result.layer)
         if result.assumptions is not None:
             yield "theorem", str(result.assumptions)
@@ -161,11 +162,7 @@ def _cluster_lines(found: Clusters) -> Iterator[tuple[str, str]]:
     parts = [f"{kinds.count('vertex'):,} at leaders", f"{kinds.count('face'):,} on faces between leaders"]
     if "undecided" in kinds:
         parts.append(f"{kinds.count('undecided'):,} undecided")
-    yield "clusters", f"{', '.join(parts)}; the largest has {_of(int(found.sizes.max()), 'token')}"
-
-
-def _of(count: int, thing: str) -> str:
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+    yield "clusters", f"{', '.join(parts)}; the largest has {counted(int(found.sizes.max()), 'token')}"
 
 
 def _ties(count: int) -> str:
@@ -178,10 +175,10 @@ def _decided(decided_at: np.ndarray) -> str:
     undecided = int((decided_at < 0).sum())
     decided = decided_at[decided_at >= 0]
     if len(decided) == 0:
-        return f"none; {_of(undecided, 'token')} undecided"
+        return f"none; {counted(undecided, 'token')} undecided"
     at_once = 100.0 * float((decided == 0).sum()) / len(decided_at)
     words = f"{at_once:.3g} % at layer 0, the last at layer {decided.max()}"
-    return words if undecided == 0 else f"{words}; {_of(undecided, 'token')} undecided"
+    return words if undecided == 0 else f"{words}; {counted(undecided, 'token')} undecided"
 
 
 def is_zarr(path: Path | None) -> bool:

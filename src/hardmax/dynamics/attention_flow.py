@@ -22,7 +22,7 @@ from ..inputs import as_number
 from ..scalars import shown
 from ..shapes import ArrayLike, PerToken, States, Tokens
 from .flows import AbstractFlow
-from .spaces import AbstractSpace, EuclideanSpace, UnitSphere
+from .spaces import AbstractSpace, EuclideanSpace, UnitSphere, directions_of
 
 _ALL_ROWS = slice(None)
 
@@ -133,13 +133,7 @@ class AttentionFlow(AbstractFlow):
         for head in self.heads:
             head.require_dimension(tokens.shape[1])
         self.mask.require_fit(len(tokens))
-        if not self.sphere:
-            return tokens
-        largest = tokens.abs().amax(dim=1, keepdim=True)
-        if bool((largest == 0).any()):
-            where = f"a zero token at index {int(largest[:, 0].argmin())}"
-            raise InputError("tokens", where, "must not be zero: it has no direction on the sphere", "leave it out")
-        return self.project(tokens / largest)  # squares of scaled coordinates neither overflow nor vanish
+        return directions_of(tokens) if self.sphere else tokens
 
     def _selected(self, rows: slice, tokens: Tokens, weights: PerToken, weighting: Hardmax) -> Tokens:
         """Sum over heads of the mean of the tokens with the largest score, shape (rows, d)."""

@@ -30,9 +30,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from ..attention.base import ALL_ROWS, AbstractLayer, Block
+from ..attention.base import ALL_ROWS, FIRST, AbstractLayer, Block, Context
 from ..attention.choice import Choice, apply, default_tolerance, length
-from ..attention.context import FIRST, Context
 from ..attention.distinct import distinct, projection
 from ..attention.layer import HardmaxLayer
 from ..attention.scaling import exponent_of, scale, scaled_down

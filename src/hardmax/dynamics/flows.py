@@ -17,7 +17,7 @@ import torch
 from ..errors import InputError
 from ..scalars import shown
 from ..shapes import PerToken, States, Tokens, Values
-from .spaces import AbstractSpace, EuclideanSpace, UnitSphere
+from .spaces import AbstractSpace, EuclideanSpace, UnitSphere, directions_of
 
 
 class AbstractFlow(ABC):
@@ -262,13 +262,7 @@ class CallableFlow(AbstractFlow):
         return self._space.project(tokens)
 
     def admit(self, tokens: Tokens, weights: PerToken, dtype: torch.dtype) -> States:
-        if not isinstance(self._space, UnitSphere):
-            return tokens
-        largest = tokens.abs().amax(dim=1, keepdim=True)
-        if bool((largest == 0).any()):
-            where = f"a zero token at index {int(largest[:, 0].argmin())}"
-            raise InputError("tokens", where, "must not be zero: it has no direction on the sphere", "leave it out")
-        return self.project(tokens / largest)  # squares of scaled coordinates neither overflow nor vanish
+        return directions_of(tokens) if isinstance(self._space, UnitSphere) else tokens
 
     def __str__(self) -> str:
         return f"flow of {getattr(self._function, '__name__', type(self._function).__name__)} in {self._space}"

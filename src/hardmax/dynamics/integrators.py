@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..attention.base import ALL_ROWS, AbstractLayer
-from ..attention.context import FIRST, Context
+from ..attention.base import ALL_ROWS, FIRST, AbstractLayer, Context
 from ..errors import InputError
 from ..inputs import as_positive
 from ..outcomes import Ending, Outcome

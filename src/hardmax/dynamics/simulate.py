@@ -11,9 +11,8 @@ from typing import overload
 import numpy as np
 import torch
 
-from ..attention.base import AbstractLayer
+from ..attention.base import AbstractLayer, Context
 from ..attention.choice import Choice
-from ..attention.context import Context
 from ..attention.layer import HardmaxLayer
 from ..attention.sequences import LayerSequence, layers_of
 from ..distributed import ALONE, Processes

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import torch
 
+from ..errors import InputError
 from ..shapes import Tokens
 
 _LARGEST_ANGLE_SQUARED = 4.0  # mean square angle of a Brownian step, about 115 degrees
@@ -166,3 +167,12 @@ class UnitSphere(AbstractSpace):
 
     def __str__(self) -> str:
         return "the unit sphere"
+
+
+def directions_of(tokens: Tokens) -> Tokens:
+    """Tokens of any size scaled to length one, shape (tokens, d); raises an InputError where a token is zero."""
+    largest = tokens.abs().amax(dim=1, keepdim=True)
+    if bool((largest == 0).any()):
+        where = f"a zero token at index {int(largest[:, 0].argmin())}"
+        raise InputError("tokens", where, "must not be zero: it has no direction on the sphere", "leave it out")
+    return UnitSphere().project(tokens / largest)  # squares of scaled coordinates neither overflow nor vanish

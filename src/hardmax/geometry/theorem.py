@@ -17,6 +17,7 @@ from ..dynamics.simulate import simulate
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..inputs import as_tokens, plain
+from ..outcomes import counted
 from ..polytopes import Polytope
 from ..shapes import ArrayLike
 from ..threads import one_thread
@@ -192,7 +193,7 @@ class Ending:
     def conclusions(self, tolerance: float) -> tuple[Finding, ...]:
         """Findings on the conclusions of the theorem that concern the limit."""
         count = len(self.who.leaders)
-        exist = measured("leaders exist", EXIST, float(count == 0), 0.0, f"{_of(count, 'leader')} found")
+        exist = measured("leaders exist", EXIST, float(count == 0), 0.0, f"{counted(count, 'leader')} found")
         if count == 0:
             why = "there is no leader"
             return exist, unknown("vertices", VERTICES, why), self._convergence(), unknown("support", SUPPORT, why)
@@ -202,7 +203,7 @@ class Ending:
     def _vertices(self, polytope: Polytope) -> Finding:
         count = len(self.who.leaders)
         inner = np.setdiff1d(np.arange(count), polytope.vertex_indices)
-        sentence = f"K is {polytope}; {_of(count, 'leader')}"
+        sentence = f"K is {polytope}; {counted(count, 'leader')}"
         if len(inner):
             sentence += f", of which {len(inner)} are no vertices (the first is token {self.who.leaders[inner[0]]})"
         return measured("vertices", VERTICES, float(len(inner)), 0.0, sentence)
@@ -210,9 +211,9 @@ class Ending:
     def _convergence(self) -> Finding:
         undecided = int((self.who.decided_at < 0).sum())
         if undecided:
-            return unknown("convergence", CONVERGENCE, f"{_of(undecided, 'token')} undecided: {self.remedy}")
+            return unknown("convergence", CONVERGENCE, f"{counted(undecided, 'token')} undecided: {self.remedy}")
         latest = int(self.who.decided_at.max())
-        sentence = f"every token is decided by layer {latest}, S has {_of(len(self.centres), 'point')}"
+        sentence = f"every token is decided by layer {latest}, S has {counted(len(self.centres), 'point')}"
         return measured("convergence", CONVERGENCE, 0.0, 0.0, sentence)
 
     def _support(self, polytope: Polytope, tolerance: float) -> Finding:
@@ -224,9 +225,7 @@ class Ending:
         scale = np.sqrt((queries**2).sum(axis=1)).max() * np.sqrt((points**2).sum(axis=1)).max()
         worst = float(np.abs(best - own).max() / scale) if scale > 0 else 0.0
         faces = len(self.centres) - len(self.who.leaders)
-        sentence = f"largest relative gap {worst:.2g} over {_of(len(points), 'limit point')}, {faces} of them on faces"
+        sentence = (
+            f"largest relative gap {worst:.2g} over {counted(len(points), 'limit point')}, {faces} of them on faces"
+        )
         return measured("support", SUPPORT, worst, tolerance, sentence)
-
-
-def _of(count: int, thing: str) -> str:
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -6,10 +6,10 @@ from .installed import InstalledModel as InstalledModel
 from .installed import installed_models as installed_models
 from .layer import TransformerLayer as TransformerLayer
 from .loading import load_transformer as load_transformer
-from .probe.depth import continue_depth as continue_depth
 from .probe.interventions import Intervention as Intervention
 from .probe.report import ProbeReport as ProbeReport
 from .probe.report import load_report as load_report
+from .probe.states import continue_depth as continue_depth
 from .probe.states import cosine_clusters as cosine_clusters
 from .random_weights import random_transformer as random_transformer
 from .rules import ZeroAttention as ZeroAttention

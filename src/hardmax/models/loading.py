@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from ..errors import FileError, InputError
+from ..inputs import as_device
 from ..scalars import as_choice, shown
 from .families import Built, albert, bert, distilbert, gpt2, llama, llama_gguf, qwen2_gguf, roberta
 from .folders import Pooling, read_pooling, read_settings, read_weights
@@ -78,7 +79,7 @@ def load_transformer(
     ...
     hardmax.errors.FileError: no/such/model: there is no such file or folder: check the name; nothing is downloaded
     """
-    kind, where = as_dtype(dtype), _device(device)
+    kind, where = as_dtype(dtype), as_device(device)
     if pooling is not None:
         as_choice("pooling", pooling, ("mean", "first"))
     place = _path(path)
@@ -180,14 +181,3 @@ def _path(path: object) -> Path:
     if not place.is_dir() and not place.is_file():
         raise FileError(path, "is neither a file nor a folder", "pass a folder or a GGUF file")
     return place
-
-
-def _device(device: str | torch.device) -> torch.device:
-    try:
-        found = torch.device(device)
-        torch.zeros(1, device=found)
-    except (RuntimeError, AssertionError, TypeError) as error:
-        problem = f"cannot be used here ({str(error).splitlines()[0]})"
-        remedy = 'pass "cuda" where torch has a GPU, or leave it out'
-        raise InputError("device", shown(device), problem, remedy) from None
-    return found

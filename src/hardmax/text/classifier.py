@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
@@ -19,7 +18,7 @@ from ..threads import one_thread
 from .explaining.explanation import Explanation
 from .model.fitted_model import FittedModel
 from .model.network import Network
-from .model.prediction import predict_logits
+from .model.prediction import class_probabilities, predict_logits
 from .recipes import RECIPES, Recipe, recipe_with, words_with
 from .training.fitting import fit_model
 from .words.counts import document_table
@@ -405,9 +404,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Shape (documents, classes).
         """
         logits, _ = self._logits(self._table(X))
-        if len(self.classes_) == 2:
-            return np.column_stack([expit(-logits[:, 0]), expit(logits[:, 0])])
-        return np.asarray(softmax(logits, axis=1))
+        return class_probabilities(logits)
 
     def count_leaders(self, X: Any) -> np.ndarray:
         """Number of leaders of each document.

@@ -1,4 +1,4 @@
-"""Triton kernels: fused searches and fused softmax rows. Compiled only where they can run."""
+"""Triton kernels: fused searches and fused softmax rows, compiled only where they can run; and scores of pairs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from importlib.util import find_spec
 
 import torch
 
-from .canonical import pair_scores
-
-__all__ = ["pair_scores", "usable"]
+# Pairs per program, one per thread of four warps.
+_ROWS = 128
 
 
 def usable(device: torch.device) -> bool:
@@ -29,3 +28,16 @@ def _triton_is_there() -> bool:
 @lru_cache
 def _has_tensor_cores(index: int | None) -> bool:
     return torch.cuda.get_device_capability(index) >= (8, 0)
+
+
+def pair_scores(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Scores of paired rows on a GPU, float64, shape (pairs,); the bits of :func:`hardmax.attention.choice.score`."""
+    from . import search
+
+    left, right = left.contiguous(), right.contiguous()
+    total = torch.empty(len(left), dtype=torch.float64, device=left.device)
+    if len(left):
+        search.pair_scores[(-(-len(left) // _ROWS),)](
+            left, right, total, len(left), left.shape[1], ROWS=_ROWS, enable_fp_fusion=False
+        )
+    return total

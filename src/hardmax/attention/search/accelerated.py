@@ -9,7 +9,7 @@ import torch
 from ...errors import InputError
 from ...shapes import Indices, Queries, Tokens
 from ..choice import Ballot, Choice, length, listed_choice, require_fewer_ties, zero_rows
-from ..kernels.canonical import pair_scores
+from ..kernels import pair_scores
 from .arrangement import Arranged, Intervals, arrange, in_sequence
 from .decision import Found, Screen
 from .intervals import largest_in

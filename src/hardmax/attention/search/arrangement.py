@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from ...shapes import Indices, PerQuery, Queries, Tokens
-from ..kernels.canonical import pair_scores
+from ..kernels import pair_scores
 from .frames import round_frame
 from .margins import UNIT32
 

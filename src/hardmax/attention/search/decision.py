@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ...shapes import Indices, PerQuery, Queries, Tokens
-from ..kernels.canonical import pair_scores
+from ..kernels import pair_scores
 from .arrangement import Arranged
 from .maxima import Rounded, Screened, Tiles, rounded, sight_of, tiles_for, width_for
 

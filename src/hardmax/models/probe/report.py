@@ -15,6 +15,7 @@ import pandas as pd
 
 from ...errors import FileError, MissingExtraError, how_to_install
 from ...files import PathLike, make_folder, replacing, write_text
+from ...outcomes import counted
 from ...tables.files import import_pyarrow
 
 _KIND = "hardmax probe report"
@@ -125,7 +126,7 @@ class ProbeReport:
         str
             Plain English.
         """
-        lines = [f"{self.description}.", f"Measured on {_many(self.texts, 'text')} with {self.tokens:,} tokens."]
+        lines = [f"{self.description}.", f"Measured on {counted(self.texts, 'text')} with {self.tokens:,} tokens."]
         lines += self._temperature() + self._sinks() + self._verdicts() + self._rules() + self._tokens()
         return "\n".join([*lines, *self._hypotheses()])
 
@@ -176,7 +177,7 @@ class ProbeReport:
             name = ("a sink" if len(group) == 1 else "sinks") if verdict == "sink" else verdict
             verb = "is" if len(group) == 1 else "are"
             lines.append(
-                f"{len(group)} of {_many(total, 'head')} {verb} {name}{': ' + names if names else ''} ({meaning})."
+                f"{len(group)} of {counted(total, 'head')} {verb} {name}{': ' + names if names else ''} ({meaning})."
             )
         replaceable = int((found["hardmax_effect"].abs() <= LITTLE).sum())
         lines.append(f"Without the zero control {replaceable} heads would be called replaceable by hardmax.")
@@ -222,7 +223,7 @@ class ProbeReport:
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"ProbeReport of {self.model!r}: {_many(self.texts, 'text')}, {self.tokens:,} tokens"
+        return f"ProbeReport of {self.model!r}: {counted(self.texts, 'text')}, {self.tokens:,} tokens"
 
     def _repr_html_(self) -> str:
         sentences = "".join(f"<p>{html.escape(line)}</p>" for line in self.summary().splitlines())
@@ -367,7 +368,3 @@ def _row_means(table: pd.DataFrame, names: tuple[str, ...]) -> dict[str, float]:
 
 def _head(row: pd.Series) -> str:
     return f"{int(row['layer'])}.{int(row['head'])}"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

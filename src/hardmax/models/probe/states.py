@@ -1,4 +1,4 @@
-r"""Tokens at one depth: how far they have collapsed, and clusters by cosine."""
+r"""Tokens at one depth: how far they have collapsed, clusters by cosine, and tied models run beyond their depth."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import torch
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from ...dynamics.keep_and_stop_rules import Keep
+from ...dynamics.simulate import simulate
+from ...dynamics.trajectory import Trajectory
 from ...errors import InputError
 from ...inputs import as_number, as_tokens
+from ...progress import Progress
+from ...scalars import as_count, shown
 from ...shapes import ArrayLike
+from ..transformer import TextOrIds, Transformer
 
 # Cosines that are held at once: 2^22 numbers are 32 MB in float64.
 _MOST_COSINES = 2**22
@@ -143,3 +149,45 @@ def pulls(moves: torch.Tensor, tokens: torch.Tensor, others: torch.Tensor) -> to
         Zero where one of the two has no length.
     """
     return torch.nn.functional.cosine_similarity(moves, others - tokens, dim=1, eps=1e-300)
+
+
+def continue_depth(
+    model: Transformer,
+    text: TextOrIds,
+    depth: int,
+    *,
+    feed_forward: bool = True,
+    keep: Keep = "all",
+    progress: Progress = None,
+) -> Trajectory:
+    """Trajectory of the tokens of a text through ``depth`` layers of a model whose layers all have the same weights.
+
+    Parameters
+    ----------
+    model
+        A tied model, such as those of the family ALBERT.
+    text
+        A text, or the numbers of its tokens.
+    depth
+        Number of layers, also more than the model has.
+    feed_forward
+        False leaves out the feed-forward network, so that attention acts alone.
+    keep
+        Layers that are stored, as in :func:`hardmax.simulate`.
+    progress
+        True, False, None (shown where the work takes long), or a function called with ``(stage, done, total)``.
+
+    Returns
+    -------
+    Trajectory
+        In float64; :func:`hardmax.models.cosine_clusters` counts the clusters of a state.
+    """
+    if not isinstance(model, Transformer):
+        raise InputError("model", shown(model), "must be a transformer", "load one with hm.load_transformer(folder)")
+    if not model.tied:
+        problem = "has different weights in its layers, so that it ends at its own depth"
+        raise InputError("model", model.name, problem, "use a tied model, such as ALBERT")
+    layers = as_count("depth", depth, 1)
+    exact = model.to("float64")
+    layer = exact.layers[0] if feed_forward else exact.layers[0].without_feed_forward()
+    return simulate(exact.tokens(text), layer, depth=layers, keep=keep, progress=progress)

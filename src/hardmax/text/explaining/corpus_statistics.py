@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from ..classifier import LeaderClassifier
+from ..model.prediction import class_probabilities
 from ..words.counts import batch
 
 # Documents per batch: small enough that a batch stays in the cache.
@@ -139,7 +140,7 @@ def survey(model: LeaderClassifier, documents: Any) -> Survey:
         some = slice(begin, begin + part.size)
         logits, shares, values, path = network.shares_and_values(part)
         logits[np.diff(part.starts) == 0] = torch.from_numpy(model._prior_logits())
-        chances = _probabilities(logits.numpy())
+        chances = class_probabilities(logits.numpy())
         predicted[some], confidence[some] = chances.argmax(axis=1), chances.max(axis=1)
         lead = path.leaders
         leaders[some] = np.bincount(part.document[lead], minlength=part.size)
@@ -162,10 +163,3 @@ def survey(model: LeaderClassifier, documents: Any) -> Survey:
         present=np.bincount(table.indices, minlength=len(words)),
         contribution=contribution,
     )
-
-
-def _probabilities(logits: np.ndarray) -> np.ndarray:
-    """Probability of each class, shape (documents, classes)."""
-    both = np.column_stack([np.zeros(len(logits)), logits[:, 0]]) if logits.shape[1] == 1 else logits
-    powers = np.exp(both - both.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))

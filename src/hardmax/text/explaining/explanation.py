@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import torch
 from scipy import sparse
-from scipy.special import expit, softmax
 
 from ...errors import InputError
 from ..model.hardmax_forward import positions_by_layer
 from ..model.network import Network
+from ..model.prediction import class_probabilities
 from ..words.counts import batch
 from ..words.document_endings import AT_THE_END
 from ..words.tokenisation import FUNCTION_WORDS, Tokeniser
@@ -210,7 +210,7 @@ class Explanation:
     @property
     def probabilities(self) -> np.ndarray:
         """Probability of each class, shape (classes,)."""
-        return _probabilities(self.logits)
+        return class_probabilities(self.logits[None])[0]
 
     @property
     def prediction(self) -> Any:
@@ -286,7 +286,7 @@ class Explanation:
             best = int(np.argmin(_margins(logits, self._winner)))
             chosen.append(names[best])
             gone = np.union1d(gone, units.pop(names[best]))
-            after = _probabilities(logits[best])
+            after = class_probabilities(logits[best][None])[0]
             if int(after.argmax()) != self._winner:
                 return Counterfactual(tuple(chosen), self.classes[int(after.argmax())], float(after.max()))
         return None
@@ -506,11 +506,6 @@ def _ranked(places: np.ndarray, leaders: tuple[Leader, ...], effects: np.ndarray
     speaks_for = [sign * leader.contribution[output] > 0 for leader in leaders]
     strength = np.abs(effects[places, output])
     return sorted(range(len(leaders)), key=lambda k: (not speaks_for[k], -strength[k], k))
-
-
-def _probabilities(logits: np.ndarray) -> np.ndarray:
-    """Probability of each class, shape (classes,)."""
-    return np.array([expit(-logits[0]), expit(logits[0])]) if len(logits) == 1 else np.asarray(softmax(logits))
 
 
 def _margins(logits: np.ndarray, winner: int) -> np.ndarray:

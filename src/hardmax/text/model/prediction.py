@@ -1,13 +1,18 @@
-"""Logits of many documents and the number of leaders of each, on the CPU or on a device."""
+"""Logits, probabilities and number of leaders of many documents, on the CPU or on a device."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import torch
 from scipy import sparse
+from scipy.special import expit, softmax
 
+from ...errors import InputError
+from ...inputs import as_device
 from ..words.counts import batch
-from . import devices
 from .device_batches import FlatBatch
 from .device_forward import logits_and_follows
 from .network import Network
@@ -18,15 +23,38 @@ _DOCUMENTS_AT_ONCE = 256
 _WORDS_AT_ONCE = 2**22
 
 
+def is_accelerator(device: str | None) -> bool:
+    """Whether ``device`` is other than the CPU, which has code of its own."""
+    return device is not None and torch.device(device).type != "cpu"
+
+
+@contextmanager
+def working_on(device: torch.device, table: sparse.csr_matrix) -> Iterator[None]:
+    """Make ``device`` the current one; running out of memory there becomes an InputError with the size of ``table``."""
+    # Kernels and CUDA graphs use the current GPU, which need not be the requested one.
+    current = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    try:
+        with current:
+            yield
+    except torch.OutOfMemoryError as error:
+        size = table.nnz * (table.indices.itemsize + table.data.itemsize) / 1e9
+        raise InputError(
+            "device",
+            repr(str(device)),
+            f"has too little memory for these documents, which take {size:.2g} GB, and for the computation",
+            "leave it out to work on the CPU, or pass a smaller batch_size, fewer words (max_words) or fewer documents",
+        ) from error
+
+
 def predict_logits(network: Network, table: sparse.csr_matrix, device: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Logits, shape (documents, outputs), and number of leaders, shape (documents,), for a network on the CPU.
 
     ``table`` holds weighted counts, shape (documents, words). ``device`` is the device to compute on.
     """
-    place = devices.usable_device(device)
-    if not devices.is_accelerator(device):
+    place = as_device(device)
+    if not is_accelerator(device):
         return cpu_logits(network, table)
-    with devices.working_on(place, table):
+    with working_on(place, table):
         return device_logits(network.to(place), table)
 
 
@@ -63,3 +91,16 @@ def device_logits(network: Network, table: sparse.csr_matrix) -> tuple[np.ndarra
         logits[first:stop] = found.cpu().numpy()
         leaders[first:stop] = counts.cpu().numpy()
     return logits, leaders
+
+
+def class_probabilities(logits: np.ndarray) -> np.ndarray:
+    """Probability of each class, shape (documents, classes), from logits of shape (documents, outputs).
+
+    Two classes have one logit, that of the second.
+
+    >>> class_probabilities(np.array([[0.0]])).tolist()
+    [[0.5, 0.5]]
+    """
+    if logits.shape[1] == 1:
+        return np.column_stack([expit(-logits[:, 0]), expit(logits[:, 0])])
+    return np.asarray(softmax(logits, axis=1))

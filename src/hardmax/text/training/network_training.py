@@ -15,8 +15,9 @@ import torch
 
 from ...distributed import ALONE, Processes
 from ...errors import InputError
+from ...inputs import as_device
 from ...progress import Progress, Tell, Ticker
-from ..model import devices
+from ..model import prediction
 from ..model.device_batches import DeviceDocuments
 from ..model.network import Network
 from ..recipes import Recipe
@@ -94,8 +95,8 @@ def train_network(
     processes: Processes = ALONE,
 ) -> TrainingState:
     """State after one training of the network in place, on the device and with the attention that are asked for."""
-    place = devices.usable_device(device)
-    if processes.count > 1 and (devices.is_accelerator(device) or recipe.temperature > 0):
+    place = as_device(device)
+    if processes.count > 1 and (prediction.is_accelerator(device) or recipe.temperature > 0):
         raise InputError(
             "processes",
             processes.count,
@@ -103,7 +104,7 @@ def train_network(
             "leave out device and temperature, or train in one process",
         )
     epochs = number_of_epochs(recipe, len(rows.labels), len(network.bias))
-    with devices.working_on(place, rows.table):
+    with prediction.working_on(place, rows.table):
         if recipe.temperature > 0:
             copy = network.to(place)
             state = train_padded(
@@ -121,7 +122,7 @@ def train_network(
             trained = copy.parameters()
         else:
             trainer: Trainer
-            if devices.is_accelerator(device):
+            if prediction.is_accelerator(device):
                 trainer = DeviceTrainer(network, rows, validation, recipe, seed=seed, device=place)
             else:
                 trainer = CpuTrainer(network, rows, validation, recipe, seed=seed, processes=processes)
