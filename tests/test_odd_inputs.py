@@ -90,7 +90,7 @@ def test_tensors_that_require_gradients_are_read_like_others() -> None:
     [
         (
             lambda: hm.simulate(TOKENS, LAYER, depth=0),
-            "<Trajectory of 4 tokens in 2 dimensions, 1 state kept; depth reached: 0 layers were run and 1 token is "
+            "<Trajectory of 4 tokens in 2 dimensions, 1 state stored; depth reached: 0 layers were run and 1 token is "
             "still undecided>",
         ),
         (

@@ -186,7 +186,7 @@ _PAPER_OF_PART = {
 
 
 def citation(obj: object = None) -> str:
-    """BibTeX entry of the paper behind an object.
+    """BibTeX entries of the papers behind an object.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Several processes on one problem: the processes of this group, and their exchange of numbers.
+"""Several processes on one problem: the group of processes, and their exchange of numbers.
 
 The processes are started by ``torchrun`` (or anything else that sets its environment variables) and communicate by
 :mod:`torch.distributed`: by gloo for tensors on the CPU, by nccl for tensors on a GPU. A process that dies closes its

@@ -146,7 +146,7 @@ _MARKED = re.compile(r"`([A-Za-z_]\w*)`")
 
 
 def with_settings(remedy: str, instead: Callable[[str, str | None], str | None]) -> str:
-    """A remedy with other words for the settings of arguments in it.
+    """Text of a remedy with other words for the settings of arguments in it.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def _without_marks(remedy: str) -> str:
 
 @contextmanager
 def in_other_words(words: Mapping[str, str]) -> Iterator[None]:
-    """Errors of the block say ``words[argument]`` where their remedies set an argument, for users of a page.
+    """Context in which errors say ``words[argument]`` where their remedies set an argument, for users of a page.
 
     >>> with in_other_words({"gaps": "tick Fill gaps"}):
     ...     raise InputError("X", "a gap", "must have none", 'pass gaps="interpolate"')
@@ -201,7 +201,7 @@ def _alternative(remedy: str, words: Mapping[str, str]) -> str:
 
 
 def required_packages() -> dict[str, str]:
-    """What every run needs on this system: the requirement of each package, such as ``numpy>=1.26``, by name.
+    """Required packages on this system: the requirement of each, such as ``numpy>=1.26``, by name.
 
     >>> required_packages()["typer"].startswith("typer>=")
     True
@@ -210,9 +210,9 @@ def required_packages() -> dict[str, str]:
 
 
 def packages_of(extra: str) -> dict[str, str]:
-    """What ``extra`` adds on this system: the requirement of each package by name; nothing for an unknown extra.
+    """Packages that ``extra`` adds on this system: the requirement of each by name; empty for an unknown extra.
 
-    An extra that gathers others, such as ``all``, gives the packages of those.
+    An extra that combines others, such as ``all``, has the packages of those.
 
     >>> list(packages_of("text")), set(packages_of("text")) < set(packages_of("all"))
     (['simplemma'], True)

@@ -91,7 +91,7 @@ def make_folder(path: PathLike) -> Path:
 
 
 def require_folder(path: PathLike) -> None:
-    """Refuse a folder that cannot be created or written into; nothing is created by the check."""
+    """Raise a FileError for a folder that cannot be created or written into; the check creates nothing."""
     folder = Path(path).expanduser()
     there = next((parent for parent in (folder, *folder.absolute().parents) if parent.exists()), None)
     if there is None or not there.is_dir():

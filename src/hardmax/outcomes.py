@@ -1,4 +1,4 @@
-"""How a run ended: a name for programs, a sentence and a remedy for people."""
+"""Outcomes of runs: a code, a sentence and a remedy."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from .errors import HardmaxError, InputError
 _EPS = float(np.finfo(np.float64).eps)
 # Points closer to a subspace than this, relative to the largest coordinate, lie in it.
 _FLATNESS = 64 * _EPS
-# Frames thinner than this are rotated and rescaled before Qhull sees them.
+# Frames thinner than this are rotated and rescaled before they are passed to Qhull.
 _THIN = 2.0**-12
 # Without facets, a vertex has to stand out of the hull of the others by this much, relative to its size.
 _MARGIN = 1e-12
@@ -208,7 +208,7 @@ class Polytope:
         """
         array = _points("points", points)
         frame = _frame_of(array)
-        # Of equal points the first is the one to be named.
+        # Of equal points the first gives the index.
         y = frame.inside(frame.scaled(array))
         _, first = np.unique(y, axis=0, return_index=True)
         first = np.sort(first)

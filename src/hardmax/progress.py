@@ -99,7 +99,7 @@ class Ticker:
 
 @contextmanager
 def telling(description: str, total: float | None, progress: Progress) -> Iterator[Tell]:
-    """A function to report progress to: the caller's own, or one that moves a bar."""
+    """Context with the function that progress is reported to: the caller's own, or one that moves a bar."""
     if callable(progress):
         yield progress
         return
@@ -222,7 +222,7 @@ class Stages:
 def in_stages(
     title: str, weights: Mapping[str, float], *, progress: Progress = None, most: float | None = None
 ) -> Iterator[Stages]:
-    """Stages of work, shown as ``progress`` asks for.
+    """Context with the stages of some work, shown according to ``progress``.
 
     True shows them from the start, None once the work has taken a second, False never; a function is called instead.
     """

@@ -47,6 +47,6 @@ def as_count(argument: str, value: object, least: int = 0) -> int:
 
 
 def as_choice(argument: str, value: object, allowed: Sequence[object]) -> None:
-    """Refuse a value that is not among ``allowed``."""
+    """Raise an InputError for a value that is not among ``allowed``."""
     if value not in allowed:
         raise InputError(argument, repr(value), f"must be one of {allowed}", f"pass {argument}={allowed[0]!r}")

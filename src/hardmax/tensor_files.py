@@ -20,7 +20,7 @@ _KEY = "hardmax"
 
 
 def write(path: str | os.PathLike[str], kind: str, recipe: dict[str, Any], arrays: dict[str, np.ndarray]) -> Path:
-    """Path of a file with arrays and a JSON recipe, written whole or not at all."""
+    """Path of the written file, with arrays and a JSON recipe; the file appears whole or not at all."""
     header = json.dumps({"kind": kind, "format": FORMAT, **recipe}, ensure_ascii=False)
     with replacing(path) as draft:
         save_file({name: np.asarray(part, order="C") for name, part in arrays.items()}, draft, metadata={_KEY: header})

@@ -177,7 +177,7 @@ def test_the_command_says_what_public_means(monkeypatch: pytest.MonkeyPatch) -> 
     arguments = ["explore", "--address", "0.0.0.0", "--public", "--no-browser", "--pages", "tokens, meanfield"]  # noqa: S104
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0
-    assert "everybody who can reach this machine can use the explorer" in result.output
+    assert "every user who can reach this machine can use the explorer" in result.output
     assert "http://localhost:1234/" in result.output
     assert asked["wanted"] == ["tokens", "meanfield"]
     assert asked["open_browser"] is False

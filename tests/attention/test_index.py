@@ -496,7 +496,7 @@ def test_bad_input_is_named() -> None:
     built = hm.LeaderIndex(2)
     for ask in (built.best, lambda q: built.best_k(q, 1)):
         for query in ([1.0, 0.0], np.ones((2, 2))):
-            with pytest.raises(InputError, match="must hold a key before it is asked, got no keys: append keys first"):
+            with pytest.raises(InputError, match="must hold at least one key, got no keys: append keys first"):
                 ask(query)
     built.append([[1.0, 0.0], [0.0, 1.0]])
     for call in (built.append, built.best, lambda q: built.best_k(q, 1)):

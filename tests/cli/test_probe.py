@@ -44,7 +44,7 @@ def test_a_model_and_texts_become_a_page(folder: Path, tmp_path: Path) -> None:
     for line in expected.summary().splitlines():
         assert line in result.stdout
     page = (report / "report.html").read_text(encoding="utf-8")
-    for title in ("In short", "Who leads", "Heads", "Through the layers", "Other attention rules", "assume"):
+    for title in ("In short", "Leaders", "Heads", "Through the layers", "Other attention rules", "assume"):
         assert title in page
     assert page.count("<svg") + page.count("image/svg+xml") >= 3
     assert sorted(one.suffix for one in report.iterdir()).count(".parquet") == len(expected.tables())

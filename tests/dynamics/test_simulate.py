@@ -83,7 +83,7 @@ def test_the_trajectory_as_a_labelled_dataset(tokens: np.ndarray) -> None:
     np.testing.assert_array_equal(data.weights, weights)
     np.testing.assert_array_equal(data.follows, run.leadership.follows)
     assert data.attrs["outcome"] == "depth reached"
-    assert "60 tokens in 2 dimensions, 5 states kept" in str(run)
+    assert "60 tokens in 2 dimensions, 5 states stored" in str(run)
 
 
 def test_bad_arguments_are_named(tokens: np.ndarray) -> None:

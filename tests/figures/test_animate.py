@@ -114,7 +114,7 @@ def test_missing_extra_is_named(tmp_path, monkeypatch):
         ({"fps": 0}, InputError, "fps must be a whole number, at least 1"),
         ({"fps": 60}, InputError, "fps must be at most 50, got 60"),
         ({"seconds_per_layer": 0}, InputError, "seconds_per_layer must lie in"),
-        ({"run": "short"}, InputError, "run must have at least two kept layers"),
+        ({"run": "short"}, InputError, "run must have at least two stored layers"),
     ],
 )
 def test_mistakes_are_named(tmp_path, change, error, message):

@@ -31,13 +31,13 @@ def test_region_boundary_and_favourites_are_those_of_the_definition(seed, token)
     others = np.arange(12) != token
     assert len(places(ax, "attracting")) == (scores[others] >= own).sum()
     assert len(places(ax, "others")) == (scores[others] < own).sum()
-    assert np.allclose(places(ax, "favourites"), tokens[[scores.argmax()]])
+    assert np.allclose(places(ax, "attended"), tokens[[scores.argmax()]])
 
 
 def test_example_listens_elsewhere_under_the_papers_matrix():
     tokens = half_space_example()
-    plain = places(draw_attention_geometry(tokens, hm.HardmaxLayer(0.5)), "favourites")
-    skewed = places(draw_attention_geometry(tokens, hm.HardmaxLayer(0.5, make_matrix("paper", 2, 0))), "favourites")
+    plain = places(draw_attention_geometry(tokens, hm.HardmaxLayer(0.5)), "attended")
+    skewed = places(draw_attention_geometry(tokens, hm.HardmaxLayer(0.5, make_matrix("paper", 2, 0))), "attended")
     assert np.array_equal(plain, tokens[[1, 2]])
     assert np.array_equal(skewed, tokens[[2]])
 
@@ -56,7 +56,7 @@ def test_those_who_are_listened_to_are_named_as_in_the_paper():
 def test_token_at_zero_listens_to_all():
     tokens = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     ax = draw_attention_geometry(tokens, hm.HardmaxLayer(0.5))
-    assert len(places(ax, "favourites")) == 3
+    assert len(places(ax, "attended")) == 3
     assert len(places(ax, "others")) == 0
 
 

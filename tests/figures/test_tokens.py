@@ -284,7 +284,7 @@ def test_figure_shows_itself_in_a_notebook():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: draw_tokens(_run("cloud"), layer=99), "layer was not kept in this run, got 99: choose among 0, 1"),
+        (lambda: draw_tokens(_run("cloud"), layer=99), "layer was not stored in this run, got 99: choose among 0, 1"),
         (lambda: draw_tokens(hm.equilibrium([[1.0, 2.0]]), layer=1), "layer has no meaning in a limit, got 1"),
         (lambda: draw_tokens(np.zeros((3, 2))), "run_or_limit must be a Trajectory or an Equilibrium, got ndarray"),
         (lambda: draw_tokens(_run("cloud"), start=np.zeros((3, 2))), "start is only for limits"),

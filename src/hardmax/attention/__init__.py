@@ -1,8 +1,7 @@
 """One layer: the tokens that each token attends to, and where they move it.
 
-The layers are exported by :mod:`hardmax`; this package exports the exact search for the largest scores
-and the index that grows. Each name is
-imported when it is first used.
+The layers are exported by :mod:`hardmax`; this package exports the exact search for the largest scores and the index of
+keys that can be appended. Each name is imported when it is first used.
 """
 
 from importlib import import_module as _import_module

@@ -88,7 +88,7 @@ def attended_mean(
     ``intervals`` holds the first and last-plus-one of the points that each query sees, under a mask; a zero query
     attends to all of them.
     """
-    heard = points[choice.first]
+    means = points[choice.first]
     if len(choice.tied):
         rows = torch.repeat_interleave(torch.arange(len(choice.tied), device=points.device), choice.sizes)
         mass = weights[choice.members]
@@ -96,15 +96,15 @@ def attended_mean(
         total = total.index_add(0, rows, mass)
         summed = torch.zeros(len(choice.tied), points.shape[1], dtype=points.dtype, device=points.device)
         summed = summed.index_add(0, rows, mass[:, None] * points[choice.members])
-        heard = heard.index_copy(0, choice.tied, summed / total[:, None])
+        means = means.index_copy(0, choice.tied, summed / total[:, None])
     if bool(choice.everyone.any()) and intervals is None:
         average = (weights[:, None] * points).sum(dim=0) / weights.sum()
-        heard = torch.where(choice.everyone[:, None], average, heard)
+        means = torch.where(choice.everyone[:, None], average, means)
     elif bool(choice.everyone.any()) and intervals is not None:
         rows = torch.nonzero(choice.everyone)[:, 0]
         averages = [_mean(points, weights, int(intervals[0][i]), int(intervals[1][i])) for i in rows]
-        heard = heard.index_copy(0, rows, torch.stack(averages))
-    return heard
+        means = means.index_copy(0, rows, torch.stack(averages))
+    return means
 
 
 def _mean(points: Tokens, weights: PerToken, start: int, stop: int) -> torch.Tensor:
@@ -124,7 +124,7 @@ def selected_sum(
 ) -> Points:
     """Sum over heads of the values of what they select, weighed by their shares, shape (rows, d).
 
-    The counterpart for hardmax of :func:`hardmax.attention.weighting.heads_sum`.
+    Counterpart for hardmax of :func:`hardmax.attention.weighting.heads_sum`.
     """
     mask.require_fit(len(tokens))
     positions = torch.arange(len(tokens), device=tokens.device)[rows]

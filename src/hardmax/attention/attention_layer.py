@@ -30,7 +30,7 @@ from .weighting import AbstractWeighting, Hardmax, Softmax, heads_sum
 
 @dataclass(frozen=True, eq=False, init=False)
 class AttentionLayer(AbstractLayer):
-    """One attention layer, composed of how pairs are scored, who sees whom, the weighting, the values and the move.
+    """One attention layer, composed of heads, a mask, a weighting of scores, a move and normalisations.
 
     Parameters
     ----------

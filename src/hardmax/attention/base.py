@@ -4,8 +4,8 @@ A layer is called with tokens of shape ``(..., tokens, d)``, a tensor or a NumPy
 array, with the same dtype and device. Gradients flow through tensors: the argmax has no gradient, the mean of the
 selected tokens has.
 
-Analysis asks what a layer can do, not what class it is: whether it chooses (attends to some tokens alone), stays in the
-convex hull of the tokens, is stochastic, has an exact limit of infinite depth.
+Functions that analyse a run use properties of its layer, not its class: ``chooses`` (each token attends to some tokens
+only), ``stays_in_hull``, ``stochastic``, ``has_leaders`` and ``why_no_limit``.
 """
 
 from __future__ import annotations

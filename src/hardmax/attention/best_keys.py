@@ -1,4 +1,4 @@
-r"""The best keys of one query in a growing list: the results, and two structures that nominate candidates.
+r"""The best keys of one query in a growing list: the results, and two structures that propose candidates.
 
 A structure is given a :class:`Shortlist` and adds every key that may be needed: those of the largest score, those that
 tie with them, and the next one outside. It may leave a key out only if a proven bound on its score is at most

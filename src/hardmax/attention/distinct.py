@@ -48,23 +48,23 @@ def _may_repeat(tokens: Tokens) -> bool:
 
 
 def distinct(tokens: Tokens, weights: PerToken) -> Distinct:
-    """Distinct points of ``tokens`` and their summed weights.
+    """Distinct points of ``tokens``, shape (points, d), and their summed weights, shape (points,).
 
     >>> found = distinct(torch.tensor([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0]]), torch.ones(3))
     >>> found.first.tolist(), found.point_of.tolist(), found.weights.tolist()
     ([0, 1], [0, 1, 0], [2.0, 1.0])
     """
     count = tokens.shape[0]
-    everybody = torch.arange(count, device=tokens.device)
+    every_token = torch.arange(count, device=tokens.device)
     if count == 1 or not _may_repeat(tokens):
-        return Distinct(tokens, everybody, None, weights)
+        return Distinct(tokens, every_token, None, weights)
     # Adding zero turns -0.0 into 0.0, which are the same point but not the same bits.
     _, point_of = torch.unique(tokens.detach() + 0.0, dim=0, return_inverse=True)
     points = int(point_of.max()) + 1
     if points == count:
-        return Distinct(tokens, everybody, None, weights)
+        return Distinct(tokens, every_token, None, weights)
     first = torch.full((points,), count, device=tokens.device)
-    first = first.scatter_reduce(0, point_of, everybody, reduce="amin")
+    first = first.scatter_reduce(0, point_of, every_token, reduce="amin")
     order = torch.argsort(first)
     rank = torch.empty_like(order)
     rank[order] = torch.arange(points, device=tokens.device)

@@ -255,7 +255,7 @@ class Head:
 
 
 def _product(matrix: Matrix, rows: Tokens, fast: bool) -> Projected:
-    """The matrix times each row; in blocks of one shape, or in the order of the coordinates."""
+    """The matrix times each row, shape (rows, p), by products of one shape (``fast``) or coordinate by coordinate."""
     there = matrix.to(rows.device)
     return in_blocks(lambda some: some @ there.T, rows) if fast else apply(there, rows)
 

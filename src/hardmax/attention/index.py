@@ -1,7 +1,7 @@
-r"""An index of keys that grows: append keys, ask for the best ones of a query, exactly.
+r"""An index to which keys can be appended, with an exact search for the best keys of a query.
 
-The score of key j for the query q is :math:`\langle q, k_j\rangle`. Keys are nominated generously by a structure of
-:mod:`~hardmax.attention.best_keys` and decided by scores computed in the fixed order of
+The score of key j for the query q is :math:`\langle q, k_j\rangle`. A structure of :mod:`~hardmax.attention.best_keys`
+proposes a superset of the best keys; they are selected by scores computed in the fixed order of
 :func:`hardmax.attention.choice.score`, so that an answer depends only on the keys so far and on the query: not on the
 sizes of the blocks in which keys were appended, nor on when the structure merged its blocks.
 """
@@ -295,7 +295,7 @@ class LeaderIndex:
             row = list(value)  # type: ignore[call-overload]
         else:
             return None
-        # Only finite numbers give zero here; the rest is left to the careful way, which names what is wrong.
+        # Only finite numbers give zero here; other rows are checked as tensors, with an error that names the entry.
         return row if len(row) == self._d and all(a - a == 0.0 for a in row) else None
 
     def _checked(self, argument: str, value: ArrayLike) -> tuple[np.ndarray, Give]:
@@ -314,7 +314,7 @@ class LeaderIndex:
 
     def _require_keys(self) -> None:
         if not self._count:
-            raise InputError("index", "no keys", "must hold a key before it is asked", "append keys first")
+            raise InputError("index", "no keys", "must hold at least one key", "append keys first")
 
     def _require_range(self, largest: float, smallest: float) -> None:
         # As `attended` does. Exact scores lose no digits at any size.

@@ -60,10 +60,10 @@ def _checked_dimension(name: str, matrix: Square | None, tokens: Tokens) -> Squa
     return as_square(name, matrix, d).to(tokens.device)
 
 
-def _towards(tokens: Tokens, heard: Tokens, value: Square | None, alpha: float) -> Tokens:
+def _towards(tokens: Tokens, mean: Tokens, value: Square | None, alpha: float) -> Tokens:
     if value is not None:
-        heard = heard @ _checked_dimension("V", value, tokens).T
-    return (tokens + alpha * heard) / (1 + alpha)
+        mean = mean @ _checked_dimension("V", value, tokens).T
+    return (tokens + alpha * mean) / (1 + alpha)
 
 
 def _matrices(heads: tuple[Head, ...]) -> str:
@@ -406,7 +406,7 @@ class SoftmaxLayer(AbstractLayer):
         mass = weights.log()
         at_once = max(4, 2**20 // tokens.shape[0])  # logits of a block of rows stay near 8 MB, and several are held
 
-        def heard_by(some: Queries) -> Tokens:
+        def weighted_means(some: Queries) -> Tokens:
             logits = some @ tokens.T + mass
             if not bool(torch.isfinite(logits.detach().amax(dim=1)).all()):
                 raise InputError(
@@ -418,9 +418,9 @@ class SoftmaxLayer(AbstractLayer):
             return torch.softmax(logits, dim=1) @ tokens
 
         pairs = queries.shape[0] * tokens.shape[0] if tokens.device.type == "cpu" else 0
-        took = pairs * (8e-9 + 4e-10 * tokens.shape[1])  # on one thread: the exponential, and both products
-        heard = torch.cat([*in_order(heard_by, torch.split(queries, at_once), seconds=took)])
-        return _towards(asking, heard, self.V, alpha)
+        took = pairs * (8e-9 + 4e-10 * tokens.shape[1])  # seconds on one thread: the exponential, and both products
+        mean = torch.cat([*in_order(weighted_means, torch.split(queries, at_once), seconds=took)])
+        return _towards(asking, mean, self.V, alpha)
 
     def __str__(self) -> str:
         matrix = _matrices(self.heads).removesuffix(", with V")

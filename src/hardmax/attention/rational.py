@@ -50,7 +50,7 @@ def require_small(count: int) -> None:
         )
 
 
-def favourites(A: Rows, Z: Rows, queries: Sequence[int]) -> list[list[int]]:
+def attended_sets(A: Rows, Z: Rows, queries: Sequence[int]) -> list[list[int]]:
     r""":math:`C_i(Z)` for the given tokens i, exactly; ascending."""
     if not queries:
         return []
@@ -106,7 +106,7 @@ def exact_choice(A: Square, tokens: Tokens) -> Choice:
     require_small(tokens.shape[0])
     rows, matrix = rational_rows(tokens), rational_rows(A)
     queries = (fmpq_mat(rows) * fmpq_mat(matrix).transpose()).tolist()
-    chosen = favourites(matrix, rows, range(len(rows)))
+    chosen = attended_sets(matrix, rows, range(len(rows)))
     zero = [all(x == 0 for x in query) for query in queries]
     best = [
         as_float(sum((q * z for q, z in zip(query, rows[c[0]], strict=True)), fmpq(0)))

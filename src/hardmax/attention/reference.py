@@ -33,7 +33,7 @@ def attended(A: Sequence[Point], Z: Sequence[Point], i: int) -> list[int]:
 
 
 def hardmax_step(A: Sequence[Point], Z: Sequence[Point], alpha: Number) -> list[list[Number]]:
-    """One layer of the map: every token moves towards the mean of those it listens to."""
+    """Tokens after one layer of the map, shape (tokens, d): each moves towards the mean of those it attends to."""
     moved = []
     for i, z in enumerate(Z):
         chosen = attended(A, Z, i)
@@ -43,7 +43,7 @@ def hardmax_step(A: Sequence[Point], Z: Sequence[Point], alpha: Number) -> list[
 
 
 def dense_choice(queries: Queries, points: Tokens, tolerance: float) -> Choice:
-    """Every pair scored in the order of the coordinates: the dense oracle for the search methods."""
+    """Choice from the scores of all pairs, in the order of the coordinates: the dense oracle for the search methods."""
     reach = slack(queries, points, tolerance)
     everyone = (queries == 0).all(dim=1)
     best = torch.empty_like(queries[:, 0])

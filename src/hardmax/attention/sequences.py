@@ -42,7 +42,7 @@ class LayerSequence(AbstractLayer):
         object.__setattr__(self, "layers", made)
 
     def at(self, index: int) -> AbstractLayer:
-        # The last state of a run has no layer after it; questions about it are answered by the last layer.
+        # The last state of a run has no layer after it; its choices are those of the last layer.
         return self.layers[min(index, len(self.layers) - 1)]
 
     def step(self, tokens: Tokens, weights: PerToken) -> Tokens:

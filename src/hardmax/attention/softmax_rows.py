@@ -1,4 +1,4 @@
-"""Softmax-weighted means on a GPU in float32, fused so that no matrix of scores is ever held."""
+"""Softmax-weighted means on a GPU in float32, fused so that no matrix of scores is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""How scores become weights: softmax, top-k, sigmoid, linear, exponential, doubly stochastic, and hardmax.
+r"""Weightings of scores: softmax, top-k, sigmoid, linear, exponential, doubly stochastic, and hardmax.
 
 Rows are evaluated in blocks of a fixed shape at fixed places of the sequence. Under a causal mask the result of a row
 therefore depends, to the last bit, on the tokens that it sees alone, not on how many tokens come after it.

@@ -37,7 +37,7 @@ _TABLES = frozenset({"tokens", "weights", "matrix", "B", "V", "data", "outputs",
 
 
 class Command(TyperCommand):
-    """A command that reads tables from the standard input too and whose errors speak of its own flags."""
+    """Command that also reads tables from the standard input, and whose errors name its own flags."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -90,7 +90,7 @@ _BAD_INPUT, _INTERRUPTED, _PIPE_CLOSED = 2, 130, 141
 
 
 class _Guarded(TyperGroup):
-    """Runs a command; its expected failures become one line and an exit status, all others keep their traceback."""
+    """Group of commands: errors of the library become one line and an exit status, all others a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

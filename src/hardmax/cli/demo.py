@@ -1,4 +1,4 @@
-"""``hardmax demo``: a tour of what exists, as one page."""
+"""``hardmax demo``: a tour of the capabilities, as one page."""
 
 from __future__ import annotations
 

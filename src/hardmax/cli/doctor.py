@@ -1,4 +1,4 @@
-"""``hardmax doctor``: what is installed, what is missing, and how to get it."""
+"""``hardmax doctor``: installed packages, missing ones, and the commands that install them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-# Extras for those who work on hardmax itself, and the one that only gathers others.
+# Extras for development of hardmax itself, and the one that only combines others.
 _NOT_FOR_USERS = frozenset({"all", "dev", "docs", "lint", "test"})
 
 
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Say what is installed, which devices there are, what is missing and how to get it.
+    """Show what is installed, which devices there are, what is missing and how to install it.
 
     The exit status is 1 when something that every run needs is missing or broken.
 
@@ -47,7 +47,7 @@ def doctor(
 
 @dataclass(frozen=True)
 class Health:
-    """What there is to know about this installation."""
+    """State of this installation."""
 
     hardmax: str
     python: str
@@ -72,7 +72,7 @@ class Health:
 
 
 def examine() -> Health:
-    """Look at this installation."""
+    """State of this installation, examined now."""
     required, extras = _requirements()
     devices, threads = _devices()
     return Health(
@@ -125,7 +125,7 @@ def _models() -> list[str]:
         from ..models import installed_models
 
         return [f"{one.name} ({one.family}, {one.size / 1e6:.0f} MB): {one.path}" for one in installed_models()]
-    except ImportError:  # torch is missing, which is said elsewhere
+    except ImportError:  # torch is missing, which the line of required packages reports
         return []
 
 
@@ -135,7 +135,7 @@ def _try_a_run() -> str:
 
         limit = hardmax.equilibrium([[2.0, 0.0], [0.5, 0.1], [-1.0, 0.2]])
         leaders = [int(token) for token in limit.leaders]
-    except Exception as error:  # whatever is broken is what the doctor is there to report
+    except Exception as error:  # any failure is part of the report
         return f"{type(error).__name__}: {error}"
     return "ok" if leaders == [0, 2] else f"the leaders of three tokens came out as {leaders}, not [0, 2]"
 

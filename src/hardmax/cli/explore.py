@@ -56,7 +56,7 @@ def explore(
             "--address",
             repr(address),
             "is not this machine alone",
-            "add --public if everybody who can reach that address may use the explorer",
+            "add --public to let every user who can reach that address use the explorer",
         )
     wanted = None if pages is None else [name.strip() for name in pages.split(",") if name.strip()]
     try:
@@ -68,7 +68,7 @@ def explore(
     server = make_server(wanted, port=number, address=address, open_browser=not no_browser, models=model or ())
     if address not in _LOCAL:
         typer.secho(
-            f"Listening on {address}: everybody who can reach this machine can use the explorer, upload tables into "
+            f"Listening on {address}: every user who can reach this machine can use the explorer, upload tables into "
             "its memory and take its processors. There is no password and no encryption. Stop it when you are done.",
             fg="yellow",
             err=True,

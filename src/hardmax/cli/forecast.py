@@ -1,4 +1,4 @@
-"""``hardmax forecast``: the options. What they do is in :mod:`hardmax.cli.forecast_run`."""
+"""``hardmax forecast``: the options; the work is done in :mod:`hardmax.cli.forecast_run`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Input of ``hardmax forecast``, and what a fit and a forecast found, in words."""
+"""Input of ``hardmax forecast``, and its results in words."""
 
 from __future__ import annotations
 

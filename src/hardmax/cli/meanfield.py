@@ -1,4 +1,4 @@
-"""``hardmax meanfield``: the options. What they do is in :mod:`hardmax.cli.meanfield_run`."""
+"""``hardmax meanfield``: the options; the work is done in :mod:`hardmax.cli.meanfield_run`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def meanfield(
     [dim]# a film[/dim]
     [cyan]hardmax meanfield --beta 100 --animate flow.gif[/cyan]
 
-    The exit status is 0 when all went as asked, 1 when a run ended early, 2 for bad input or when there is no limit.
+    The exit status is 0 for complete runs, 1 when a run ended early, 2 for bad input or when there is no limit.
     """
     from .meanfield_run import Request, read_betas, run
 

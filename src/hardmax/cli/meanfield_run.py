@@ -107,7 +107,7 @@ def read_square(option: str, text: str) -> np.ndarray:
             raise InputError(option, repr(text), "is neither a matrix nor a file", remedy) from None
         return read_matrix(words)
     if any(len(row) != len(rows) for row in rows):
-        raise InputError(option, repr(text), "must be square", "part rows by semicolons: 4,0;0,1")
+        raise InputError(option, repr(text), "must be square", "separate rows by semicolons: 4,0;0,1")
     return np.array(rows)
 
 

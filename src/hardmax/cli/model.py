@@ -116,7 +116,9 @@ def phase_diagram(
     time: Annotated[str | None, _run(metavar="T", help="Duration of each run.")] = None,
     depth: Annotated[str | None, _run(metavar="K", help="Number of layers of each run.")] = None,
     jobs: Annotated[str | None, _run(metavar="J", help="Runs at a time.", show_default="1")] = None,
-    folder: Annotated[Path | None, _run(metavar="FOLDER", help="Keep finished runs here; resumes there.")] = None,
+    folder: Annotated[
+        Path | None, _run(metavar="FOLDER", help="Folder for finished runs; a stopped diagram resumes there.")
+    ] = None,
     figure: Annotated[Path | None, _output(metavar="PATH", help="Draw to .png, .pdf, .svg or .html.")] = None,
     save: Annotated[Path | None, _output(metavar="PATH", help="Write the table to .csv, or all to .json.")] = None,
     quiet: Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")] = False,

@@ -1,4 +1,4 @@
-"""What several commands share: panels of the help, numbers as people type them, output files, a spinner."""
+"""Functions shared by several commands: panels of the help, typed numbers, output files, a spinner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hardmax probe``: what the theory says about a trained transformer, measured."""
+"""``hardmax probe``: measurements of a trained transformer beside the theory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def probe(
         ),
     ] = None,
     every_head: Annotated[
-        bool, _what("--every-head", help="Also harden and silence every head alone: which heads are hard?")
+        bool,
+        _what("--every-head", help="Also replace each head alone by hardmax and by zero, for a verdict on every head."),
     ] = False,
     most: Annotated[
         str | None, _what("--most", metavar="N", help="Take the first N texts.", show_default="all")
@@ -59,12 +60,12 @@ def probe(
         Path, _output("--report", metavar="FOLDER", help="Folder of report.html, report.json and the tables.")
     ] = Path("out/probe"),
     resume: Annotated[
-        bool, _output("--resume", help="Keep what was measured in the folder, and continue a run that was stopped.")
+        bool, _output("--resume", help="Save measurements in the folder, and resume a run that was stopped.")
     ] = False,
     as_json: Annotated[bool, _output("--json", help="Print the report as one JSON object and nothing else.")] = False,
     quiet: Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Measure a trained transformer: which tokens lead, how cold each head is, and where the theory fails.
+    """Measure a trained transformer: leading tokens, temperature of each head, and where the theory does not apply.
 
     Nothing is downloaded: the model is a folder or a file on this machine. The report is one HTML page.
 
@@ -74,7 +75,7 @@ def probe(
     [cyan]hardmax probe --example[/cyan]
     [dim]# a model and texts of your own[/dim]
     [cyan]hardmax probe path/to/model texts.txt --report out/[/cyan]
-    [dim]# which heads could be hardmax? every head hardened and silenced, with the effect on the model[/dim]
+    [dim]# which heads could be hardmax? each head replaced by hardmax and by zero, with the effect on the model[/dim]
     [cyan]hardmax probe path/to/model texts.txt --every-head --rule hardmax --rule top-8[/cyan]
     """
     if not example and (model is None or file is None):

@@ -96,7 +96,7 @@ def page(report: ProbeReport, model: Transformer, texts: Sequence[str]) -> Repor
         "beside its chance level or control.",
     )
     _in_short(made.section("In short"), report)
-    _who_leads(made.section("Who leads"), report, model, texts)
+    _leaders(made.section("Leaders"), report, model, texts)
     _heads(made.section("Heads"), report)
     _depth(made.section("Through the layers"), report)
     if not report.interventions.empty:
@@ -125,7 +125,7 @@ def _mean(column: pd.Series, rows: pd.Series) -> float:
     return float(np.average(column, weights=rows))
 
 
-def _who_leads(section: Section, report: ProbeReport, model: Transformer, texts: Sequence[str]) -> None:
+def _leaders(section: Section, report: ProbeReport, model: Transformer, texts: Sequence[str]) -> None:
     section.text(
         "A leader is a token that other tokens attend to most. Sinks, the first token and the special ones, take "
         "attention whatever they say; they are counted apart."
@@ -189,7 +189,7 @@ def _interventions(section: Section, report: ProbeReport) -> None:
     what = "perplexity of the texts" if report.causal else "cosine between the embeddings before and after"
     section.text(
         f"Softmax is replaced by another rule and the effect on the {what} is measured. The control sets the same "
-        "attention to zero: a head whose silence changes nothing proves nothing about hardmax."
+        "attention to zero: a head that changes nothing when it is zero proves nothing about hardmax."
     )
     worst = report.interventions.sort_values(["heads", "effect"], ascending=[False, False])
     section.table(
@@ -227,7 +227,7 @@ apply, and the tables say by how much.
 
 Columns that end in chance or random are the level for random choices or random weights. Layers and heads are counted
 from 0; head 1.8 is head 8 of layer 1. A verdict needs `--every-head`: hard means that hardmax in this head alone
-changes little while silencing it changes at least three times as much; idle that silencing it changes little, too;
+changes little while zero changes at least three times as much; idle that zero changes little, too;
 sink that most rows rest on the first or a special token; soft all others.
 
 The tables are in `report.json` and, one file each, as Parquet; `hardmax.models.load_report(folder)` reads them.

@@ -1,4 +1,4 @@
-"""``hardmax sentiment``: the options. What they do is in :mod:`hardmax.cli.sentiment_run`."""
+"""``hardmax sentiment``: the options; the work is done in :mod:`hardmax.cli.sentiment_run`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
     for command in (train, evaluate, predict, explain, words):
         group.command()(command)
-    app.add_typer(group, name="sentiment", help="Classify texts by their leader words, and see why.")
+    app.add_typer(group, name="sentiment", help="Classify texts by their leader words, with explanations.")
 
 
 def train(
@@ -58,7 +58,7 @@ def train(
         str | None, typer.Option(metavar="N", help="Use only the words that separate the classes best.")
     ] = None,
     min_df: Annotated[
-        str | None, typer.Option(metavar="N", help="Keep only words that occur in at least so many documents.")
+        str | None, typer.Option(metavar="N", help="Use only words that occur in at least this many documents.")
     ] = None,
     sentences: Annotated[
         str,
@@ -71,14 +71,15 @@ def train(
     epochs: Annotated[str | None, typer.Option(metavar="N", help="Passes through the data.")] = None,
     seed: Annotated[str, typer.Option(metavar="S", help="Seed of all that is random.")] = "0",
     test_share: Annotated[
-        str, typer.Option(metavar="SHARE", help="Keep the last part of the file for judging; 0 for none.")
+        str,
+        typer.Option(metavar="SHARE", help="Share of the file, from its end, that is used for testing; 0 for none."),
     ] = "0.2",
     keep_test_rows_out: Annotated[
         bool,
-        typer.Option("--keep-test-rows-out", help="Save the model that has not seen the rows it was judged on."),
+        typer.Option("--keep-test-rows-out", help="Save the model that was trained without the test rows."),
     ] = False,
     checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Go on from here after an interruption.")
+        Path | None, typer.Option(metavar="FILE", help="File from which training resumes after an interruption.")
     ] = None,
     device: Annotated[
         str | None, typer.Option(metavar="NAME", help="Where to train, for example cuda; the CPU without it.")
@@ -156,7 +157,7 @@ def predict(
     encoding: _Encoding = None,
     as_json: _Json = False,
 ) -> None:
-    """The class of each text, and how sure the model is.
+    """Predict the class of each text, with its probability.
 
     [bold]Examples[/bold]
 
@@ -178,7 +179,7 @@ def explain(
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the words moving to their leaders.")] = None,
     as_json: _Json = False,
 ) -> None:
-    """Why a text is classified as it is: its leaders, who follows them, and what each contributes.
+    """Explain the class of a text: its leaders, their followers, and the contribution of each.
 
     [cyan]hardmax sentiment explain "A dull plot, saved by a wonderful cast."[/cyan]
     """
@@ -196,7 +197,7 @@ def words(
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the map of words.")] = None,
     as_json: _Json = False,
 ) -> None:
-    """Which words lead, and which weigh most, over many documents.
+    """List the words that lead, and those with the largest contributions, over many documents.
 
     [bold]Examples[/bold]
 

@@ -1,4 +1,4 @@
-"""``hardmax simulate``: the options. What they do is in :mod:`hardmax.cli.simulate_run`."""
+"""``hardmax simulate``: the options; the work is done in :mod:`hardmax.cli.simulate_run`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def simulate(
     dim: Annotated[str | None, _tokens(metavar="D", help="Coordinates of each token drawn (2).")] = None,
     seed: Annotated[str | None, _tokens(metavar="S", help="Seed of all that is random.", show_default="0")] = None,
     weights: Annotated[Path | None, _tokens(metavar="FILE", help="One positive weight per token.")] = None,
-    alpha: Annotated[str, _layer(metavar="NUMBER", help="Step towards whom a token listens to: 0.5 or 1/2.")] = "0.5",
+    alpha: Annotated[str, _layer(metavar="NUMBER", help="Step size towards the attended tokens: 0.5 or 1/2.")] = "0.5",
     matrix: Annotated[
         str | None,
         _layer(

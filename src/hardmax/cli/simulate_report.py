@@ -47,7 +47,7 @@ class Summary:
     files: Sequence[str]
 
     def data(self) -> dict[str, Any]:
-        """Everything a program may want to know; positions of all tokens are left to ``--save``."""
+        """The summary as plain values for JSON, without the positions of all tokens, which ``--save`` writes."""
         result, n, d = self.result, *self.tokens.shape
         outcome = result.outcome
         found: dict[str, Any] = {
@@ -241,7 +241,7 @@ def _draw(result: Trajectory | Equilibrium, tokens: np.ndarray, path: Path) -> N
 
 
 def _way_to(limit: Equilibrium, tokens: np.ndarray, weights: np.ndarray | None) -> Trajectory:
-    """The layers that lead to a limit, as far as the eye can see them move."""
+    """The layers that lead to a limit, up to the last one with visible motion."""
     layer: HardmaxLayer = limit.layer
     approach = math.ceil(math.log(_NEARLY_THERE) / math.log1p(float(layer.alpha_at(0))))
     depth = min(_LONGEST_FILM, limit.layers + approach)

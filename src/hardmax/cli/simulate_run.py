@@ -77,7 +77,7 @@ class Request:
 
     @property
     def wants_limit(self) -> bool:
-        """Whether infinite depth is asked for, which is what hardmax does unless given a depth."""
+        """Whether infinite depth is requested, which is the default for hardmax without a depth."""
         return self.limit or (self.depth is None and self.softmax is None and self.rule in (None, "hardmax"))
 
 

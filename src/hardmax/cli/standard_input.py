@@ -38,7 +38,7 @@ def read_all() -> bytes:
 
 
 def offered() -> tuple[bool, str]:
-    """Whether a table waits on the standard input though none was asked for, and a remark for the user, if any."""
+    """Whether there is a table on the standard input that no argument names, and a remark for the user, if any."""
     if sys.stdin is None or sys.stdin.closed or int(os.environ.get("WORLD_SIZE", "1") or 1) > 1:
         return False, ""
     try:

@@ -87,7 +87,7 @@ class TypicalSection:
         plunge, d_plunge, pitch, d_pitch, lag1, lag2 = state
         downwash = pitch + d_plunge + (0.5 - a) * d_pitch
         circulation = downwash * (1 - _P1 - _P2) + _P1 * _E1 * lag1 + _P2 * _E2 * lag2
-        # The air that has to be moved along adds to the masses.
+        # Added mass: the airfoil accelerates air with it.
         m11, m12 = 1 + 1 / mu, x - a / mu
         m21, m22 = (x - a / mu) / r**2, 1 + (1 / 8 + a * a) / (mu * r**2)
         spring = (self.frequency_ratio / U) ** 2 * plunge

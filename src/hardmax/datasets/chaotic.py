@@ -156,7 +156,7 @@ def _system(kind: Any, parameters: dict[str, Any]) -> Any:
 def _package() -> tuple[Any, dict[str, Any]]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns that it would rather have numba
+            warnings.simplefilter("ignore")  # the package warns where numba is missing
             import dysts.base as base
             import dysts.flows as flows
     except ImportError:

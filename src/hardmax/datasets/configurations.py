@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-ALPHA = 0.5
+ALPHA = 0.5  # the step of the figures of the paper
 
 
 @dataclass(frozen=True, eq=False)
 class Configuration:
-    """Initial tokens, what they show, and the layers at which to look.
+    """Initial tokens in the plane, with a description and the layers to draw.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ _EQUALS = (
     (1.25, -1.25), (1.0, -0.75), (1.75, 0.0), (1.25, 0.0),
 )  # fmt: skip
 
-# The token (-1.3, 1.4) first listens to (-0.8, 1.9), which follows others to the right and leaves it the field.
+# The token (-1.3, 1.4) first listens to (-0.8, 1.9), which moves away to the right; then it leads.
 _LATE = (
     (-1.2, -2.0), (0.0, 2.3), (0.6, -0.7), (0.1, -1.5), (0.4, -2.9), (1.7, 2.5), (-1.3, 1.4), (-0.8, 1.9), (1.9, 1.3),
     (-0.6, -0.4), (1.3, -2.0),
@@ -120,7 +120,7 @@ _ALL = (
     Configuration(
         "late-leader",
         "A leader emerges late",
-        "One token becomes a leader only at layer 3, when the token it listened to has gone elsewhere.",
+        "One token becomes a leader only at layer 3, after the token that it listened to has moved away.",
         _points(_LATE),
         (0, 1, 3, 40),
     ),

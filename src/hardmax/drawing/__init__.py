@@ -1,1 +1,1 @@
-"""What all figures share: colours, axes and the plane of words. It imports nothing of what it draws."""
+"""Style of all figures, and the plane of words; imports no package whose results are drawn."""

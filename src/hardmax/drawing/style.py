@@ -65,7 +65,7 @@ _STYLE: dict[Any, Any] = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in the style of the library; the settings of the caller are restored afterwards."""
+    """Context in which figures have the style of the library; the settings of the caller are restored afterwards."""
     with mpl.rc_context(_STYLE):
         yield
 
@@ -120,7 +120,7 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def rule_lines(ax: Axes) -> None:
-    """Draw light horizontal grid lines."""
+    """Add light horizontal grid lines to the axes."""
     ax.grid(axis="y", color="#e8ebee", linewidth=0.7)
 
 

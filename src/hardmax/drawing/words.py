@@ -106,7 +106,7 @@ def decoder_plane(points: np.ndarray, reading: np.ndarray) -> np.ndarray:
     across = points - np.outer(points @ along, along)
     second = np.linalg.svd(across, full_matrices=False)[2][0]
     second -= (second @ along) * along
-    if np.linalg.norm(second) < 1e-6:  # all words on one line: any direction across will do
+    if np.linalg.norm(second) < 1e-6:  # all words on one line: any orthogonal direction serves
         second = np.linalg.svd(along[None])[2][-1]
     return np.column_stack([along, second / np.linalg.norm(second)])
 
@@ -227,7 +227,7 @@ def label_words(
     figure.draw_without_rendering()  # the layout decides where the points are
     points = ax.transData.transform(places) * 72 / figure.dpi
     edge = ax.bbox.x0 * 72 / figure.dpi  # names do not lie on the numbers of the axis
-    # The marks themselves are in the way too.
+    # Names do not cover marks either.
     boxes = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
     for k, (x, y) in enumerate(points):
         width, height = 5.0 * len(names[k]) + 4, 10.0

@@ -34,7 +34,7 @@ class Assumptions:
 
     @property
     def hold(self) -> bool:
-        """Whether all of them hold, so that the theorem applies."""
+        """Whether all assumptions hold, so that the theorem applies."""
         return all(getattr(self, field.name) for field in fields(self))
 
     def __str__(self) -> str:

@@ -26,7 +26,7 @@ def pick(rows: torch.Tensor, which: Indices) -> torch.Tensor:
 
 
 class ClosedForm:
-    """Positions of all tokens: that of an active token is its anchor, that of a decided one follows the formula."""
+    """Positions of all tokens: for an active token its anchor, for a decided one the formula above."""
 
     def __init__(self, points: Tokens, alpha: float) -> None:
         count, device = points.shape[0], points.device
@@ -41,10 +41,10 @@ class ClosedForm:
         self._resonant = torch.zeros(0, 0)
         self._rate = torch.zeros(0)
 
-    def move(self, tokens: Indices, heard: Tokens) -> float:
+    def move(self, tokens: Indices, means: Tokens) -> float:
         """Largest change of a coordinate, after active tokens moved by one layer."""
         before = pick(self.anchor, tokens)
-        after = (before + self._alpha * heard) / (1 + self._alpha)
+        after = (before + self._alpha * means) / (1 + self._alpha)
         # A token that moved to zero must not be left with the direction of a rounding error. (This takes an A that is
         # not positive definite: otherwise norms never decrease.)
         rounding = 4 * torch.finfo(after.dtype).eps * self.size

@@ -1,6 +1,6 @@
 r"""The hardmax process with tokens split over several operating-system processes.
 
-**Hardmax.** In two and three dimensions hardly any token can ever be listened to. Each process selects the candidates
+**Hardmax.** In two and three dimensions few tokens can ever be listened to. Each process selects the candidates
 among its own tokens, those that can lead, and sends them to the others; all processes find the leaders among the
 candidates. A token that listens to one leader alone is decided for ever, and if it lies safely inside the hull of the
 leaders no token will ever listen to it: such a token is **local**, stored by its own process alone. The other tokens
@@ -153,7 +153,7 @@ class _SplitFlow(AbstractWrappedFlow):
 
 
 class LastState(InMemory):
-    """Keep rule of a process while the first one writes the run to disk: the last state alone."""
+    """Keep rule of all processes but the first, which writes the run to disk: the last state only."""
 
     def __init__(self, rule: KeepRule) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-r"""Certificates of equilibria: limits in exact rationals, with what a program of another author needs to check them.
+r"""Certificates of equilibria: limits in exact rationals, with all that an independent program needs to check them.
 
 The format and the theorems behind it are in ``docs/howto/check-a-proof.rst``. ``verify/verify.py`` and
 ``verify/verify.html`` check such files without this library.
@@ -35,7 +35,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class TokenFate:
-    """What is proved of one distinct token: whom it attends to from some layer on, and its limit."""
+    """Proved facts about one distinct token: the tokens it attends to from some layer on, and its limit."""
 
     token: int
     """Index of the token, the first of those that are equal to it."""

@@ -11,7 +11,7 @@ from fractions import Fraction
 import torch
 from flint import fmpq, fmpq_mat
 
-from ..attention.rational import Rational, Rows, as_float, favourites, rational, rational_rows, require_small
+from ..attention.rational import Rational, Rows, as_float, attended_sets, rational, rational_rows, require_small
 from ..shapes import PerToken, Square, Tokens
 from .exact_ties import ExactTie, Point, Scene, lasting, mean
 
@@ -99,8 +99,8 @@ class ExactProcess:
         """Move the active tokens by one layer, then decide those whose future is known."""
         points = self.exact_positions(self.layer)
         for i in self.active.tolist():
-            heard = mean(self._chosen[i], points, self._weights)
-            self._place[i] = [(z + self._alpha * h) * self._shrink for z, h in zip(points[i], heard, strict=True)]
+            goal = mean(self._chosen[i], points, self._weights)
+            self._place[i] = [(z + self._alpha * g) * self._shrink for z, g in zip(points[i], goal, strict=True)]
         self.layer += 1
         # An active token may rest for one layer while the tokens that it listens to still move.
         self.settled = all(self._place[i] == points[i] for i in self.active.tolist()) and all(
@@ -114,21 +114,21 @@ class ExactProcess:
     def _decide(self) -> None:
         points = self.exact_positions(self.layer)
         active = self.active.tolist()
-        self._chosen = dict(zip(active, favourites(self._A, points, active), strict=True))
+        self._chosen = dict(zip(active, attended_sets(self._A, points, active), strict=True))
         # A single point at zero listens to itself alone; otherwise a zero token listens to every token.
-        silent = [i for i in active if len(points) > 1 and not any(self._query(points[i]))]
-        heard = {i: c for i, c in self._chosen.items() if i not in set(silent)}
-        for i, chosen in heard.items():
+        zero = [i for i in active if len(points) > 1 and not any(self._query(points[i]))]
+        sets = {i: c for i, c in self._chosen.items() if i not in set(zero)}
+        for i, chosen in sets.items():
             if chosen == [i]:
                 self.emerged_at[i] = self.layer
                 self._settle("leader", i, points[i], points[i], i)
-        for i, chosen in heard.items():
+        for i, chosen in sets.items():
             if len(chosen) == 1 and chosen != [i] and self._is_at_rest(chosen[0]):
                 self._settle("follower", i, points[i], points[chosen[0]], chosen[0])
-        self._decide_ties(heard, points)
+        self._decide_ties(sets, points)
         waiting = [i for i in active if i not in self._path]
-        if waiting and set(waiting) <= set(silent):
-            self._decide_silent(waiting, points)
+        if waiting and set(waiting) <= set(zero):
+            self._decide_zero(waiting, points)
         self.active = torch.tensor([i for i in active if i not in self._path], dtype=torch.int64)
 
     def _is_at_rest(self, token: int) -> bool:
@@ -137,9 +137,9 @@ class ExactProcess:
     def _query(self, point: Point) -> list[Rational]:
         return list((fmpq_mat(self._A) * fmpq_mat([[z] for z in point])).entries())
 
-    def _decide_ties(self, heard: dict[int, list[int]], points: Rows) -> None:
+    def _decide_ties(self, sets: dict[int, list[int]], points: Rows) -> None:
         count = len(points)
-        tied = {i: chosen for i, chosen in heard.items() if len(chosen) > 1}
+        tied = {i: chosen for i, chosen in sets.items() if len(chosen) > 1}
         scene = Scene(
             points=points,
             goals=[self._goal(i) for i in range(count)],
@@ -147,20 +147,20 @@ class ExactProcess:
             decided=[i in self._path for i in range(count)],
             straight=[i not in self._path or self._path[i].straight for i in range(count)],
             leads=(self.emerged_at >= 0).tolist(),
-            chosen=heard,
+            chosen=sets,
             query=self._query,
             alpha=self._alpha,
         )
         groups: dict[tuple[int, ...], list[int]] = {}
         for i, chosen in tied.items():
             groups.setdefault(tuple(chosen), []).append(i)
-        ties = [ExactTie(scene, list(chosen), who) for chosen, who in groups.items()]
+        ties = [ExactTie(scene, list(chosen), tokens) for chosen, tokens in groups.items()]
         only_ties_left = all(scene.decided[i] or i in tied for i in self._chosen)
         for tie in lasting(ties, scene, only_ties_left):
             leaders = tie.chosen[:1] if tie.joint else self._leaders_behind(tie.chosen)
             if tie.joint:  # they meet at their mean, as do tokens that listen to exactly this set
                 self.emerged_at[leaders[0]] = self.layer
-            for i in tie.who:
+            for i in tie.tokens:
                 kind = "tie" if tie.stands else "last"
                 self._settle(kind, i, points[i], tie.target, leaders[0], tie.rate, tie.slow, tie.resonant)
                 if len(leaders) > 1:
@@ -171,11 +171,11 @@ class ExactProcess:
         leaders = {int(self.follows[j]) for j in members if self.follows[j] >= 0}
         return sorted(leaders.union(*(self.ties[j] for j in members if j in self.ties)))
 
-    def _decide_silent(self, waiting: list[int], points: Rows) -> None:
+    def _decide_zero(self, waiting: list[int], points: Rows) -> None:
         """Settle zero tokens, which listen to every token, if the mean of all is and remains zero."""
-        everybody = list(range(len(points)))
-        goals = [[fmpq(0)] * len(points[0]) if i in waiting else self._goal(i) for i in everybody]
-        if any(mean(everybody, points, self._weights)) or any(mean(everybody, goals, self._weights)):
+        every = list(range(len(points)))
+        goals = [[fmpq(0)] * len(points[0]) if i in waiting else self._goal(i) for i in every]
+        if any(mean(every, points, self._weights)) or any(mean(every, goals, self._weights)):
             return
         if self._bends_move_the_mean():
             return

@@ -1,7 +1,6 @@
 """Ties in exact arithmetic: those that last for ever, and their limits.
 
-The conditions and formulas are those of :mod:`hardmax.dynamics.ties` and :mod:`hardmax.dynamics.ties`,
-with equality in place of a tolerance.
+The conditions and formulas are those of :mod:`hardmax.dynamics.ties`, with equality in place of a tolerance.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ..attention.rational import Rational, Rows, as_float
 
 Point = list[Rational]
 
-# How far ahead a tie is followed before it is left to be decided at a later layer.
+# Layers over which a tie is followed; a tie that is not decided by then is examined again at a later layer.
 _MOST_LAYERS_AHEAD = 500
 
 
@@ -54,10 +53,10 @@ class Scene:
 
 
 class ExactTie:
-    """The tokens ``who`` that all listen to the same set ``chosen`` of two or more."""
+    """Tokens that all listen to the same set ``chosen`` of two or more."""
 
-    def __init__(self, scene: Scene, chosen: list[int], who: list[int]) -> None:
-        self.chosen, self.who, self._scene = chosen, who, scene
+    def __init__(self, scene: Scene, chosen: list[int], tokens: list[int]) -> None:
+        self.chosen, self.tokens, self._scene = chosen, tokens, scene
         decided = [j for j in chosen if scene.decided[j]]
         active = [j for j in chosen if not scene.decided[j]]
         self.leaders = [j for j in decided if scene.leads[j]]
@@ -82,12 +81,12 @@ class ExactTie:
         scene = self._scene
         aims = [scene.goals[j] for j in decided]
         face = [scene.points[j] for j in self.chosen] + aims
-        return all(self._attain(scene.points[i], aims) for i in self.who) and all(
+        return all(self._attain(scene.points[i], aims) for i in self.tokens) and all(
             self._attain(middle, face) for middle in (now, self.target)
         )
 
-    def _attain(self, asker: Point, places: Rows) -> bool:
-        query = self._scene.query(asker)
+    def _attain(self, point: Point, places: Rows) -> bool:
+        query = self._scene.query(point)
         best = max(dot(query, z) for z in self._scene.points)
         return all(dot(query, place) == best for place in places)
 
@@ -96,7 +95,7 @@ class ExactTie:
         scene = self._scene
         member = self.chosen[0]
         steps = [minus(z, t) for z, t in zip(scene.points, goals, strict=True)]
-        for i in self.who:
+        for i in self.tokens:
             still, moving, drifting = (scene.query(part[i]) for part in (goals, steps, drifts))
             for j in range(len(goals)):
                 t, d, g = (minus(part[j], part[member]) for part in (goals, steps, drifts))
@@ -145,6 +144,6 @@ def lasting(ties: list[ExactTie], scene: Scene, only_ties_left: bool) -> list[Ex
     goals = list(scene.goals)
     drifts = [[fmpq(0)] * len(goals[0])] * len(goals)
     for tie in ties:
-        for i in tie.who:
+        for i in tie.tokens:
             goals[i], drifts[i] = tie.target, tie.resonant
     return ties if all(tie.outlasts(goals, drifts) for tie in ties) else standing

@@ -67,7 +67,7 @@ class Execution(Protocol):
 
 
 class SingleProcess:
-    """Everything in this process."""
+    """Execution of a run in this process alone."""
 
     def start(self, tokens: Tokens, weights: PerToken, layer: HardmaxLayer) -> TokenProcess:
         return start(tokens, weights, layer)

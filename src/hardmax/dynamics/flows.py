@@ -48,7 +48,7 @@ class AbstractFlow(ABC):
         return 0.0
 
     def at(self, time: float) -> AbstractFlow:
-        """Flow with the velocity of this moment; flows that depend on time override it.
+        """Flow with the velocity at a time; flows that depend on time override it.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ from ..shapes import Tokens
 if TYPE_CHECKING:
     from .trajectory import Trajectory
 
-_LARGEST_KEPT_BYTES = 8 * 2**30  # larger runs are refused and can be stored by ToDisk
+_LARGEST_STORED_BYTES = 8 * 2**30  # fits into the memory of most machines; larger runs can be stored by ToDisk
 
 
 @runtime_checkable
@@ -123,11 +123,11 @@ def keeping(keep: Keep, depth: int, shape: tuple[int, ...]) -> KeepRule:
     rule = _in_memory(keep, depth)
     states = len(rule.listed) if rule.listed is not None else 1 + (depth // rule.step if rule.step else 0)
     size = 8 * states * int(np.prod(shape))
-    if size > _LARGEST_KEPT_BYTES:
+    if size > _LARGEST_STORED_BYTES:
         raise InputError(
             "keep",
             f"{states} states of {size / states / 2**20:.3g} MB, {size / 2**30:.0f} GB",
-            f"must fit in {_LARGEST_KEPT_BYTES / 2**30:.0f} GB of memory",
+            f"must fit in {_LARGEST_STORED_BYTES / 2**30:.0f} GB of memory",
             'pass keep="last", keep=[0, 1, 5], keep=Every(10), or keep=ToDisk(path)',
         )
     return rule

@@ -89,11 +89,12 @@ def leaders_of_groups(
 ) -> Iterator[tuple[int, list[list[int]], int | None]]:
     """Leaders of each token in each head, for tokens that were decided together and may listen to one another.
 
-    A token is named after all that it listens to. Where that never comes to an end the tokens are a group without a
-    leader, and the lowest member leads: it comes third in the triple of the first token of the group.
+    The leaders of a token are known once those of all tokens that it listens to are. Tokens for which this never
+    happens are a group without a leader, and the lowest member leads: it is the third entry of the triple of the first
+    token of the group.
     """
-    heard = {k for i in tokens for some in sets[i] for k in some}
-    known = {k: [int(follows[k]), *ties.get(k, ())] for k in heard if follows[k] >= 0}
+    members = {k for i in tokens for some in sets[i] for k in some}
+    known = {k: [int(follows[k]), *ties.get(k, ())] for k in members if follows[k] >= 0}
     waiting = list(tokens)
     while waiting:
         ready = [i for i in waiting if _is_ready(i, sets[i], known)]

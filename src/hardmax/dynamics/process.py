@@ -61,8 +61,8 @@ class HardmaxProcess:
         self._home = torch.full((count,), -1, device=device)  # leader at whose position a token rests
         self._joint = torch.zeros(count, dtype=torch.bool, device=device)
         self._candidates = self.active  # points that an active token might still listen to
-        self._heard: Tokens = points[:0]
-        self._last_heard: Indices | None = None
+        self._means: Tokens = points[:0]
+        self._last_choice: Indices | None = None
         self._decide()
 
     @property
@@ -95,7 +95,7 @@ class HardmaxProcess:
 
     def move(self) -> None:
         """Move the active tokens by one layer, then decide those whose future is known."""
-        step = self._form.move(self.active, self._heard)
+        step = self._form.move(self.active, self._means)
         self.layer += 1
         self._decide()
         # An active token may rest for one layer while the tokens that it listens to still move.
@@ -124,25 +124,25 @@ class HardmaxProcess:
         if len(choice.tied):
             only_ties_left = bool((settled | several).all())
             settled[choice.tied] = self._decide_ties(choice, points, only_ties_left)
-        zero_heard = bool(everyone.any())
-        if zero_heard:
+        has_zero = bool(everyone.any())
+        if has_zero:
             settled |= everyone & self._zero_stays(self.active[everyone], bool((settled | everyone).all()))
         rest = torch.nonzero(~settled)[:, 0]
         self.active = self.active[rest]
         if self.done:
             return
-        self._last_heard = first[rest]
-        self._heard = attended_mean(choice.among(rest), points, pick(self._weights, self._candidates))
-        if zero_heard:
-            self._heard = torch.where(everyone[rest][:, None], self._mean_of_all(), self._heard)
+        self._last_choice = first[rest]
+        self._means = attended_mean(choice.among(rest), points, pick(self._weights, self._candidates))
+        if has_zero:
+            self._means = torch.where(everyone[rest][:, None], self._mean_of_all(), self._means)
         self._forget_candidates(points)
 
     def _choose(self, points: Tokens) -> Choice:
         hint = None
-        if self._last_heard is not None:
+        if self._last_choice is not None:
             place = torch.zeros(len(self.follows), dtype=torch.int64, device=points.device)
             place[self._candidates] = torch.arange(len(self._candidates), device=points.device)
-            hint = place[self._last_heard]
+            hint = place[self._last_choice]
         queries = apply(self._A, pick(self._form.anchor, self.active))
         return self._search(queries, points, tolerance=self._tolerance, hint=hint)
 
@@ -219,7 +219,7 @@ class HardmaxProcess:
             points=points,
             goals=goal[self._candidates],
             drifts=drift[self._candidates],
-            askers=torch.searchsorted(self._candidates, tied),
+            tied=torch.searchsorted(self._candidates, tied),
             members=mine.members,
             rows=mine.rows,
         )

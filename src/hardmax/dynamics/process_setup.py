@@ -198,7 +198,7 @@ def _start_exact(tokens: Tokens, weights: PerToken, layer: HardmaxLayer) -> Poin
 def _found(tokens: Tokens, weights: PerToken, layer: HardmaxLayer) -> Distinct:
     """The points of a process: distinct where repeated tokens see the same, all tokens under a mask.
 
-    Under a mask the tokens that each token sees come before it; where it sees later ones, the order is reversed.
+    Under a mask each token sees itself and earlier ones; where it sees later ones, the order is reversed.
     """
     tokens, count = tokens.detach(), len(tokens)
     if layer.mask.sees_all or _sees_itself_alone(layer):

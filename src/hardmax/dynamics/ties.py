@@ -11,8 +11,8 @@ share of U in the weight of C. The tie is **standing** when
 
 These conditions are sufficient and local; once nothing but ties is undecided, :func:`all_ties_last` decides the others.
 
-A standing tie stays the same for ever, and the mean it offers solves a linear recursion (``docs/devdocs/ties.rst``):
-with :math:`e = d_k - d_\infty`,
+A standing tie stays the same for ever, and the mean of its members solves a linear recursion
+(``docs/devdocs/ties.rst``): with :math:`e = d_k - d_\infty`,
 
 .. math:: u_m = d_\infty + \rho^m (u_0 - d_\infty) + \tfrac{1-s}{s}\,(\rho^m - r^m)\,e, \quad \rho = r(1+\alpha s),
           \qquad z_{i,m} = u_m + r^m (z_i - u_0).
@@ -74,9 +74,9 @@ class StandingTies:
         _, self.targets = self._weighted(mass * decided, targets)
         heavy_active, self._active_mean = self._weighted(mass * ~decided, places)
         self._share = heavy_active / (heavy_active + heavy_decided)
-        lonely = (heavy_decided == 0)[:, None]  # joint leaders: the set has no decided member
-        self._now = torch.where(lonely, self._active_mean, self._now)
-        self.targets = torch.where(lonely, self._active_mean, self.targets)
+        all_active = (heavy_decided == 0)[:, None]  # joint leaders: the set has no decided member
+        self._now = torch.where(all_active, self._active_mean, self._now)
+        self.targets = torch.where(all_active, self._active_mean, self.targets)
 
         self.joint = heavy_decided == 0
         self.hears_itself = self._any(members == queries[row])
@@ -162,26 +162,26 @@ def all_ties_last(
     points: Tokens,
     goals: Tokens,
     drifts: Tokens,
-    askers: Indices,
+    tied: Indices,
     members: Indices,
     rows: Indices,
 ) -> bool:
     """Whether no token ever leaves, joins or exceeds a tie.
 
     ``points``, ``goals`` and ``drifts`` are :math:`t + d`, t and g of every token, should all ties last. The tied
-    tokens are ``askers``; the p-th pair says that ``askers[rows[p]]`` listens to ``members[p]``.
+    tokens are ``tied``; the p-th pair says that ``tied[rows[p]]`` listens to ``members[p]``.
     """
     negligible = math.log(1 / torch.finfo(points.dtype).eps)
     last = negligible / math.log1p(alpha)  # from then on, the change per step is below rounding
-    if len(askers) * len(points) > _LARGEST_TABLE or last > _MOST_LAYERS:
+    if len(tied) * len(points) > _LARGEST_TABLE or last > _MOST_LAYERS:
         return False
     steps = points - goals
-    still, moving, drifting = (apply(A, part[askers]) for part in (goals, steps, drifts))
-    first = torch.zeros(len(askers), dtype=torch.int64, device=points.device)
+    still, moving, drifting = (apply(A, part[tied]) for part in (goals, steps, drifts))
+    first = torch.zeros(len(tied), dtype=torch.int64, device=points.device)
     first[rows.flip(0)] = members.flip(0)
 
     def above(*pairs: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
-        table = torch.stack([asked @ heard.T for asked, heard in pairs]).sum(dim=0)
+        table = torch.stack([asked @ scored.T for asked, scored in pairs]).sum(dim=0)
         return table - table.gather(1, first[:, None])
 
     a0 = above((still, goals))

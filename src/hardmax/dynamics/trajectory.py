@@ -53,8 +53,8 @@ class Trajectory(Generic[ArrayT_co]):
         return len(self.layers)
 
     def __str__(self) -> str:
-        kept, n, d = self.tokens.shape
-        size = f"{counted(n, 'token')} in {counted(d, 'dimension')}, {counted(kept, 'state')} kept"
+        states, n, d = self.tokens.shape
+        size = f"{counted(n, 'token')} in {counted(d, 'dimension')}, {counted(states, 'state')} stored"
         return f"Trajectory of {size}; {self.outcome}"
 
     def __repr__(self) -> str:

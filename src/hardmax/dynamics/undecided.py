@@ -24,7 +24,7 @@ class Undecided(IntEnum):
     TIED = 2
     """The token listens to several positions in one head, and the tie is not known to last."""
     NOT_LEADING_IN_SIGHT = 3
-    """The token listens to one at rest that a token in its sight beats in that one's own direction."""
+    """The token listens to a token at rest, for whose query another token in sight has a larger score."""
     OUTSIDE_CONE = 4
     """At its target the token would listen to other tokens in this head: it may switch for ever."""
 

@@ -139,7 +139,7 @@ class Marks:
         """Dots in the colour of the token they listen to; a token that others listen to has an edge of its own "
         "colour."""
         rank, own = ranks.of(scene.follows), ranks.of(np.arange(len(scene.follows)))
-        heard = np.isin(np.arange(len(rank)), scene.followed) & (own >= 0) & (own != rank)
+        attended = np.isin(np.arange(len(rank)), scene.followed) & (own >= 0) & (own != rank)
         shapes = np.array([marker_of(r) for r in range(7 * 7)])[np.maximum(rank[tokens], 0) % 49]
         for shape in np.unique(shapes):
             same = tokens[shapes == shape]
@@ -148,8 +148,8 @@ class Marks:
                 same,
                 s=size,
                 c=colours,
-                edgecolors=np.where(heard[same, None], colours_of(own[same]), darker(colours)),
-                linewidths=np.where(heard[same], _EDGE_OF_FOLLOWED, 0.5),
+                edgecolors=np.where(attended[same, None], colours_of(own[same]), darker(colours)),
+                linewidths=np.where(attended[same], _EDGE_OF_FOLLOWED, 0.5),
                 marker=shape,
                 gid=FOLLOWERS,
                 zorder=3,
@@ -160,7 +160,7 @@ class Marks:
         sizes = np.array([len(scene.ties[int(token)]) for token in tokens])
         for parts in np.unique(sizes):
             same = tokens[sizes == parts]
-            heard = np.array([ranks.left_to_right(scene.ties[int(token)]) for token in same])
+            attended = np.array([ranks.left_to_right(scene.ties[int(token)]) for token in same])
             for part in range(int(parts)):
                 style = {
                     "linewidths": 0.6,
@@ -168,7 +168,7 @@ class Marks:
                     "marker": _wedge(part, int(parts)),
                     "zorder": 4,
                 }
-                self._show(same, s=size, c=colours_of(heard[:, part]), gid=TIES, **style)
+                self._show(same, s=size, c=colours_of(attended[:, part]), gid=TIES, **style)
 
     def _draw_stars(self, tokens: np.ndarray, scene: Scene, ranks: Ranks) -> None:
         size = float(np.clip(900.0 / math.sqrt(max(len(tokens), 1)), 14.0, 250.0))

@@ -1,4 +1,4 @@
-"""GIF and MP4 files from frames, and what frames of all animations share."""
+"""GIF and MP4 files from frames, and functions for the frames of all animations."""
 
 from __future__ import annotations
 

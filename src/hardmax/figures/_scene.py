@@ -14,8 +14,8 @@ from ..geometry.listening import attention_at
 from ..geometry.result_arrays import Roles
 from ..inputs import plain
 
-# No index of a token is negative.
-NOBODY = -1
+# In place of the index of a token; no index is negative.
+NO_TOKEN = -1
 # A token that listens to more than this many is drawn in grey: more colours in one dot cannot be told apart.
 _MOST_FAVOURITES = 6
 
@@ -43,13 +43,15 @@ class Scene:
 def index_of_layer(run: Trajectory, layer: int | None) -> int:
     """Index of ``layer`` among the stored ones; the last one when None."""
     if len(run.layers) == 0:
-        raise InputError("run", "no kept layers", "must hold tokens to draw", 'simulate with keep="all"')
+        raise InputError("run", "no stored layers", "must hold tokens to draw", 'simulate with keep="all"')
     if layer is None:
         return len(run.layers) - 1
     place = np.flatnonzero(run.layers == layer)
     if len(place) == 0:
         shown = ", ".join(map(str, run.layers[:8])) + (", …" if len(run.layers) > 8 else "")
-        raise InputError("layer", layer, "was not kept in this run", f"choose among {shown} or keep more layers")
+        raise InputError(
+            "layer", layer, "was not stored in this run", f"choose among {shown} or store more layers with keep"
+        )
     return int(place[0])
 
 
@@ -57,7 +59,7 @@ def scene_of_layer(run: Trajectory, k: int) -> Scene:
     """The scene of a run at its k-th stored layer."""
     positions = plain(run.tokens[k]).astype(np.float64)
     if not run.layer.chooses:
-        return Scene(positions, np.zeros(len(positions), dtype=bool), np.full(len(positions), NOBODY), {})
+        return Scene(positions, np.zeros(len(positions), dtype=bool), np.full(len(positions), NO_TOKEN), {})
     attention = attention_at(run, k)
     return _scene(positions, attention.leads, attention.follows, attention.ties, attention.hears_everyone)
 
@@ -83,4 +85,4 @@ def _scene(
     colourless = everyone.copy()
     colourless[many] = True
     few = {token: members for token, members in several.items() if not colourless[token]}
-    return Scene(positions, leads & ~colourless, np.where(colourless, NOBODY, follows), few)
+    return Scene(positions, leads & ~colourless, np.where(colourless, NO_TOKEN, follows), few)

@@ -1,4 +1,4 @@
-"""What the panels of one figure share: projection, limits, colours, and the shaded hull of the leaders."""
+"""Common parts of the panels of one figure: projection, limits, colours, and the shaded hull of the leaders."""
 
 from __future__ import annotations
 

@@ -69,28 +69,28 @@ def animate_tokens(
     target, fps = checked_target(path, fps, "seconds_per_layer", seconds_per_layer, 0.5)
     if fps > 50:
         raise InputError("fps", fps, "must be at most 50", "no GIF is played faster than 50 frames per second")
-    kept = states(run)
-    if len(kept) < 2:
-        raise InputError("run", f"{len(kept)} kept layer", "must have at least two kept layers", 'use keep="all"')
-    animation = _Animation(run, kept, fps, seconds_per_layer, turning=target.suffix.lower() == ".mp4")
+    stored = states(run)
+    if len(stored) < 2:
+        raise InputError("run", f"{len(stored)} stored layer", "must have at least two stored layers", 'use keep="all"')
+    animation = _Animation(run, stored, fps, seconds_per_layer, turning=target.suffix.lower() == ".mp4")
     return write_movie(target, animation.frames, animation.count, fps, progress)
 
 
 class _Animation:
     """The frames of a run."""
 
-    def __init__(self, run: Trajectory, kept: np.ndarray, fps: int, seconds_per_layer: float, turning: bool) -> None:
-        self._run, self._kept, self._turning = run, kept, turning
+    def __init__(self, run: Trajectory, stored: np.ndarray, fps: int, seconds_per_layer: float, turning: bool) -> None:
+        self._run, self._stored, self._turning = run, stored, turning
         self._steps = max(1, round(fps * seconds_per_layer))
         self._hold = max(1, round(fps * _LAST_FRAMES))
-        self._last = _last_moving(kept)
+        self._last = _last_moving(stored)
         self.count = self._last * self._steps + self._hold
 
     def frames(self, ticker: Ticker) -> Iterator[np.ndarray]:
         """Frames of shape (height, width, 3)."""
         scenes = [scene_of_layer(self._run, k) for k in range(self._last + 1)]
         with styled():
-            stage = Stage.of(view_of(self._kept[0], None), scenes, leaders_of(self._run, scenes))
+            stage = Stage.of(view_of(self._stored[0], None), scenes, leaders_of(self._run, scenes))
             ax = axes_for(stage.view)
             figure = cast(Figure, ax.figure)
             figure.set_dpi(_DPI)
@@ -101,7 +101,7 @@ class _Animation:
                 marks = self._paint(stage, scene, k, ax)
                 if k == 0:
                     fix_layout(figure)
-                following = None if last else self._kept[k + 1]
+                following = None if last else self._stored[k + 1]
                 for step in range(self._hold if last else self._steps):
                     if following is not None and step:
                         share = eased(step / self._steps)
@@ -119,12 +119,12 @@ class _Animation:
         layer = self._run.layers[k]
         title = f"layer {layer}" if self._run.times is None else f"time {self._run.times[k]:.3g}"
         hull = scene.positions[scene.leads] if last else None
-        return stage.paint(ax, scene, hull=hull, paths=self._kept[: k + 1], title=title)
+        return stage.paint(ax, scene, hull=hull, paths=self._stored[: k + 1], title=title)
 
 
-def _last_moving(kept: np.ndarray) -> int:
+def _last_moving(stored: np.ndarray) -> int:
     """Index of the first stored layer after which no token moves visibly."""
-    size = float(np.ptp(kept[0], axis=0).max()) or 1.0
-    away = np.abs(kept - kept[-1]).max(axis=(1, 2))
+    size = float(np.ptp(stored[0], axis=0).max()) or 1.0
+    away = np.abs(stored - stored[-1]).max(axis=(1, 2))
     moving = np.flatnonzero(away > _STILL * size)
-    return max(1, min(int(moving[-1]) + 1 if len(moving) else 1, len(kept) - 1))
+    return max(1, min(int(moving[-1]) + 1 if len(moving) else 1, len(stored) - 1))

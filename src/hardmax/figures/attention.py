@@ -22,7 +22,7 @@ from ..errors import InputError
 from ..inputs import as_tokens
 from ..shapes import ArrayLike
 
-REGION, BOUNDARY, ATTRACTING, OTHERS, FAVOURITES = "region", "boundary", "attracting", "others", "favourites"
+REGION, BOUNDARY, ATTRACTING, OTHERS, ATTENDED = "region", "boundary", "attracting", "others", "attended"
 """Names (gid) by which the artists can be found again."""
 
 _MOST_NAMED = 6
@@ -65,14 +65,14 @@ def draw_attention_geometry(tokens: ArrayLike, layer: HardmaxLayer, token: int =
     A = layer.score_matrix(torch.from_numpy(points)).numpy()
     choice = choose(points, layer)
     everyone = bool(choice.everyone[token])
-    favourites = np.arange(len(points)) if everyone else choice[int(token)].numpy()
+    attended = np.arange(len(points)) if everyone else choice[int(token)].numpy()
     with styled():
         ax = axes_or_new(ax, 5.0, 4.6)
-        _draw(ax, points, A @ points[token], int(token), favourites)
+        _draw(ax, points, A @ points[token], int(token), attended)
     return ax
 
 
-def _draw(ax: Axes, points: np.ndarray, normal: np.ndarray, token: int, favourites: np.ndarray) -> None:
+def _draw(ax: Axes, points: np.ndarray, normal: np.ndarray, token: int, attended: np.ndarray) -> None:
     here = points[token]
     shown = np.vstack([points, np.zeros(2)])
     middle = (shown.max(axis=0) + shown.min(axis=0)) / 2
@@ -92,16 +92,16 @@ def _draw(ax: Axes, points: np.ndarray, normal: np.ndarray, token: int, favourit
     ax.scatter(points[others, 0], points[others, 1], c=NOBODY, edgecolors=SOFT, gid=OTHERS, **dots)
     ax.scatter(points[attracts, 0], points[attracts, 1], c=PALETTE[3], edgecolors=INK, gid=ATTRACTING, **dots)
     ring: dict[str, Any] = {"s": 190, "facecolors": "none", "edgecolors": PALETTE[4], "linewidths": 2.0, "zorder": 4}
-    ax.scatter(points[favourites, 0], points[favourites, 1], gid=FAVOURITES, **ring)
+    ax.scatter(points[attended, 0], points[attended, 1], gid=ATTENDED, **ring)
     ax.scatter(here[0], here[1], s=60, c=PALETTE[0], edgecolors=INK, linewidths=0.7, zorder=5)
     ax.plot([0, here[0]], [0, here[1]], color=SOFT, lw=0.9, ls=(0, (4, 3)), zorder=1.5)
     ax.scatter(0, 0, s=18, c=INK, marker="+", linewidths=1.0, zorder=2)
     _name(ax, np.zeros(2), "0", (-9, -9))
     _name(ax, here, f"$z_{{{token + 1}}}$", tuple((15 * np.array([-unit[1], unit[0]]) - 10 * unit).tolist()))
-    for other in favourites[:_MOST_NAMED]:
+    for other in attended[:_MOST_NAMED]:
         if other != token:
             _name(ax, points[other], f"$z_{{{other + 1}}}$", tuple((17 * unit).tolist()))
-    ax.set_xlabel(f"shaded: can attract $z_{{{token + 1}}}$  ·  rings: {_set(token, favourites)}", color=SOFT)
+    ax.set_xlabel(f"shaded: can attract $z_{{{token + 1}}}$  ·  rings: {_set(token, attended)}", color=SOFT)
     if length > 0:
         tip = here + 0.42 * reach * unit
         arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.3, "shrinkA": 4, "shrinkB": 0, "mutation_scale": 13}
@@ -109,10 +109,10 @@ def _draw(ax: Axes, points: np.ndarray, normal: np.ndarray, token: int, favourit
         _name(ax, tip, f"$A z_{{{token + 1}}}$", tuple((13 * unit).tolist()))
 
 
-def _set(token: int, favourites: np.ndarray) -> str:
+def _set(token: int, attended: np.ndarray) -> str:
     """The set C of a token in LaTeX, at most six members."""
-    numbers = [str(other + 1) for other in favourites[:_MOST_NAMED]]
-    shown = ",\\,".join(numbers + (["\\ldots"] if len(favourites) > _MOST_NAMED else []))
+    numbers = [str(other + 1) for other in attended[:_MOST_NAMED]]
+    shown = ",\\,".join(numbers + (["\\ldots"] if len(attended) > _MOST_NAMED else []))
     return f"$C_{{{token + 1}}} = \\{{{shown}\\}}$"
 
 

@@ -155,19 +155,19 @@ def draw_convergence(run: Trajectory, ax: Axes | None = None) -> Axes:
     Axes
         The axes that were drawn on.
     """
-    who, kept = roles(run), states(run)
+    who, stored = roles(run), states(run)
     found = clusters(run)
-    moves = np.flatnonzero((who.follows >= 0) & (np.abs(kept[0] - found.centres[found.cluster_of]).max(axis=1) > 0))
+    moves = np.flatnonzero((who.follows >= 0) & (np.abs(stored[0] - found.centres[found.cluster_of]).max(axis=1) > 0))
     chosen = moves[np.unique(np.linspace(0, len(moves) - 1, _MOST_CURVES).astype(np.int64))] if len(moves) else moves
     if len(chosen) == 0 or len(run) < 2:
-        raise InputError("run", str(run), "must have decided tokens that move, at two kept layers", "simulate deeper")
-    gaps = np.linalg.norm(kept[:, chosen] - found.centres[found.cluster_of[chosen]], axis=2) / np.abs(kept).max()
+        raise InputError("run", str(run), "must have decided tokens that move, at two stored layers", "simulate deeper")
+    gaps = np.linalg.norm(stored[:, chosen] - found.centres[found.cluster_of[chosen]], axis=2) / np.abs(stored).max()
     gaps[gaps < _FLOOR] = np.nan  # nothing but rounding
     alpha = float(run.layer.alpha)  # type: ignore[attr-defined]
     with styled():
         ax = axes_or_new(ax, 5.4, 3.8)
         style_axes(ax)
-        leader_rank = Ranks(who.leaders, kept[-1], who.leaders).of(who.follows[chosen])
+        leader_rank = Ranks(who.leaders, stored[-1], who.leaders).of(who.follows[chosen])
         for column, token in enumerate(chosen):
             since = int(np.searchsorted(run.layers, who.decided_at[token]))
             ax.semilogy(run.layers[: since + 1], gaps[: since + 1, column], color=NOBODY, lw=0.9, alpha=0.8)

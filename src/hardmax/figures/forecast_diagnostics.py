@@ -196,7 +196,7 @@ def draw_backtest(backtest: Backtest, figure: Figure | None = None) -> Figure:
 
 SYSTEMS, MEAN = "systems", "mean"
 """Names (gid) by which the artists can be found again."""
-_ACROSS = 2
+_ACROSS = 2  # panels in a row, so that labels of ticks stay readable
 
 
 def draw_study(

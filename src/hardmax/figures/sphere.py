@@ -55,11 +55,11 @@ def draw_angles(run: Trajectory, ax: Axes | None = None, *, marks: dict[str, flo
     Axes
         The axes that were drawn on.
     """
-    kept, times = states(run), _times(run)
-    if kept.shape[2] != 2:
-        raise InputError("run", f"{kept.shape[2]} coordinates", "must be on the circle", "use draw_sphere for d = 3")
-    chosen = _some(kept.shape[1], _MOST_LINES)
-    angles = np.unwrap(np.arctan2(kept[:, chosen, 1], kept[:, chosen, 0]), axis=0)
+    stored, times = states(run), _times(run)
+    if stored.shape[2] != 2:
+        raise InputError("run", f"{stored.shape[2]} coordinates", "must be on the circle", "use draw_sphere for d = 3")
+    chosen = _some(stored.shape[1], _MOST_LINES)
+    angles = np.unwrap(np.arctan2(stored[:, chosen, 1], stored[:, chosen, 0]), axis=0)
     colours = CYCLIC_COLOURS((angles[0] / (2 * math.pi)) % 1.0)
     with styled():
         ax = axes_or_new(ax, 6.2, 4.0)
@@ -106,20 +106,20 @@ def draw_sphere(run: Trajectory, times: Sequence[float] | None = None, *, colour
     Figure
         A new figure.
     """
-    kept, known = states(run), _times(run)
-    d = kept.shape[2]
+    stored, known = states(run), _times(run)
+    d = stored.shape[2]
     if d not in (2, 3):
         raise InputError("run", f"{d} coordinates", "must be on the circle or the sphere", "project the tokens first")
     wanted = np.linspace(known[0], known[-1], 4) if times is None else np.asarray(times, dtype=np.float64)
     if len(wanted) == 0 or wanted.min() < known[0] - 1e-9 or wanted.max() > known[-1] + 1e-9:
         raise InputError("times", wanted.tolist(), f"must lie in [{known[0]:g}, {known[-1]:g}]", "simulate for longer")
-    chosen = _some(kept.shape[1], _MOST_DOTS)
-    shades = _shades(kept[0, chosen], colours, chosen)
+    chosen = _some(stored.shape[1], _MOST_DOTS)
+    shades = _shades(stored[0, chosen], colours, chosen)
     with styled():
         figure = new_figure(2.5 * len(wanted), 2.85)
         for ax, time in zip(np.atleast_1d(figure.subplots(1, len(wanted))), wanted, strict=True):
             k = int(np.abs(known - time).argmin())
-            _draw_ball(ax, kept[k, chosen], shades)
+            _draw_ball(ax, stored[k, chosen], shades)
             ax.set_title(f"t = {known[k]:.3g}", loc="center")
     return figure
 

@@ -35,7 +35,7 @@ _MARGINS = (0.3, 0.14)
 
 @dataclass(frozen=True)
 class _Words:
-    """What all panels share: positions in the plane, ranks of the leaders (for colours) and sizes of the dots."""
+    """Data of all panels: positions in the plane, ranks of the leaders (for colours) and sizes of the dots."""
 
     explanation: Explanation
     path: np.ndarray

@@ -84,7 +84,7 @@ def draw_tokens(
                 "pass a result of simulate or equilibrium",
             )
         if start is not None:
-            raise InputError("start", "an array", "is only for limits", "a run knows where it started")
+            raise InputError("start", "an array", "is only for limits", "leave it out; a run has its own start")
         k = index_of_layer(run_or_limit, layer)
         scene = scene_of_layer(run_or_limit, k)
         stage = _stage_of_run(run_or_limit, [scene], ax)

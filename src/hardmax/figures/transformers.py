@@ -1,4 +1,4 @@
-"""Trained transformers: words on a plane fixed over the layers, who attends to whom, heads, and clusters by depth."""
+"""Figures of trained transformers: paths of words, attention of one head, all heads, and clusters by depth."""
 
 from __future__ import annotations
 
@@ -403,5 +403,7 @@ def _numbers(argument: str, given: ArrayLike, count: int) -> np.ndarray:
     found = np.asarray(given, dtype=np.float64)
     if found.shape != (count,) or not ((found >= 0) & (found <= 1 + 1e-6)).all():
         problem = f"must be a weight from 0 to 1 for each of {count} tokens"
-        raise InputError(argument, shown(given), problem, "pass who.weights[layer, head]")
+        raise InputError(
+            argument, shown(given), problem, "pass hm.models.attention_targets(model, text).weights[layer, head]"
+        )
     return np.minimum(found, 1.0)

@@ -22,7 +22,7 @@ from ..dynamics.equilibrium import equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..inputs import plain
 from ..threads import one_thread
-from .result_arrays import Kept, Result, Roles, kept, result, roles
+from .result_arrays import Result, Roles, StoredStates, result, roles, stored_states
 
 if TYPE_CHECKING:
     import pandas
@@ -172,7 +172,7 @@ def clusters(run: Result) -> Clusters:
     run = result("run", run)
     who = roles(run)
     if isinstance(run, Trajectory):
-        found = kept(run)
+        found = stored_states(run)
         limits, exact, unit = *_limits(run, found, who), found.unit
     else:
         limits, exact = plain(run.positions).astype(np.float64), True
@@ -210,7 +210,7 @@ def _theory(run: Result) -> float:
     return 1.0 / (1.0 + float(layer.alpha))
 
 
-def _limits(run: Trajectory, found: Kept, who: Roles) -> tuple[np.ndarray, bool]:
+def _limits(run: Trajectory, found: StoredStates, who: Roles) -> tuple[np.ndarray, bool]:
     """Limit of each token of a run, shape (tokens, d), and whether it is exact or the last stored state.
 
     Loyal tokens converge to their leader, which does not move. Tied ones converge to a point of a face, computed
@@ -299,7 +299,7 @@ def _group(
     return cluster_of, np.concatenate(firsts)
 
 
-def _rates(found: Kept, who: Roles, centres: np.ndarray, cluster_of: np.ndarray) -> np.ndarray:
+def _rates(found: StoredStates, who: Roles, centres: np.ndarray, cluster_of: np.ndarray) -> np.ndarray:
     """Factor per layer by which the radius of each cluster shrinks, once all members are decided."""
     measurable = max(_MEASURABLE, _MEASURABLE_UNITS * found.unit)
     size = max(float(np.abs(found.states).max()), float(np.finfo(np.float64).tiny))

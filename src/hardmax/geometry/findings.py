@@ -104,7 +104,7 @@ class Passage:
     who: Roles
 
     def facts(self, tolerance: float) -> tuple[Finding, ...]:
-        """Findings on facts 1 to 6, which concern the layers, not the limit."""
+        """One finding per fact from 1 to 6; these concern the layers, not the limit."""
         scaled, _ = near_one(self.states)
         matrix, _ = near_one(self.A)
         if not matrix.any() or not scaled.any():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Leaders:
-    """The leaders of a run, in the order of their indices."""
+    """Leaders of a run, in the order of their indices."""
 
     index: np.ndarray
     """Index of the token (the lowest where tokens are repeated), shape (leaders,)."""
@@ -73,8 +73,8 @@ def leaders(run: Result) -> Leaders:
     ----------
     run
         Trajectory or Equilibrium of a layer that chooses: a :class:`HardmaxLayer` with V = I, with any mask and heads,
-        or a layer with a method ``choose`` of its own. Where the run does not prove who leads for ever, the leaders are
-        those at the last stored layer: tokens that listen to themselves alone in every head.
+        or a layer with a method ``choose`` of its own. Where the run does not prove which tokens lead for ever, these
+        are the tokens that listen to themselves alone in every head at the last stored layer.
 
     Returns
     -------

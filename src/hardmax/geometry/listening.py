@@ -17,7 +17,7 @@ from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..shapes import Indices, Tokens
 from ..threads import one_thread
-from .result_arrays import Roles, choices_at, kept, states, ties_of
+from .result_arrays import Roles, choices_at, states, stored_states, ties_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ def attention_at(run: Trajectory, k: int, head: int = 0) -> Attention:
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not -count <= k < count:
         remedy = f"pass k from 0 to {count - 1}, or -1 for the last"
         raise InputError("k", repr(k), "must be the index of a stored state", remedy)
-    found = kept(run)
+    found = stored_states(run)
     state, number = found.states[k], int(run.layers[k])
     layer = run.layer
     if not isinstance(layer, HardmaxLayer) or not layer.is_basic:

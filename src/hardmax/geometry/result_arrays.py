@@ -49,7 +49,7 @@ class Roles:
 
 
 def result(argument: str, value: object) -> Result:
-    """Require a Trajectory or an Equilibrium."""
+    """The value, if it is a Trajectory or an Equilibrium; otherwise an InputError is raised."""
     if not isinstance(value, (Trajectory, Equilibrium)):
         raise InputError(
             argument,
@@ -94,7 +94,7 @@ def roles(run: Result) -> Roles:
     return _observed(run)
 
 
-def choices_at(run: Trajectory, found: Kept, k: int) -> tuple[Choice, ...]:
+def choices_at(run: Trajectory, found: StoredStates, k: int) -> tuple[Choice, ...]:
     """Sets C_i of all tokens at the k-th stored state, one Choice per head."""
     layer = found.rule(require_choices(run).at(int(run.layers[k])), k)
     return layer.choose_heads(torch.from_numpy(np.ascontiguousarray(found.states[k])))
@@ -106,7 +106,7 @@ def _observed(run: Trajectory) -> Roles:
     A leader listens to itself alone in every head at the last stored state; it emerged at the first stored layer from
     which on it always does. A follower listens, in the first head, to leaders alone.
     """
-    found = kept(run)
+    found = stored_states(run)
     count = found.states.shape[1]
     itself = torch.arange(count)
     emerged = np.full(count, -1)
@@ -156,7 +156,7 @@ def states(run: Trajectory) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class StoredStates:
     """Stored states of a run in float64, and their rounding unit."""
 
     states: np.ndarray
@@ -174,7 +174,7 @@ class Kept:
         return cast(LayerT, layer.with_tolerance(tolerance))
 
 
-def kept(run: Trajectory) -> Kept:
+def stored_states(run: Trajectory) -> StoredStates:
     """Stored states before they were rounded to the dtype of the run, where they can be recomputed.
 
     A run of float32 tokens is computed in float64 and rounded when it is returned. The states are computed again from
@@ -182,7 +182,7 @@ def kept(run: Trajectory) -> Kept:
     """
     found, stored = states(run), plain(run.tokens).dtype
     if stored == np.float64:
-        return Kept(found, run.layers, _UNIT64)
+        return StoredStates(found, run.layers, _UNIT64)
     unit = float(np.finfo(stored).eps)
     if int(run.layers[0]) == 0 and run.times is None and not run.layer.stochastic:
         again = simulate(
@@ -195,8 +195,8 @@ def kept(run: Trajectory) -> Kept:
         )
         whole = np.asarray(again.tokens)
         if whole.shape == found.shape and np.abs(whole - found).max() <= unit * np.abs(found).max():
-            return Kept(whole, run.layers, _UNIT64)
-    return Kept(found, run.layers, unit)
+            return StoredStates(whole, run.layers, _UNIT64)
+    return StoredStates(found, run.layers, unit)
 
 
 def score_matrix(layer: HardmaxLayer, dimension: int) -> np.ndarray:

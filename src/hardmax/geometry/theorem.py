@@ -23,7 +23,17 @@ from ..shapes import ArrayLike
 from ..threads import one_thread
 from .clusters import clusters
 from .findings import Finding, Passage, TheoremReport, measured, unknown
-from .result_arrays import Result, Roles, hardmax_layer, kept, near_one, require_hardmax, result, roles, score_matrix
+from .result_arrays import (
+    Result,
+    Roles,
+    hardmax_layer,
+    near_one,
+    require_hardmax,
+    result,
+    roles,
+    score_matrix,
+    stored_states,
+)
 
 # Rounding of a run is some tens of units in the last place; a violation of the theory is not.
 _ROUNDING_UNITS = 1024
@@ -129,7 +139,7 @@ def _facts(run: Result, A: np.ndarray, tolerance: float) -> tuple[Finding, ...]:
         why = "a limit has no layers: pass a run, or the tokens and the layer"
         return (unknown("facts 1 to 6", "Facts about the layers on the way.", why),)
     weights = np.ones(run.tokens.shape[1]) if run.weights is None else plain(run.weights).astype(np.float64)
-    found = kept(run)
+    found = stored_states(run)
     # Exact ties of a run are ties within the default tolerance in its states, which are rounded.
     rule = found.rule(hardmax_layer(run), -1)
     return Passage(rule, A, found.states, run.layers, weights, roles(run)).facts(tolerance)
@@ -148,7 +158,7 @@ def _run(subject: object, layer: HardmaxLayer | None) -> Result:
 
 
 def _default_tolerance(run: Result, layer: HardmaxLayer) -> float:
-    unit = float(np.finfo(plain(run.positions).dtype).eps) if isinstance(run, Equilibrium) else kept(run).unit
+    unit = float(np.finfo(plain(run.positions).dtype).eps) if isinstance(run, Equilibrium) else stored_states(run).unit
     rounding = _ROUNDING_UNITS * unit
     return max(rounding, 16 * layer.tolerance) if isinstance(layer.tolerance, float) else rounding
 

@@ -17,7 +17,7 @@ from .transformer import TextOrIds, Transformer
 
 @dataclass(frozen=True, eq=False)
 class AttentionTargets:
-    """What every head of a model attends to on one text: memory grows with the tokens, not with their square."""
+    """Attention of every head of a model on one text; memory grows with the tokens, not with their square."""
 
     words: tuple[str, ...]
     """Tokens as they are read."""
@@ -75,7 +75,7 @@ class AttentionTargets:
             others = (row >= 0) & (row != np.arange(len(row))) & ~self.sinks[row]
             followers = np.bincount(row[others], minlength=len(row))
             led = followers[followers > 1]
-            # A single leader of all others is a sink in all but name.
+            # A single leader of all others behaves like a sink and does not count.
             several = 1 - led.max() / led.sum() if len(led) else 0.0
             counted[layer, head] = several * self.weights[layer, head][others & (followers[row] > 1)].sum()
         layer, head = np.unravel_index(int(counted.argmax()), counted.shape)

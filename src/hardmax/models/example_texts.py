@@ -1,4 +1,4 @@
-"""Short texts that come with the library, to try a model with."""
+"""Short example texts for trained models."""
 
 from __future__ import annotations
 

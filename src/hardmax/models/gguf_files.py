@@ -1,7 +1,7 @@
 """GGUF files: settings, vocabulary and weights, which may be quantised, in one file.
 
-The header is read here, with bounds, because files come from anyone: every length is checked against the file before
-anything is allocated. The package ``gguf`` turns quantised weights into numbers.
+The header is read here, with bounds, because files may be damaged or hostile: every length is checked against the file
+before anything is allocated. The package ``gguf`` turns quantised weights into numbers.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class GgufFile:
 
 
 def read_gguf(path: Path, dtype: torch.dtype) -> GgufFile:
-    """Settings and weights of a GGUF file; weights are read when they are asked for."""
+    """Settings and weights of a GGUF file; weights are read on access."""
     try:
         from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
         from gguf.quants import dequantize

@@ -1,4 +1,4 @@
-"""Models in installed packages: some packages of the index bring a model, so that nothing else has to be fetched."""
+"""Models in installed packages: some packages on PyPI contain a model."""
 
 from __future__ import annotations
 

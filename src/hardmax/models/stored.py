@@ -1,6 +1,6 @@
-"""What is stored in the files of a model: settings and named weights, each checked when it is asked for.
+"""Contents of the files of a model: settings and named weights, each checked on access.
 
-A file may come from anyone: it is data, never code. Sizes are known from headers before any weight is read.
+Files are untrusted data, never code. Sizes are known from headers before any weight is read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import torch
 from ..errors import FileError
 from ..scalars import shown
 
-# Larger counts are no model's: the largest published ones have 2^18 words and 2^15 coordinates.
+# Larger counts are refused: the largest published models have 2^18 words and 2^15 coordinates.
 _MOST = 2**31
-# What a loader may assume to be free where only the total is limited by a container.
+# Bytes assumed to be free where a container limits the total only.
 _CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
 DAMAGED = "the file is damaged or of another model; get it again"
 """Remedy where a file contradicts itself."""
@@ -92,7 +92,7 @@ class Settings:
         return heads
 
     def error(self, name: str, value: object, problem: str) -> FileError:
-        """Error that names a setting, what it is and what it must be."""
+        """FileError that names a setting, its value and the problem."""
         found = "is missing; it" if value is None else f"is {shown(value)}, and"
         return FileError(self.path, f"the setting {self.names.get(name, name)!r} {found} {problem}", DAMAGED)
 

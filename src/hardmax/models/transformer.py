@@ -1,4 +1,4 @@
-"""A trained transformer: embedding, layers, final normalisation, and what is read off the last tokens."""
+"""A trained transformer: embedding, layers, final normalisation, and embeddings or logits from the last tokens."""
 
 from __future__ import annotations
 

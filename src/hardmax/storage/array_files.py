@@ -30,14 +30,14 @@ def write_netcdf(path: PathLike, contents: Contents) -> None:
     h5netcdf = _import_h5netcdf()
     # "v110" lifts the limit of 64 kB on an attribute: the recipe of a deep network is longer.
     newer = ("v110", "v110")
-    # HDF5 fills memory, not the disk: if it meets a full disk it fails again at every attempt to close the file, long
-    # after the error was reported, and prints each failure.
+    # HDF5 writes to memory, not to the disk: on a full disk it would fail again at every attempt to close the file,
+    # long after the error was reported, and print each failure.
     whole = io.BytesIO()
     with h5netcdf.File(whole, "w", libver=newer) as file:
         _fill(file, contents)
     with whole.getbuffer() as data, replacing(path) as temporary, temporary.open("wb") as target:
         target.write(data)
-        # A checksum at the end: HDF5 ignores what stands behind its end, and drops it when the file is changed.
+        # A checksum at the end: HDF5 ignores bytes behind its end, and drops them when the file is changed.
         target.write(_SEAL + hashlib.sha256(data).digest())
 
 
@@ -54,7 +54,7 @@ def _fill(file: Any, contents: Contents) -> None:
 
 
 def read_netcdf(path: PathLike) -> Contents:
-    """Read a whole netCDF file; one that was sealed is checked before HDF5 sees it."""
+    """Contents of a netCDF file; its checksum, where it has one, is tested before HDF5 reads it."""
     _import_h5netcdf()
     import h5py  # type: ignore[import-untyped]
 
@@ -88,10 +88,10 @@ def _digest(file: BinaryIO, size: int) -> bytes:
 
 
 def _require_whole(path: PathLike) -> None:
-    """Refuse a sealed file whose bytes are not those that were written.
+    """Raise a FileError where the checksum at the end of the file does not match its bytes.
 
-    A single wrong byte in the tables of HDF5 can send the library round in circles for ever. A file without a seal
-    (changed by another tool, or written by one) is read as it is.
+    A single wrong byte in the tables of HDF5 can make that library loop for ever. A file without a checksum (written
+    or changed by another tool) is read without this check.
     """
     length = len(_SEAL) + hashlib.sha256().digest_size
     with open(path, "rb") as file:
@@ -139,7 +139,7 @@ def write_zarr(path: PathLike, contents: Contents) -> None:
 
 
 def read_zarr(path: PathLike) -> Contents:
-    """Read a whole zarr store; a missing or damaged piece is refused, never filled in."""
+    """Contents of a zarr store; raises a FileError where a chunk is missing or damaged."""
     zarr = import_zarr()
     if not is_zip(path) and not (Path(path) / MARKER).is_file():
         raise FileError(path, f"is no zarr store: it holds no {MARKER}", "give a file that hardmax saved")
@@ -215,7 +215,7 @@ def import_zarr() -> Any:
 
 
 def _pieces(path: PathLike) -> dict[str, int]:
-    """How many pieces of each array there are; zarr itself would read a missing one as zeros."""
+    """Number of chunks of each array in the store; zarr itself would read a missing one as zeros."""
     if is_zip(path):
         with zipfile.ZipFile(path) as packed:
             names = packed.namelist()

@@ -54,7 +54,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Reader:
-    """Contents read from a file, asked for field by field; every refusal names the file and the field."""
+    """Contents read from a file, checked field by field; every error names the file and the field."""
 
     path: PathLike
     contents: Contents
@@ -62,13 +62,13 @@ class Reader:
     def __post_init__(self) -> None:
         number = self.contents.attributes.get("format")
         if not isinstance(number, (int, np.integer)) or "content" not in self.contents.attributes:
-            raise FileError(self.path, "has no field 'format': it is no file of ours", "give a file that hardmax saved")
+            raise FileError(self.path, "has no field 'format'", "give a file that hardmax saved")
         if number > FORMAT:
             problem = f"has format {number}, and this version reads formats up to {FORMAT}"
             raise FileError(self.path, problem, "install a newer version of hardmax")
 
     def bad(self, name: str, problem: str) -> FileError:
-        """The error for a field that is not as it should be."""
+        """FileError that names a field of the file and its problem."""
         return FileError(self.path, f"the field {name!r} {problem}", _AGAIN)
 
     def has(self, name: str) -> bool:
@@ -110,7 +110,7 @@ class Reader:
         return torch.from_numpy(values) if self.text("kind") == "torch" else values
 
     def plain(self, name: str, shape: tuple[int | None, ...], kinds: str = "f") -> np.ndarray:
-        """The same, always as a NumPy array."""
+        """An array of this shape (None: any size) and kind of number, always as a NumPy array."""
         if not self.has(name):
             raise self.bad(name, "is missing")
         values = self.contents.arrays[name][1]

@@ -63,7 +63,7 @@ _DEEPEST = 12
 
 @dataclass(frozen=True)
 class StoredLayer(AbstractLayer):
-    """A layer of a class that is not part of this library, as a file describes it: it cannot be run.
+    """Description of a layer whose class is not part of this library, read from a file; it cannot be run.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class StoredLayer(AbstractLayer):
         raise self._without_code("run")
 
     def choose(self, tokens: Tokens, queries: slice = ALL_ROWS) -> Choice:
-        raise self._without_code("asked whom tokens attend to")
+        raise self._without_code("used to find attended tokens")
 
     @property
     def chooses(self) -> bool:

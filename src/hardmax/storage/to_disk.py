@@ -135,7 +135,7 @@ class ToDisk:
 
 
 class _Abandoned(Exception):  # noqa: N818  (nothing went wrong here: it only closes the unfinished store)
-    """Leaves the unfinished store without putting it in place."""
+    """Raised to leave the unfinished store without moving it into place."""
 
 
 @contextmanager

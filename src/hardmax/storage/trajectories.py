@@ -58,7 +58,7 @@ def save(value: Saved, path: PathLike) -> None:
     else:
         kind = f"a {type(value).__name__}"  # type: ignore[unreachable]
         remedy = (
-            "save what simulate, equilibrium, phases or low_temperature_limit gave back; models and networks have a "
+            "save what simulate, equilibrium, phases or low_temperature_limit returned; models and networks have a "
             "method save of their own, tables a method to_pandas"
         )
         problem = "must be a Trajectory, an Equilibrium, Phases or a LowTemperatureLimit"

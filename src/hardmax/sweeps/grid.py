@@ -1,9 +1,9 @@
 """Sweeps: a function on every point of a grid, by joblib.
 
-Each finished row is a small JSON file that appears whole or not at all, written by the worker that ran it. So a sweep
-that is killed loses only the rows under way, any joblib backend will do (also one on several machines with a common
-folder), and a table can be read while the sweep is running. When a sweep ends, all rows are written to one Parquet
-table beside them.
+Each finished row is a small JSON file that appears whole or not at all, written by the worker that ran it. A sweep that
+is killed therefore loses only unfinished rows, every joblib backend can be used (also one on several machines with a
+common folder), and a table can be read while the sweep is running. When a sweep ends, all rows are written to one
+Parquet table beside them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _STARTED = ".started"
-# Backends whose workers are elsewhere: how many there are is their own affair.
+# Backends with workers on other machines, which set the number of workers themselves.
 _OF_CLUSTERS = ("dask", "ray")
 # What the backends raise when a worker is gone: those of loky, of concurrent.futures, of dask and of ray.
 _DEATHS = ("TerminatedWorkerError", "BrokenProcessPool", "KilledWorker", "WorkerCrashedError")
@@ -53,7 +53,7 @@ class Task(NamedTuple):
 
 
 def run_all(tasks: list[Task], jobs: int, backend: str | None, ticker: Ticker) -> None:
-    """Make all runs; their rows are in their files afterwards."""
+    """Run all tasks; each writes its row to its file."""
     for task in tasks:  # rows that failed are tried again; marks are those of a sweep that was killed
         Path(task.file).unlink(missing_ok=True)
         Path(task.file + _STARTED).unlink(missing_ok=True)

@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 def plain(value: object) -> Any:
-    """A value as JSON knows it."""
+    """The value as numbers, strings, lists and dictionaries, for JSON."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Outcome):

@@ -58,9 +58,9 @@ def forecast(
     """Errors and valid times of the forecaster and of baselines, fitted to three quarters of a series.
 
     ``system`` is ``lorenz63``, ``sinusoids``, ``airfoil`` or a system of ``dysts``; ``file`` names a table instead.
-    ``observed`` counts the first channels that are seen (0: all), ``every`` keeps one sample in so many, ``noise`` is
-    in standard deviations. ``delays`` below zero leaves the window to the recipe; ``budget`` bounds the search in
-    processor seconds, 0 for a whole one.
+    ``observed`` is the number of channels that are used, from the first (0: all), ``every`` the stride of the samples,
+    and ``noise`` is in standard deviations. ``delays`` below zero leaves the window to the recipe; ``budget`` is the
+    limit of the search in processor seconds, 0 for none.
     """
     as_choice("recipe", recipe, ("family", "paper"))
     as_choice("ablation", ablation, ("", "uniform", "mlp"))
@@ -108,7 +108,7 @@ def forecast(
 
 
 def _seen(system: str, file: str, n: int, observed: int, every: int, seed: int) -> Series:
-    """The series as it is observed; a file is taken to its last ``n`` samples only where it is longer."""
+    """The series with the observed channels and stride; of a longer file its last ``n`` samples."""
     if file:
         whole_file = read_file(file)
         series = Series(
@@ -149,7 +149,7 @@ def equilibrium(
     max_layers: int = 10_000,
     random_state: int = 0,
 ) -> Numbers:
-    """Infinite depth: how many lead, how soon all is decided, how many limit points lie on faces.
+    """Limit of infinite depth: number of leaders, layers until decided, number of limit points on faces.
 
     ``window`` counts the tokens in sight, 0 for all. Each of ``heads`` has a matrix of its own where it is random.
     """
@@ -180,7 +180,7 @@ def simulate(
     depth: int = 20,
     random_state: int = 0,
 ) -> Numbers:
-    """So many layers, hardmax or (with ``beta``) softmax: how far tokens still are from one another.
+    """Run of ``depth`` layers, hardmax or (with ``beta``) softmax: distances between tokens at the end.
 
     ``window`` counts the tokens in sight, 0 for all. Each of ``heads`` has a matrix of its own where it is random.
     """
@@ -207,7 +207,7 @@ def meanfield(
     step: float = 0.1,
     random_state: int = 0,
 ) -> Numbers:
-    """A law on the sphere at inverse temperature beta: when and how fast it concentrates and escapes."""
+    """Times and rates of concentration and escape of a law on the sphere at inverse temperature beta."""
     if not -1 < tilt < 1:
         raise InputError("tilt", tilt, "must lie between -1 and 1", "pass for example tilt = 0.5")
     law = sphere_sample(n, len(B), lambda x: 1 + tilt * x[:, -1], random_state=random_state)
@@ -280,7 +280,7 @@ class Spec:
 
     @property
     def rows(self) -> int:
-        """How many runs that makes."""
+        """Number of runs: points times seeds."""
         count = len(self.seeds)
         for values in self.points.values():
             count *= len(values)

@@ -36,7 +36,7 @@ _SHOWN = 30
 
 @dataclass(frozen=True)
 class Limits:
-    """The largest table that is read, where a visitor's table must not fill the memory."""
+    """Largest table that is read, for uploads, whose size must be bounded."""
 
     columns: int
     rows: int
@@ -97,7 +97,7 @@ class Table:
         yield from records_of(self.text, self.dialect.separator)
 
     def _first_problem(self) -> str | None:
-        """The first line that is not as it should be; slow, so only called when something is wrong."""
+        """Description of the first line that cannot be read; slow, so only called after an error."""
         records = list(self._records())
         width = self.cells.shape[1]
         for number, (line, cells) in enumerate(records):
@@ -153,7 +153,7 @@ def read_numbers(text: str, path: PathLike, *, remedy: str = "save one row of nu
 
 
 def read_cells(text: str, path: PathLike, *, comments: bool) -> Table:
-    """Table with a header whose cells stay text, empty where a cell is: nothing is rounded and nothing is computed.
+    """Table with a header whose cells stay text, also numbers, so that every digit is preserved; empty cells are "".
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def _every_digit(pandas_version: str) -> dict[str, Any]:
 
 
 def _without_empty_ends(table: pd.DataFrame) -> pd.DataFrame:
-    """Without the columns that a separator at the end of every line makes: no name and nothing in them."""
+    """The table without the empty, unnamed columns that a separator at the end of every line makes."""
     while table.shape[1] > 1:
         last = table.columns[-1]
         nameless = str(last).isdecimal() or str(last).startswith("Unnamed:")

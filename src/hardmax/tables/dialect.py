@@ -1,4 +1,4 @@
-"""How a table in text is written: comments, the separator, the header, and the decimal sign."""
+"""Dialect of a table in text: comments, separator, header and decimal sign."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _COMMA_NUMBER = re.compile(rf"\s*(?:{_COMMA}|{_GROUPED},\d+)\s*")
 _UNPOINTED = re.compile(rf"\s*(?:[-+]?\d+(?:[eE][-+]?\d+)?|{_COMMA}|{_GROUPED}(?:,\d+)?)\s*")
 """A number that can be read with a decimal comma: 12 or 0,5 or 1.234 or 1.234,5."""
 _MAYBE_THOUSANDS = re.compile(r"\s*[-+]?[1-9]\d{0,2},\d{3}\s*")
-"""12,345 may be twelve thousand or twelve and a bit; 0,345 and 12,3456 cannot."""
+"""12,345 may be 12345 or 12.345; 0,345 and 12,3456 have a decimal comma for certain."""
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the lines of a table are to be split."""
+    """Separator, header and first line of a table in text."""
 
     separator: str | None
     """One of :data:`SEPARATORS`; None for blanks."""

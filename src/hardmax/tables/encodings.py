@@ -55,7 +55,7 @@ def decoded(raw: bytes, path: PathLike, encoding: str | None = None, remedy: str
 
 
 def _unmarked_utf16(raw: bytes) -> str | None:
-    """UTF-16 without a mark shows by zero bytes in every other place only."""
+    """Byte order of UTF-16 without a mark, which has zero bytes in every other place only; None for other bytes."""
     if len(raw) % 2:
         return None
     sample = raw[:_SAMPLE]
@@ -68,7 +68,7 @@ def _unmarked_utf16(raw: bytes) -> str | None:
 
 
 def _first_bad_byte(raw: bytes, error: UnicodeError) -> str:
-    """The place where UTF-8 ends, which is what a user can look up in an editor."""
+    """The first byte that is not UTF-8, in brackets, which can be looked up in an editor."""
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as first:

@@ -47,7 +47,7 @@ def require_readable(path: PathLike, readable: Sequence[str], what: str, *, pack
 
 
 def suffix_of(path: PathLike, known: Sequence[str], problem: str, *, packed: bool = False) -> str:
-    """The suffix of a file in lower case; ``problem`` is said where it is not among ``known``."""
+    """Suffix of a file in lower case; raises a FileError with ``problem`` where it is not among ``known``."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes] or [""]
     suffix = suffixes[-2] if packed and len(suffixes) > 1 and suffixes[-1] in PACKED else suffixes[-1]
     if suffix not in known:
@@ -57,7 +57,7 @@ def suffix_of(path: PathLike, known: Sequence[str], problem: str, *, packed: boo
 
 @contextmanager
 def reading(path: PathLike) -> Iterator[None]:
-    """Errors of the operating system name the file and a remedy."""
+    """Context in which an OSError becomes a FileError that names the file and a remedy."""
     try:
         yield
     except FileError:

@@ -212,7 +212,7 @@ def _leaders(model: LeaderClassifier, table: sparse.csr_matrix) -> list[np.ndarr
 
 
 def _without(table: sparse.csr_matrix, places: list[np.ndarray]) -> sparse.csr_matrix:
-    """The documents without the words at these indices of each row."""
+    """The table of documents without the words at these indices of each row, same shape."""
     keep = np.ones(table.nnz, dtype=bool)
     for start, some in zip(table.indptr, places, strict=False):
         keep[start + some] = False

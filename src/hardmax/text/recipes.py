@@ -167,7 +167,8 @@ _RULES: dict[str, tuple[Any, str, str]] = {
 
 RECIPES = {
     "default": Recipe(),
-    # On a single axis there is no component across it, so the cone is not needed; eight epochs need a longer tether.
+    # With one coordinate per group there is no component across the axis, so no cone is set; eight epochs need a longer
+    # tether.
     "accurate": Recipe(by_length=True, endings=15, averaged=3, ngrams=3, usual_epochs=8, cone=math.inf, tether=0.8),
     # For texts of about a sentence: the verdict is at the end ("slow, but wonderful"), and without a bias texts with
     # little evidence have even odds. Stop words depend on the data, so none are set.

@@ -1,4 +1,4 @@
-"""Where tokens go without a sphere: polytopes and hyperplanes, Sinkhorn attention, Frank-Wolfe steps, rank collapse."""
+"""Models in Euclidean space: polytopes and hyperplanes, Sinkhorn attention, Frank-Wolfe steps, rank collapse."""
 
 from __future__ import annotations
 
@@ -160,8 +160,8 @@ def frank_wolfe(alpha: float = 0.5, sign: int = -1, n: int = 40, d: int = 2) -> 
     .. math:: z_i' = \frac{z_i + \alpha v_i}{1 + \alpha}, \qquad v_i \in \arg\max_{z_k} \langle A z_i, z_k\rangle
 
     With A = I the step is towards a vertex and the tokens tend to leaders. With A = -I it is a Frank-Wolfe step that
-    minimises :math:`|z|^2/2` over the convex hull of the current tokens, which shrinks. It shrinks to one point. That
-    point is not the origin: after some layers one token attends to itself and leads all others, so the limit is the
+    minimises :math:`|z|^2/2` over the convex hull of the current tokens, which shrinks to one point. The point is not
+    the origin: after some layers one token attends to itself and leads all others, so the limit is the
     position of one token, of small length; :func:`hardmax.equilibrium` gives it exactly. (The first version of the
     paper says "the origin"; its later abstract states a rate for the energy.)
 
@@ -226,7 +226,7 @@ def rank_collapse(beta: float = 1.0, skip: float = 0.0, size: float = 0.3, n: in
     beta
         Inverse temperature, positive.
     skip
-        Share of the token that is kept by a skip connection, in [0, 1).
+        Share of the token that the skip connection passes on, in [0, 1).
     size
         Standard deviation of the initial coordinates, positive.
     n
@@ -244,7 +244,7 @@ def rank_collapse(beta: float = 1.0, skip: float = 0.0, size: float = 0.3, n: in
     skip = as_number("skip", skip, lambda x: 0 <= x < 1, "must lie in [0, 1)", "pass for example skip=0.5")
     if n % 2:
         raise InputError("n", n, "must be even: tokens come in opposite pairs", f"pass n={n + 1}")
-    # (z + a m)/(1 + a) keeps the share 1/(1 + a) of the token.
+    # (z + a m)/(1 + a) has the share 1/(1 + a) of the token.
     move = NoSkip() if skip == 0 else ConvexStep((1 - skip) / skip)
     rule: AbstractLayer = AttentionLayer(weighting=Softmax(beta), move=move)
 

@@ -83,8 +83,8 @@ def critical_coupling(beta: float, d: int, noise: float = 1.0, normalised: bool 
 def tricritical_beta(d: int) -> float:
     r"""Inverse temperature up to which the transition is continuous, so that it happens at :math:`K_\#` (2606.05140).
 
-    It solves :math:`I_{d/2+1}(\beta)/I_{d/2}(\beta) = 1/d`. Above it other states win before the uniform law loses its
-    stability.
+    It solves :math:`I_{d/2+1}(\beta)/I_{d/2}(\beta) = 1/d`. Above it, other states have a lower free energy before the
+    uniform law loses its stability.
 
     Parameters
     ----------

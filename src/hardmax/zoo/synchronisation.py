@@ -191,8 +191,8 @@ def metastable(
     .. math:: \dot x_i = P_{x_i}\Bigl(\frac{1}{Z_i}\sum_j e^{\beta\langle x_i, x_j\rangle} x_j\Bigr), \qquad
               E = \frac{1}{n^2}\sum_{ij} e^{\beta(\langle x_i, x_j\rangle - 1)}
 
-    Tokens start near a few angles of the circle, one after the other in equal numbers. Tokens that have merged move as
-    one heavy token, so the times at which clusters merge follow from an equation for one angle per cluster.
+    Tokens start near a few angles of the circle, one after the other in equal numbers. Merged tokens move as one heavy
+    token, so the times at which clusters merge follow from an equation for one angle per cluster.
 
     Parameters
     ----------

@@ -50,9 +50,10 @@ def _of_queries(
     tile, Q, FIRST, SECOND, SIZE, queries, unit,
     D: tl.constexpr, HALF: tl.constexpr, NARROW: tl.constexpr, FLAT: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """The rows of Q in units of log 2, each divided by its size, as halves that meet both halves of a point or one.
+    """The rows of Q in units of log 2, each divided by its size, as first and second halves.
 
-    A product has at least 16 columns: where a half is NARROW the second halves meet both halves of a point too.
+    First halves are multiplied by both halves of a point, second halves by the first alone; a product has at least 16
+    columns, so where a half is NARROW second halves are multiplied by both halves too.
     """
     row = tile * ROWS + tl.arange(0, ROWS)
     k = tl.arange(0, HALF)
@@ -80,7 +81,7 @@ def pieces(
     D: tl.constexpr, HALF: tl.constexpr, NARROW: tl.constexpr, COUNTED: tl.constexpr, FLAT: tl.constexpr,
     ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Queries in the first so many ``tiles``, points in the others: one launch costs less than two."""
+    """Queries in the first ``tiles`` tiles, points in the others: one launch costs less than two."""
     tile = tl.program_id(0)
     if tile < tiles:
         _of_queries(tile, Q, FIRST, SECOND, SIZE, queries, unit, D, HALF, NARROW, FLAT, ROWS)

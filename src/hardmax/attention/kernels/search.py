@@ -135,21 +135,21 @@ def screen(
 
 @triton.jit
 def summarise(
-    MAXIMA, ENDS, TILES, TOP, FAVOURITES, SECOND, start, rows,
+    MAXIMA, ENDS, TILES, TOP, BEST_BLOCK, SECOND, start, rows,
     TILE: tl.constexpr, ROWS: tl.constexpr, AT_ONCE: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """For each row its largest score, the block that has it, and the largest score in any other block.
 
-    Carried on from what is there unless ``start`` is zero.
+    Unless ``start`` is zero, the stored results of earlier blocks are updated.
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     top = tl.full((ROWS,), -float("inf"), tl.float32)
     second = top
-    favourite = tl.zeros((ROWS,), tl.int32)
+    best_block = tl.zeros((ROWS,), tl.int32)
     if MASKED:
         start = tl.load(TILES + 3 * (tl.program_id(0) * ROWS // TILE))
     elif start > 0:
-        top, second, favourite = tl.load(TOP + row), tl.load(SECOND + row), tl.load(FAVOURITES + row)
+        top, second, best_block = tl.load(TOP + row), tl.load(SECOND + row), tl.load(BEST_BLOCK + row)
     end = tl.load(ENDS + tl.program_id(0) * ROWS // TILE)
     place = MAXIMA + (row.to(tl.int64) * 0 + start) * rows + row
     for begin in range(start, end, AT_ONCE):
@@ -157,12 +157,12 @@ def summarise(
             there = row * 0 + begin + i < end
             largest = tl.load(place, mask=there, other=-float("inf"))
             second = tl.maximum(second, tl.minimum(top, largest))
-            favourite = tl.where(largest > top, begin + i, favourite)
+            best_block = tl.where(largest > top, begin + i, best_block)
             top = tl.maximum(top, largest)
             place += rows
     tl.store(TOP + row, top)
     tl.store(SECOND + row, second)
-    tl.store(FAVOURITES + row, favourite)
+    tl.store(BEST_BLOCK + row, best_block)
 
 
 @triton.jit
@@ -224,31 +224,31 @@ def _visit(
 
 @triton.jit
 def decide(
-    MAXIMA, TOP, FAVOURITES, SECOND, ENDS, TILES, LOW, HIGH, P, Y, Q, Z, ERROR, NEEDED, SLACK, FACTOR, OFFSET,
+    MAXIMA, TOP, BEST_BLOCK, SECOND, ENDS, TILES, LOW, HIGH, P, Y, Q, Z, ERROR, NEEDED, SLACK, FACTOR, OFFSET,
     FIRST, BEST, NEAR, rows, count, cap,
     D: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
     WIDTH: tl.constexpr, UNROLL: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """For each row the point of the largest canonical score, that score, and how many points may come within the slack.
 
-    NEAR is never too small: where it is one, the point is the only member. Where it is zero, more than ``cap`` blocks
-    would have had to be looked at.
+    NEAR is an upper bound: where it is one, the point is the only member. Where it is zero, more than ``cap`` blocks
+    would have to be evaluated.
     """
     row = tl.program_id(0)
     needed, second = tl.load(NEEDED + row), tl.load(SECOND + row)
     slack, factor, offset = tl.load(SLACK + row), tl.load(FACTOR + row), tl.load(OFFSET + row)
     p_row, q_row = P + row.to(tl.int64) * K, Q + row.to(tl.int64) * D
-    favourite = tl.load(FAVOURITES + row)
+    best_block = tl.load(BEST_BLOCK + row)
     low, high = 0, count
     if MASKED:
         low, high = tl.load(LOW + row), tl.load(HIGH + row)
     least = tl.load(TOP + row) - needed - tl.load(ERROR + row)
     best, first, near = _visit(
-        p_row, Y, q_row, Z, favourite, least, low, high, slack * 0.0 - float("inf"), favourite * 0, favourite * 0,
+        p_row, Y, q_row, Z, best_block, least, low, high, slack * 0.0 - float("inf"), best_block * 0, best_block * 0,
         slack, D, K, BLOCK, WIDTH, UNROLL, MASKED,
     )  # fmt: skip
     least = tl.maximum(least, ((best - offset) * factor).to(tl.float32) - needed)
-    work = favourite * 0
+    work = best_block * 0
     if second >= least:
         visited = tl.load(ENDS + row // ROWS)
         unseen = 0
@@ -256,7 +256,7 @@ def decide(
             unseen = tl.load(TILES + 3 * (row // ROWS))
         for start in range(unseen, visited, CHUNK):
             place = start + tl.arange(0, CHUNK)
-            others = (place < visited) & (place != favourite)
+            others = (place < visited) & (place != best_block)
             maxima = tl.load(MAXIMA + place.to(tl.int64) * rows + row, mask=others, other=-float("inf"))
             largest = tl.max(maxima, 0)
             while (largest >= least) & (work < cap):

@@ -16,8 +16,8 @@ def best_in_segment(
 ):  # fmt: skip
     """The first place j in [BEGIN_i, END_i) with the largest <q_i, z_j>, for every row i of Q (n, d).
 
-    Unless FIRST, rows that follow a leader by PREVIOUS go on following it. A row whose range is empty follows itself.
-    Rows of neighbouring systems share a program, which looks at all of them and at nothing in between.
+    Unless FIRST, rows that by PREVIOUS attend to a leader still attend to it. A row whose range is empty attends to
+    itself. Rows of neighbouring systems share a program, which searches the union of their ranges.
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     there = row < n

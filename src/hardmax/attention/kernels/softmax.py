@@ -13,10 +13,10 @@ of columns is looked at again with a new reference.
 
 **Flat** scores, between plus and minus 15.9, need neither factor nor reference: halves hold all their weights. What is
 cut off from n weights is :math:`2^{-25} n` at most, and their sum is at least :math:`n 2^{\langle q, \bar z\rangle}`
-with the mean :math:`\bar z` of the points, so it is for the caller to see that :math:`\langle q, \bar z\rangle` is not
-much below zero.
+with the mean :math:`\bar z` of the points, so the caller must check that :math:`\langle q, \bar z\rangle` is not much
+below zero.
 
-Points with one or two coordinates do not fill the tensor cores: there the vector units do everything.
+Points with one or two coordinates do not fill the tensor cores and are computed on the vector units.
 """
 
 # Triton reads the source of these functions: it knows tensors, not types.
@@ -117,9 +117,8 @@ def more_coordinates(
 ):  # fmt: skip
     """Up to HALF coordinates, from the pieces of queries and points, first pieces once more in HIGHS; OUT is (rows, D).
 
-    Tensor cores cut off what does not fit when they add, always downwards: sums of first halves are taken over from
-    them every CHUNK columns, before that shows. A program begins with the columns of its own rows, where tokens that
-    listen to tokens often have their largest score.
+    Tensor cores round sums downwards: sums of first halves are moved to float32 registers every CHUNK columns, before
+    the error matters. A program begins with the columns of its own rows, where a token often has its largest score.
     """
     meets: tl.constexpr = 2 * HALF if NARROW else HALF
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -211,7 +210,7 @@ def spread(
     Q, Z, OUT, queries, points,
     D: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Partial sizes of one program, over every so many rows, as a row of OUT.
+    """Partial sizes of one program, over rows at a constant stride, as a row of OUT.
 
     The largest squared length of a query and of a point, the largest coordinate of a point, the sum of the lengths of
     points, and the sums of their coordinates.

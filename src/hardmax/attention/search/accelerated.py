@@ -21,7 +21,7 @@ from .outliers import Cloud, cloud_of, decide_between, outliers_of
 _MAXIMA_AT_ONCE = 1 << 30
 # Blocks evaluated again per row before a finer screen is used.
 _MOST_VISITS, _ANY = 32, 2**31 - 1
-# For fewer pairs, making the cloud round and sorting it takes longer than looking at all of them.
+# For fewer pairs, making the cloud round and sorting it takes longer than scoring all of them.
 _PRUNING_PAYS_FROM = 1 << 36
 
 

@@ -120,7 +120,7 @@ def decide(
     ):
         return
     small = pairs <= _FEW_PAIRS or queries.shape[0] <= _FEW_QUERIES or points.shape[0] <= _FEW_POINTS
-    coarse = pairs >= _FLOAT32_PAYS_FROM and _float32_is_kept(points.device)
+    coarse = pairs >= _FLOAT32_PAYS_FROM and _float32_has_full_precision(points.device)
     dtype = torch.float32 if coarse else torch.float64
     if method == "dense" or not on_processor or (method == "auto" and small):
         decide_by_blocks(ballot, queries, points, margin, dtype=dtype)
@@ -128,6 +128,6 @@ def decide(
         decide_by_longest(ballot, queries, points, margin, dtype=dtype, hint=hint, known=known)
 
 
-def _float32_is_kept(device: torch.device) -> bool:
+def _float32_has_full_precision(device: torch.device) -> bool:
     """Whether products of float32 numbers have full precision; torch can be set to use less."""
     return device.type == "cpu" and torch.get_float32_matmul_precision() == "highest"

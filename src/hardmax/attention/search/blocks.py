@@ -60,10 +60,10 @@ def decide_by_longest(
     is a score of each query (perhaps -inf) that only points within the margin below it, or above it, can contest.
     """
     frame = round_frame(queries, points, margin, dtype)
-    everybody = torch.arange(len(frame.rows), device=points.device)
+    all_rows = torch.arange(len(frame.rows), device=points.device)
     fine = ProductScreen(frame)
     first = min(TILE, points.shape[0])
-    parts = torch.split(everybody, rows_at_once(points.device))
+    parts = torch.split(all_rows, rows_at_once(points.device))
     start = torch.cat([*in_order(lambda rows: fine.maxima(rows, 0, first), parts, seconds=_seconds(frame))])
     certain = start.amax(dim=1) - fine.error
     if hint is not None:

@@ -194,16 +194,16 @@ def geometry(codes: Integers, level: int, d: int, places: Places) -> tuple[Float
     """Centres of cells on the cube and their half widths, widened a little against rounding; zero off the face."""
     face = codes >> ((d - 1) * level)
     centres, half = np.zeros((len(codes), d)), np.zeros((len(codes), d))
-    everybody = np.arange(len(codes))
+    every_cell = np.arange(len(codes))
     for k in range(d - 1):
         tick = np.zeros_like(codes)
         for bit in range(level):
             tick |= ((codes >> ((d - 1) * bit + k)) & 1) << bit
         width = places.width[k] / 2**level
         column = np.where(face // 2 <= k, k + 1, k)
-        centres[everybody, column] = places.low[k] + (tick + 0.5) * width
-        half[everybody, column] = 0.5 * width * (1 + 1e-12) + 2.0**-46
-    centres[everybody, face // 2] = 1 - 2.0 * (face % 2)
+        centres[every_cell, column] = places.low[k] + (tick + 0.5) * width
+        half[every_cell, column] = 0.5 * width * (1 + 1e-12) + 2.0**-46
+    centres[every_cell, face // 2] = 1 - 2.0 * (face % 2)
     return centres, half
 
 

@@ -17,7 +17,7 @@ from .arrangement import Arranged
 from .maxima import Rounded, Screened, Tiles, rounded, sight_of, tiles_for, width_for
 
 # Tensor cores add with at least 23 bits.
-_KEPT_BITS = 2.0**-23
+_ACCUMULATOR_UNIT = 2.0**-23
 # Largest scores of a row loaded at a time.
 _MAXIMA_PER_LOAD = 1024
 _UNROLLED_UP_TO = 128
@@ -107,7 +107,7 @@ class Screen:
             "num_warps": 1, "enable_fp_fusion": False,
         }  # fmt: skip
         kernels.decide[(count,)](
-            maxima, top, screened.favourite, second, screened.ends, *screened.seen, *where, error, needed, slack,
+            maxima, top, screened.best_block, second, screened.ends, *screened.seen, *where, error, needed, slack,
             factor, offset, first, best, near, padded, self.count, self._most_visits, **options,
         )  # fmt: skip
         near.masked_fill_(zero, 1)
@@ -127,7 +127,7 @@ class Screen:
 
     def _margins(self, asked: Rounded, some: Indices | slice, padded: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Bound on the error of the scores per row, and distance below the largest at which a point may still win."""
-        given, missing, accumulated = self._in, asked.missing, (self._width + 8) * _KEPT_BITS
+        given, missing, accumulated = self._in, asked.missing, (self._width + 8) * _ACCUMULATOR_UNIT
         count, points = len(missing), self._points
         reach = given.margin * given.square_z.sqrt() if given.reach is None else given.reach[some]
         error = torch.zeros(padded, device=missing.device)

@@ -91,7 +91,7 @@ def attended_in(
     wrong = (start < 0) | (stop > points.shape[0]) | (start >= stop)
     sees_all = ~start.any() & (stop == points.shape[0]).all()
     none_zero, not_all_zero = is_ordinary(sizes).all() & sizes.all(), sizes.any()
-    # Together, since a GPU is waited for each time.
+    # In one transfer, since each transfer waits for the GPU.
     flags: list[bool] = torch.stack([wrong.any(), sees_all, ordinary, none_zero, not_all_zero]).tolist()
     if flags[0]:
         _refuse(wrong, start, stop, len(points))
@@ -263,8 +263,8 @@ def decide_by_halves(ballot: IntervalBallot, rows: Indices, start: Indices, stop
     """Propose for the queries in ``rows``, none of them zero, the best of ``range(start[k], stop[k])`` each.
 
     Points are halved again and again. A query searches the largest parts that its interval covers, at most two of
-    each size, with the methods that serve without a mask; larger parts come first, so that most queries need
-    only a glance at the smaller ones.
+    each size, with the methods for searches without a mask; larger parts come first, so that most queries need
+    only one comparison for each smaller one.
     """
     pending = [(rows, start, stop, 0, len(ballot.points))]
     while pending:

@@ -16,7 +16,7 @@ _FIRST_BLOCKS, _FURTHER = 16, 8
 
 @dataclass(frozen=True)
 class Tiles:
-    """How the screen is cut: rows to a program, points to a block, warps, stages of loads in flight."""
+    """Tiling of the screen: rows per program, points per block, warps, and stages of loads in flight."""
 
     rows: int
     block: int
@@ -30,12 +30,12 @@ _WIDE_TILES = Tiles(64, 64, 4, 2)
 
 
 def width_for(dimension: int, pieces: int) -> int:
-    """Columns of the rounded vectors: a power of two that has room for one piece, or for two against two."""
+    """Columns of the rounded vectors: a power of two with room for one piece, or for two pieces of each vector."""
     return max(NARROWEST, _power_of_two(dimension * (3 if pieces == 2 else 1)))
 
 
 def tiles_for(width: int) -> Tiles:
-    """How the screen is cut for vectors of so many columns."""
+    """Tiling of the screen for vectors of this width."""
     return _TILES.get(width, _WIDE_TILES)
 
 
@@ -86,7 +86,7 @@ def rounded(
 
 @dataclass(frozen=True)
 class Sight:
-    """The interval of points that each row sees, and what that means for tiles of rows; all int32."""
+    """The interval of points that each row sees, and the blocks that each tile of rows sees; all int32."""
 
     low: torch.Tensor
     """First point of each row, shape (rows,)."""
@@ -99,7 +99,7 @@ class Sight:
 
 
 def sight_of(start: Indices, stop: Indices, padded: int, tiles: Tiles) -> Sight:
-    """Intervals of rows, the last of them repeated to so many rows."""
+    """Intervals of rows, the last of them repeated up to ``padded`` rows."""
     missing = padded - len(start)
     low, high = (torch.cat([ends, ends[-1:].expand(missing)]) if missing else ends for ends in (start, stop))
     by_tile = low.view(-1, tiles.rows), high.view(-1, tiles.rows)
@@ -128,7 +128,7 @@ class Screened:
         self.maxima = torch.empty(blocks, rows, device=device)
         self.ends = torch.empty(rows // tiles.rows, dtype=torch.int32, device=device)
         self.top, self.second = torch.empty(2, rows, device=device)
-        self.favourite = torch.empty(rows, dtype=torch.int32, device=device)
+        self.best_block = torch.empty(rows, dtype=torch.int32, device=device)
         self.short: torch.Tensor | None = None
         """Tiles of rows for which more blocks would have to be held."""
         self._done = 0
@@ -168,7 +168,7 @@ class Screened:
             num_warps=tiles.warps,
         )  # fmt: skip
         kernels.summarise[(len(self.ends),)](
-            self.maxima, self.ends, self.seen[0], self.top, self.favourite, self.second, self._done, rows,
+            self.maxima, self.ends, self.seen[0], self.top, self.best_block, self.second, self._done, rows,
             TILE=tiles.rows, ROWS=tiles.rows, AT_ONCE=8, MASKED=masked, num_warps=max(1, tiles.rows // 32),
         )  # fmt: skip
         self._done = stop

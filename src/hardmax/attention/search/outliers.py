@@ -1,7 +1,7 @@
 """Clouds whose shape would spoil a screen in half precision: few points much longer than the rest, or an offset.
 
-The screen rounds relative to the longest point. One point 1e5 times as long as the others leaves them a bit or two, and
-every block would have to be searched again in float64. Such points are searched separately and the two results
+The screen rounds relative to the longest point. One point 1e5 times as long as the others leaves them one or two bits,
+and every block would have to be searched again in float64. Such points are searched separately and the two results
 compared.
 """
 
@@ -57,17 +57,17 @@ def outliers_of(points: Tokens) -> torch.Tensor | None:
     return distances > limit if bool(farthest[0] > limit) else None
 
 
-def decide_between(ballot: Ballot, ours: Found, theirs: Found, slack: PerQuery) -> None:
+def decide_between(ballot: Ballot, one: Found, other: Found, slack: PerQuery) -> None:
     """Record the better of two results per query; where both are within the slack, decide among all members.
 
     Both results are for all queries, on two parts of the points.
     """
-    gap = _by_query(ours, ours.best) - _by_query(theirs, theirs.best)
-    for found, wins in ((ours, gap > slack), (theirs, gap < -slack)):
+    gap = _by_query(one, one.best) - _by_query(other, other.best)
+    for found, wins in ((one, gap > slack), (other, gap < -slack)):
         rows, listed = wins[found.rows], wins[found.tied]
         ballot.record(found.rows[rows], found.first[rows], found.best[rows], found.tied[listed], found.members[listed])
     close = gap.abs() <= slack
-    candidates = [_pairs(found, close) for found in (ours, theirs)]
+    candidates = [_pairs(found, close) for found in (one, other)]
     ballot.decide(*(torch.cat(side) for side in zip(*candidates, strict=True)))
 
 

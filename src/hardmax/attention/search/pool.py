@@ -93,8 +93,8 @@ def points_outside(sample: Floats, points: Floats, depth: float) -> NDArray[np.i
     deviations = np.sqrt(variances)
     whiten = axes / deviations
     radius = _inscribed_radius((sample - centre) @ whiten)
-    # Shrinking the ball by this fraction keeps whatever lies within ``depth`` of the hull, rounding included: the
-    # ball is an ellipsoid in the original coordinates, radius * deviations[0] thick.
+    # Shrunk by this fraction, the ball holds no point within ``depth`` of the surface of the hull, rounding included:
+    # it is an ellipsoid in the original coordinates, radius * deviations[0] thick.
     size = max(float(points.max()), -float(points.min())) * np.sqrt(d)
     shrink = 1e-9 + 2 * (depth + 64 * d * 2.0**-53 * size) / (radius * deviations[0]) if radius > 0 else 1.0
     if shrink >= 0.5:

@@ -219,8 +219,8 @@ class _Cells:
         ended = gone >= np.repeat(np.cumsum(lists.sizes), sizes)
         until = np.where(ended, before[-1], before[lists.members[np.minimum(gone, last)]])
         stay = until - before[lists.members[places]]
-        everybody = before[-1] - before[lists.members[lists.starts]]
-        excess: Floats = np.bincount(cell, weights=stay, minlength=len(sizes)) * steps - everybody
+        queries_seeing = before[-1] - before[lists.members[lists.starts]]
+        excess: Floats = np.bincount(cell, weights=stay, minlength=len(sizes)) * steps - queries_seeing
         return excess
 
     def _leaders(self, members: Integers, cell: Integers) -> Integers:

@@ -1,8 +1,8 @@
 r"""Products of a tile of points with some rows, of which only the largest score in each block is stored.
 
-A screen may be coarse as long as it knows by how much it errs. In floating point the error is that of the sum of
-products. Where the processor multiplies 8-bit integers fast, coordinates are rounded to
-:math:`p \approx s P,\; y \approx t Y` with integers up to 127; integer products are exact, so a score errs by
+A screen may be coarse as long as its error is bounded. In floating point the error is that of the sum of products.
+Where the processor multiplies 8-bit integers fast, coordinates are rounded to :math:`p \approx s P,\; y \approx t Y`
+with integers up to 127; integer products are exact, so a score errs by
 
 .. math:: |\langle p, y\rangle - s t \langle P, Y\rangle| \le |p - s P|\,|y| + |s P|\,|y - t Y| .
 """
@@ -118,7 +118,7 @@ def _processor_has_integer_products() -> bool:
 
 @lru_cache
 def _products_are_exact(d: int) -> bool:
-    # Some versions of the underlying library overflow on some processors, silently: look before relying on it.
+    # Some versions of the underlying library overflow silently on some processors, so the products are tested once.
     generator = torch.Generator().manual_seed(0)
     left = torch.randint(-127, 128, (ROWS, d), generator=generator, dtype=torch.int8)
     right = torch.randint(-127, 128, (TILE, d), generator=generator, dtype=torch.int8)

@@ -18,16 +18,18 @@ from .margins import UNIT64
 
 Floats = NDArray[np.float64]
 
-# Squared lengths may differ by this fraction: more, and too many points are as near as the nearest.
+# Squared lengths may differ by this fraction; with a larger spread too many points are as near as the nearest.
 _SPREAD = 1e-9
-_GLANCE = 1000
+# Points whose lengths are compared first: enough to refuse most clouds that are not on a sphere.
+_SAMPLE = 1000
+# Pairs of a query and a point held at a time: 16 MB of int64 each for rows and columns.
 _PAIRS_AT_ONCE = 1 << 21
 
 
 def decide_by_tree(ballot: AbstractBallot, queries: Floats, points: Floats, margin: float) -> bool:
     """True after all queries were decided; False where lengths differ."""
     d = points.shape[1]
-    for some in (points[:: 1 + len(points) // _GLANCE], points):  # most clouds are refused at a glance
+    for some in (points[:: 1 + len(points) // _SAMPLE], points):
         squared = np.einsum("ij,ij->i", some, some)
         radius, spread = float(np.sqrt(squared.max())), float(squared.max() - squared.min())
         if spread > _SPREAD * radius**2:

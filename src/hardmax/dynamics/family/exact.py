@@ -22,7 +22,7 @@ from .ties import is_examined_together
 
 # The end of a segment is placed a little further on, so that rounding of the infinite product does not matter.
 _SAFELY = 1 - 2.0**-40
-# Rounds of listening after which what a token hears must be constant.
+# Rounds of listening after which the mean that a token listens to must be constant.
 _MOST_ROUNDS = 6
 
 Sets = tuple[tuple[int, ...], ...]  # the tokens that a token listens to, per head
@@ -50,7 +50,7 @@ class _Future:
 
 @dataclass(frozen=True)
 class _Tie:
-    """What a token that listens to the same sets for ever tends to."""
+    """Limit and closed form of a token that listens to the same sets for ever."""
 
     token: int
     sets: Sets
@@ -97,7 +97,7 @@ class ExactFamilyProcess:
         self._alpha_at, self._remaining, self._causal, self._alone = alpha_at, remaining, causal, itself_alone
         self._place = rational_rows(points)
         self._future: dict[int, _Future] = {}
-        self._heard: dict[int, Point] = {}
+        self._means: dict[int, Point] = {}
         self._decide()
 
     @property
@@ -121,7 +121,7 @@ class ExactFamilyProcess:
         """Move the active tokens by one layer, then decide those whose future is known."""
         points, alpha = self.exact_positions(self.layer), self._step(self.layer)
         for i in self.active.tolist():
-            self._place[i] = [(z + alpha * m) / (1 + alpha) for z, m in zip(points[i], self._heard[i], strict=True)]
+            self._place[i] = [(z + alpha * m) / (1 + alpha) for z, m in zip(points[i], self._means[i], strict=True)]
         self.layer += 1
         still = all(self._place[i] == points[i] for i in self.active.tolist())
         self.settled = still and all(future.rests for future in self._future.values())
@@ -171,7 +171,7 @@ class ExactFamilyProcess:
     def _decide(self) -> None:
         points, active = self.exact_positions(self.layer), self.active.tolist()
         chosen = self._chosen(active, points)
-        self._heard = {i: self._mean(sets, points) for i, sets in chosen.items()}
+        self._means = {i: self._mean(sets, points) for i, sets in chosen.items()}
         for i in active:
             if all(points[k] == points[i] for members in chosen[i] for k in members):
                 self._fix(i, chosen[i], points)
@@ -317,7 +317,7 @@ class ExactFamilyProcess:
         every = range(len(points))
         goals = [self._future[k].target if k in self._future else points[k] for k in every]
         clouds = [points]
-        while True:  # what tokens hear after 1, 2, … rounds of listening, until that is constant
+        while True:  # means that tokens listen to after 1, 2, … rounds of listening, until these are constant
             spoken = clouds[-1]
             following = [self._mean(sets[k], spoken) if k in sets else goals[k] for k in every]
             restless = {k for k in sets if following[k] != spoken[k]}

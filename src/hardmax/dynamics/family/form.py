@@ -48,10 +48,10 @@ class FamilyForm:
             self._logs.append(self._logs[-1] + float(torch.log1p(torch.tensor(alpha, dtype=torch.float64))))
         return self._steps[layer]
 
-    def move(self, tokens: Indices, heard: Tokens, layer: int, size: PerToken) -> None:
-        """Move active tokens by the step of this layer towards what they listened to."""
+    def move(self, tokens: Indices, means: Tokens, layer: int, size: PerToken) -> None:
+        """Move active tokens by the step of this layer towards the means that they listen to."""
         alpha, before = self.step(layer), self.anchor[tokens]
-        after = (before + alpha * heard) / (1 + alpha)
+        after = (before + alpha * means) / (1 + alpha)
         # A token that moved to zero must not be left with the direction of a rounding error.
         rounding = 4 * torch.finfo(after.dtype).eps * size
         lost = (after.abs().amax(dim=1) <= rounding) & (before.abs().amax(dim=1) > rounding)
@@ -111,14 +111,17 @@ class FamilyForm:
         return bend + (self._weights_of_rounds(start, layer, len(resonant))[:, None] * resonant).sum(dim=0)
 
     def _weights_of_rounds(self, start: int, layer: int, count: int) -> torch.Tensor:
-        """Weights lambda e_1, …, lambda e_count: probabilities that 1, …, count of the layers are heard."""
+        """Weights lambda e_1, …, lambda e_count, shape (count,).
+
+        They are the probabilities of 1, …, count successes where layer u succeeds with alpha_u / (1 + alpha_u).
+        """
         if self._chances[0] != (start, layer, count):
             chances = [1.0] + [0.0] * count
             for alpha in self._steps[start:layer]:
-                heard = alpha / (1 + alpha)
+                success = alpha / (1 + alpha)
                 for k in range(count, 0, -1):
-                    chances[k] += heard * (chances[k - 1] - chances[k])
-                chances[0] *= 1 - heard
+                    chances[k] += success * (chances[k - 1] - chances[k])
+                chances[0] *= 1 - success
             weights = torch.tensor(chances[1:], dtype=torch.float64, device=self.anchor.device)
             self._chances = ((start, layer, count), weights)
         return self._chances[1]

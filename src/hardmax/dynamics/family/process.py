@@ -32,7 +32,7 @@ from .form import FamilySystem
 from .ties import is_examined_together, lasting_ties, lasting_together
 from .view import HeadChoice, View, choose_certainly
 
-# Searches that narrow down where a token stops to lead; followers left over are asked one by one.
+# Searches that narrow down where a token stops leading; followers that remain are searched one by one.
 _NARROWINGS = 24
 # Runs shorter than this are not tested for choices that repeat.
 _REPEATS_FROM = 64
@@ -93,7 +93,7 @@ class FamilyProcess:
         self._doubtful_from = count
         """Lowest token whose position may differ from the true one by more than rounding."""
         self._candidates = self.active
-        self._heard: Tokens = points[:0]
+        self._means: Tokens = points[:0]
         self._mark: tuple[Tokens, Tokens, Indices] | None = None
         self._before: Tokens | None = None
         self._decide()
@@ -128,7 +128,7 @@ class FamilyProcess:
 
     def move(self) -> None:
         """Move the active tokens by one layer, then decide those whose future is known."""
-        self._form.move(self.active, self._heard, self.layer, self._system.sizes[self.active])
+        self._form.move(self.active, self._means, self.layer, self._system.sizes[self.active])
         self.layer += 1
         self._decide()
 
@@ -164,7 +164,7 @@ class FamilyProcess:
         self.active = tokens[rest]
         if self.done:
             return
-        self._heard = view.heard(choices, rest, self._system)
+        self._means = view.attended_means(choices, rest, self._system)
         self._watch(view)
         self._forget(view)
 
@@ -213,8 +213,8 @@ class FamilyProcess:
         done = torch.zeros_like(maybe)
         if not len(rows):
             return done
-        heard = torch.stack([choice.first[rows] for choice in choices])
-        group, group_of = torch.unique(heard, dim=1, return_inverse=True) if len(choices) > 1 else _unique(heard)
+        first = torch.stack([choice.first[rows] for choice in choices])
+        group, group_of = torch.unique(first, dim=1, return_inverse=True) if len(choices) > 1 else _unique(first)
         targets = self._system.mean_of_heads([view.points[points] for points in group])
         stop = None if view.stop is None else view.stop[rows]
         ends, short = targets, self._system.remaining(self.layer)
@@ -359,7 +359,7 @@ class FamilyProcess:
             inside = safely_inside(places, places[fixed], margin)
         else:
             inside = torch.zeros_like(stays)
-            # A point is dropped if it is inside the hull of fixed tokens before it, which all see who see the point.
+            # A point is dropped if it is inside the hull of fixed tokens before it: tokens that see it see these too.
             begin = 1
             while begin < len(self.follows):
                 ends = torch.tensor([begin, 2 * begin], device=candidates.device)
@@ -388,6 +388,6 @@ def _nothing(layer: int) -> float:
     return 0.0
 
 
-def _unique(heard: torch.Tensor) -> tuple[torch.Tensor, Indices]:
-    group, group_of = torch.unique(heard[0], return_inverse=True)
+def _unique(rows: torch.Tensor) -> tuple[torch.Tensor, Indices]:
+    group, group_of = torch.unique(rows[0], return_inverse=True)
     return group[None], group_of

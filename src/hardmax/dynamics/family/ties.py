@@ -9,8 +9,9 @@ the mean d now and :math:`d_\infty` in the limit. The sets stay the same for eve
    the sight of i is attained by every member, by its target if it is decided, and, in heads with active members, by u,
    d and :math:`d_\infty`.
 
-Tokens whose members retreat from their faces are examined together, by rounds of listening: what a token hears, what
-those that it hears hear, and so on. If in every round the members have the largest scores, no set ever changes.
+Tokens whose members retreat from their faces are examined together, by rounds of listening: the mean that a token
+listens to, the mean of the means of its members, and so on. If in every round the members have the largest scores, no
+set ever changes.
 
 The proofs and the closed forms are in ``docs/devdocs/attention-family.rst``.
 """
@@ -29,7 +30,7 @@ from .view import HeadChoice, View
 
 # Pairs of a tied token and a member that are examined at one layer; beyond that, ties wait for a later layer.
 _MOST_PAIRS = 5_000_000
-# Rounds of listening after which what a token hears must be constant.
+# Rounds of listening after which the mean that a token listens to must be constant.
 _MOST_ROUNDS = 64
 # Pairs of an active token and a candidate; beyond that, tokens are not examined together.
 _LARGEST_TABLE = 50_000_000
@@ -115,11 +116,11 @@ class _Pairs:
                 return None
             pair, member = view.tokens_at(tokens[row], point)
             listed.append((row[pair], member))
-            silent = torch.nonzero(choice.everyone[hard])[:, 0]
-            seen = tokens[silent] + 1 if system.causal else torch.full_like(silent, view.count)
+            zero = torch.nonzero(choice.everyone[hard])[:, 0]
+            seen = tokens[zero] + 1 if system.causal else torch.full_like(zero, view.count)
             if int(seen.sum()) + len(pair) > _MOST_PAIRS:
                 return None
-            asks = torch.repeat_interleave(silent, seen)
+            asks = torch.repeat_interleave(zero, seen)
             first = torch.repeat_interleave(seen.cumsum(0) - seen, seen)
             listed.append((asks, torch.arange(len(asks), device=asks.device) - first))
             rows, members = (torch.cat(some) for some in zip(*listed, strict=True))
@@ -191,8 +192,8 @@ class _Examined:
         # Of decided tokens the rounds are the position, then the target.
         goals = system.form.target[view.candidates]
         clouds = [view.places] + [goals.clone() for _ in rounds[1:]]
-        for cloud, heard in zip(clouds[1:], rounds[1:], strict=True):
-            cloud[place] = heard
+        for cloud, means in zip(clouds[1:], rounds[1:], strict=True):
+            cloud[place] = means
         out = torch.cat([bad, bent, tokens[restless]])
         rows = self._before_bad(out)
         for k, cloud in enumerate(clouds):
@@ -208,13 +209,13 @@ class _Examined:
         if not len(rows):
             return None
         last = rounds[-1][rows]
-        corners = torch.stack([heard[rows] - last for heard in rounds[1:-1]] or [torch.zeros_like(last)])
+        corners = torch.stack([means[rows] - last for means in rounds[1:-1]] or [torch.zeros_like(last)])
         away = (corners.abs() > (system.tolerance * system.sizes[tokens[rows]])[None, :, None]).any(dim=0).any(dim=1)
         nothing = torch.zeros_like(last)
         return LastingTies(hard[rows], last, nothing[:, 0], nothing, corners, away, self._members_of(rows))
 
     def _rounds(self) -> tuple[list[Tokens], torch.Tensor]:
-        """Positions of the tied tokens, then what they hear after 1, 2, … rounds of listening, until that is constant.
+        """Positions of the tied tokens, then their means after 1, 2, … rounds of listening, until these are constant.
 
         Second a mask of the tokens for which it is not constant after the largest number of rounds, or leaves the
         segment from its first to its last value.
@@ -233,14 +234,14 @@ class _Examined:
             rounds.append(following)
 
     @staticmethod
-    def _leaves_segment(heard: list[Tokens], negligible: torch.Tensor) -> torch.Tensor:
+    def _leaves_segment(means: list[Tokens], negligible: torch.Tensor) -> torch.Tensor:
         """Mask of the tokens of which some round is off the segment from the first to the last one."""
-        along = heard[0] - heard[-1]
+        along = means[0] - means[-1]
         size = score(along, along).clamp_min(1e-300)
         leaves = torch.zeros_like(negligible, dtype=torch.bool)
-        for each in heard[1:-1]:
-            part = (score(each - heard[-1], along) / size).clamp(0, 1)
-            off = (each - heard[-1] - part[:, None] * along).abs().amax(dim=1)
+        for each in means[1:-1]:
+            part = (score(each - means[-1], along) / size).clamp(0, 1)
+            off = (each - means[-1] - part[:, None] * along).abs().amax(dim=1)
             leaves |= off > 4 * negligible
         return leaves
 

@@ -108,8 +108,8 @@ class View:
             total[here] = torch.from_numpy(sums[last]).to(total)
         return total
 
-    def heard(self, choices: list[HeadChoice], rows: Indices, system: FamilySystem) -> Tokens:
-        """What the active tokens in these rows listen to: the mean over the heads, shape (rows, d)."""
+    def attended_means(self, choices: list[HeadChoice], rows: Indices, system: FamilySystem) -> Tokens:
+        """Mean, over members and heads, of what the active tokens in these rows listen to, shape (rows, d)."""
         means, asking = [], self.tokens[rows]
         for choice in choices:
             mean = self.points[choice.first[rows]]
@@ -124,9 +124,9 @@ class View:
                 summed = torch.zeros_like(mean).index_add(0, row, mass[:, None] * self.points[members])
                 tied = total > 0
                 mean[tied] = summed[tied] / total[tied, None]
-            silent = choice.everyone[rows]
-            if bool(silent.any()):
-                mean[silent] = _mean_in_sight(system, self.layer, asking[silent])
+            zero = choice.everyone[rows]
+            if bool(zero.any()):
+                mean[zero] = _mean_in_sight(system, self.layer, asking[zero])
             means.append(mean)
         return system.mean_of_heads(means)
 

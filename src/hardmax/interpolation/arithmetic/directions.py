@@ -2,8 +2,8 @@ r"""Tokens over one common denominator, and integer directions that separate the
 
 On the line :math:`t=\langle u, x\rangle` every sequence must keep at least :math:`m^j` distinct values, and the
 sequences must stay pairwise different: as sets of values for constructions with leaders, as measures (values with their
-frequencies) when means do. All directions off finitely many hyperplanes will do; the search takes small integers and
-prefers the largest ratio of the smallest useful gap to the range, which float64 accuracy depends on.
+frequencies) for constructions with means. All directions off finitely many hyperplanes are admissible; the search takes
+small integers and prefers the largest ratio of the smallest useful gap to the range, which determines float64 accuracy.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Lattice:
         return np.asarray(np.add.reduceat(values, self.starts[:-1], axis=0))
 
 
-# Largest entries of directions, ascending: small directions keep the numbers short, large ones always separate.
+# Largest entries of directions, ascending: small ones give short numbers, large ones always separate.
 _BOXES = (
     1,
     2,

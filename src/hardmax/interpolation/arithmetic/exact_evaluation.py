@@ -160,20 +160,20 @@ def attention(state: State, block: Block, temperature: fmpq | None) -> None:
                 state.refresh(i, range(state.dimension))
         return
     support = sorted({k for term in block.V for k, _ in sparse(term.right)})
-    silent = np.logical_and.reduceat(state.zero()[:, support].all(axis=1), state.starts[:-1])
-    keeps = block.rho == 1
+    annihilated = np.logical_and.reduceat(state.zero()[:, support].all(axis=1), state.starts[:-1])
+    has_identity = block.rho == 1
     right = [sparse(term.right) for term in block.V]
     left = [sparse(term.left) for term in block.V]
-    written = range(state.dimension) if not keeps else sorted({k for term in left for k, _ in term})
+    written = range(state.dimension) if not has_identity else sorted({k for term in left for k, _ in term})
     for j, (start, end) in enumerate(zip(state.starts[:-1].tolist(), state.starts[1:].tolist(), strict=True)):
-        if silent[j] and keeps:
+        if annihilated[j] and has_identity:
             continue
         tokens = state.rows[start:end]
         averaged = [tokens[i] for i in state.counted[j]]
         values = [[linear(r, x) for x in averaged] for r in right]
         means = _means(tokens, averaged, values, block.B, temperature, state.margins)
         for offset, x in enumerate(tokens):
-            new = x if keeps else [block.rho * c for c in x]
+            new = x if has_identity else [block.rho * c for c in x]
             for term, mean in zip(left, means, strict=True):
                 for k, a in term:
                     new[k] = new[k] + a * mean[offset]
@@ -196,7 +196,7 @@ def _means(
     keys = [[linear(sparse(term.left), x) for x in averaged] for term in B]
     if temperature is not None:
         return _soft_means(queries, keys, values, temperature)
-    chosen = _favourites(queries, keys, margins)
+    chosen = _attended(queries, keys, margins)
     cache: dict[tuple[int, ...], list[Number]] = {}
     for members in set(chosen):
         cache[members] = [_average([v[m] for m in members]) for v in values]
@@ -210,7 +210,7 @@ def _average(values: list[Number]) -> Number:
     return total / len(values)
 
 
-def _favourites(queries: list[list[Number]], keys: list[list[Number]], margins: Margins) -> list[tuple[int, ...]]:
+def _attended(queries: list[list[Number]], keys: list[list[Number]], margins: Margins) -> list[tuple[int, ...]]:
     """The keys of the largest score, for every query; ties by equality of rationals."""
     if len(keys) == 1:
         # A rank-one score q_i k_l is largest where k_l is largest, smallest or anywhere, by the sign of q_i.
@@ -281,8 +281,8 @@ def evaluate(
 ) -> State:
     """State after all blocks, exact; attention is softmax where a ``temperature`` is given.
 
-    A sequence is a set of tokens: a token that is repeated goes where the first of its kind goes and counts once in
-    every mean.
+    A sequence is a set of tokens: a repeated token has the same output as its first occurrence and counts once in every
+    mean.
     """
     state = State(sequences)
     with telling("evaluating blocks exactly", len(blocks), progress) as tell:

@@ -1,7 +1,7 @@
 r"""The slow oracle: a network evaluated line by line from the definition, with plain fractions and dense matrices.
 
-It shares nothing with the fast exact evaluator but the weights. Nothing in the library calls it; the tests hold the
-fast evaluator against it.
+It shares only the weights with the fast exact evaluator. Nothing in the library calls it; tests compare the fast
+evaluator with it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def attention(block: Block, tokens: list[Point], counted: Sequence[int]) -> list
 
 
 def run(blocks: Sequence[Block], tokens: Sequence[Sequence[Fraction]]) -> list[tuple[Fraction, ...]]:
-    """Send one sequence of tokens through all blocks; a token that is repeated counts once in every mean."""
+    """Output of every token of one sequence, d fractions each; a repeated token counts once in every mean."""
     current = [list(x) for x in tokens]
     counted = [i for i, x in enumerate(current) if x not in current[:i]]
     for block in blocks:

@@ -200,8 +200,8 @@ def _witness(lattice: Lattice, levels: np.ndarray, label: np.ndarray) -> int:
 def _factors(readings: list[np.ndarray]) -> tuple[list[int], np.ndarray]:
     r"""Integers :math:`\lambda_1,\dots,\lambda_{K-1}`, chosen one after the other by the gap they leave.
 
-    Kept true at every step: :math:`s + M_q` tells apart, for every later query q, all that s and :math:`M_q` tell
-    apart. The next value is :math:`\lambda(s+M_r) + (s+M_q)`, so only finitely many :math:`\lambda` can break it.
+    Invariant of every step: for each later query q, :math:`s + M_q` separates all sequences that s and :math:`M_q`
+    separate. The next value is :math:`\lambda(s+M_r) + (s+M_q)`, so only finitely many :math:`\lambda` violate it.
     """
     sums = np.zeros(len(readings[0]), dtype=object)
     label = np.zeros(len(sums), dtype=np.int64)

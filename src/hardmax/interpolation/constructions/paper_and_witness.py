@@ -7,8 +7,8 @@ for all others the leader has height 0. Exactly N-1 splits, and only integers or
 1. Witnesses give every sequence its own stretch of the first axis.
 2. In each sequence one token value becomes its leader :math:`R_j(1,1)`, far out on the diagonal, and m-1 others go to
    rational points of a circle in the open negative quadrant; a hat moves one value at a time.
-3. One attention with B = V = I and :math:`\rho=0`: a token left on the axis listens to the leader, while leaders and
-   points of the circle listen to themselves. Now there are exactly m points.
+3. One attention with B = V = I and :math:`\rho=0`: a token left on the axis attends to the leader, while leaders and
+   points of the circle attend to themselves. Now there are exactly m points.
 4. One hat per point sends it to its target.
 
 The leaders are to the right of the band of all targets and the circle to the left of it, so a hat never meets a point

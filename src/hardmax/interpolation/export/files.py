@@ -30,7 +30,7 @@ from ..data import DataSet, read_data
 from ..evaluation.counts import count_blocks
 from ..network import CompiledNetwork, Report
 
-# The rationals of the format, so that every reader accepts the same files: fmpq alone also takes " 3/-8 ".
+# Rationals of the format, so that every reader accepts the same files: fmpq alone also takes " 3/-8 ".
 _RATIONAL = re.compile(r"-?[0-9]+(/[0-9]+)?", re.ASCII)
 
 

@@ -11,7 +11,7 @@ from ..layer import Norm, TransformerLayer
 from ..stored import Settings, Weights
 from ..transformer import Embedding
 
-# More layers than any published model; layers with shared weights cost no memory in a file, so that the number is free.
+# More layers than any published model has; a bound on time, since layers with shared weights take no memory.
 MOST_LAYERS = 4096
 _ACTIVATIONS = {
     "gelu": "gelu",
@@ -57,6 +57,6 @@ def activation(settings: Settings, *names: str, default: str) -> str:
 
 
 def refuse(settings: Settings, name: str, value: object, usual: str) -> None:
-    """Refuse a setting that asks for something that is not built here."""
+    """Raise a FileError for a setting that is not supported."""
     problem = f"the setting {name!r} is {str(value)[:60]!r}, which is not supported"
     raise FileError(settings.path, problem, f"pass a model with {usual}")

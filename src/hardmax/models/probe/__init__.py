@@ -1,4 +1,4 @@
-"""The probe: what a trained transformer does with texts, beside chance levels, controls and the theory."""
+"""The probe: measurements of a trained transformer on texts, beside chance levels, controls and the theory."""
 
 from .hypotheses import weight_figures as weight_figures
 from .interventions import Intervention as Intervention

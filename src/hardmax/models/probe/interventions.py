@@ -1,4 +1,4 @@
-"""Interventions: a model with another attention rule in some heads, and what this does to its result.
+"""Interventions: a model with another attention rule in some heads, and the effect on its result.
 
 Every intervention is run beside its control, in which the same heads pass on nothing. Encoders are judged by the cosine
 of their embeddings with those of the unchanged model, causal models by their perplexity. Layers before the first
@@ -166,7 +166,7 @@ class Run:
 
 
 class Store(Protocol):
-    """Where finished parts of the work are kept."""
+    """Interface of the storage of finished parts."""
 
     def load(self, name: str) -> dict[str, np.ndarray] | None: ...
 
@@ -192,7 +192,7 @@ def results(
     runs
         Changed models.
     store
-        Where results of batches are kept.
+        Storage of the results of batches.
     tick
         Called after each run of a batch.
 

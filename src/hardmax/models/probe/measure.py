@@ -130,7 +130,7 @@ def _tokenised(model: Transformer, texts: object) -> list[Tokenised]:
 
 
 class _Store:
-    """Finished parts of the work in a folder, each written whole or not at all; nothing is kept without a folder."""
+    """Finished parts of the work in a folder, each written whole or not at all; without a folder nothing is stored."""
 
     _KIND = "part of a probe"
 

@@ -72,7 +72,7 @@ _DTYPES = {"int": "int64", "float": "float64", "bool": "bool", "int?": "Int64", 
 
 @dataclass(frozen=True, eq=False)
 class ProbeReport:
-    """Result of :func:`hardmax.probe`: what a model does with texts, beside chance levels and controls.
+    """Result of :func:`hardmax.probe`: measurements of a model on texts, beside chance levels and controls.
 
     ``print(report)`` shows sentences; the tables are pandas data frames. Layers and heads are counted from 0. Columns
     whose name ends in ``_chance`` or ``_random`` are the level of the column without this ending for random choices or

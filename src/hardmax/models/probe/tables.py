@@ -39,7 +39,7 @@ def verdict(hardmax_effect: float, zero_effect: float, special_share: float, noi
     str
         The verdict; ``"untested"`` where an effect is missing.
     """
-    # A perplexity may fall: what counts is how much the result changes.
+    # A perplexity may fall, so the size of the change counts.
     hardmax_effect, zero_effect = abs(hardmax_effect), abs(zero_effect)
     if np.isnan(hardmax_effect) or np.isnan(zero_effect):
         return "untested"

@@ -1,4 +1,4 @@
-"""Everything that fitting determines, as a value and as a file."""
+"""The result of a fit, as a value and as a file."""
 
 from __future__ import annotations
 

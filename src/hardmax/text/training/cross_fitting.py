@@ -51,7 +51,7 @@ STARTS = (
 
 
 class Networks(Protocol):
-    """How networks are made from linear models."""
+    """Interface: networks that start from linear models, and their training."""
 
     def start(self, rows: LabelledDocuments, model: LinearModel, power: float) -> Network:
         """Network before training, whose logits are scaled like those of the model on these rows."""
@@ -107,7 +107,7 @@ class CrossValidation:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the folds determine."""
+    """Start, temperature and report that the folds determine."""
 
     start: Start = STARTS[0]
     temperature: float = 1.0

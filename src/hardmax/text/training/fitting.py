@@ -306,6 +306,6 @@ def _validation_rows(
 
 
 def _temperature(network: Network, validation: LabelledDocuments, device: str | None) -> float:
-    """Temperature by which the logits of the network are to be divided, from validation rows."""
+    """Temperature by which the logits of the network are divided, from validation rows."""
     logits, _ = predict_logits(network, validation.table, device)
     return calibration_temperature(logits, validation.labels, validation.weights)

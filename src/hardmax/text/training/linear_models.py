@@ -49,7 +49,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A fitted linear classifier."""
+    """Fitted linear classifier; its logits are linear in the weighted counts of a document."""
 
     kind: LinearKind
     scale: np.ndarray

@@ -94,7 +94,7 @@ def train_network(
     save: Save,
     processes: Processes = ALONE,
 ) -> TrainingState:
-    """State after one training of the network in place, on the device and with the attention that are asked for."""
+    """State after one training of the network in place, on ``device`` and with the attention of the recipe."""
     place = as_device(device)
     if processes.count > 1 and (prediction.is_accelerator(device) or recipe.temperature > 0):
         raise InputError(

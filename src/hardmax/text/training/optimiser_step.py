@@ -1,7 +1,7 @@
 r"""Loss and predicted class, bounds on word positions, and one optimiser step on the CPU.
 
-Training by the loss alone lets a word grow long without evidence: across the decoder's axis, where the decoder does not
-see it, or beyond what its frequencies in the classes support. Long words lead. So for two classes
+Training by the loss alone lets a word grow long without evidence: across the decoder's axis, which the decoder does not
+read, or beyond what its frequencies in the classes support. Since long words become leaders, for two classes
 
 - a word lies in the *cone* around the decoder's axis, :math:`|z_\perp| \le c\,|z_\parallel|`. For c < 1 the score of
   two words on different sides is negative, so that no word attends to a word of the other class;

@@ -3,8 +3,8 @@ r"""Training with softmax attention at a low temperature on padded batches, on a
 .. math:: z_i' = \frac{z_i + \alpha \sum_j p_{ij} z_j}{1+\alpha}, \qquad
           p_{ij} \propto c_j \exp\bigl(\langle z_i, z_j\rangle / T\bigr)
 
-A word that occurs :math:`c_j` times counts as :math:`c_j` equal tokens. At :math:`T = 0` attention is hardmax, which is
-what prediction uses. Documents of the published model are short (128 tokens), so that padding is affordable.
+A word that occurs :math:`c_j` times counts as :math:`c_j` equal tokens. At :math:`T = 0` attention is hardmax, as in
+prediction. Documents of the published model are short (128 tokens), so that padding is affordable.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def warn_of_unknown(table: Any) -> None:
 
 
 def as_rows(document: Any) -> Any:
-    """One text, or one row of numbers, as a set with a single document."""
+    """One text, or one row of numbers, as a list or table with a single document."""
     if isinstance(document, str):
         return [document]
     if sparse.issparse(document) or hasattr(document, "columns"):
