@@ -1,4 +1,4 @@
-"""Finding again what was drawn."""
+"""Functions that find artists in a figure by their names."""
 
 import numpy as np
 

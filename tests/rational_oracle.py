@@ -65,7 +65,7 @@ class System:
         return dot(self.query(z), z)
 
     def leads(self, k: int, i: int) -> bool:
-        """Definition 1.1 for points with a multiplicity: everybody heard is at the place of i."""
+        """Definition 1.1 for points with a multiplicity: all attended points are at the position of i."""
         Z = self.states[k]
         return all(Z[j] == Z[i] for j in self.heard[k][i])
 

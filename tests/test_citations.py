@@ -1,4 +1,4 @@
-"""What to cite, and that the citation file says the same."""
+"""Citations, and agreement of the citation file with them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a user may pass without a second thought: taken as meant, or refused in words that help."""
+"""Unusual inputs: accepted as meant, or refused with a remedy."""
 
 import numpy as np
 import pandas

@@ -1,4 +1,4 @@
-"""Sweeps: every point once, failures kept, resumed without repeating, readable at any time."""
+"""Sweeps: every point once, failures recorded, resumed without repeating, readable at any time."""
 
 import json
 import os

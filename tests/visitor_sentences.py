@@ -1,4 +1,4 @@
-"""What somebody types who tries the shipped model for the first time; written down before the model was tuned."""
+"""Sentences typed by a first-time user of the pretrained model; written before the model was tuned."""
 
 POSITIVE = (
     "I love this movie.",

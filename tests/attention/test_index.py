@@ -1,4 +1,4 @@
-"""The index that grows decides like plain loops, like `attended`, and the same way however the keys arrived."""
+"""The growing index gives the results of plain loops and of `attended`, for every order and size of appended blocks."""
 
 from __future__ import annotations
 

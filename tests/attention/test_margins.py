@@ -1,4 +1,4 @@
-"""The margins within which a screen must keep candidates, against exact rounding errors."""
+"""The margins within which a screen must pass candidates on, against exact rounding errors."""
 
 from __future__ import annotations
 

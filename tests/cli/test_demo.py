@@ -1,4 +1,4 @@
-"""``hardmax demo`` and ``hardmax reproduce``: pages appear, and the reader is told where."""
+"""``hardmax demo`` and ``hardmax reproduce``: pages are written, and the output names them."""
 
 import os
 import sys

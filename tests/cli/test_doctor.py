@@ -1,4 +1,4 @@
-"""``hardmax doctor``: what is there, what is missing, and how to get it."""
+"""``hardmax doctor``: installed packages, missing ones, and how to install them."""
 
 import json
 from importlib import metadata

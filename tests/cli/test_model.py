@@ -1,4 +1,4 @@
-"""``hardmax model`` and ``hardmax phase-diagram``: what they say is what the library says."""
+"""``hardmax model`` and ``hardmax phase-diagram``: their output agrees with the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands ``hardmax sentiment`` and ``hardmax data``, as people type them."""
+"""The commands ``hardmax sentiment`` and ``hardmax data``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hardmax simulate`` on good input: what it says, what it writes."""
+"""``hardmax simulate`` on good input: its output and files."""
 
 import json
 import os

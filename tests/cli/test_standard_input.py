@@ -1,4 +1,4 @@
-"""Tables from the standard input, asked for by ``-`` or simply there."""
+"""Tables from the standard input, named by ``-`` or without an argument."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The command itself: help, version, and what becomes of errors."""
+"""The command itself: help, version, and the exit status of errors."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A sign of life appears on a terminal when work takes long, and only then."""
+"""A spinner appears on a terminal when work takes long, and only then."""
 
 import io
 import sys

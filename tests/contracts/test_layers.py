@@ -1,4 +1,4 @@
-"""What any layer must satisfy."""
+"""The contract of every layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each configuration does what its words say, in exact arithmetic too."""
+"""Each configuration behaves as its description says, in exact arithmetic too."""
 
 import numpy as np
 import pytest

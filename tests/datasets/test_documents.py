@@ -1,4 +1,4 @@
-"""Documents from files of every kind, and what is said of broken ones."""
+"""Documents from files of every kind, and the errors of broken ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences of documents, and what they weigh."""
+"""Sentences of documents, and their weights."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Series come back from files as they were written, time is found, and what is wrong is said with its place."""
+"""Series are read as they were written, the time column is found, and errors name the place."""
 
 import numpy as np
 import pandas as pd

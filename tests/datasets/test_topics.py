@@ -1,4 +1,4 @@
-"""Topics: read from a wheel or a folder, and what is said when there is neither."""
+"""Topics: read from a wheel or a folder, and the error where there is neither."""
 
 import zipfile
 from pathlib import Path

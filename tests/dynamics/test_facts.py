@@ -1,4 +1,4 @@
-"""Facts 1 to 6 of the hardmax map: in fractions without rounding, and what the library makes of the same systems."""
+"""Facts 1 to 6 of the hardmax map: in fractions without rounding, and in the results of the library."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def leaders_stay_leaders(system: System) -> None:
 
 
 def followers_are_loyal(system: System) -> None:
-    """Straight from the sets C_i: one leader alone is followed for ever, by the closed form, and nobody joins."""
+    """From the sets C_i: one leader alone is followed for ever, by the closed form, and no other token joins."""
     for i in range(len(system.tokens)):
         for k in range(system.depth):
             heard = system.heard[k][i]
@@ -84,7 +84,7 @@ def followers_are_loyal(system: System) -> None:
 
 
 def the_library_agrees(system: System, exact: bool) -> None:
-    """Who leads since when, who follows whom and where everybody is, against the definitions."""
+    """Leaders with their layers, followers and positions, against the definitions."""
     run = hm.simulate(system.tokens, system.layer(exact=exact), depth=system.depth)
     truth = np.array(system.states, dtype=float)
     np.testing.assert_allclose(run.tokens, truth, rtol=0, atol=1e-10)
@@ -110,7 +110,7 @@ def the_library_agrees(system: System, exact: bool) -> None:
             heard = {name_of[j] for j in system.heard[k][i]}
             if len(leaders) == 1:
                 assert heard == set(leaders)
-            # A lasting tie is with leaders, with followers on their way to them, or both; nobody else joins.
+            # A lasting tie is with leaders, with followers on their way to them, or both; no other token joins.
             assert set().union(*(_leaders(found, j) for j in heard)) == set(leaders)
 
 

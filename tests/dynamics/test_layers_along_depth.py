@@ -1,4 +1,4 @@
-"""Layers that differ along depth, layers of one's own, labels and seeds: one trajectory, saved and loaded again."""
+"""Layers that differ along depth, custom layers, labels and seeds: one trajectory, saved and loaded again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Films: the right frames, in a file that appears when it is complete."""
+"""Animations: the right frames, in a file that appears when it is complete."""
 
 import itertools
 import os

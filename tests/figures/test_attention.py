@@ -1,4 +1,4 @@
-"""The half-plane that can attract a token: its boundary, who lies in it, who is listened to."""
+"""The half-plane that can attract a token: its boundary, the tokens in it, and the attended tokens."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The picture of a study: every system a dot, models by rank."""
+"""The figure of a study: a dot per system, models by rank."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pictures of forecasts show the numbers they are given, and say what a reader must know."""
+"""Figures of forecasts show the given numbers and warnings."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pictures of compiled networks: what is drawn is what the network does."""
+"""Figures of compiled networks show the positions that the network computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of the mean field hold the numbers of the runs."""
+"""Figures of the mean field show the numbers of the runs."""
 
 import math
 

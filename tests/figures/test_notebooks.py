@@ -1,4 +1,4 @@
-"""What a notebook shows of the value of a cell: the picture, where there is one."""
+"""Output of a notebook for the value of a cell: the figure, where there is one."""
 
 import io
 

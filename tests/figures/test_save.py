@@ -1,4 +1,4 @@
-"""Pictures are written whole, in the format that the suffix names."""
+"""Figures are written whole, in the format that the suffix names."""
 
 import os
 

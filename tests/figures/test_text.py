@@ -1,4 +1,4 @@
-"""Pictures of words, held against what they show."""
+"""Figures of words, compared with their data."""
 
 from __future__ import annotations
 

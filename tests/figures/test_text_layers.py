@@ -1,4 +1,4 @@
-"""Words at chosen layers, as a film, and what training came to."""
+"""Words at chosen layers, as an animation, and figures of training results."""
 
 from pathlib import Path
 

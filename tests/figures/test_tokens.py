@@ -1,4 +1,4 @@
-"""The picture says what the run says: stars lead, colours follow, shared tokens have several colours."""
+"""Figures of tokens show the run: stars lead, colours follow, tied tokens have several colours."""
 
 import matplotlib as mpl
 import numpy as np

@@ -1,4 +1,4 @@
-"""Pictures of trained transformers: what is drawn is what was measured."""
+"""Figures of trained transformers show what was measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leaders, and whom every token listens to at a layer."""
+"""Leaders, and the tokens that each token listens to at a layer."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Theorem 1.1 held against runs: it holds where it should, and broken runs are found out."""
+"""Theorem 1.1 checked on runs: it holds under its assumptions, and violations are detected."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Sixteen adversarial families of data sets, each from a seed: what a construction must survive."""
+"""Sixteen adversarial families of data sets for the constructions, each from a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fast exact evaluator against the literal one, on networks nobody designed."""
+"""The fast exact evaluator against the literal one, on random networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one can do with a network: run it in PyTorch and ONNX, classify, ask for a summary, certify in parallel."""
+"""Methods of a network: PyTorch and ONNX, classification, summary, parallel certificates."""
 
 from __future__ import annotations
 

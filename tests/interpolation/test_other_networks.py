@@ -1,4 +1,4 @@
-"""Networks nobody compiled, with every kind of weight: PyTorch and ONNX against the exact evaluator."""
+"""Random networks with every kind of weight: PyTorch and ONNX against the exact evaluator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network called on sequences: held against plain fractions, rounded once, in the caller's kind of array."""
+"""A network called on sequences: compared with plain fractions, rounded once, in the caller's kind of array."""
 
 from fractions import Fraction
 

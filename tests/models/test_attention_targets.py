@@ -1,4 +1,4 @@
-"""Who attends to whom, against plain loops."""
+"""The token that each token attends to most, against plain loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs to save, and what it means that two of them are equal."""
+"""Runs to save, and the comparison of two of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers streamed to disk are the layers kept in memory, and an interrupted run leaves nothing."""
+"""Layers streamed to disk equal the layers stored in memory, and an interrupted run leaves no file."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Few documents: linear models, folds of the training rows, and what is said if a baseline is better."""
+"""Few documents: linear models, folds of the training rows, and the warning where a baseline is better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of numbers hold the numbers."""
+"""Figures of results show the given numbers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Words in the plane: the horizontal place is what the decoder reads, so it gives the logit back."""
+"""Words in the plane: the horizontal coordinate is the one that the decoder reads, so it determines the logit."""
 
 import numpy as np
 import pytest

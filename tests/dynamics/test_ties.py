@@ -1,4 +1,4 @@
-"""The last word on ties, against the scores themselves at every layer."""
+"""Ties that last for ever, against the scores themselves at every layer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def last(alpha: float, tied: np.ndarray, outsider: tuple[np.ndarray, np.ndarray]
         points=torch.from_numpy(points),
         goals=torch.from_numpy(goals),
         drifts=torch.from_numpy(drifts),
-        askers=torch.tensor([3]),
+        tied=torch.tensor([3]),
         members=torch.tensor([0, 1]),
         rows=torch.tensor([0, 0]),
     )

@@ -1,4 +1,4 @@
-"""The shipped model on short sentences."""
+"""The pretrained model on short sentences."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tokens split over processes give the same answers, to the last bit where they are decided; threads play processes."""
+"""Tokens split over processes, run as threads: the same results, to the last bit where tokens are decided."""
 
 from __future__ import annotations
 

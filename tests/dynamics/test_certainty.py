@@ -1,4 +1,4 @@
-"""Dropping tokens that are never listened to again changes no answer, also within a wide tolerance."""
+"""Dropping tokens that are never listened to again changes no result, also within a wide tolerance."""
 
 from __future__ import annotations
 

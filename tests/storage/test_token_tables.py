@@ -1,4 +1,4 @@
-"""Tables of numbers from files: right, or refused with the line and the remedy."""
+"""Tables of numbers from files: read exactly, or refused with the line and the remedy."""
 
 import sys
 from pathlib import Path
