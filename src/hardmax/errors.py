@@ -51,7 +51,7 @@ class InputError(HardmaxError, ValueError):
         super().__init__(f"{argument} {problem}, got {value}: {self.remedy}")
 
     def rephrased(self, argument: str, words: Callable[[str], str]) -> InputError:
-        """The same error in other words.
+        """This error with another argument name, problem and remedy.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class FileError(HardmaxError, OSError):
         super().__init__(f"{path}: {problem}: {self.remedy}")
 
     def rephrased(self, words: Callable[[str], str]) -> FileError:
-        """The same error in other words.
+        """This error with another remedy.
 
         Parameters
         ----------

@@ -6,7 +6,6 @@ the weak order is measured without random numbers. Runs with random numbers are 
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
 from collections.abc import Callable
@@ -348,10 +347,6 @@ def test_simulate_with_a_seed() -> None:
     np.testing.assert_allclose(single.final.numpy(), run.final, atol=1e-5)
 
 
-@pytest.mark.skipif(
-    inspect.signature(hm.simulate).parameters["integrator"].default is not None,
-    reason="simulate passes Heun by default",
-)
 def test_the_default_integrator_of_simulate() -> None:
     flow = hm.CallableFlow(still)
     assert "noise splitting" in str(hm.simulate([[0.0]], hm.NoisyFlow(flow, 1.0), time=1.0, random_state=0).outcome)

@@ -367,7 +367,7 @@ def _best(positions: Sequence[int], scores: Sequence[float], margin: float, give
 
 
 def _give_as(queries: ArrayLike) -> Give:
-    """How results are returned: as tensors on the device of the queries, or as NumPy arrays."""
+    """Function that converts results: to tensors on the device of the queries, or to NumPy arrays."""
     if isinstance(queries, torch.Tensor):
         device = queries.device
         return lambda result: torch.from_numpy(result).to(device)

@@ -1,4 +1,4 @@
-r"""How a token moves, given what it attends to: convex step, residual, without skip, implicit step, on the sphere."""
+r"""Moves of a token by the update of its heads: convex step, residual, no skip, implicit step, step on the sphere."""
 
 from __future__ import annotations
 

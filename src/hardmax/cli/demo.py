@@ -61,7 +61,7 @@ def demo(
 
 
 def _on_the_path() -> str:
-    """How to call ``hardmax`` by its bare name, when this shell cannot yet."""
+    """Remark on how to call ``hardmax`` by its name where it is not on the path; else empty."""
     here = Path(sys.executable).parent
     found = shutil.which("hardmax")
     if found is not None and Path(found).parent == here:

@@ -55,7 +55,7 @@ class Health:
     required: dict[str, str | None]
     """Version of each required package, None where it is missing."""
     extras: dict[str, dict[str, str | None]]
-    """The same for each extra."""
+    """Version of each package of each extra, None where it is missing."""
     devices: list[str]
     threads: int | None
     models: list[str]

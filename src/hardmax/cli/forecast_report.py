@@ -27,7 +27,7 @@ _COLUMNS = "columns.json"
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a file are channels and which are inputs; None for all that are left."""
+    """Columns of a file that are channels, and those that are inputs; None for all others."""
 
     channels: list[str] | None
     inputs: list[str]
@@ -213,7 +213,7 @@ _OPTIONS = {
 
 
 def _verdict(backtest: Backtest, unit: str, size: float) -> str:
-    """How the model compares with the best of the baselines, by the mean absolute scaled error."""
+    """Comparison of the model with the best baseline by the mean absolute scaled error, as a sentence."""
     own = [row for row in backtest.rows if row.model in ("TD-TF", ANEW)]
     rivals = [row for row in backtest.rows if row not in own]
     # The kind of the model was selected with all data; a search without the last quarter is the harder test.
@@ -256,7 +256,7 @@ def moments_of(series: Series, ahead: Forecast) -> list[str]:
 
 
 def unit_of(series: Series) -> tuple[str, float]:
-    """What to count time in: the largest unit of the clock that fits between samples, where times are dates."""
+    """Unit of time and its length: for dates the largest unit of the clock that fits between samples."""
     if not series.began:
         return "units of time", 1.0
     if series.months is not None and series.months.apart < 12:

@@ -65,7 +65,7 @@ class Request:
 
 @dataclass(frozen=True)
 class _Result:
-    """What the command found for one file."""
+    """Results of the command for one file."""
 
     model: TimeDelayedTransformer
     measured: Measured

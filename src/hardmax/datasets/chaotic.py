@@ -93,7 +93,7 @@ def _speed(_: float, state: np.ndarray) -> tuple[float, float, float]:
 _SPIN_UP = 5.0
 """Periods that are left out at the start."""
 _NUDGE = 1e-3
-"""How far seeds start from the package's state, in standard deviations of the attractor."""
+"""Distance of the starts of seeds from the package's state, in standard deviations of the attractor."""
 
 
 def chaotic_systems() -> tuple[str, ...]:

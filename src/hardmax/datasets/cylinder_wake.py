@@ -41,7 +41,7 @@ _UP, _DOWN, _IN, _BACK = (2, 3, 8), (6, 7, 4), (1, 3, 4), (5, 7, 8)
 
 @dataclass(frozen=True)
 class Links:
-    """Where lattice links cross the cylinder: from a fluid node along a direction, ``share`` of the way."""
+    """Lattice links that cross the cylinder: from a fluid node along a direction, after ``share`` of the length."""
 
     direction: np.ndarray
     x: np.ndarray

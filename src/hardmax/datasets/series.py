@@ -26,7 +26,7 @@ class Series:
     names: tuple[str, ...]
     """The channels."""
     source: str
-    """Where it is from: a file, or the system that made it."""
+    """Source of the series: a file, or the system that generated it."""
     lyapunov_exponent: float | None = None
     """The largest one, in the units of ``times``, where it is known."""
     time_name: str = "time"
@@ -34,7 +34,7 @@ class Series:
     began: str = ""
     """The date of time zero, where the times came from dates; times are then in seconds."""
     months: Months | None = None
-    """Where dates are whole months apart; a month then counts as a twelfth of a mean year."""
+    """Step of dates that are whole months apart, otherwise None; a month counts as a twelfth of a mean year."""
 
     def __post_init__(self) -> None:
         for array in (self.values, self.times):

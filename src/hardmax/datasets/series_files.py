@@ -44,7 +44,7 @@ class _Samples:
     line_of: Callable[[int], int] | None = None
 
     def row(self, number: int) -> str:
-        """Where a row is, in words."""
+        """Place of a row in the file, in words."""
         return f"row {number + 1}" if self.line_of is None else f"line {self.line_of(number)}"
 
 

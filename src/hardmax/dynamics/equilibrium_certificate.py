@@ -66,7 +66,7 @@ class EquilibriumCertificate:
     layers: int
     """Layer at which the last token was decided."""
     fates: tuple[TokenFate, ...]
-    """What is proved of each distinct token, in the order of the tokens."""
+    """Proved facts about each distinct token, in the order of the tokens."""
 
     @property
     def leaders(self) -> tuple[int, ...]:

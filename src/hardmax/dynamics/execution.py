@@ -1,4 +1,4 @@
-"""Where a run is executed: in this process alone, or shared by several."""
+"""Execution of a run: in this process alone, or shared by several."""
 
 from __future__ import annotations
 

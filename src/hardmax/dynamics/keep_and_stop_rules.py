@@ -1,4 +1,4 @@
-"""Which layers of a run are stored, and when a run stops early."""
+"""Rules that select the layers of a run to store, and rules that end a run early."""
 
 from __future__ import annotations
 

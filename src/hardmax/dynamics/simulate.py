@@ -31,7 +31,7 @@ from .process_setup import refuse_swapped_axes
 from .trajectory import Trajectory
 
 Layers = AbstractLayer | AbstractFlow | Sequence[AbstractLayer] | Callable[[int], AbstractLayer]
-"""What a run passes through: one layer or flow, a list of layers, or a rule that gives the layer with each number."""
+"""Argument ``layer`` of a run: a layer or flow, a list of layers, or a function from the number of a layer to it."""
 
 
 @overload

@@ -23,7 +23,7 @@ _COLOURS = {
 _SHAPES = {"paper": "s", "witness": "v", "conditioned": "D", "leaders": "o", "fewest": "^"}
 _DASHED = ("published bound", "necessary")
 _EXACT = 1e-17
-"""Where an error of exactly zero is drawn."""
+"""Height at which an error of exactly zero is drawn: below the rounding errors of float64."""
 
 
 def draw_block_counts(

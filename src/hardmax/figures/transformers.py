@@ -38,7 +38,7 @@ class WordPaths:
     """Share of the variance over all layers along each axis of the plane."""
 
     def sentence(self) -> str:
-        """How much of the variance the plane holds, in words."""
+        """Share of the variance in the plane, as a sentence."""
         return f"The plane holds {sum(self.variance):.0%} of the variance of all layers together."
 
 
@@ -75,7 +75,7 @@ def word_paths(run: Trajectory, *, unit_length: bool = False) -> WordPaths:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What the tokens of one head attend to, as it is drawn."""
+    """Targets of the tokens of one head, with their ranks for colours."""
 
     attended: np.ndarray
     """Token that each token attends to most, shape (tokens,); -1 for none."""

@@ -32,7 +32,7 @@ TORCH = "pytorch_model.bin"
 
 @dataclass(frozen=True)
 class Pooling:
-    """How one point of a text is made."""
+    """Pooling of the last tokens of a text to one point."""
 
     kind: str = "mean"
     """``"mean"`` or ``"first"``."""

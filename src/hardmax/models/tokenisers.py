@@ -42,7 +42,7 @@ class LibraryTokeniser(AbstractTokeniser):
     inner: Any
     """The tokeniser itself, without cutting and padding."""
     kind: str
-    """How a token is read: ``"bytes"`` (letters stand for bytes), ``"blanks"`` (▁ for blanks) or ``"plain"``."""
+    """Spelling of tokens: ``"bytes"`` (letters stand for bytes), ``"blanks"`` (▁ for blanks) or ``"plain"``."""
     first: tuple[int, ...] = ()
     """Tokens put before every text, where the tokeniser itself does not."""
 

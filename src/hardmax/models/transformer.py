@@ -77,7 +77,7 @@ class Transformer:
     longest: int
     """Largest number of tokens of a text."""
     pooling: str = "mean"
-    """How :meth:`embed` makes one point of a text: ``"mean"`` over its tokens or ``"first"``."""
+    """Pooling of :meth:`embed`: ``"mean"`` over the last tokens of a text, or the ``"first"`` of them."""
     unit_length: bool = False
     """Whether embeddings are divided by their length."""
 

@@ -28,7 +28,7 @@ def put_outcome(contents: Contents, outcome: Outcome) -> None:
 
 
 def get_outcome(reader: Reader) -> Outcome:
-    """How a run ended."""
+    """Outcome in a file."""
     words = reader.words("outcome")
 
     def make() -> Outcome:
@@ -44,7 +44,7 @@ def put_assumptions(contents: Contents, assumptions: Assumptions | None) -> None
 
 
 def get_assumptions(reader: Reader) -> Assumptions:
-    """Which assumptions of the theorem hold."""
+    """Assumptions of the theorem in a file, each true or false."""
     words = reader.words("assumptions")
     wanted = {field.name for field in fields(Assumptions)}
     if set(words) | {"basic"} != wanted or not all(isinstance(value, bool) for value in words.values()):
@@ -273,7 +273,7 @@ def _get_limit(reader: Reader) -> LowTemperatureLimit:
 
 
 def _spelled(value: Any) -> Any:
-    """The same with infinities and NaN as words: JSON knows neither."""
+    """The value with infinities and NaN as strings, which JSON lacks."""
     if isinstance(value, dict):
         return {name: _spelled(inside) for name, inside in value.items()}
     if isinstance(value, (list, tuple)):

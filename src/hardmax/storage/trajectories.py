@@ -33,7 +33,7 @@ SAVEABLE = (*_ZARR, *_NETCDF)
 
 
 Saved: TypeAlias = Trajectory | Equilibrium | Phases | LowTemperatureLimit
-"""What one file can hold."""
+"""Values that can be saved to one file."""
 
 
 def save(value: Saved, path: PathLike) -> None:

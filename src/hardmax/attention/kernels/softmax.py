@@ -36,7 +36,7 @@ _LEADING = tl.constexpr(-8192)
 
 @triton.jit
 def _places(Z, HIGHS, MASS, begin, HALF: tl.constexpr, COLUMNS: tl.constexpr):
-    """Where the tile of columns from ``begin`` on has both halves of its points, the first alone, and masses."""
+    """Addresses of both halves, of the first halves and of the masses of the tile of points from ``begin`` on."""
     column = tl.arange(0, COLUMNS)
     start = begin.to(tl.int64)
     both = Z + start * (2 * HALF) + column[:, None] * (2 * HALF) + tl.arange(0, 2 * HALF)[None, :]

@@ -38,7 +38,7 @@ class Arranged:
     order: Indices | None
     margin: float
     reach: PerQuery | None
-    """How far below the best a score may lie and the point still win; None stands for the margin times the longest."""
+    """Largest distance below the best score at which a point may still win; None: the margin times the longest."""
     size: torch.Tensor | None
     """None stands for one."""
     offset: PerQuery | None

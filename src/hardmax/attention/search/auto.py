@@ -82,7 +82,7 @@ def is_ordinary(size: torch.Tensor) -> torch.Tensor:
 def _attended_at_any_size(
     queries: Queries, points: Tokens, tolerance: float, method: str, hint: Indices | None
 ) -> Choice:
-    """The same choice for numbers whose squares leave the range of float64.
+    """Choice of :func:`attended` for numbers whose squares leave the range of float64.
 
     Points, and each query by itself, are brought near one by exact powers of two.
     """

@@ -84,7 +84,7 @@ def ranges(starts: Integers, sizes: Integers) -> Integers:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the queries lie on the cube: a box on every face, halved ``levels`` times along each edge."""
+    """Cells of the queries on the cube: a box on every face, halved ``levels`` times along each edge."""
 
     low: Floats
     width: Floats

@@ -34,7 +34,7 @@ class Found:
     members: Indices
 
     def of(self, part: Indices) -> Found:
-        """The same, for points that are a part of all points, at these indices."""
+        """The result in indices of all points, where the search was among those at the indices ``part``."""
         return replace(self, first=part[self.first], members=part[self.members])
 
 

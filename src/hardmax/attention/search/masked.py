@@ -150,7 +150,7 @@ def _attended_at_any_size(
     bias: Bias | None,
     hint: Indices | None,
 ) -> Choice:
-    """The same choice for numbers whose squares leave the range of float64.
+    """Choice of :func:`attended_in` for numbers whose squares leave the range of float64.
 
     Points, and each query by itself, are brought near one by exact powers of two.
     """
@@ -178,7 +178,7 @@ def _attended_by_size(
     bias: Bias | None,
     tiny: torch.Tensor,
 ) -> Choice:
-    """The same choice where some intervals have only points whose squares underflow: these are searched apart."""
+    """Choice of :func:`attended_in`, with intervals that have only points whose squares underflow searched apart."""
     parts = []
     for chosen, seen in (
         (~tiny, points),
@@ -339,7 +339,7 @@ def decide_by_prefixes(ballot: IntervalBallot, rows: Indices, start: Indices, st
 
 
 def _decide_group(ballot: IntervalBallot, rows: Indices, start: Indices, stop: Indices, *, forwards: bool) -> None:
-    """The same for intervals with a common start (``forwards``) or a common stop."""
+    """Propose the best points of intervals with a common start (``forwards``) or a common stop."""
     if int((stop - start).sum()) <= _FEW_PAIRS:
         decide_by_dense_blocks(ballot, rows, start, stop)
         return

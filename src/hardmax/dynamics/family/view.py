@@ -1,4 +1,4 @@
-"""What the active tokens of one layer see: the distinct points, and in each head the points that they listen to."""
+"""Points in sight of the active tokens of one layer, and in each head the points that they listen to."""
 
 from __future__ import annotations
 

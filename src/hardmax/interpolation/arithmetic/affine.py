@@ -112,7 +112,7 @@ class SignFilter:
         return np.flatnonzero(maybe), float(nearest[~maybe].min(initial=np.inf))
 
     def _beyond(self, column: np.ndarray, factor: float) -> tuple[np.ndarray, float]:
-        """The same when all neurons read one coordinate: one comparison with a knot, moved to the safe side.
+        """Result of :meth:`possibly_active` where all neurons read one coordinate: one comparison with a safe knot.
 
         The knot -b/u and the coordinate are each off by a few units in the last place, relatively.
         """

@@ -140,7 +140,7 @@ class Run:
 
     @property
     def control(self) -> Run:
-        """The same heads without attention."""
+        """Control of this run: the same heads without attention."""
         return Run("zero", self.scope)
 
     def changed(self, model: Transformer) -> Transformer:

@@ -79,7 +79,7 @@ def _joined(unit: torch.Tensor, threshold: float) -> np.ndarray:
 
 
 def _searched(unit: torch.Tensor, threshold: float) -> np.ndarray:
-    """The same by breadth-first search, in memory that grows with the tokens: each is compared with all once."""
+    """Connected components by breadth-first search, shape (tokens,), in memory that grows with the tokens only."""
     count = len(unit)
     labels = torch.full((count,), -1, dtype=torch.int64, device=unit.device)
     size = max(1, _MOST_COSINES // count)
