@@ -9,9 +9,10 @@ import sys
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
 
 import typer
+
+from .options import AsJson
 
 # Extras for development of hardmax itself, and the one that only combines others.
 _NOT_FOR_USERS = frozenset({"all", "dev", "docs", "lint", "test"})
@@ -23,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what is installed, which devices there are, what is missing and how to install it.
 

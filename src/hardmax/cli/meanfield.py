@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import panel, read_number, read_whole
+from .options import AsJson, Quiet, panel, read_number, read_whole
 
 _law = panel("Tokens")
 _flow = panel("Flow")
@@ -58,8 +58,8 @@ def meanfield(
             help="Save W2 through time for every beta to .csv or .json, or the runs to .zarr or .nc (one per beta).",
         ),
     ] = None,
-    as_json: Annotated[bool, _output("--json", help="Print one JSON object and nothing else.")] = False,
-    quiet: Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Follow attention on the sphere at low temperature: concentration, metastability, terminal phase.
 

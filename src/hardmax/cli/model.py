@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from .options import panel, read_number, read_whole
+from .options import AsJson, Quiet, panel, read_number, read_whole
 
 if TYPE_CHECKING:
     from ..zoo import FieldModel
@@ -48,8 +48,8 @@ def model(
     figure: Annotated[Path | None, _output(metavar="PATH", help="Draw to .png, .pdf, .svg or .html.")] = None,
     animate: Annotated[Path | None, _output(metavar="PATH", help="Film to .gif or .mp4.")] = None,
     save: Annotated[Path | None, _output(metavar="PATH", help="Save the run to .zarr, .zip or .nc.")] = None,
-    as_json: Annotated[bool, _output("--json", help="Print one JSON object and nothing else.")] = False,
-    quiet: Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run a model of the field and show what is measured beside what its theory predicts.
 
@@ -121,7 +121,7 @@ def phase_diagram(
     ] = None,
     figure: Annotated[Path | None, _output(metavar="PATH", help="Draw to .png, .pdf, .svg or .html.")] = None,
     save: Annotated[Path | None, _output(metavar="PATH", help="Write the table to .csv, or all to .json.")] = None,
-    quiet: Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure a model over a grid of two parameters, with the transition that theory predicts.
 

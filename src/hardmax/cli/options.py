@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -27,6 +27,12 @@ RULES = ("hardmax", "softmax:BETA", "topk:K", "topk:K:BETA", "sigmoid:BETA", "li
 def panel(title: str) -> Callable[..., Any]:
     """``typer.Option`` for the options of one panel."""
     return partial(typer.Option, rich_help_panel=title)
+
+
+AsJson = Annotated[bool, panel("Output")("--json", help="Print one JSON object and nothing else.")]
+"""The option --json of several commands."""
+Quiet = Annotated[bool, panel("Output")("--quiet", "-q", help="Print nothing but errors.")]
+"""The option --quiet of several commands."""
 
 
 def read_whole(option: str, text: str | None, example: int, *, least: int | None = None) -> int | None:

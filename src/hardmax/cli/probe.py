@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
-from .options import panel, read_whole
+from .options import Quiet, panel, read_whole
 
 _what = panel("What is measured")
 _output = panel("Output")
@@ -63,7 +63,7 @@ def probe(
         bool, _output("--resume", help="Save measurements in the folder, and resume a run that was stopped.")
     ] = False,
     as_json: Annotated[bool, _output("--json", help="Print the report as one JSON object and nothing else.")] = False,
-    quiet: Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure a trained transformer: leading tokens, temperature of each head, and where the theory does not apply.
 

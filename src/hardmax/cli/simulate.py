@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import RULES, panel, read_number, read_step, read_whole
+from .options import RULES, AsJson, Quiet, panel, read_number, read_step, read_whole
 
 # The names of hardmax.datasets, repeated here because the help must not import it; a test compares them.
 LAWS = ("gaussian", "uniform-cube", "ball", "sphere", "circle", "grid", "clusters", "heavy-tails")
@@ -103,8 +103,8 @@ def simulate(
         Path | None,
         _output(metavar="PATH", help="Prove the limit in exact rationals and write it for verify.py (few tokens)."),
     ] = None,
-    as_json: Annotated[bool, _output("--json", help="Print one JSON object and nothing else.")] = False,
-    quiet: Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run tokens through attention layers, or to infinite depth, and find leaders and followers.
 

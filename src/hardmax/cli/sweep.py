@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InputError
-from .options import read_whole
+from .options import AsJson, Quiet, read_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,8 +32,8 @@ def sweep(
     jobs: Annotated[
         str | None, typer.Option(metavar="J", help="Runs at a time, in place of the file's number.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run every combination of some values, one row per run, and resume a sweep that was stopped.
 

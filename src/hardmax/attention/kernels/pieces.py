@@ -1,6 +1,6 @@
 """Queries and points in two halves of 11 bits each, as the products of :mod:`.softmax` need them."""
 
-# Triton reads the source of these functions: it knows tensors, not types.
+# Triton compiles the source of these functions, in which Python types have no meaning.
 # mypy: ignore-errors
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ With pieces :math:`p = p_1 + p_2 + r` and :math:`y = y_1 + y_2 + t` a score errs
 :math:`|r||y| + |p||t| + |p_2||y_2|` for the omitted products, and by the rounding of a sum of K products.
 """
 
-# Triton reads the source of these functions: it knows tensors, not types.
+# Triton compiles the source of these functions, in which Python types have no meaning.
 # mypy: ignore-errors
 
 from __future__ import annotations

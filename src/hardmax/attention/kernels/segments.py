@@ -1,6 +1,6 @@
 """Triton kernel for many small systems at once: the token of its own system that each token attends to."""
 
-# Triton reads the source of these functions: it knows tensors, not types.
+# Triton compiles the source of these functions, in which Python types have no meaning.
 # mypy: ignore-errors
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ below zero.
 Points with one or two coordinates do not fill the tensor cores and are computed on the vector units.
 """
 
-# Triton reads the source of these functions: it knows tensors, not types.
+# Triton compiles the source of these functions, in which Python types have no meaning.
 # mypy: ignore-errors
 
 from __future__ import annotations

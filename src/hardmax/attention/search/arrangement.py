@@ -76,7 +76,7 @@ def arrange(
         z = points if order is None else points[order]
         return Arranged(queries, z, queries, z, order, margin, None, None, None, tolerance, square, None, own_square)
     zero = ~queries.any(dim=1)
-    if bool(zero.any()):  # any direction will do, since their result is not used
+    if bool(zero.any()):  # any direction serves, since their result is not used
         queries = torch.where(zero[:, None], torch.ones_like(queries), queries)
     # The frame measures the margin by its own longest point.
     stretched = margin if square is own_square else margin * float((square / own_square).sqrt()) * (1 + UNIT32)

@@ -35,8 +35,8 @@ from .network_training import train_averaged
 Documents: TypeAlias = Sequence[str] | sparse.csr_matrix | np.ndarray
 """Texts, or a table of non-negative counts."""
 
-# Least mean mass of a document in the definition of the resting mass: words may start near the origin for want of
-# evidence, and then their initial length is no measure. For two classes, and for more.
+# Least mean mass of a document in the definition of the resting mass: words without evidence
+# may start near the origin, and then their initial length is no measure. For two classes, and for more.
 _LEAST_MASS, _LEAST_MASS_OF_MANY = 5.0, 100.0
 # Tables with fewer entries are trained in double precision, which costs little there: the leader is a discrete choice,
 # and in double precision duplicated documents and documents of weight two lead to the same model.
