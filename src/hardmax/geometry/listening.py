@@ -82,21 +82,21 @@ def attention_at(run: Trajectory, k: int, head: int = 0) -> Attention:
     decided = np.zeros(len(state), dtype=bool)
     if known is not None:
         decided = (known.decided_at >= 0) & (known.decided_at <= number)
-    asked = _ask(layer, state, np.flatnonzero(~decided))
+    searched = _search(layer, state, np.flatnonzero(~decided))
     if known is None:
-        return Attention(number, asked.follows, ties_of(asked.ties), asked.leads, asked.everyone)
+        return Attention(number, searched.follows, ties_of(searched.ties), searched.leads, searched.everyone)
 
     alias = _leader_if_arrived(state, known, decided, TIE_UNITS * found.unit)
     leads = np.zeros(len(state), dtype=bool)
     leads[known.leaders[known.emerged_at <= number]] = True
-    ties = {i: np.unique(alias[members]) for i, members in asked.ties.items()}
+    ties = {i: np.unique(alias[members]) for i, members in searched.ties.items()}
     ties |= {i: known.ties[i] for i in known.ties if decided[i]}
     return Attention(
         layer=number,
-        follows=np.where(decided, known.follows, alias[asked.follows]),
+        follows=np.where(decided, known.follows, alias[searched.follows]),
         ties=ties_of({i: members for i, members in ties.items() if len(members) > 1}),
         leads=leads,
-        hears_everyone=asked.everyone,
+        hears_everyone=searched.everyone,
     )
 
 
@@ -115,7 +115,7 @@ def _of_head(choices: tuple[Choice, ...], head: int, number: int) -> Attention:
 
 
 @dataclass(frozen=True, eq=False)
-class _Answers:
+class _Found:
     """Result of the search for some of the tokens; the others listen to themselves."""
 
     follows: np.ndarray
@@ -124,29 +124,29 @@ class _Answers:
     everyone: np.ndarray
 
 
-def _ask(layer: HardmaxLayer, state: np.ndarray, asked: np.ndarray) -> _Answers:
+def _search(layer: HardmaxLayer, state: np.ndarray, tokens: np.ndarray) -> _Found:
     found = distinct(torch.from_numpy(state), torch.ones(len(state), dtype=torch.float64))
     first = found.first.numpy()
     point_of = np.arange(len(state)) if found.point_of is None else found.point_of.numpy()
     follows, everyone = first[point_of], np.zeros(len(state), dtype=bool)
     ties: dict[int, np.ndarray] = {}
-    if len(asked):
-        queries, row = np.unique(point_of[asked], return_inverse=True)
+    if len(tokens):
+        queries, row = np.unique(point_of[tokens], return_inverse=True)
         choice = _choose(layer, found.points, torch.from_numpy(queries))
-        follows[asked] = first[choice.first.numpy()][row]
-        everyone[asked] = choice.everyone.numpy()[row]
+        follows[tokens] = first[choice.first.numpy()][row]
+        everyone[tokens] = choice.everyone.numpy()[row]
         tied = choice.tied.numpy()
         place = np.searchsorted(tied, row)
         several = (place < len(tied)) & (np.append(tied, -1)[np.minimum(place, len(tied))] == row)
-        for i, t in zip(asked[several].tolist(), place[several].tolist(), strict=True):
+        for i, t in zip(tokens[several].tolist(), place[several].tolist(), strict=True):
             members = choice.members[int(choice.offsets[t]) : int(choice.offsets[t + 1])].numpy()
             ties[i] = np.sort(first[members])
             follows[i] = ties[i][0]
     leads = np.zeros(len(state), dtype=bool)
-    leads[asked] = follows[asked] == asked
+    leads[tokens] = follows[tokens] == tokens
     leads[everyone] = False
     leads[list(ties)] = False
-    return _Answers(follows, ties, leads, everyone)
+    return _Found(follows, ties, leads, everyone)
 
 
 def _choose(layer: HardmaxLayer, points: Tokens, queries: Indices) -> Choice:

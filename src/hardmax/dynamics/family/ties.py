@@ -217,16 +217,16 @@ class _Examined:
     def _rounds(self) -> tuple[list[Tokens], torch.Tensor]:
         """Positions of the tied tokens, then their means after 1, 2, … rounds of listening, until these are constant.
 
-        Second a mask of the tokens for which it is not constant after the largest number of rounds, or leaves the
-        segment from its first to its last value.
+        The second value is a mask of the tokens whose means are not constant after the largest number of rounds, or
+        leave the segment from the first to the last of them.
         """
-        theirs = self._row_of_members()
+        rows = self._row_of_members()
         tokens = self._view.tokens[self._hard]
         negligible = self._system.tolerance * self._system.sizes[tokens]
         rounds = [self._system.form.anchor[tokens], self._sum(self._part[:, None] * self._place)]
         while True:
-            spoken = torch.where(self._decided[:, None], self._target, rounds[-1][theirs])
-            following = self._sum(self._part[:, None] * spoken)
+            placed = torch.where(self._decided[:, None], self._target, rounds[-1][rows])
+            following = self._sum(self._part[:, None] * placed)
             differs = (following - rounds[-1]).abs().amax(dim=1) > negligible
             following = torch.where(differs[:, None], following, rounds[-1])
             if not bool(differs.any()) or len(rounds) > _MOST_ROUNDS:
