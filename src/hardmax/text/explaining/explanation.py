@@ -210,7 +210,7 @@ class Explanation:
     @property
     def probabilities(self) -> np.ndarray:
         """Probability of each class, shape (classes,)."""
-        return class_probabilities(self.logits[None])[0]
+        return np.asarray(class_probabilities(self.logits[None])[0])
 
     @property
     def prediction(self) -> Any:
