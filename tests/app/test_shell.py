@@ -147,7 +147,7 @@ def test_nothing_that_is_shipped_points_outside() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--address", "0.0.0.0"], "add --public if everybody"),  # noqa: S104 - refused
+        (["--address", "0.0.0.0"], "add --public to let every user"),  # noqa: S104 - refused
         (["--port", "99999"], "--port must lie in 0 … 65535"),
         (["--port", "x"], "--port must be a whole number"),
         (["--pages", "nothing"], "--pages is not a page"),
