@@ -153,17 +153,18 @@ def test_fitted_smoothing_errs_no_more_than_any_weights_of_a_grid() -> None:
 def test_an_analogue_forecast_is_a_weighted_mean_over_neighbours() -> None:
     rng = np.random.default_rng(1)
     pieces = [rng.standard_normal((40, 2)), rng.standard_normal((30, 2))]
-    for anchored in (False, True):
-        model = fit_analogue(pieces, 2, 3, 4, anchored, 2)
+    for anchored, spacing in ((False, 1), (True, 1), (False, 2), (True, 2)):
+        length = 2 * spacing + 1
+        model = fit_analogue(pieces, 2, length, 4, anchored, 2, spacing)
         assert model is not None
         window = rng.standard_normal((1, 6, 2))
-        seen = window[0, -3:]
+        seen = window[0, -length::spacing]
         near = []
         for piece in pieces:
-            for k in range(len(piece) - 3 - 2 + 1):
-                rows, last = piece[k : k + 3], piece[k + 2]
+            for k in range(len(piece) - length - 2 + 1):
+                rows, last = piece[k : k + length : spacing], piece[k + length - 1]
                 change = (rows - last) - (seen - seen[-1]) if anchored else rows - seen
-                follow = piece[k + 3 : k + 5] - (last - seen[-1] if anchored else 0)
+                follow = piece[k + length : k + length + 2] - (last - seen[-1] if anchored else 0)
                 near.append((float(np.sqrt((change**2).sum())), follow))
         near.sort(key=lambda pair: pair[0])
         weights = np.exp([-distance / near[0][0] for distance, _ in near[:4]])
@@ -177,6 +178,21 @@ def test_analogues_of_a_repeated_record_continue_it() -> None:
     assert isinstance(model, Analogue)
     np.testing.assert_allclose(model.paths(series[None, :98], 7)[0, :, 0], np.arange(98, 105) % 5, atol=1e-9)
     assert fit_analogue([series[:8]], 1, 4, 8, False, 2) is None
+
+
+def test_analogues_that_match_exactly_share_the_weight_and_windows_are_handled_in_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Large offsets, where an expanded square has no correct digit: both exact matches count the same.
+    series = 1e6 + np.array([0.0, 1.0, 3.0, 5.0, 0.0, 1.0, 3.0, 7.0] * 6)[:, None]
+    model = fit_analogue([series], 1, 3, 4, False, 1)
+    assert model is not None
+    ahead = model.paths(series[None, :3], 1)[0, 0, 0]
+    assert ahead - 1e6 in (5.0, 6.0, 7.0)
+    windows = np.random.default_rng(0).standard_normal((9, 3, 1)) + 1e6
+    whole = model.paths(windows, 4)
+    monkeypatch.setattr("hardmax.forecasting.classical.rules._MOST_DISTANCES", 50)
+    np.testing.assert_array_equal(model.paths(windows, 4), whole)
 
 
 # decompositions

@@ -40,7 +40,7 @@ def put_path(name: str, model: PathModel, put: _Put, arrays: _Arrays) -> dict[st
         case Analogue():
             arrays[f"{name}.library"] = model.library
             whole = {"length": model.length, "neighbours": model.neighbours, "chunk": model.chunk}
-            return {"kind": "analogue", "anchored": model.anchored, **whole}
+            return {"kind": "analogue", "anchored": model.anchored, "spacing": model.spacing, **whole}
         case SeasonalTrend():
             parts = model.decomposition
             return {
@@ -127,7 +127,9 @@ def _get_analogue(
     path: Path, name: str, words: dict[str, Any], arrays: _Arrays, outputs: int, whole: Callable[[str], int]
 ) -> Analogue:
     library = require(path, arrays, f"{name}.library", (None, outputs))
-    model = Analogue(outputs, library, whole("length"), whole("neighbours"), bool(words["anchored"]), whole("chunk"))
+    spacing = whole("spacing") if "spacing" in words else 1  # files of earlier versions do not hold it
+    sizes = (whole("length"), whole("neighbours"), bool(words["anchored"]), whole("chunk"), spacing)
+    model = Analogue(outputs, library, *sizes)
     if len(library) < model.length + model.chunk:
         raise FileError(path, f"the library of model {name!r} has {len(library)} samples", _DAMAGED)
     return model
