@@ -60,6 +60,27 @@ def test_a_season_is_found_in_noise_and_drift(season: int, slope: float) -> None
     assert find_seasons([series[:, None]], 1) == (season,)
 
 
+def test_a_strong_season_is_found_in_two_and_a_half_cycles_and_no_multiple_of_a_shorter_one() -> None:
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        shape = rng.standard_normal(52)
+        series = np.tile(shape, 3)[:130] + rng.normal(0, 0.3, 130)
+        assert find_seasons([series[:, None]], 1) == (52,)
+        assert find_seasons([np.cumsum(rng.standard_normal(130))[:, None]], 1) == ()
+        wave = 20 * np.sin(2 * np.pi * np.arange(60) / 12) + rng.normal(0, 4, 60) + np.arange(60)
+        assert find_seasons([wave[:, None]], 1) == (12,)
+
+
+def test_windows_of_trends_and_seasons_grow_with_the_record() -> None:
+    series = _seasonal(100)[:, None]
+    origins = make_origins([series], 1, 12, (12,))
+    assert [origin.windows.shape[1] for origin in origins] == [len(origin.pieces[-1]) for origin in origins]
+    recipes = {r.label: r for r in recipes_for([series], 1, (12,), 65, None, 500)}
+    for label in ("exponential smoothing, season 12", "stiff trend and season 12 over 144 samples, equal weights"):
+        found = [recipes[label].fit([series[:length]], 1) for length in (65, 90)]
+        assert [model.window for model in found if model is not None] == [65, 90]
+
+
 def test_two_seasons_are_found_at_once() -> None:
     t = np.arange(24 * 7 * 6)
     week = np.where((t // 24) % 7 >= 5, -1.0, 0.0)
@@ -249,6 +270,8 @@ def test_a_mean_is_the_mean_and_reaches_as_far_as_its_parts() -> None:
     assert model.window == 9
     expected = (SeasonalNaive(1, 4).paths(windows, 5) + Drift(1, 9).paths(windows, 5)) / 2
     np.testing.assert_allclose(model.paths(windows, 5), expected)
+    weighted = Mean(model.parts, (0.25, 0.75)).paths(windows, 5)
+    np.testing.assert_allclose(weighted, 0.5 * expected + 0.5 * Drift(1, 9).paths(windows, 5))
 
 
 # comparison
@@ -275,12 +298,12 @@ def test_the_typical_error_is_that_of_its_formula() -> None:
     assert found is not None
     total = 0.0
     for step in range(5):
-        errors = [
-            np.sqrt(((window[-1] - truth[step]) ** 2).mean())
-            for origin in origins
-            for window, truth in zip(origin.windows, origin.truth, strict=True)
-        ]
-        total += np.log(np.mean(errors))
+        for weight, origin in zip((1, 2, 4), origins, strict=True):
+            errors = [
+                np.sqrt(((window[-1] - truth[step]) ** 2).mean())
+                for window, truth in zip(origin.windows, origin.truth, strict=True)
+            ]
+            total += weight / 7 * np.log(np.mean(errors))
     assert found.error == pytest.approx(np.exp(total / 5))
     assert found.error == typical_error(found.curve)
 
@@ -350,8 +373,13 @@ def test_what_is_kept_has_nearly_the_smallest_typical_error() -> None:
     assert found.kept.error < naive
     assert best_of_each(singles) == singles
     pair = mean_of(singles[:2], origins)
+    first, second = (1 / single.error**2 for single in singles[:2])
     for index, path in enumerate(pair.paths):
-        np.testing.assert_allclose(path, (singles[0].paths[index] + singles[1].paths[index]) / 2)
+        expected = (first * singles[0].paths[index] + second * singles[1].paths[index]) / (first + second)
+        np.testing.assert_allclose(path, expected)
+    fitted = pair.recipe.fit([z], 1)
+    assert isinstance(fitted, Mean)
+    np.testing.assert_allclose(fitted.weights, [first / (first + second), second / (first + second)])
 
 
 def test_a_recipe_that_does_not_fit_or_is_no_number_is_left_out() -> None:

@@ -282,9 +282,10 @@ class Rollout(PathModel):
 
 @dataclass(frozen=True)
 class Mean(PathModel):
-    """Mean of the forecasts of several models."""
+    """Mean of the forecasts of several models, with weights that sum to one; equal ones where there are none."""
 
     parts: tuple[PathModel, ...]
+    weights: tuple[float, ...] | None = None
 
     @property
     def window(self) -> int:
@@ -292,4 +293,4 @@ class Mean(PathModel):
 
     def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
         found = [part.paths(windows[:, -part.window :], steps, future) for part in self.parts]
-        return np.asarray(np.mean(found, axis=0))
+        return np.asarray(np.average(found, axis=0, weights=self.weights))
