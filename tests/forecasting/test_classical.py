@@ -60,6 +60,27 @@ def test_a_season_is_found_in_noise_and_drift(season: int, slope: float) -> None
     assert find_seasons([series[:, None]], 1) == (season,)
 
 
+def test_a_strong_season_is_found_in_two_and_a_half_cycles_and_no_multiple_of_a_shorter_one() -> None:
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        shape = rng.standard_normal(52)
+        series = np.tile(shape, 3)[:130] + rng.normal(0, 0.3, 130)
+        assert find_seasons([series[:, None]], 1) == (52,)
+        assert find_seasons([np.cumsum(rng.standard_normal(130))[:, None]], 1) == ()
+        wave = 20 * np.sin(2 * np.pi * np.arange(60) / 12) + rng.normal(0, 4, 60) + np.arange(60)
+        assert find_seasons([wave[:, None]], 1) == (12,)
+
+
+def test_windows_of_trends_and_seasons_grow_with_the_record() -> None:
+    series = _seasonal(100)[:, None]
+    origins = make_origins([series], 1, 12, (12,))
+    assert [origin.windows.shape[1] for origin in origins] == [len(origin.pieces[-1]) for origin in origins]
+    recipes = {r.label: r for r in recipes_for([series], 1, (12,), 65, None, 500)}
+    for label in ("exponential smoothing, season 12", "stiff trend and season 12 over 144 samples, equal weights"):
+        found = [recipes[label].fit([series[:length]], 1) for length in (65, 90)]
+        assert [model.window for model in found if model is not None] == [65, 90]
+
+
 def test_two_seasons_are_found_at_once() -> None:
     t = np.arange(24 * 7 * 6)
     week = np.where((t // 24) % 7 >= 5, -1.0, 0.0)
@@ -153,17 +174,18 @@ def test_fitted_smoothing_errs_no_more_than_any_weights_of_a_grid() -> None:
 def test_an_analogue_forecast_is_a_weighted_mean_over_neighbours() -> None:
     rng = np.random.default_rng(1)
     pieces = [rng.standard_normal((40, 2)), rng.standard_normal((30, 2))]
-    for anchored in (False, True):
-        model = fit_analogue(pieces, 2, 3, 4, anchored, 2)
+    for anchored, spacing in ((False, 1), (True, 1), (False, 2), (True, 2)):
+        length = 2 * spacing + 1
+        model = fit_analogue(pieces, 2, length, 4, anchored, 2, spacing)
         assert model is not None
         window = rng.standard_normal((1, 6, 2))
-        seen = window[0, -3:]
+        seen = window[0, -length::spacing]
         near = []
         for piece in pieces:
-            for k in range(len(piece) - 3 - 2 + 1):
-                rows, last = piece[k : k + 3], piece[k + 2]
+            for k in range(len(piece) - length - 2 + 1):
+                rows, last = piece[k : k + length : spacing], piece[k + length - 1]
                 change = (rows - last) - (seen - seen[-1]) if anchored else rows - seen
-                follow = piece[k + 3 : k + 5] - (last - seen[-1] if anchored else 0)
+                follow = piece[k + length : k + length + 2] - (last - seen[-1] if anchored else 0)
                 near.append((float(np.sqrt((change**2).sum())), follow))
         near.sort(key=lambda pair: pair[0])
         weights = np.exp([-distance / near[0][0] for distance, _ in near[:4]])
@@ -177,6 +199,21 @@ def test_analogues_of_a_repeated_record_continue_it() -> None:
     assert isinstance(model, Analogue)
     np.testing.assert_allclose(model.paths(series[None, :98], 7)[0, :, 0], np.arange(98, 105) % 5, atol=1e-9)
     assert fit_analogue([series[:8]], 1, 4, 8, False, 2) is None
+
+
+def test_analogues_that_match_exactly_share_the_weight_and_windows_are_handled_in_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Large offsets, where an expanded square has no correct digit: both exact matches count the same.
+    series = 1e6 + np.array([0.0, 1.0, 3.0, 5.0, 0.0, 1.0, 3.0, 7.0] * 6)[:, None]
+    model = fit_analogue([series], 1, 3, 4, False, 1)
+    assert model is not None
+    ahead = model.paths(series[None, :3], 1)[0, 0, 0]
+    assert ahead - 1e6 in (5.0, 6.0, 7.0)
+    windows = np.random.default_rng(0).standard_normal((9, 3, 1)) + 1e6
+    whole = model.paths(windows, 4)
+    monkeypatch.setattr("hardmax.forecasting.classical.rules._MOST_DISTANCES", 50)
+    np.testing.assert_array_equal(model.paths(windows, 4), whole)
 
 
 # decompositions
@@ -233,6 +270,8 @@ def test_a_mean_is_the_mean_and_reaches_as_far_as_its_parts() -> None:
     assert model.window == 9
     expected = (SeasonalNaive(1, 4).paths(windows, 5) + Drift(1, 9).paths(windows, 5)) / 2
     np.testing.assert_allclose(model.paths(windows, 5), expected)
+    weighted = Mean(model.parts, (0.25, 0.75)).paths(windows, 5)
+    np.testing.assert_allclose(weighted, 0.5 * expected + 0.5 * Drift(1, 9).paths(windows, 5))
 
 
 # comparison
@@ -259,12 +298,12 @@ def test_the_typical_error_is_that_of_its_formula() -> None:
     assert found is not None
     total = 0.0
     for step in range(5):
-        errors = [
-            np.sqrt(((window[-1] - truth[step]) ** 2).mean())
-            for origin in origins
-            for window, truth in zip(origin.windows, origin.truth, strict=True)
-        ]
-        total += np.log(np.mean(errors))
+        for weight, origin in zip((1, 2, 4), origins, strict=True):
+            errors = [
+                np.sqrt(((window[-1] - truth[step]) ** 2).mean())
+                for window, truth in zip(origin.windows, origin.truth, strict=True)
+            ]
+            total += weight / 7 * np.log(np.mean(errors))
     assert found.error == pytest.approx(np.exp(total / 5))
     assert found.error == typical_error(found.curve)
 
@@ -334,8 +373,13 @@ def test_what_is_kept_has_nearly_the_smallest_typical_error() -> None:
     assert found.kept.error < naive
     assert best_of_each(singles) == singles
     pair = mean_of(singles[:2], origins)
+    first, second = (1 / single.error**2 for single in singles[:2])
     for index, path in enumerate(pair.paths):
-        np.testing.assert_allclose(path, (singles[0].paths[index] + singles[1].paths[index]) / 2)
+        expected = (first * singles[0].paths[index] + second * singles[1].paths[index]) / (first + second)
+        np.testing.assert_allclose(path, expected)
+    fitted = pair.recipe.fit([z], 1)
+    assert isinstance(fitted, Mean)
+    np.testing.assert_allclose(fitted.weights, [first / (first + second), second / (first + second)])
 
 
 def test_a_recipe_that_does_not_fit_or_is_no_number_is_left_out() -> None:

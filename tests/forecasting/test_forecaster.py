@@ -10,7 +10,8 @@ from hardmax.errors import HardmaxError, InputError
 from hardmax.forecasting.data.delay_windows import lags
 from hardmax.forecasting.data.series import Units
 from hardmax.forecasting.features.feature_map import FeatureMap
-from hardmax.forecasting.forecaster import NotFittedError, TimeDelayedTransformer
+from hardmax.forecasting.forecaster import TimeDelayedTransformer
+from hardmax.forecasting.learned import NotFittedError
 from hardmax.forecasting.rollout import Member
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from .forecast import Band as Band
     from .forecast import ErrorDistribution as ErrorDistribution
     from .forecast import Forecast as Forecast
-    from .forecaster import NotFittedError as NotFittedError
     from .forecaster import TimeDelayedTransformer as TimeDelayedTransformer
     from .forecaster import load_forecaster as load_forecaster
+    from .learned import NotFittedError as NotFittedError
     from .models.baselines import Analogue as Analogue
     from .models.baselines import HigherOrderDMD as HigherOrderDMD
     from .models.baselines import Mean as Mean
@@ -74,7 +74,7 @@ _MODULE_OF = {
     "LagAttention": "diagnostics.spectrum",
     "Mean": "models.baselines",
     "NextGenerationReservoir": "models.ng_rc",
-    "NotFittedError": "forecaster",
+    "NotFittedError": "learned",
     "Perceptron": "models.baselines",
     "Persistence": "models.baselines",
     "PublishedLayer": "models.published_layer",

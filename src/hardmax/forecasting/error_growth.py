@@ -58,7 +58,8 @@ class ErrorGrowth:
         Signed errors (truth minus forecast) of held-out rollouts, shape (rollouts, steps, outputs), NaN where a
         rollout went on after the end of the data; None for a model from a file of an earlier version.
     independent
-        About how many of the rollouts are independent at each step, shape (steps,); None like ``held_out``.
+        About how many independent rollouts tell as much as these at each step, shape (steps,); None like
+        ``held_out``.
     """
 
     per_step: FloatArray
@@ -271,7 +272,7 @@ def measure_growth(
     middle, reach = (low + high) / 2, _FAR * np.maximum((high - low) / 2, _SMALLEST)
     stays = [(np.abs(path - middle) <= reach).all(axis=(1, 2)) for path in rollouts]
     clip = not any(some.any() for some in stays)
-    errors, independent = [], np.zeros(longest)
+    errors, independent, counted = [], np.zeros(longest), np.zeros(longest)
     late, late_count = np.zeros(outputs), 0
     for index, (path, truth) in enumerate(zip(rollouts, truths, strict=True)):
         steps = truth.shape[1]
@@ -284,15 +285,48 @@ def measure_growth(
         gap = steps / len(path) if apart is None else apart[index]
         counts = np.isfinite(padded[:, :, 0]).sum(axis=0)
         independent += counts * np.minimum(1.0, gap / np.arange(1, longest + 1))
+        counted += counts
         end = inside[:, -max(1, steps // 4) :]
         late += (end**2).sum(axis=(0, 1))
         late_count += end.shape[0] * end.shape[1]
+    # Starts closer than the steps ahead overlap, but their errors may be unrelated all the same.
+    independent = np.maximum(independent, counted / _relatedness(errors))
     signed = np.concatenate(errors)
     known = np.isfinite(signed).any(axis=(0, 2))
     signed, independent = signed[:, known], independent[known]
     per_step = np.sqrt(np.nanmean(signed**2, axis=0))
     per_step = np.maximum(np.maximum.accumulate(per_step, axis=0), _SMALLEST)
     return ErrorGrowth(per_step, np.sqrt(1.0 + late / late_count), _stored(signed), independent)
+
+
+def _relatedness(folds: Sequence[FloatArray]) -> FloatArray:
+    r"""Number of rollouts that tell as much as one independent rollout, at each step, shape (steps,), at least 1.
+
+    It is :math:`1 + 2 \sum_j \rho_j`, with the autocorrelation :math:`\rho_j` of the absolute errors of rollouts
+    that started :math:`j` starts apart, summed up to the first that is not positive, and averaged over steps near.
+    """
+    sizes = [np.abs(fold).mean(axis=2) for fold in folds]
+    steps = sizes[0].shape[1]
+    middle = np.nanmean(np.concatenate(sizes), axis=0) if np.isfinite(np.concatenate(sizes)).any() else 0.0
+    from_middle = [size - middle for size in sizes]
+    variance = _mean_product(from_middle, 0)
+    total, positive = np.ones(steps), variance > 0
+    for lag in range(1, max(len(size) for size in sizes)):
+        related = np.divide(_mean_product(from_middle, lag), variance, out=np.zeros(steps), where=variance > 0)
+        positive = positive & (related > 0)
+        if not positive.any():
+            break
+        total += np.where(positive, 2 * related, 0.0)
+    near = [slice(int((k + 1) / _NEIGHBOURS), int(np.ceil((k + 1) * _NEIGHBOURS))) for k in range(steps)]
+    return np.array([total[some].mean() if len(total[some]) else total[k] for k, some in enumerate(near)])
+
+
+def _mean_product(folds: Sequence[FloatArray], lag: int) -> FloatArray:
+    """Mean product of values (starts, steps) of starts ``lag`` apart, over all folds, shape (steps,); 0 without any."""
+    products = [fold[lag:] * fold[: len(fold) - lag] for fold in folds if len(fold) > lag]
+    together = np.concatenate(products)
+    finite = np.isfinite(together)
+    return np.asarray(np.where(finite, together, 0.0).sum(axis=0) / np.maximum(finite.sum(axis=0), 1))
 
 
 def _stored(signed: FloatArray) -> FloatArray:

@@ -6,46 +6,29 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Self, final
 
 import numpy as np
 
-from ..errors import HardmaxError, InputError
+from ..errors import InputError
 from ..progress import Progress
 from ..scalars import as_count
 from ..threads import one_thread
-from .data.exogenous_inputs import Forcing, inputs_over, read_new_data, read_window
-from .data.labels import Labels, labels_of
-from .data.pod import Pod
-from .data.series import Gaps, Irregular, as_array, drop_short
-from .data.units import Scaling, Units
-from .diagnostics.ablation import Ablation, ablate, ablate_published
-from .diagnostics.backtest import Backtest, backtest
-from .diagnostics.report import Report
-from .diagnostics.spectrum import (
-    ComplexArray,
-    LagAttention,
-    Spectrum,
-    lag_attention,
-    local_eigenvalues,
-    lyapunov_exponent,
-    spectrum,
-)
-from .fitting import FittedForecaster, fit_forecaster, normalised_rows, zero_of
+from .analysis import ModelAnalysis
+from .data.exogenous_inputs import inputs_over
+from .data.labels import labels_of
+from .data.series import Gaps, Irregular, as_array
+from .data.units import Scaling
+from .fitting import fit_forecaster
 from .forecast import ErrorDistribution, Forecast, outcome_of
 from .model_files import read_fitted, save_fitted
-from .online import UPDATE_BLOCK, Drift, Online, extend, read_samples, start_online
+from .online import UPDATE_BLOCK, Online, extend, read_samples, start_online
 from .protocol import FloatArray
-from .rollout import Predictor, normalised, roll_ahead
-from .search.model_search import SearchResult
-from .settings import Parameters, Settings, check_settings
+from .rollout import roll_ahead
 
 
-class NotFittedError(HardmaxError, ValueError, AttributeError):
-    """Error of methods that need a fitted model."""
-
-
-class TimeDelayedTransformer(Parameters):
+@final
+class TimeDelayedTransformer(ModelAnalysis):
     r"""Forecaster of a dynamical system from delay windows, with an explicit linear path and nonlinear features.
 
     In normalised units, with features :math:`\phi` of the last samples,
@@ -191,57 +174,6 @@ class TimeDelayedTransformer(Parameters):
             )
         )
 
-    def _store(self, fitted: FittedForecaster) -> Self:
-        """The estimator with its learned attributes set."""
-        self.seed_ = fitted.seed
-        self.dt_ = fitted.dt
-        self.last_time_ = fitted.last_time
-        self.units_: Units = fitted.units
-        self.channels_ = len(fitted.units.mean)
-        self.forcing_: Forcing | None = fitted.forcing
-        self.pod_: Pod | None = fitted.pod
-        self.predictor_: Predictor | None = fitted.predictor
-        self.last_window_ = fitted.last_window
-        self.last_inputs_ = fitted.last_inputs
-        self.report_: Report = fitted.report
-        self.labels_: Labels = fitted.labels
-        self._kept = fitted.kept
-        self.explained_beyond_linear_ = fitted.explained_beyond_linear
-        self.budget_ended_ = fitted.budget_ended
-        self.fitted_: SearchResult | None = fitted.search
-        self._rows = fitted.rows
-        self._online: Online | None = fitted.online
-        self.drift_ = Drift() if fitted.online is None else fitted.online.drift
-        return self
-
-    def _state(self) -> FittedForecaster:
-        """The learned attributes as one value."""
-        return FittedForecaster(
-            self.seed_,
-            self.dt_,
-            self.last_time_,
-            self.units_,
-            self.forcing_,
-            self.pod_,
-            self.predictor_,
-            self.last_window_,
-            self.last_inputs_,
-            self.report_,
-            self.explained_beyond_linear_,
-            self.budget_ended_,
-            self.fitted_,
-            self._rows,
-            self.labels_,
-            self._kept,
-            self._online,
-        )
-
-    def _settings(self) -> Settings:
-        parameters = self.get_params()
-        for name in ("pod", "transform", "lower", "upper"):
-            del parameters[name]
-        return check_settings(**parameters)
-
     # updates
 
     @one_thread()
@@ -311,12 +243,6 @@ class TimeDelayedTransformer(Parameters):
         return start_online(self.fitted_, self._rows, self.seed_)
 
     # forecasting
-
-    @property
-    def window(self) -> int:
-        """Number of samples that a forecast starts from."""
-        self._require_fit()
-        return 1 if self.predictor_ is None else self.predictor_.window
 
     @one_thread()
     def forecast(self, steps: int, *, window: object = None, u: object = None) -> Forecast:
@@ -392,216 +318,6 @@ class TimeDelayedTransformer(Parameters):
         values = self.forecast(steps, window=np.asarray(windows)).values
         return values if values.ndim == 3 else values[None]
 
-    def reconstruct(self, values: object) -> FloatArray:
-        """Fields of POD coefficients, for a model fitted with ``pod``.
-
-        Parameters
-        ----------
-        values
-            Coefficients, shape (..., rank), or a forecast.
-
-        Returns
-        -------
-        ndarray
-            Fields, shape (..., \\*shape of a field).
-        """
-        return self._require_pod().reconstruct(self._coefficients("values", np.asarray(values)))
-
-    def reconstruct_spread(self, spread: object) -> FloatArray:
-        """Spread at every point of a field, for a model fitted with ``pod``.
-
-        The errors of different coefficients, and of what the modes leave out, are taken as uncorrelated.
-
-        Parameters
-        ----------
-        spread
-            A forecast, or the spread of one, shape (..., rank).
-
-        Returns
-        -------
-        ndarray
-            Spread, shape (..., \\*shape of a field).
-        """
-        given = spread.spread if isinstance(spread, Forecast) else spread
-        return self._require_pod().reconstruct_spread(self._coefficients("spread", given))
-
-    # evaluation
-
-    @one_thread()
-    def backtest(
-        self, horizon: int | None = None, starts: int = 20, *, series: object = None, u: object = None
-    ) -> Backtest:
-        """Forecasts of the last quarter of the data by models fitted to the first three quarters.
-
-        The first row is the selected model, with its coefficients and its held-out errors from the first three quarters
-        (or trajectories) alone. Where a search without the last quarter selects another kind of model, that one has a
-        row too. Beside them are persistence, the mean, seasonal naive, analogues, TD-DMD and NG-RC. It takes about as
-        long as a fit and has a ``budget`` as large.
-
-        Parameters
-        ----------
-        horizon
-            Number of steps of each forecast; None chooses it.
-        starts
-            Number of starts.
-        series
-            Data sampled every ``dt_``; None takes those of the fit. A model from a file needs them.
-        u
-            Inputs of ``series``, for a model fitted with inputs.
-
-        Returns
-        -------
-        Backtest
-            Errors of the model and of the baselines.
-        """
-        rows, settings = self._data_for("backtest", series, u), self._settings_again()
-        if horizon is not None:
-            horizon = as_count("horizon", horizon, 2)
-        starts = as_count("starts", starts, 1)
-        return backtest(
-            rows,
-            len(self.units_.keep),
-            settings,
-            self.dt_,
-            horizon,
-            starts,
-            recipe=self.recipe,
-            kept=self._kept,
-            units=self.units_,
-        )
-
-    @one_thread()
-    def ablate(self, *, series: object = None, u: object = None) -> Ablation:
-        """Validation errors with each part of the attention features changed or removed.
-
-        Parameters
-        ----------
-        series
-            Data sampled every ``dt_``; None takes those of the fit. A model from a file needs them.
-        u
-            Inputs of ``series``, for a model fitted with inputs.
-
-        Returns
-        -------
-        Ablation
-            One row per variant.
-        """
-        rows, settings = self._data_for("ablate", series, u), self._settings_again()
-        return (ablate_published if self.recipe == "paper" else ablate)(rows, len(self.units_.keep), settings)
-
-    # spectra and attention
-
-    def eigenvalues(self) -> ComplexArray:
-        """Eigenvalues of the linear path (TD-DMD) per time step.
-
-        Returns
-        -------
-        ndarray
-            Complex eigenvalues, shape (window * channels,), largest modulus first.
-        """
-        return self._spectrum().eigenvalues
-
-    def frequencies(self) -> FloatArray:
-        """Frequencies of the eigenvalues, in cycles per unit of time.
-
-        Returns
-        -------
-        ndarray
-            Frequencies, shape (eigenvalues,), in the order of :meth:`eigenvalues`.
-        """
-        return np.asarray(np.angle(self.eigenvalues()) / (2 * np.pi * self.dt_))
-
-    def growth_rates(self) -> FloatArray:
-        """Growth rates of the eigenvalues, per unit of time; negative ones decay.
-
-        Returns
-        -------
-        ndarray
-            Rates, shape (eigenvalues,), in the order of :meth:`eigenvalues`.
-        """
-        return np.asarray(np.log(np.maximum(np.abs(self.eigenvalues()), 1e-300)) / self.dt_)
-
-    def modes(self) -> ComplexArray:
-        """DMD modes of unit length as columns; as fields where the model has a POD.
-
-        Returns
-        -------
-        ndarray
-            Modes, shape (channels, eigenvalues), or (points, eigenvalues) with a POD.
-        """
-        modes = self._spectrum().modes
-        if self.pod_ is None:
-            return modes
-        return np.asarray((modes.T @ self.pod_.modes[self.units_.keep]).T)
-
-    @one_thread()
-    def local_eigenvalues(self, window: object = None, *, u: object = None) -> ComplexArray:
-        """Eigenvalues of the derivative of the learned map at one window.
-
-        Parameters
-        ----------
-        window
-            Samples (samples, channels), oldest first; None takes the end of the record.
-        u
-            Inputs of the window and of the next sample, for a model fitted with inputs; without ``window`` those of
-            the next sample.
-
-        Returns
-        -------
-        ndarray
-            Complex eigenvalues, largest modulus first.
-        """
-        predictor = self._require_predictor()
-        _, states, inputs = self._start(window, u, 1)
-        rows, future = normalised(self.units_, self.forcing_, states, inputs)
-        return local_eigenvalues(predictor, rows[0], None if future is None else future[0])
-
-    @one_thread()
-    def lyapunov_exponent(self, steps: int = 4000) -> float:
-        """Largest Lyapunov exponent of the learned map, per unit of time, from the end of the record onwards.
-
-        Parameters
-        ----------
-        steps
-            Number of steps over which growth is averaged.
-
-        Returns
-        -------
-        float
-            The exponent.
-        """
-        predictor = self._require_predictor()
-        if self.forcing_ is not None:
-            raise InputError("u", "a model with inputs", "has no exponent of its own", "fit without inputs")
-        windows = self.units_.normalise(self.last_window_)[None]
-        return lyapunov_exponent(predictor, windows, self.dt_, as_count("steps", steps, 100), self.seed_)
-
-    @one_thread()
-    def attention(self, window: object = None) -> LagAttention:
-        """Attention weights of the latest sample over the lags.
-
-        Parameters
-        ----------
-        window
-            Samples (samples, channels), or (starts, samples, channels); None takes the end of the record.
-
-        Returns
-        -------
-        LagAttention
-            Weights, shape (starts, lags), averaged over the networks.
-        """
-        predictor = self._require_predictor()
-        _, states = self._states(window)
-        rows = self.units_.normalise(states)
-        if self.forcing_ is not None:
-            rows = np.concatenate([rows, np.zeros((*rows.shape[:2], len(self.forcing_.units.keep)))], axis=2)
-        found = lag_attention(predictor, rows, self.dt_)
-        if found is None:
-            raise InputError(
-                "attention", None, "was not trained for this model", "fit with more samples or more seconds"
-            )
-        return found
-
     # files
 
     @one_thread()
@@ -626,69 +342,6 @@ class TimeDelayedTransformer(Parameters):
             self._require_predictor()
             self._online = self._start_online()
         return save_fitted(self._state(), self.get_params(), folder)
-
-    @one_thread()
-    def _spectrum(self) -> Spectrum:
-        predictor = self._require_predictor()
-        return spectrum(predictor.linear, predictor.outputs, self.units_.scale[self.units_.keep])
-
-    def _require_pod(self) -> Pod:
-        self._require_fit()
-        if self.pod_ is None:
-            raise InputError("pod", None, "was not used", "fit with pod=8 to reduce fields and reconstruct them")
-        return self.pod_
-
-    def _coefficients(self, argument: str, value: object) -> FloatArray:
-        array, rank = as_array(argument, value), self._require_pod().rank
-        if array.shape[-1:] != (rank,):
-            problem = f"must end in {rank} coefficients"
-            raise InputError(argument, f"shape {array.shape}", problem, f"pass the {argument} of a forecast")
-        return array
-
-    def _require_predictor(self) -> Predictor:
-        self._require_fit()
-        if self.predictor_ is None:
-            raise InputError("series", "constant channels only", "has no dynamics to analyse", "fit data that vary")
-        return self.predictor_
-
-    def _data_for(self, purpose: str, series: object, u: object) -> list[FloatArray]:
-        """Normalised rows of the given data, or of the fit where ``series`` is None."""
-        self._require_predictor()
-        if series is None:
-            if u is not None:
-                raise InputError("u", f"a {type(u).__name__}", "needs the series it belongs to", "pass series= too")
-            if self._rows is None:
-                raise InputError(
-                    "series",
-                    None,
-                    f"is needed to {purpose} a model from a file, which does not hold its data",
-                    f"pass the data it was fitted to: {purpose}(series=…)",
-                )
-            return self._rows
-        record, inputs = read_new_data(series, u, self.dt_, self.channels_, self.pod_, self.forcing_)
-        return normalised_rows(*drop_short(record, inputs, self.delays)[:2], self.units_, self.forcing_)
-
-    def _settings_again(self) -> Settings:
-        """Settings with the seed of the fit, which differs from that of ``random_state`` where that is not a number."""
-        return replace(self._settings(), seed=self.seed_, zero=zero_of(self.units_))
-
-    def _states(self, window: object) -> tuple[bool, FloatArray]:
-        if window is None:
-            return True, self.last_window_[None]
-        return read_window(window, self.channels_, self.window, self.pod_)
-
-    def _start(self, window: object, u: object, steps: int) -> tuple[bool, FloatArray, FloatArray | None]:
-        """Whether there is a single start, the windows, and the inputs over them and the steps ahead."""
-        single, states = self._states(window)
-        before = self.last_inputs_ if window is None else None
-        return single, states, inputs_over(u, self.forcing_, states, steps, before)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "units_")
-
-    def _require_fit(self) -> None:
-        if not hasattr(self, "units_"):
-            raise NotFittedError("this TimeDelayedTransformer has no data yet: call fit(series, dt=…) first")
 
     @classmethod
     def _from_file(cls, folder: str | os.PathLike[str]) -> Self:

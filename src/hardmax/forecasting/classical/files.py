@@ -40,7 +40,7 @@ def put_path(name: str, model: PathModel, put: _Put, arrays: _Arrays) -> dict[st
         case Analogue():
             arrays[f"{name}.library"] = model.library
             whole = {"length": model.length, "neighbours": model.neighbours, "chunk": model.chunk}
-            return {"kind": "analogue", "anchored": model.anchored, **whole}
+            return {"kind": "analogue", "anchored": model.anchored, "spacing": model.spacing, **whole}
         case SeasonalTrend():
             parts = model.decomposition
             return {
@@ -58,6 +58,8 @@ def put_path(name: str, model: PathModel, put: _Put, arrays: _Arrays) -> dict[st
             arrays |= {f"{name}.shift": model.shift, f"{name}.low": model.low}
             return {"kind": "logarithm", "inner": inner(model.inner)}
         case Mean():
+            if model.weights is not None:
+                arrays[f"{name}.weights"] = np.array(model.weights)
             return {"kind": "mean", "parts": [inner(part, i) for i, part in enumerate(model.parts)]}
         case Rollout():
             return _put_rollout(name, model, put, arrays)
@@ -117,7 +119,11 @@ def get_path(
             parts = field(path, words, "parts", list)
             if not parts:
                 raise FileError(path, f"model {name!r} is a mean of none", _DAMAGED)
-            return Mean(tuple(inner(part, i) for i, part in enumerate(parts)))
+            weights = None
+            if f"{name}.weights" in arrays:  # files of earlier versions hold means with equal weights
+                given = _positive(path, f"{name}.weights", require(path, arrays, f"{name}.weights", (len(parts),)))
+                weights = tuple(float(weight) for weight in given)
+            return Mean(tuple(inner(part, i) for i, part in enumerate(parts)), weights)
         case "rollout":
             return _get_rollout(path, name, words, get, arrays, outputs)
     raise FileError(path, f"the kind {kind!r} of model {name!r} is not known", _DAMAGED)
@@ -127,7 +133,9 @@ def _get_analogue(
     path: Path, name: str, words: dict[str, Any], arrays: _Arrays, outputs: int, whole: Callable[[str], int]
 ) -> Analogue:
     library = require(path, arrays, f"{name}.library", (None, outputs))
-    model = Analogue(outputs, library, whole("length"), whole("neighbours"), bool(words["anchored"]), whole("chunk"))
+    spacing = whole("spacing") if "spacing" in words else 1  # files of earlier versions do not hold it
+    sizes = (whole("length"), whole("neighbours"), bool(words["anchored"]), whole("chunk"), spacing)
+    model = Analogue(outputs, library, *sizes)
     if len(library) < model.length + model.chunk:
         raise FileError(path, f"the library of model {name!r} has {len(library)} samples", _DAMAGED)
     return model

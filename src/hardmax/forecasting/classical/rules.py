@@ -151,10 +151,28 @@ def _around(part: FloatArray, value: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class Analogue(PathModel):
-    """Weighted mean of what followed the most similar windows of the record (simplex forecast).
+    """Weighted mean of what followed the most similar windows of the record (simplex projection).
 
-    ``library`` holds the samples of the record (samples, outputs), with a row of NaN between trajectories. With
-    ``anchored`` the changes after the analogues are added to the last sample, in place of their values.
+    Weights fall off exponentially with the distance, in units of the nearest (Sugihara and May, 1990). A forecast
+    longer than ``chunk`` is continued from its own last window.
+
+    Attributes
+    ----------
+    outputs
+        Number of channels.
+    library
+        Samples of the record, shape (samples, outputs), with a row of NaN between trajectories.
+    length
+        Samples from the first to the last of a window, both included.
+    neighbours
+        Number of windows that are averaged.
+    anchored
+        Whether windows are compared relative to their last samples and the changes after them are added to the last
+        sample; else values are compared and averaged.
+    chunk
+        Samples that are forecast at once.
+    spacing
+        Samples from one compared sample of a window to the next.
     """
 
     outputs: int
@@ -163,6 +181,7 @@ class Analogue(PathModel):
     neighbours: int
     anchored: bool
     chunk: int
+    spacing: int = 1
 
     @property
     def window(self) -> int:
@@ -170,55 +189,77 @@ class Analogue(PathModel):
 
     def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
         seen = windows[:, -self.length :, : self.outputs]
+        rows, follow, last = self._examples()
+        size = (rows**2).sum(axis=1)
         parts: list[FloatArray] = []
         while sum(part.shape[1] for part in parts) < steps:
-            ahead = self._ahead(seen)
+            ahead = np.concatenate([self._ahead(some, rows, size, follow, last) for some in self._blocks(seen, rows)])
             parts.append(ahead)
             seen = np.concatenate([seen, ahead], axis=1)[:, -self.length :]
         return np.concatenate(parts, axis=1)[:, :steps]
 
-    def _ahead(self, seen: FloatArray) -> FloatArray:
+    def _blocks(self, seen: FloatArray, rows: FloatArray) -> list[FloatArray]:
+        """Windows in blocks whose distances to all rows fit into memory."""
+        return np.array_split(seen, -(-len(seen) * len(rows) // _MOST_DISTANCES)) if len(seen) else [seen]
+
+    def _examples(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Windows of the library (examples, columns), what follows them (…, chunk, outputs), their last samples."""
+        count = len(self.library) - self.length - self.chunk + 1
+        views = np.lib.stride_tricks.sliding_window_view(self.library, self.length, axis=0)[:count]
+        follow = np.lib.stride_tricks.sliding_window_view(self.library[self.length :], self.chunk, axis=0)[:count]
+        usable = np.isfinite(views).all(axis=(1, 2)) & np.isfinite(follow).all(axis=(1, 2))
+        rows = self._columns(views[usable].transpose(0, 2, 1))
+        return rows, follow[usable].transpose(0, 2, 1), views[usable][:, :, -1]
+
+    def _columns(self, windows: FloatArray) -> FloatArray:
+        """Compared numbers of windows (starts, length, outputs), shape (starts, columns)."""
+        # The last sample of a window is always among those compared.
+        chosen = windows[:, (self.length - 1) % self.spacing :: self.spacing]
+        if self.anchored:
+            chosen = chosen - windows[:, -1:]
+        return np.asarray(chosen.reshape(len(windows), -1))
+
+    def _ahead(
+        self, seen: FloatArray, rows: FloatArray, size: FloatArray, follow: FloatArray, last: FloatArray
+    ) -> FloatArray:
         """Next ``chunk`` samples after each window, shape (starts, chunk, outputs)."""
-        starts, length, outputs = seen.shape
-        count = len(self.library) - length - self.chunk + 1
-        views = np.lib.stride_tricks.sliding_window_view(self.library, length, axis=0)[:count]
-        rows = views.transpose(0, 2, 1).reshape(count, -1)
-        wanted = seen
-        if self.anchored:
-            rows = rows - np.tile(rows[:, -outputs:], (1, length))
-            wanted = seen - seen[:, -1:]
-        query = wanted.reshape(starts, -1)
-        follow = np.lib.stride_tricks.sliding_window_view(self.library[length:], self.chunk, axis=0)[:count]
-        usable = np.flatnonzero(np.isfinite(rows).all(axis=1) & np.isfinite(follow).all(axis=(1, 2)))
-        rows = rows[usable]
-        distance = (query**2).sum(axis=1)[:, None] + (rows**2).sum(axis=1) - 2 * query @ rows.T
-        nearest = np.argsort(distance, axis=1, kind="stable")[:, : self.neighbours]
-        apart = np.sqrt(np.maximum(np.take_along_axis(distance, nearest, axis=1), 0.0))
-        scale = np.maximum(apart[:, :1], 1e-12)
-        weight = np.exp(-apart / scale)
+        query = self._columns(seen)
+        squares = (query**2).sum(axis=1)[:, None] + size - 2 * query @ rows.T
+        nearest = np.argsort(squares, axis=1, kind="stable")[:, : self.neighbours]
+        # The expanded square loses digits of small distances, on which weights depend.
+        apart = np.sqrt(((rows[nearest] - query[:, None]) ** 2).sum(axis=2))
+        weight = np.exp(-apart / np.maximum(apart.min(axis=1, keepdims=True), 1e-12))
         weight = weight / weight.sum(axis=1, keepdims=True)
-        after = follow[usable[nearest]].transpose(0, 1, 3, 2)
+        after = follow[nearest]
         if self.anchored:
-            after = after - self.library[usable[nearest] + length - 1][:, :, None]
+            after = after - last[nearest][:, :, None]
         mean = (weight[:, :, None, None] * after).sum(axis=1)
         return np.asarray(mean + seen[:, -1:] if self.anchored else mean)
 
 
 _LIBRARY = 20_000
 """Samples of the record at most that analogues are looked for in: the cost of a forecast is linear in them."""
+_MOST_DISTANCES = 4_000_000
+"""Distances that are computed at once (32 MB)."""
 
 
 def fit_analogue(
-    pieces: Sequence[FloatArray], outputs: int, length: int, neighbours: int, anchored: bool, chunk: int
+    pieces: Sequence[FloatArray],
+    outputs: int,
+    length: int,
+    neighbours: int,
+    anchored: bool,
+    chunk: int,
+    spacing: int = 1,
 ) -> Analogue | None:
-    """Analogue forecast from the samples of ``pieces``; None where they are too short."""
+    """Analogue forecast from the samples of ``pieces``; None where they hold too few windows."""
     usable = [z[:, :outputs] for z in pieces if len(z) > length + chunk]
     count = sum(len(z) - length - chunk for z in usable)
     if count < 4 * neighbours:
         return None
     gap = np.full((1, outputs), np.nan)
     library = np.concatenate([part for z in usable for part in (z, gap)])[:-1][-_LIBRARY:]
-    return Analogue(outputs, library, length, neighbours, anchored, chunk)
+    return Analogue(outputs, library, length, neighbours, anchored, chunk, spacing)
 
 
 @dataclass(frozen=True)
@@ -241,9 +282,10 @@ class Rollout(PathModel):
 
 @dataclass(frozen=True)
 class Mean(PathModel):
-    """Mean of the forecasts of several models."""
+    """Mean of the forecasts of several models, with weights that sum to one; equal ones where there are none."""
 
     parts: tuple[PathModel, ...]
+    weights: tuple[float, ...] | None = None
 
     @property
     def window(self) -> int:
@@ -251,4 +293,4 @@ class Mean(PathModel):
 
     def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
         found = [part.paths(windows[:, -part.window :], steps, future) for part in self.parts]
-        return np.asarray(np.mean(found, axis=0))
+        return np.asarray(np.average(found, axis=0, weights=self.weights))

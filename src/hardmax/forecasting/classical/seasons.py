@@ -13,10 +13,16 @@ _LONGEST = 1500
 """Longest season that is looked for, in samples: two months of hours, or four years of days."""
 _CYCLES = 3
 """Cycles that a record must hold for a season to be found: with fewer, a slow drift looks the same."""
+_FEWEST_CYCLES = 2.2
+"""Cycles that a record must hold at least for a season as strong as ``_VERY_STRONG``."""
+_VERY_STRONG = 0.7
+"""Autocorrelation from which on a season of fewer than three cycles counts: a drift has no such peak."""
 _STRONG = 0.2
 """Autocorrelation at a season, at least: below it, a seasonal rule does not beat the mean."""
 _CHANCE = 0.9
 """Autocorrelation at a season, at least, times the square root of the number of cycles in the record."""
+_KNOWN = 0.7
+"""Largest lag, as a share of the record, at which the autocorrelation is used: beyond it few pairs are left."""
 _ALIKE = 0.1
 """Relative difference up to which two seasons count as one."""
 _RISE = 0.15
@@ -48,17 +54,24 @@ def find_seasons(trajectories: Sequence[FloatArray], outputs: int) -> tuple[int,
         The seasons.
     """
     record = max(trajectories, key=len)[:, :outputs]
-    longest = min(_LONGEST, len(record) // _CYCLES)
+    longest = min(_LONGEST, int(len(record) / _FEWEST_CYCLES))
     if longest < 2:
         return ()
     found: list[int] = []
     # Differences show short seasons beside a slow drift, the record itself shows long ones.
     for differences in (True, False):
         slow = _without_drift(record, differences=differences)
-        for season in _peaks(_autocorrelation(slow, longest + 1), len(record)):
-            if all(abs(season - other) > _ALIKE * other for other in found):
+        whole = _autocorrelation(slow, max(longest + 1, int(_KNOWN * len(slow))))
+        for season in (_by_multiples(whole, p) for p in _peaks(whole[: longest + 2], len(record))):
+            if not any(_is_known(season, other, len(record)) for other in found):
                 found.append(season)
     return tuple(sorted(found[:MOST_SEASONS]))
+
+
+def _is_known(season: int, other: int, samples: int) -> bool:
+    """Whether a season is another one, or a multiple of it that a record of ``samples`` does not hold three times."""
+    times = max(1, round(season / other)) if season > samples // _CYCLES else 1
+    return abs(season - times * other) <= _ALIKE * other
 
 
 def _without_drift(record: FloatArray, *, differences: bool) -> FloatArray:
@@ -86,6 +99,7 @@ def _peaks(correlation: FloatArray, samples: int) -> tuple[int, ...]:
     lag = np.arange(1, len(correlation) + 1)
     # The fewer cycles a record holds, the more often noise repeats by chance.
     enough = np.maximum(_STRONG, _CHANCE * np.sqrt(lag / samples))
+    enough = np.where(lag > samples // _CYCLES, np.maximum(enough, _VERY_STRONG), enough)
     inner = correlation[1:-1]
     peaks = 1 + np.flatnonzero((inner > correlation[:-2]) & (inner >= correlation[2:]))
     strong = [int(p) for p in peaks if p >= 2 and correlation[p] > enough[p] and _repeats(correlation, int(p))]
@@ -99,6 +113,19 @@ def _peaks(correlation: FloatArray, samples: int) -> tuple[int, ...]:
         if len(found) < MOST_SEASONS and p > 1.5 * found[-1] and _exceeds(correlation, p, found[-1]):
             found.append(p)
     return tuple(found)
+
+
+def _by_multiples(correlation: FloatArray, peak: int) -> int:
+    """The peak or a lag next to it, by the correlation at its multiples: noise moves a peak by one."""
+    best, height = peak, -np.inf
+    for season in (peak, peak - 1, peak + 1):
+        multiples = np.arange(season, len(correlation), season) if season > 1 else np.zeros(0, dtype=int)
+        # Each multiple counts by the share of the record that its pairs cover, as far as that is known here.
+        weights = 1.0 - _KNOWN * multiples / len(correlation)
+        found = float(weights @ correlation[multiples] / weights.sum()) if len(multiples) > 1 else -np.inf
+        if found > height:
+            best, height = season, found
+    return best
 
 
 def _repeats(correlation: FloatArray, peak: int) -> bool:

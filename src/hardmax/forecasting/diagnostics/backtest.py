@@ -13,7 +13,7 @@ from ..forecast import html_table
 from ..models.baselines import Analogue, Mean, SeasonalNaive, find_season
 from ..protocol import FloatArray
 from ..rollout import Member, Predictor, roll, window_of
-from ..search.held_out import held_out_folds
+from ..search.held_out import folds_of
 from ..search.model_search import exact_stage, fit_family, plan_for
 from ..search.readout_search import Candidate, Learner, Search
 from ..search.refit import Refit, refit_member
@@ -33,8 +33,6 @@ _TREND = 0.5
 """Share of the variance explained by a straight line from which on errors are scaled by the spread about the line."""
 ANEW = "selected anew"
 """Name of the row of the model that the search selects without the last quarter, where it is another one."""
-_FEWEST_AFTER = 20
-"""Samples of the training part, beyond the window of a simple model, without which it is not fitted again."""
 _TRAINING = 0.7
 """Share of wall time for training the published layer; the rest is for tuning the baselines."""
 
@@ -368,16 +366,14 @@ def _kept(
     path = None if kept.recipe is None else kept.recipe.fit(training, outputs)
     if kept.recipe is not None and path is None:
         return None
-    window = max(plan.longest, window_of(kept.members), 1 if path is None else path.window)
-    shortest = min(len(z) for z in training)
-    if shortest < (2 * window if path is None else window + _FEWEST_AFTER):
+    window = max(plan.longest, window_of(kept.members))
+    if min(len(z) for z in training) < 2 * window:
         return None
     fold = make_folds(training, outputs, window, plan.horizon)[0]
     refit = Refit(training, outputs, settings.seed, fold)
     try:
-        errors = refit.validation_errors(
-            kept, held_out_folds(training, outputs, window, plan.horizon), fitted_on_first=False
-        )
+        held_out = folds_of(training, outputs, window, plan.horizon, path)
+        errors = refit.validation_errors(kept, held_out, fitted_on_first=False)
         return refit.predictor(Selection(kept, linear, (kept,), True, 0), errors, None, path)
     except np.linalg.LinAlgError:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from types import ModuleType
 from typing import Self
 
@@ -194,11 +195,11 @@ class SeasonalNaive:
 
 
 _ANALOGUE_LENGTHS = (1, 2, 3, 5, 8, 12, 20, 32)
-"""Lengths of the windows that are compared, in lags."""
-_MOST_PLACES = 10_000
-"""Windows of the data that are searched at most, spread over long records: a limit on time and memory."""
+"""Numbers of lags of the windows that are compared."""
 _TRIAL_STEPS = 100
-"""Steps over which numbers of lags are compared at most."""
+"""Steps over which windows are compared at most."""
+_TRIAL_STARTS = 8
+"""Starts per trajectory from which they are compared."""
 _ANALOGUES = 5
 """Analogues that are averaged at least; windows of more lags take one more than lags, as a simplex has corners."""
 
@@ -206,9 +207,9 @@ _ANALOGUES = 5
 class Analogue:
     """Baseline that follows the most similar stretches of the training data (simplex projection).
 
-    The forecast is the last sample plus the weighted mean of what the nearest windows changed by afterwards. Weights
-    fall off exponentially with the distance, in units of the nearest (Sugihara and May, 1990). The number of lags is
-    chosen by one-window-out forecasts of the last fifth of the data.
+    The forecast is the weighted mean of what followed the nearest windows, or the last sample plus the mean of their
+    changes; weights fall off exponentially with the distance, in units of the nearest (Sugihara and May, 1990). Which
+    of the two, and the lags, are chosen by forecasts of the last fifth of the data.
     """
 
     name = "analogue"
@@ -219,7 +220,7 @@ class Analogue:
         return (self.lags_ - 1) * self.spacing_ + 1
 
     def fit(self, trajectories: Sequence[FloatArray], dt: float) -> Self:
-        """Store the windows of the data, with the number of lags that forecast the last fifth best.
+        """Store the data, with the kind of window that forecasts their last fifth best.
 
         Parameters
         ----------
@@ -233,34 +234,31 @@ class Analogue:
         Analogue
             The model itself.
         """
-        self._data = [np.asarray(z, dtype=np.float64) for z in trajectories]
-        self._scale = np.concatenate(self._data).std(axis=0) + SMALLEST_SCALE
-        apart = lag_spacing(self._data)
-        shortest = min(len(z) for z in self._data)
-        cut = [z[: len(z) - max(2, len(z) // 5)] for z in self._data]
+        data = [np.asarray(z, dtype=np.float64) for z in trajectories]
+        self._scale = np.concatenate(data).std(axis=0) + SMALLEST_SCALE
+        self._data = [z / self._scale for z in data]
+        shortest = min(len(z) for z in data)
+        known = [z[: len(z) - max(2, len(z) // 5)] for z in self._data]
         best = np.inf
-        self.lags_, self.spacing_ = 1, 1
-        for spacing in sorted({1, apart}):
+        self.lags_, self.spacing_, self.anchored_ = 1, 1, True
+        for anchored, spacing in product((True, False), sorted({1, lag_spacing(data)})):
             for lags in _ANALOGUE_LENGTHS:
-                window = (lags - 1) * spacing + 1
-                if 4 * window > shortest:
+                if 4 * ((lags - 1) * spacing + 1) > shortest or (anchored and lags == 1):
                     continue
-                error = self._error(cut, lags, spacing)
+                error = self._error(known, lags, spacing, anchored)
                 if error < best:
-                    best, self.lags_, self.spacing_ = error, lags, spacing
+                    best, self.lags_, self.spacing_, self.anchored_ = error, lags, spacing, anchored
         return self
 
-    def _error(self, cut: list[FloatArray], lags: int, spacing: int) -> float:
-        """Mean error of forecasts of what ``cut`` leaves out, by windows of ``cut``."""
+    def _error(self, known: list[FloatArray], lags: int, spacing: int, anchored: bool) -> float:
+        """Mean error of forecasts of what ``known`` leaves out."""
         errors, window = [], (lags - 1) * spacing + 1
-        for z, known in zip(self._data, cut, strict=True):
-            rest = len(z) - len(known)
-            steps = max(1, min(rest // 2, _TRIAL_STEPS))
-            starts = np.unique(np.linspace(len(known), len(z) - steps, 8).astype(int))
+        for z, begun in zip(self._data, known, strict=True):
+            steps = max(1, min((len(z) - len(begun)) // 2, _TRIAL_STEPS))
+            starts = np.unique(np.linspace(len(begun), len(z) - steps, _TRIAL_STARTS).astype(int))
             windows = np.stack([z[k - window : k] for k in starts])
             truth = np.stack([z[k : k + steps] for k in starts])
-            ahead = _follow(cut, self._scale, windows, steps, lags, spacing)
-            errors.append(float((np.abs(ahead - truth) / self._scale).mean()))
+            errors.append(float(np.abs(_follow(known, windows, steps, lags, spacing, anchored) - truth).mean()))
         return float(np.mean(errors))
 
     def roll(self, windows: FloatArray, steps: int) -> FloatArray:
@@ -279,33 +277,20 @@ class Analogue:
             Forecasts, shape (starts, steps, channels).
         """
         _long_enough(windows, self.window)
-        return _follow(self._data, self._scale, windows, steps, self.lags_, self.spacing_)
+        scaled = windows / self._scale
+        return self._scale * _follow(self._data, scaled, steps, self.lags_, self.spacing_, self.anchored_)
 
 
 def _follow(
-    data: Sequence[FloatArray], scale: FloatArray, windows: FloatArray, steps: int, lags: int, spacing: int
+    data: Sequence[FloatArray], windows: FloatArray, steps: int, lags: int, spacing: int, anchored: bool
 ) -> FloatArray:
-    """Forecasts (starts, steps, channels) by the analogues in ``data``, restarted where their records end."""
-    window = (lags - 1) * spacing + 1
+    """Forecasts (starts, steps, channels) by the analogues in ``data``; persistence where these are too few."""
+    channels = windows.shape[2]
     # Analogues must go on for a while; forecasts longer than that are continued from their own last window.
     ahead = max(1, min(steps, min(len(z) for z in data) // 4))
-    places = [(index, k) for index, z in enumerate(data) for k in range(window, len(z) - ahead + 1)]
-    if len(places) > _MOST_PLACES:
-        places = [places[k] for k in np.linspace(0, len(places) - 1, _MOST_PLACES).astype(int)]
-    library = np.stack([data[i][k - window : k : spacing].reshape(-1) for i, k in places]) / np.tile(scale, lags)
-    count = min(len(library), max(_ANALOGUES, lags * windows.shape[2] + 1))
-    path = windows[:, -window:]
-    while path.shape[1] < window + steps:
-        latest = path[:, -window::spacing].reshape(len(path), -1) / np.tile(scale, lags)
-        found = []
-        for start, row in enumerate(latest):
-            distance = np.sqrt(((library - row) ** 2).sum(axis=1))
-            near = np.argpartition(distance, count - 1)[:count]
-            weight = np.maximum(np.exp(-distance[near] / max(float(distance[near].min()), SMALLEST_SCALE)), 1e-6)
-            changes = np.stack([data[i][k : k + ahead] - data[i][k - 1] for i, k in (places[n] for n in near)])
-            found.append(path[start, -1] + np.tensordot(weight / weight.sum(), changes, axes=1))
-        path = np.concatenate([path, np.stack(found)], axis=1)
-    return path[:, window : window + steps]
+    count = max(_ANALOGUES, lags * channels + 1)
+    model = rules.fit_analogue(data, channels, (lags - 1) * spacing + 1, count, anchored, ahead, spacing)
+    return np.repeat(windows[:, -1:], steps, axis=1) if model is None else model.paths(windows, steps)
 
 
 _MOST_ROWS = 4000

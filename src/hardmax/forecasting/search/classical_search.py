@@ -1,18 +1,21 @@
 r"""Simple candidates beside the family, compared by forecasts from rolling origins.
 
 A record is cut at several places; every candidate is fitted before each cut and forecasts from starts after it. With
-:math:`e_{ik}` the error of start :math:`i` at step :math:`k` in standard deviations, the typical error is
+:math:`e_{cik}` the error of start :math:`i` after cut :math:`c` at step :math:`k` in standard deviations, the typical
+error is
 
-.. math:: \exp\Big(\tfrac1H \sum_{k=1}^H \log \tfrac1n \sum_{i=1}^n e_{ik}\Big),
+.. math:: \exp\Big(\tfrac1H \sum_{k=1}^H \sum_c w_c \log \tfrac1n \sum_{i=1}^n e_{cik}\Big),
 
-the geometric mean over the steps of the mean error over the starts: early steps, where a good model of a chaotic
-system is accurate, count as much as late ones, and a single lucky start does not count.
+the geometric mean over the steps and the cuts of the mean error over the starts: early steps, where a good model of a
+chaotic system is accurate, count as much as late ones; calm stretches of a record count as much as rough ones; and a
+single lucky start does not count. The weight :math:`w_c` doubles from cut to cut, because forecasts continue the end of
+the record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -55,6 +58,8 @@ _CUTS = 3
 """Cuts of a record: more folds cost more fits."""
 _STARTS = 8
 """Starts after each cut at most."""
+_RECENT = 2.0
+"""Weight of the errors after a cut, relative to those after the cut before it."""
 _LONG = 6000
 """Samples from which on one cut is made: it leaves enough starts, and fits of long records take time."""
 _LONGEST_WINDOW = 500
@@ -64,9 +69,10 @@ _LONGEST_WINDOW = 500
 def make_origins(
     trajectories: Sequence[FloatArray], outputs: int, horizon: int, seasons: Sequence[int]
 ) -> list[Origin]:
-    """Cuts of the record, each with windows as long as the first cut allows, which leaves two seasons before it.
+    """Cuts of the record, the first after two seasons or more, each with windows that reach back to the beginning.
 
-    Of three or more trajectories the last ones are forecast as a whole.
+    Windows have 500 samples, or three seasons where these are more, at most. Of three or more trajectories the last
+    ones are forecast as a whole.
     """
     if len(trajectories) >= 3:
         return _whole(trajectories, outputs, horizon)
@@ -75,7 +81,6 @@ def make_origins(
     total = len(longest)
     top = max(seasons, default=1)
     first = max(min(2 * top + 1, int(0.8 * total)), int((1 - _HELD_OUT) * total))
-    reach = min(first, max(_LONGEST_WINDOW, 3 * top))
     ahead = max(1, min(horizon, (total - first) // 2))
     cuts = 1 if total > _LONG else _CUTS
     places = np.unique(np.linspace(first, total - ahead, cuts + 1).astype(int))
@@ -84,12 +89,18 @@ def make_origins(
         # The last sample before the next cut belongs to this one; the last cut of all includes the last start.
         last = until if until == places[-1] else until - 1
         starts = np.unique(np.linspace(cut, last, _STARTS * _CUTS // cuts).astype(int))
+        reach = min(int(cut), longest_window(seasons))
         windows = np.stack([longest[start - reach : start] for start in starts])
         after = np.stack([longest[start : start + ahead] for start in starts])
         future = after[:, :, outputs:] if after.shape[2] > outputs else None
         share = (until - cut) / ahead + (until == places[-1])
         origins.append(Origin([*others, longest[:cut]], windows, after[:, :, :outputs], future, float(share)))
     return origins
+
+
+def longest_window(seasons: Sequence[int]) -> int:
+    """Samples in a window of a simple model at most."""
+    return max(_LONGEST_WINDOW, 3 * max(seasons, default=1))
 
 
 def _whole(trajectories: Sequence[FloatArray], outputs: int, horizon: int) -> list[Origin]:
@@ -117,7 +128,7 @@ def typical_error(curve: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class Scored:
-    """A recipe with its forecasts from the origins, and their mean error over the starts at every step, (steps,)."""
+    """A recipe with its forecasts from the origins, and their mean error at every step, (steps,)."""
 
     recipe: Recipe
     paths: list[FloatArray]
@@ -148,18 +159,25 @@ def score(recipe: Recipe, origins: Sequence[Origin]) -> Scored | None:
 
 
 def _curve(paths: Sequence[FloatArray], origins: Sequence[Origin]) -> FloatArray:
-    errors = [step_errors(path, origin.truth) for path, origin in zip(paths, origins, strict=True)]
-    return np.asarray(np.concatenate(errors).mean(axis=0))
+    """Geometric mean over the origins, later ones with more weight, of the mean error over the starts, (steps,)."""
+    means = [step_errors(path, origin.truth).mean(axis=0) for path, origin in zip(paths, origins, strict=True)]
+    weights = _RECENT ** np.arange(len(means))
+    logs = np.log(np.maximum(np.stack(means), 1e-16))
+    return np.asarray(np.exp(weights @ logs / weights.sum()))
 
 
 def mean_of(parts: Sequence[Scored], origins: Sequence[Origin]) -> Scored:
-    """The mean of several candidates, from the forecasts that they have made."""
-    paths = [np.asarray(np.mean([part.paths[i] for part in parts], axis=0)) for i in range(len(origins))]
+    """The mean of several candidates from their forecasts, with weights inverse to the squares of their errors."""
+    inverse = np.array([1.0 / max(part.error, 1e-12) ** 2 for part in parts])
+    weights = inverse / inverse.sum()
+    paths = [np.asarray(np.tensordot(weights, [part.paths[i] for part in parts], axes=1)) for i in range(len(origins))]
 
     def fit(pieces: Sequence[FloatArray], outputs: int) -> PathModel | None:
         fitted = [part.recipe.fit(pieces, outputs) for part in parts]
-        known = tuple(model for model in fitted if model is not None)
-        return Mean(known) if known else None
+        known = [(model, weight) for model, weight in zip(fitted, weights, strict=True) if model is not None]
+        total = sum(weight for _, weight in known)
+        shares = tuple(float(weight / total) for _, weight in known)
+        return Mean(tuple(model for model, _ in known), shares) if known else None
 
     label = f"the mean of {len(parts)} models ({'; '.join(part.recipe.label for part in parts)})"
     return Scored(Recipe("mean", label, fit), paths, _curve(paths, origins))
@@ -167,8 +185,8 @@ def mean_of(parts: Sequence[Scored], origins: Sequence[Origin]) -> Scored:
 
 _MEMBERS = 5
 """Kinds in the mean of the best at most: a mean of unlike models errs less on new data than most of them."""
-_NEAR, _WIDER = 1.1, 2.0
-"""Typical error of a kind in the mean at most, relative to the smallest: 1.1, plus 2 over the horizons held out.
+_NEAR, _WIDER = 1.1, 1.0
+"""Typical error of a kind in the mean at most, relative to the smallest: 1.1, plus 1 over the horizons held out.
 
 The fewer horizons a comparison holds, the more the smallest error is luck, and the more kinds are worth a mean.
 """
@@ -328,17 +346,27 @@ def _linear(pieces: Sequence[FloatArray], outputs: int, embedding: Embedding, ri
 
 
 def recipes_for(
-    trajectories: Sequence[FloatArray], outputs: int, seasons: tuple[int, ...], longest: int, zero: FloatArray | None
+    trajectories: Sequence[FloatArray],
+    outputs: int,
+    seasons: tuple[int, ...],
+    longest: int,
+    zero: FloatArray | None,
+    most: int | None = None,
 ) -> list[Recipe]:
-    """Simple candidates for a record with these seasons, with windows of at most ``longest`` samples."""
+    """Simple candidates for a record with these seasons, whose windows fit into ``longest`` samples.
+
+    Models of trends and seasons take longer windows where the record that they are fitted to is longer, of up to
+    ``most`` samples (as many as ``longest`` by default).
+    """
     channels = trajectories[0].shape[1]
-    plain = _plain(channels, outputs, seasons, longest)
+    most = longest if most is None else most
+    plain = _plain(channels, outputs, seasons, longest, most)
     if zero is None or not _worth_a_logarithm(trajectories, outputs, zero):
         return plain
     low = np.concatenate([z[:, :outputs] for z in trajectories]).min(axis=0) + zero
     return plain + [
         _in_logarithms(recipe, zero, low / 2)
-        for recipe in _plain(outputs, outputs, seasons, longest)
+        for recipe in _plain(outputs, outputs, seasons, longest, most)
         if recipe.kind in ("smoothing", "seasonal-trend", "seasonal-difference", "td-dmd", "drift")
     ]
 
@@ -361,19 +389,24 @@ def _in_logarithms(recipe: Recipe, zero: FloatArray, low: FloatArray) -> Recipe:
     return Recipe(recipe.kind, f"{recipe.label}, {LOGARITHM}", fit)
 
 
-def _plain(channels: int, outputs: int, seasons: tuple[int, ...], longest: int) -> list[Recipe]:
+def _plain(channels: int, outputs: int, seasons: tuple[int, ...], longest: int, most: int) -> list[Recipe]:
     found = [Recipe("persistence", "the last sample, repeated", lambda pieces, outs: SeasonalNaive(outs, 1))]
     found += [_naive(s) for s in seasons if s <= longest]
-    found += [_drift(length) for length in sorted({min(longest, 8), min(longest, 40), longest}) if length > 1]
-    if outputs <= _MOST_CHANNELS:
-        found += [_smoothing(s, longest) for s in {1, *seasons} if 3 * s <= longest and s <= _LONGEST_CYCLE]
+    found += [_drift(length) for length in sorted({min(longest, 8), min(longest, 40), most}) if length > 1]
     fitting = tuple(s for s in seasons if 2 * s <= longest)
-    found += _decompositions(outputs, fitting, longest)
+    if outputs <= _MOST_CHANNELS:
+        found += [_smoothing(s, most) for s in (1, *fitting) if s <= _LONGEST_CYCLE and longest > 2]
+    found += _decompositions(outputs, fitting, most)
     for s in fitting:
         found += _differences(outputs, s, longest)
     found += _seasonal_lags(channels, fitting, longest)
     found += _analogues(fitting, longest)
     return found
+
+
+def _room(pieces: Sequence[FloatArray], wanted: int) -> int:
+    """Length of a window that all pieces hold, ``wanted`` samples at most."""
+    return min(wanted, *(len(z) for z in pieces))
 
 
 _MOST_CHANNELS = 8
@@ -391,16 +424,17 @@ def _naive(season: int) -> Recipe:
 
 
 def _drift(length: int) -> Recipe:
-    return Recipe("drift", f"the drift of the last {length} samples", lambda pieces, outs: Drift(outs, length))
+    label = f"the drift of the last {length} samples"
+    return Recipe("drift", label, lambda pieces, outs: Drift(outs, _room(pieces, length)))
 
 
-def _smoothing(season: int, longest: int) -> Recipe:
-    length = min(longest, max(10 * season, 60))
+def _smoothing(season: int, most: int) -> Recipe:
+    length = min(most, max(10 * season, 60))
     label = "exponential smoothing" + (f", season {season}" if season > 1 else "")
-    return Recipe("smoothing", label, lambda pieces, outs: fit_smoothing(pieces, outs, season, length))
+    return Recipe("smoothing", label, lambda pieces, outs: fit_smoothing(pieces, outs, season, _room(pieces, length)))
 
 
-def _decompositions(outputs: int, seasons: tuple[int, ...], longest: int) -> list[Recipe]:
+def _decompositions(outputs: int, seasons: tuple[int, ...], most: int) -> list[Recipe]:
     if not seasons:
         return []
     sets = [seasons] if len(seasons) == 1 else [seasons, seasons[:1]]
@@ -408,7 +442,7 @@ def _decompositions(outputs: int, seasons: tuple[int, ...], longest: int) -> lis
     for some in sets:
         top = max(some)
         for cycles, memory in ((12, np.inf), (5, 1.5)):
-            length = min(longest, max(cycles * top, 3 * top))
+            length = min(most, cycles * top)
             for stiffness in (0.3, 30.0):
                 parts = Decomposition(some, length, stiffness, memory * top, 0.9 if stiffness < 1 else 0.98)
                 for inner in (0, 2, 8, 24):
@@ -425,11 +459,12 @@ def _seasonal_trend(outputs: int, parts: Decomposition, inner: int) -> Recipe:
         label += f", TD-DMD of {inner} lags on the remainder"
 
     def fit(pieces: Sequence[FloatArray], outs: int) -> PathModel | None:
+        own = replace(parts, length=_room(pieces, parts.length))
         if not inner:
-            return SeasonalTrend(outs, parts)
-        rest = remainders(pieces, outs, parts, 3 * inner)
+            return SeasonalTrend(outs, own)
+        rest = remainders(pieces, outs, own, 3 * inner)
         model = _linear(rest, outs, _sparse_lags(outs, inner, (), 0), 1e-3) if rest else None
-        return None if model is None else SeasonalTrend(outs, parts, model)
+        return None if model is None else SeasonalTrend(outs, own, model)
 
     return Recipe("seasonal-trend", label, fit)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..protocol import FloatArray
+from ..rollout import PathModel
 from .validation import Fold, make_folds, subsampled
 
 _CUTS = (0.8, 0.9, 0.7, 0.6, 0.5)
@@ -41,10 +42,25 @@ class HeldOut:
     apart: float
 
 
-def held_out_folds(trajectories: Sequence[FloatArray], outputs: int, context: int, horizon: int) -> list[HeldOut]:
+def folds_of(
+    trajectories: Sequence[FloatArray], outputs: int, context: int, horizon: int, path: PathModel | None
+) -> list[HeldOut]:
+    """Folds for the errors of a model of the family with windows of ``context`` samples, or of a simple model.
+
+    The window of a simple model, as fitted to all data, may be as long as the record; fitted to less it is shorter.
+    """
+    if path is None:
+        return held_out_folds(trajectories, outputs, context, horizon)
+    return held_out_folds(trajectories, outputs, max(context, path.window), horizon, shrinks=True)
+
+
+def held_out_folds(
+    trajectories: Sequence[FloatArray], outputs: int, context: int, horizon: int, *, shrinks: bool = False
+) -> list[HeldOut]:
     """Folds with training up to several times, the first of them that of the first validation fold.
 
-    With three or more records whole ones are held out, as in the selection of models.
+    With three or more records whole ones are held out, as in the selection of models. Windows have ``context`` samples;
+    with ``shrinks`` no more than the training part.
     """
     if len(trajectories) >= 3:
         return [_spread_out(fold) for fold in make_folds(trajectories, outputs, context, horizon, _STARTS_OF_LONG)]
@@ -54,7 +70,9 @@ def held_out_folds(trajectories: Sequence[FloatArray], outputs: int, context: in
     folds: list[HeldOut] = []
     for cut in cuts:
         until = min((share for share in cuts if share > cut), default=1.0)
-        found = _fold(trajectories, outputs, context, ahead, cut, until, starts)
+        # The two samples are what the simplest model needs.
+        length = min(context, *(max(2, _end(len(z), cut)) for z in trajectories)) if shrinks else context
+        found = _fold(trajectories, outputs, length, ahead, cut, until, starts, 0 if shrinks else _SHORTEST_TRAINING)
         if found is None and not folds:
             # The window is too long for a rolling origin: the validation part alone.
             return [_spread_out(make_folds(trajectories, outputs, context, horizon, _STARTS_OF_LONG)[0])]
@@ -76,13 +94,17 @@ def _fold(
     cut: float,
     until: float,
     starts: int,
+    beyond: int,
 ) -> HeldOut | None:
-    """Fold with training up to the share ``cut`` of each record and starts up to the share ``until``, or None."""
+    """Fold with training up to the share ``cut`` of each record and starts up to the share ``until``, or None.
+
+    Records whose training part does not hold ``beyond`` samples more than a window are left out.
+    """
     training, windows, after, covered = [], [], [], 0
     for z in trajectories:
         first = _end(len(z), cut)
         last = len(z) if until >= 1.0 else max(first + 1, _end(len(z), until))
-        if first < context + _SHORTEST_TRAINING:
+        if first < context + beyond:
             continue
         training.append(z[:first])
         covered += last - first

@@ -32,8 +32,8 @@ from ..protocol import FloatArray
 from ..rollout import Member, Predictor, roll
 from ..settings import Settings
 from .attention_training import train_networks
-from .classical_search import Comparison, Recipe, compare, make_origins, recipes_for
-from .held_out import held_out_folds
+from .classical_search import Comparison, Recipe, compare, longest_window, make_origins, recipes_for
+from .held_out import folds_of
 from .readout_search import BY_MODES, RIDGES, Candidate, Learner, Search
 from .refit import Refit
 from .selection import Ranking, Selection, rank, select, select_family
@@ -149,8 +149,8 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         selection = _kept(selection, comparison)
         stages.begin("validation errors")
         path = refit.path(selection)
-        context = plan.longest if path is None else max(plan.longest, path.window)
-        errors = refit.validation_errors(selection.chosen, held_out_folds(trajectories, outputs, context, plan.horizon))
+        held_out = folds_of(trajectories, outputs, plan.longest, plan.horizon, path)
+        errors = refit.validation_errors(selection.chosen, held_out)
         predictor = refit.predictor(selection, errors, search.best(network_kind(settings.ablation)), path)
     best = {family: found for family in FAMILIES if (found := search.best(family)) is not None}
     beyond = explained_beyond_linear(selection, folds[0])
@@ -212,8 +212,10 @@ def _compared(
     origins = make_origins(trajectories, outputs, plan.horizon, seasons)
     zero = None if settings.zero is None else np.asarray(settings.zero)
     reach = origins[0].windows.shape[1]
-    longest = reach if settings.delays is None else min(reach, settings.delays + 1)
-    recipes = recipes_for(trajectories, outputs, seasons, longest, zero)
+    # Windows of whole trajectories that are held out cannot grow with the data.
+    most = longest_window(seasons) if len(trajectories) < 3 else reach
+    given = most if settings.delays is None else settings.delays + 1
+    recipes = recipes_for(trajectories, outputs, seasons, min(reach, given), zero, min(most, given))
     family: list[Recipe] = []
     begun = time_budget.spent()
 

@@ -1,0 +1,155 @@
+"""What a fitted forecaster holds, and the checks of its methods: base class of the estimator."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Self
+
+import numpy as np
+
+from ..errors import HardmaxError, InputError
+from ..progress import Progress
+from .data.exogenous_inputs import Forcing, inputs_over, read_new_data, read_window
+from .data.labels import Labels
+from .data.pod import Pod
+from .data.series import drop_short
+from .data.units import Units
+from .diagnostics.report import Report
+from .fitting import FittedForecaster, normalised_rows, zero_of
+from .online import Drift, Online
+from .protocol import FloatArray
+from .rollout import Predictor
+from .search.model_search import SearchResult
+from .settings import Parameters, Settings, check_settings
+
+
+class NotFittedError(HardmaxError, ValueError, AttributeError):
+    """Error of methods that need a fitted model."""
+
+
+class LearnedModel(Parameters, ABC):
+    """Base of the estimator: its arguments, the attributes that a fit sets, and checks that they are there."""
+
+    delays: int | None
+    recipe: str
+    ablation: str | None
+    pod: int | float | None
+    horizon: int | None
+    restarts: int
+    seconds: float | None
+    budget: float | None
+    model: str
+    season: int | Sequence[int] | None
+    random_state: int | np.random.Generator | None
+    progress: Progress
+    transform: str | None
+    lower: object
+    upper: object
+
+    @abstractmethod
+    def fit(self, series: object, dt: float | None = None) -> Self:
+        """Fit the model to one record or to several."""
+
+    @property
+    def window(self) -> int:
+        """Number of samples that a forecast starts from."""
+        self._require_fit()
+        return 1 if self.predictor_ is None else self.predictor_.window
+
+    def _store(self, fitted: FittedForecaster) -> Self:
+        """The estimator with its learned attributes set."""
+        self.seed_ = fitted.seed
+        self.dt_ = fitted.dt
+        self.last_time_ = fitted.last_time
+        self.units_: Units = fitted.units
+        self.channels_ = len(fitted.units.mean)
+        self.forcing_: Forcing | None = fitted.forcing
+        self.pod_: Pod | None = fitted.pod
+        self.predictor_: Predictor | None = fitted.predictor
+        self.last_window_ = fitted.last_window
+        self.last_inputs_ = fitted.last_inputs
+        self.report_: Report = fitted.report
+        self.labels_: Labels = fitted.labels
+        self._kept = fitted.kept
+        self.explained_beyond_linear_ = fitted.explained_beyond_linear
+        self.budget_ended_ = fitted.budget_ended
+        self.fitted_: SearchResult | None = fitted.search
+        self._rows = fitted.rows
+        self._online: Online | None = fitted.online
+        self.drift_ = Drift() if fitted.online is None else fitted.online.drift
+        return self
+
+    def _state(self) -> FittedForecaster:
+        """The learned attributes as one value."""
+        return FittedForecaster(
+            self.seed_,
+            self.dt_,
+            self.last_time_,
+            self.units_,
+            self.forcing_,
+            self.pod_,
+            self.predictor_,
+            self.last_window_,
+            self.last_inputs_,
+            self.report_,
+            self.explained_beyond_linear_,
+            self.budget_ended_,
+            self.fitted_,
+            self._rows,
+            self.labels_,
+            self._kept,
+            self._online,
+        )
+
+    def _settings(self) -> Settings:
+        parameters = self.get_params()
+        for name in ("pod", "transform", "lower", "upper"):
+            del parameters[name]
+        return check_settings(**parameters)
+
+    def _require_predictor(self) -> Predictor:
+        self._require_fit()
+        if self.predictor_ is None:
+            raise InputError("series", "constant channels only", "has no dynamics to analyse", "fit data that vary")
+        return self.predictor_
+
+    def _data_for(self, purpose: str, series: object, u: object) -> list[FloatArray]:
+        """Normalised rows of the given data, or of the fit where ``series`` is None."""
+        self._require_predictor()
+        if series is None:
+            if u is not None:
+                raise InputError("u", f"a {type(u).__name__}", "needs the series it belongs to", "pass series= too")
+            if self._rows is None:
+                raise InputError(
+                    "series",
+                    None,
+                    f"is needed to {purpose} a model from a file, which does not hold its data",
+                    f"pass the data it was fitted to: {purpose}(series=…)",
+                )
+            return self._rows
+        record, inputs = read_new_data(series, u, self.dt_, self.channels_, self.pod_, self.forcing_)
+        return normalised_rows(*drop_short(record, inputs, self.delays)[:2], self.units_, self.forcing_)
+
+    def _settings_again(self) -> Settings:
+        """Settings with the seed of the fit, which differs from that of ``random_state`` where that is not a number."""
+        return replace(self._settings(), seed=self.seed_, zero=zero_of(self.units_))
+
+    def _states(self, window: object) -> tuple[bool, FloatArray]:
+        if window is None:
+            return True, self.last_window_[None]
+        return read_window(window, self.channels_, self.window, self.pod_)
+
+    def _start(self, window: object, u: object, steps: int) -> tuple[bool, FloatArray, FloatArray | None]:
+        """Whether there is a single start, the windows, and the inputs over them and the steps ahead."""
+        single, states = self._states(window)
+        before = self.last_inputs_ if window is None else None
+        return single, states, inputs_over(u, self.forcing_, states, steps, before)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "units_")
+
+    def _require_fit(self) -> None:
+        if not hasattr(self, "units_"):
+            raise NotFittedError("this TimeDelayedTransformer has no data yet: call fit(series, dt=…) first")
