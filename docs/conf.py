@@ -17,6 +17,7 @@ copyright = author
 version = release = hardmax.__version__
 
 extensions = [
+    "benchmark_records",
     "mathml",
     "navigation",
     "sphinx.ext.autodoc",
