@@ -17,7 +17,6 @@ copyright = author
 version = release = hardmax.__version__
 
 extensions = [
-    "benchmark_records",
     "mathml",
     "navigation",
     "sphinx.ext.autodoc",
@@ -28,6 +27,8 @@ extensions = [
 exclude_patterns = ["_build", "_extensions", "auto_gallery/**.ipynb", "auto_gallery/**.py"]
 nitpicky = False
 default_role = "code"
+
+extensions += ["benchmark_records"]
 
 html_theme = "furo"
 html_math_renderer = "mathml"
