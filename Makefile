@@ -6,8 +6,10 @@
 #   TORCH_INDEX  a package index to take torch from: with the address of the CPU builds, as given on the start page of
 #                pytorch.org ("Get started": Linux, Pip, CPU), the CUDA packages are left out on Linux, about 3 GB
 #   PYTHON_LOW   the Python for `make lowest`, the oldest that is supported
+#   PYTHONS      the Pythons that `make release` tries the wheel with, as in `make release PYTHONS='python3.11 python3.13'`
 PYTHON      ?= python3
 PYTHON_LOW  ?= python3.11
+PYTHONS     ?= $(PYTHON)
 VENV        ?= .venv
 TORCH_INDEX ?=
 
@@ -27,7 +29,7 @@ TORCH_FROM := $(if $(TORCH_INDEX),--no-deps --index-url $(TORCH_INDEX))
 timed = @began=$$(date +%s); $(1) && echo "    took $$(($$(date +%s) - began)) s"
 step  = @echo '==> $(1)'; began=$$(date +%s); $(2) && echo "    took $$(($$(date +%s) - began)) s"
 
-.PHONY: help setup demo test lint types imports unit browser doctest docs slow mutants bench constraints resolve lowest clean
+.PHONY: help setup demo test lint types imports unit browser doctest docs slow mutants bench coverage release wheels constraints resolve lowest clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -112,6 +114,35 @@ mutants: setup  ## change the numerical code at random places: how many changes 
 
 bench: setup  ## us against the rivals in one run, as ratios
 	$(BIN)/python -m benchmarks
+
+# Each process writes a file of its own; `coverage combine` adds them up. The explorer is counted by itself.
+COVERED := OMP_NUM_THREADS=1 $(BIN)/coverage
+coverage: setup $(VENV)/.model  ## which lines the tests run: the library, then the explorer (an hour); out/coverage has the pages
+	$(COVERED) erase
+	-$(COVERED) run -m pytest -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser
+	$(COVERED) combine --quiet
+	$(COVERED) html --quiet --directory out/coverage
+	@echo '==> The library without the explorer'
+	$(COVERED) report --omit 'src/hardmax/app/*' --sort cover | tail -n 60
+	@echo '==> The explorer (its browser tests are not counted)'
+	$(COVERED) report --include 'src/hardmax/app/*' | tail -n 1
+
+# The same files from the same commit: dates inside the archives are that of the commit.
+wheels: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1763251200)
+wheels: setup  ## build the sdist and the wheel into dist/ and check them
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/python -m twine check --strict dist/*
+
+release: wheels  ## the same, then try the wheel alone in bare environments outside the repository
+	@for python in $(PYTHONS); do \
+	  echo "==> The wheel in a bare environment of $$python (torch is installed anew)"; \
+	  folder=$$(mktemp -d) && $$python -m venv "$$folder/env" || exit 1; \
+	  $(if $(TORCH_INDEX),"$$folder/env/bin/python" -m pip install --quiet $(TORCH_FROM) torch || exit 1;) \
+	  "$$folder/env/bin/python" -m pip install --quiet dist/*.whl || exit 1; \
+	  (cd "$$folder" && env/bin/python -I "$(CURDIR)/tests/installed/smoke.py") || exit 1; \
+	  rm -rf "$$folder"; \
+	done
 
 $(UV): | $(VENV)/.made
 	$(PIP) --quiet uv

@@ -22,7 +22,7 @@ def main() -> None:
         quick="smaller sizes: seconds instead of minutes",
     )
     found = ((name, importlib.import_module(f"benchmarks.{name}").run(quick=asked.quick)) for name in asked.names)
-    tell(found, asked.json)
+    tell(found, asked, "python -m benchmarks")
 
 
 if __name__ == "__main__":

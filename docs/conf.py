@@ -28,6 +28,8 @@ exclude_patterns = ["_build", "_extensions", "auto_gallery/**.ipynb", "auto_gall
 nitpicky = False
 default_role = "code"
 
+extensions += ["benchmark_records"]
+
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_title = f"hardmax {release}"

@@ -1,5 +1,6 @@
 """Citations, and agreement of the citation file with them."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +21,24 @@ def test_everything_of_the_clustering_paper_cites_it() -> None:
         assert hm.citation(thing) == PAPERS["clustering"].bibtex
 
 
-def test_without_an_object_all_papers_are_cited() -> None:
+def test_without_an_object_the_library_and_all_papers_are_cited() -> None:
     text = hm.citation()
+    assert text.startswith("@software{hardmax,")
     assert all(f"eprint = {{{paper.arxiv}}}" in text for paper in PAPERS.values())
     assert text.count("@article") == len(PAPERS)
+
+
+def test_the_software_has_an_entry_with_its_version() -> None:
+    entry = hm.citation(hm)
+    assert entry.startswith("@software{hardmax,")
+    assert f"version = {{{hm.__version__}}}" in entry
+
+
+def test_authors_have_full_names_in_letters_that_bibtex_reads() -> None:
+    for paper in PAPERS.values():
+        assert all(len(name.split()) >= 2 for name in paper.authors), paper
+        assert paper.bibtex.isascii(), paper
+    assert r"Emre Y{\i}lmaz" in PAPERS["timedelayed"].bibtex
 
 
 def test_what_is_not_ours_is_refused() -> None:
@@ -39,3 +54,14 @@ def test_the_citation_file_lists_the_same_papers() -> None:
     found = {entry["title"]: entry["identifiers"][0]["value"] for entry in listed["references"]}
     for paper in PAPERS.values():
         assert found[paper.title] == f"arXiv:{paper.arxiv}"
+    authors = {entry["title"]: [f"{a['given-names']} {a['family-names']}" for a in entry["authors"]]
+               for entry in listed["references"]}  # fmt: skip
+    assert authors == {paper.title: list(paper.authors) for paper in PAPERS.values()}
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    listed = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert listed["version"] == hm.__version__
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == hm.__version__

@@ -50,14 +50,15 @@ def last(result: hm.Trajectory[np.ndarray]) -> hm.Trajectory:
 
 
 def test_a_strict_type_checker_knows_the_kind_of_array(tmp_path: Path) -> None:
-    script = tmp_path / "user.py"
+    script = tmp_path / "kinds.py"
     script.write_text(_USER)
+    every_capability = Path(__file__).parent / "installed" / "user_script.py"
     # With the settings of the repository, which are strict, and from there: what `mypy` has cached is used again.
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", str(script)],
+        [sys.executable, "-m", "mypy", "--strict", str(script), str(every_capability)],
         capture_output=True,
         text=True,
         cwd=Path(__file__).parent.parent,
         env={**os.environ, "MYPYPATH": str(Path(hardmax.__file__).parent.parent)},
     )
-    assert done.stdout == "Success: no issues found in 1 source file\n", done.stdout + done.stderr
+    assert done.stdout == "Success: no issues found in 2 source files\n", done.stdout + done.stderr

@@ -24,7 +24,7 @@ def main() -> None:
     asked = read_arguments("python -m benchmarks.gpu", __doc__, _ALL, kind="GPU benchmark", quick="smaller sizes")
     if not torch.cuda.is_available():
         sys.exit("there is no GPU here: these figures need one")
-    tell(((name, _ALL[name].run(quick=asked.quick)) for name in asked.names), asked.json)
+    tell(((name, _ALL[name].run(quick=asked.quick)) for name in asked.names), asked, "python -m benchmarks.gpu")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,19 @@
-"""BibTeX entries of the papers behind the parts of the library."""
+"""BibTeX entries of the software and of the papers behind the parts of the library."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 
+from ._version import __version__
 from .errors import InputError
+
+# BibTeX of old understands letters of ASCII only.
+_IN_LATEX = {"ı": r"{\i}", "é": r"{\'e}", "è": r"{\`e}"}
+
+
+def _latex(name: str) -> str:
+    return "".join(_IN_LATEX.get(letter, letter) for letter in name)
 
 
 @dataclass(frozen=True)
@@ -14,8 +23,14 @@ class Paper:
     key: str
     title: str
     authors: tuple[str, ...]
+    """Given names first, family name last."""
     year: int
     arxiv: str
+
+    @property
+    def family_names(self) -> tuple[str, ...]:
+        """Family names of the authors, for short references."""
+        return tuple(name.rpartition(" ")[2] for name in self.authors)
 
     @property
     def bibtex(self) -> str:
@@ -24,7 +39,7 @@ class Paper:
             [
                 f"@article{{{self.key},",
                 f"  title = {{{self.title}}},",
-                f"  author = {{{' and '.join(self.authors)}}},",
+                f"  author = {{{' and '.join(map(_latex, self.authors))}}},",
                 f"  journal = {{arXiv preprint arXiv:{self.arxiv}}},",
                 f"  year = {{{self.year}}},",
                 f"  eprint = {{{self.arxiv}}},",
@@ -34,125 +49,138 @@ class Paper:
         )
 
 
+SOFTWARE = "\n".join(
+    [
+        "@software{hardmax,",
+        "  title = {hardmax: transformers as dynamical systems},",
+        "  author = {{The hardmax developers}},",
+        f"  version = {{{__version__}}},",
+        "  year = {2026},",
+        "  license = {MIT},",
+        "}",
+    ]
+)
+"""BibTeX entry of this library, in its installed version."""
+
 PAPERS = {
     paper.key: paper
     for paper in (
         Paper(
             "clustering",
             "Clustering in pure-attention hardmax transformers and its role in sentiment analysis",
-            ("Alcalde", "Fantuzzi", "Zuazua"),
+            ("Albert Alcalde", "Giovanni Fantuzzi", "Enrique Zuazua"),
             2024,
             "2407.01602",
         ),
         Paper(
             "interpolation",
             "Exact Sequence Interpolation with Transformers",
-            ("Alcalde", "Fantuzzi", "Zuazua"),
+            ("Albert Alcalde", "Giovanni Fantuzzi", "Enrique Zuazua"),
             2025,
             "2502.02270",
         ),
         Paper(
             "timedelayed",
             "Time-Delayed Transformers for Data-Driven Modeling of Low-Dimensional Dynamics",
-            ("Alcalde", "Widhalm", r"Y{\i}lmaz"),
+            ("Albert Alcalde", "Markus Widhalm", "Emre Yılmaz"),
             2026,
             "2602.08478",
         ),
         Paper(
             "meanfield",
             "Quantifying concentration phenomena of mean-field transformers in the low-temperature regime",
-            ("Alcalde", "Bungert", "Riedl", "Roith"),
+            ("Albert Alcalde", "Leon Bungert", "Konstantin Riedl", "Tim Roith"),
             2026,
             "2605.10931",
         ),
         Paper(
             "transformers",
             "A mathematical perspective on Transformers",
-            ("Geshkovski", "Letrouit", "Polyanskiy", "Rigollet"),
+            ("Borjan Geshkovski", "Cyril Letrouit", "Yury Polyanskiy", "Philippe Rigollet"),
             2023,
             "2312.10794",
         ),
         Paper(
             "oscillators",
             "Low dimensional behavior of large systems of globally coupled oscillators",
-            ("Ott", "Antonsen"),
+            ("Edward Ott", "Thomas M. Antonsen"),
             2008,
             "0806.0004",
         ),
         Paper(
             "metastability",
             "Dynamic metastability in the self-attention model",
-            ("Geshkovski", "Koubbi", "Polyanskiy", "Rigollet"),
+            ("Borjan Geshkovski", "Hugo Koubbi", "Yury Polyanskiy", "Philippe Rigollet"),
             2024,
             "2410.06833",
         ),
         Paper(
             "causal",
             "Clustering in Causal Attention Masking",
-            ("Karagodin", "Polyanskiy", "Rigollet"),
+            ("Nikita Karagodin", "Yury Polyanskiy", "Philippe Rigollet"),
             2024,
             "2411.04990",
         ),
         Paper(
             "normalisation",
             "Normalization in Attention Dynamics",
-            ("Karagodin", "Ge", "Polyanskiy", "Rigollet"),
+            ("Nikita Karagodin", "Shu Ge", "Yury Polyanskiy", "Philippe Rigollet"),
             2025,
             "2510.22026",
         ),
         Paper(
             "icm",
             "The Mean-Field Dynamics of Transformers",
-            ("Rigollet",),
+            ("Philippe Rigollet",),
             2025,
             "2512.01868",
         ),
         Paper(
             "longcontext",
             "Critical attention scaling in long-context transformers",
-            ("Chen", "Lin", "Polyanskiy", "Rigollet"),
+            ("Shi Chen", "Zhengjiang Lin", "Yury Polyanskiy", "Philippe Rigollet"),
             2025,
             "2510.05554",
         ),
         Paper(
             "noise",
             "Phase transitions for the noisy transformer model in arbitrary dimension",
-            ("Mun", "Rosenzweig"),
+            ("Kyunghoo Mun", "Matthew Rosenzweig"),
             2026,
             "2606.05140",
         ),
         Paper(
             "heads",
             "Gradient Flow Structure and Quantitative Dynamics of Multi-Head Self-Attention",
-            ("Pendharkar",),
+            ("Ayan Pendharkar",),
             2026,
             "2605.04279",
         ),
         Paper(
             "emergence",
             "The emergence of clusters in self-attention dynamics",
-            ("Geshkovski", "Letrouit", "Polyanskiy", "Rigollet"),
+            ("Borjan Geshkovski", "Cyril Letrouit", "Yury Polyanskiy", "Philippe Rigollet"),
             2023,
             "2305.05465",
         ),
         Paper(
             "sinkformers",
             "Sinkformers: Transformers with Doubly Stochastic Attention",
-            ("Sander", "Ablin", "Blondel", "Peyré"),
+            ("Michael E. Sander", "Pierre Ablin", "Mathieu Blondel", "Gabriel Peyré"),
             2021,
             "2110.11773",
         ),
         Paper(
             "frankwolfe",
             "Attention's forward pass and Frank-Wolfe",
-            ("Alcalde", "Geshkovski", "Ruiz-Balet"),
+            ("Albert Alcalde", "Borjan Geshkovski", "Domènec Ruiz-Balet"),
             2025,
             "2508.09628",
         ),
         Paper(
             "rankcollapse",
             "Attention is not all you need: pure attention loses rank doubly exponentially with depth",
-            ("Dong", "Cordonnier", "Loukas"),
+            ("Yihe Dong", "Jean-Baptiste Cordonnier", "Andreas Loukas"),
             2021,
             "2103.03404",
         ),
@@ -186,17 +214,18 @@ _PAPER_OF_PART = {
 
 
 def citation(obj: object = None) -> str:
-    """BibTeX entries of the papers behind an object.
+    """BibTeX entries of the library and of the papers behind an object, one after the other.
 
     Parameters
     ----------
     obj
-        A layer, a run, a limit, an estimator, a function of this library or a model of ``hm.zoo``; None for all papers.
+        A layer, a run, a limit, an estimator, a function of this library or a model of ``hm.zoo``: the entries of its
+        papers. The module ``hardmax``: the entry of the software. None: the software and all papers.
 
     Returns
     -------
     str
-        One ``@article`` entry, or several separated by empty lines.
+        One entry, ``@article`` or ``@software``, or several separated by empty lines.
 
     Examples
     --------
@@ -204,7 +233,7 @@ def citation(obj: object = None) -> str:
     >>> print(hm.citation(hm.HardmaxLayer(alpha=0.5)))
     @article{clustering,
       title = {Clustering in pure-attention hardmax transformers and its role in sentiment analysis},
-      author = {Alcalde and Fantuzzi and Zuazua},
+      author = {Albert Alcalde and Giovanni Fantuzzi and Enrique Zuazua},
       journal = {arXiv preprint arXiv:2407.01602},
       year = {2024},
       eprint = {2407.01602},
@@ -212,7 +241,9 @@ def citation(obj: object = None) -> str:
     }
     """
     if obj is None:
-        return "\n\n".join(paper.bibtex for paper in PAPERS.values())
+        return "\n\n".join([SOFTWARE, *(paper.bibtex for paper in PAPERS.values())])
+    if isinstance(obj, ModuleType) and obj.__name__ == "hardmax":
+        return SOFTWARE
     module = getattr(obj, "__module__", None) or type(obj).__module__
     package, _, rest = str(module).partition(".")
     part = rest.partition(".")[0]
@@ -226,6 +257,6 @@ def citation(obj: object = None) -> str:
             "obj",
             f"an object of {type(obj).__name__}",
             "must be an object of this library that belongs to a paper",
-            "pass a layer, a run, a limit, or nothing for all papers",
+            "pass a layer, a run, a limit, the module hardmax, or nothing for the library and all papers",
         )
     return PAPERS[_PAPER_OF_PART[part]].bibtex

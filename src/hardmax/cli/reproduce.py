@@ -13,6 +13,7 @@ _Folder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the fi
 def register(app: typer.Typer) -> None:
     """Add the command."""
     papers = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+    papers.command("all")(all_papers)
     papers.command()(clustering)
     papers.command()(interpolation)
     papers.command()(meanfield)
@@ -20,6 +21,44 @@ def register(app: typer.Typer) -> None:
     papers.command()(forecasting)
     papers.command("forecasting-study")(forecasting_study)
     app.add_typer(papers, name="reproduce", help="Make the figures and tables of the papers.")
+
+
+def all_papers(
+    output: Annotated[
+        Path, typer.Option("--out", "--output", metavar="FOLDER", help="Folder for the report; one there is resumed.")
+    ] = Path("report"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes and short training: minutes instead of hours.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The paper's film reviews, from `hardmax data imdb`."),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where to train the published text model, for example cuda.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Parts to run, separated by commas; all without it.")
+    ] = None,
+) -> None:
+    """One report on all papers: every figure and table, published beside measured, as a page and as JSON.
+
+    A part that has finished is not run again: the same command resumes where it was stopped.
+
+    [bold]Examples[/bold]
+
+    [dim]# what can be seen in minutes; most training is too short to be judged[/dim]
+    [cyan]hardmax reproduce all --quick --out report[/cyan]
+    [dim]# everything, in hours; run again to resume[/dim]
+    [cyan]hardmax reproduce all --out report[/cyan]
+    [dim]# two parts[/dim]
+    [cyan]hardmax reproduce all --only clustering,meanfield[/cyan]
+    """
+    from ..reproduce import reproduce_all
+
+    names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
+    reproduce_all(output, quick=quick, data=data, device=device, only=names, say=typer.echo)
+    typer.echo(f"The report is {output / 'index.html'}, its data {output / 'report.json'}.")
 
 
 def clustering(

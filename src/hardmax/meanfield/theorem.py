@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 import torch
 from scipy.linalg import schur
 
+from ..attention.layer import HardmaxLayer
+from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
 from ..geometry.findings import TheoremReport
@@ -338,6 +341,41 @@ def _verdict(rows: tuple[dict[str, float | bool], ...]) -> FlowVerdict:
     return FlowVerdict("holds", rows, loose, f"holds at {len(rows)} states{told}")
 
 
+@overload
+def check_theorem(
+    subject: Equilibrium,
+    layer: None = None,
+    *,
+    require_assumptions: bool = False,
+    tolerance: float | None = None,
+) -> TheoremReport: ...
+@overload
+def check_theorem(
+    subject: ArrayLike,
+    layer: HardmaxLayer,
+    *,
+    require_assumptions: bool = False,
+    tolerance: float | None = None,
+) -> TheoremReport: ...
+@overload
+def check_theorem(
+    subject: ArrayLike,
+    layer: SphereFlow,
+    *,
+    weights: ArrayLike | None = None,
+    density_floor: float | None = None,
+    require_assumptions: bool = False,
+) -> FlowTheorem: ...
+@overload
+def check_theorem(
+    subject: object,
+    layer: object | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    density_floor: float | None = None,
+    require_assumptions: bool = False,
+    tolerance: float | None = None,
+) -> TheoremReport | FlowTheorem: ...
 @one_thread()
 def check_theorem(
     subject: object,

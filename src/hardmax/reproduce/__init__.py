@@ -7,6 +7,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .all_papers import reproduce_all as reproduce_all
     from .clustering import reproduce_clustering as reproduce_clustering
     from .forecasting import reproduce_forecasting as reproduce_forecasting
     from .forecasting_study import draw_forecasting_summary as draw_forecasting_summary
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "draw_forecasting_summary": ".forecasting_study",
+    "reproduce_all": ".all_papers",
     "reproduce_clustering": ".clustering",
     "reproduce_forecasting": ".forecasting",
     "reproduce_interpolation": ".interpolation",

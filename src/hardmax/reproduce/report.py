@@ -99,6 +99,15 @@ class Section:
         self._parts.append(f'<pre tabindex="0"><code>{html.escape(source.strip(chr(10)))}</code></pre>')
         return self
 
+    def markup(self, source: str) -> Section:
+        """Add HTML as it is."""
+        self._parts.append(source)
+        return self
+
+    def body(self) -> str:
+        """The contents as HTML, without the title."""
+        return "\n".join(self._parts)
+
     @property
     def anchor(self) -> str:
         """The anchor of links to the section."""
@@ -106,8 +115,7 @@ class Section:
 
     def to_html(self) -> str:
         """The section as an HTML element."""
-        parts = "\n".join(self._parts)
-        return f'<section id="{self.anchor}">\n<h2>{html.escape(self.title)}</h2>\n{parts}\n</section>'
+        return f'<section id="{self.anchor}">\n<h2>{html.escape(self.title)}</h2>\n{self.body()}\n</section>'
 
 
 @dataclass(frozen=True)

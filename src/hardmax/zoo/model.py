@@ -80,7 +80,7 @@ class FieldModel:
     def reference(self) -> str:
         """Authors, year and arXiv number of its first paper."""
         paper = self.papers[0]
-        return f"{', '.join(paper.authors)} {paper.year}, arXiv:{paper.arxiv}"
+        return f"{', '.join(paper.family_names)} {paper.year}, arXiv:{paper.arxiv}"
 
     def start(
         self, n: int | None = None, d: int | None = None, random_state: int | np.random.Generator | None = None

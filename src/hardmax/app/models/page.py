@@ -313,7 +313,7 @@ def _now(computed: Computed) -> str:
 def _reference(model: hm.zoo.FieldModel) -> str:
     links = [
         f'<a href="https://arxiv.org/abs/{html.escape(paper.arxiv)}" rel="noreferrer">'
-        f"{html.escape(', '.join(paper.authors))} {paper.year}, arXiv {html.escape(paper.arxiv)}</a>"
+        f"{html.escape(', '.join(paper.family_names))} {paper.year}, arXiv {html.escape(paper.arxiv)}</a>"
         for paper in model.papers
     ]
     return f"<p>{'<br>'.join(links)}</p>"
