@@ -33,6 +33,7 @@ function follow() {
 }
 const name = cb_obj.event_name || (cb_obj === answer ? "answer" : "redrawn");
 if (name === "panstart") {
+  if (window.hardmaxPlayer) { window.hardmaxPlayer.stop(); }
   const {x, y} = cb_obj;
   const end = handles.data.x.length ? nearest(handles, x, y) : -1;
   const row = end >= 0 ? end : nearest(tokens, x, y);
