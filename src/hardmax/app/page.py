@@ -48,6 +48,12 @@ def different(values: Mapping[str, object], defaults: Mapping[str, object]) -> d
     }
 
 
+def written(value: float) -> str:
+    """The shortest text that gives the number back to the last digit, for code and addresses."""
+    text = f"{value:g}"
+    return text if float(text) == value else repr(value)
+
+
 class Page(ABC):
     """A page of the explorer; every visit has an object of its own.
 

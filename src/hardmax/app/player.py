@@ -25,6 +25,8 @@ class Player(ReactiveHTML):  # type: ignore[misc]
     interval = param.Integer(default=INTERVAL)
     scale = param.Number(default=1.0)
     """Time between two moments; 1 for layers."""
+    named = param.String(default="")
+    """Name of the slider for assistive technology; the label without its number when left out."""
     numbered = param.Boolean(default=True)
     """False where the page writes the moment into the label."""
 
@@ -35,4 +37,4 @@ class Player(ReactiveHTML):  # type: ignore[misc]
     }
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"sizing_mode": "stretch_width", "margin": (6, 0, 0, 0), **options})
+        super().__init__(**{"sizing_mode": "stretch_width", "min_width": 290, "margin": (6, 0, 0, 0), **options})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 from bokeh.models import ColumnDataSource, CustomJS
 
 _TURN = """
@@ -45,3 +47,15 @@ def register_stage(plot: Any, kind: str, models: dict[str, Any]) -> None:
     if "camera" in models:
         for event in ("data", "change"):
             models["camera"].js_on_change(event, callback)
+
+
+def eye_axes(azimuth: float, elevation: float) -> np.ndarray:
+    """Directions to the right, upwards and towards the eye, as static/stage.js has them, shape (3, 3)."""
+    a, e = azimuth, elevation
+    return np.array(
+        [
+            [-math.sin(a), math.cos(a), 0.0],
+            [-math.sin(e) * math.cos(a), -math.sin(e) * math.sin(a), math.cos(e)],
+            [math.cos(e) * math.cos(a), math.cos(e) * math.sin(a), math.sin(e)],
+        ]
+    )

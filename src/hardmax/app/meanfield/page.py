@@ -17,11 +17,16 @@ from ..layout import beside, card, controls, noted, split
 from ..page import Page
 from ..player import Player
 from ..session import Session
+from .export import INTERVAL, Scene
 from .state import MOST_TOKENS, STEP, Followed, MeanFieldState, follow
 from .view import DistancesView, RoundView
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
+
+    from ...progress import Progress
 
 
 class MeanFieldPage(Page):
@@ -55,12 +60,20 @@ class MeanFieldPage(Page):
         return self._state.code()
 
     def figure(self) -> Figure | None:
-        if self._seen is None or self._seen.found is None:
-            return None
-        from ...figures import draw_distances
+        return None if self._seen is None else self._scene().figure()
 
-        figure: Figure = draw_distances(self._seen.found).get_figure(root=True)  # type: ignore[assignment]
-        return figure
+    def page(self) -> str | None:
+        return None if self._seen is None else self._scene().page()
+
+    def film(self, path: Path, progress: Progress) -> Path | None:
+        return None if self._seen is None else self._scene().film(path, progress)
+
+    def _scene(self) -> Scene:
+        """What is seen now, to be saved."""
+        assert self._seen is not None  # noqa: S101 - the callers have just looked
+        seen, eye = self._seen, self._rounds[3].camera.data
+        camera = (float(eye["azimuth"][0]), float(eye["elevation"][0]))
+        return Scene(seen.run, seen.limit, seen.found, self._moment(), self._session.lighting.light, camera)
 
     def build(self, session: Session) -> Any:
         self._session = session
@@ -112,7 +125,7 @@ class MeanFieldPage(Page):
             for k in (1, 2, 3)
         ]
         self._turn = w.FloatSlider(label="V turned by", start=-90.0, end=90.0, step=5.0, value=s.turn, format="0°")
-        self._player = Player(label="t =", scale=STEP, interval=60)
+        self._player = Player(label="t =", named="Time", scale=STEP, interval=INTERVAL)
         guarded = self._session.guarded
         self._tied = {"n": self._n, "tilt": self._tilt, "beta": self._beta, "time": self._time, "turn": self._turn}
         self._tied |= {widget.tags[0]: widget for widget in self._matrices}

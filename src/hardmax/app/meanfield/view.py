@@ -15,7 +15,14 @@ from ..look import FONT, PALETTE, Light, equal_scales, on_first_screen
 from ..session import Session
 from ..stage import camera_source, register_stage, turn_by_hand
 
-_NAMES = ("concentration", "metastable", "terminal")
+PHASES = ("concentration", "metastable", "terminal")
+
+
+def phase_spans(found: hm.Phases) -> tuple[tuple[float, float], ...]:
+    """Begin and end of each of the three phases."""
+    begin, end = found.window
+    last = float(found.times[-1]) if found.escape_time is not None else end
+    return (0.0, begin), (begin, end), (end, last)
 
 
 class DistancesView:
@@ -31,7 +38,7 @@ class DistancesView:
         self._bands = [BoxAnnotation(fill_alpha=0.12, fill_color=colour, line_color=None) for colour in PALETTE[:3]]
         self._labels = [
             Label(x=0, y=3, text="", text_font=FONT, text_font_size="12px", text_align="center", text_baseline="top")
-            for _ in _NAMES
+            for _ in PHASES
         ]
         self._expected = [Span(dimension="height", line_dash=[4, 4], line_width=1.2) for _ in range(2)]
         self.here = Span(dimension="height", line_width=1.5)
@@ -66,11 +73,8 @@ class DistancesView:
         self.figure.y_range.update(start=0.6 * float(heights.min()), end=top)
         self.curve.data = {"t": found.times, "w": heights}
         self._dots.data = {"t": [found.approach_time], "w": [max(found.approach_distance, 1e-12)]}
-        begin, end = found.window
         last = float(found.times[-1])
-        left_again = found.escape_time is not None
-        spans = ((0.0, begin), (begin, end), (end, last if left_again else end))
-        for (start, stop), name, band, label in zip(spans, _NAMES, self._bands, self._labels, strict=True):
+        for (start, stop), name, band, label in zip(phase_spans(found), PHASES, self._bands, self._labels, strict=True):
             wide = stop - start > 0.02 * last
             band.update(left=start, right=stop, visible=wide)
             label.update(x=0.5 * (start + stop), y=0.93 * top, text=name, visible=wide and stop - start > 0.12 * last)

@@ -73,7 +73,7 @@
       if (this.words.textContent !== text) { this.words.textContent = text; }
       this.range.max = end;
       this.range.value = this.t;
-      this.range.setAttribute("aria-label", label.replace(/[\d.]+.*$/, "").trim() || "Moment");
+      this.range.setAttribute("aria-label", this.data.named || label.replace(/[\d.]+.*$/, "").trim() || "Moment");
       this.range.setAttribute("aria-valuetext", text);
       const name = this.playing ? "Pause" : "Play";
       if (this.button.getAttribute("aria-label") !== name) {

@@ -183,6 +183,30 @@
     }
   }
 
+  function view_of(plot) {
+    const find = (view) => view.model === plot ? view
+      : (view.child_views || []).map(find).find((found) => found != null);
+    return Object.values(window.Bokeh.index.roots).map(find).find((found) => found != null);
+  }
+
+  // A finger on a token drags it, elsewhere it scrolls the page; on a view of space it turns sideways and scrolls upwards.
+  const touched = new WeakSet(), FINGER = 28;  // pixels
+  function take_touches(stage) {
+    const view = view_of(stage.plot);
+    if (!view || touched.has(view.el)) { return; }
+    touched.add(view.el);
+    if (stage.camera) { view.el.style.touchAction = "pan-y"; return; }
+    if (!stage.movable) { return; }
+    view.el.addEventListener("touchstart", (event) => {
+      const { clientX, clientY } = event.touches[0], box = view.el.getBoundingClientRect(), { x_scale, y_scale } = view.frame;
+      const hand = window.hardmaxHand = window.hardmaxHand || { held: null, waiting: null, sent: 0, answered: 0, timer: null };
+      hand.reach = FINGER;
+      const near = stage.movable.some(({ data: { x, y } }) => Array.from(x).some((value, i) => Math.hypot(
+        box.x + x_scale.compute(value) - clientX, box.y + y_scale.compute(y[i]) - clientY) < FINGER));
+      if (near && event.touches.length === 1) { event.preventDefault(); }  // or the browser takes it for scrolling
+    }, { passive: false });
+  }
+
   window.hardmaxStages = {
     clock, positions, stages,
     // New positions have come from the server (or the camera has moved: `at` is then left out).
@@ -191,6 +215,7 @@
       stages.set(stage.name, Object.assign(known || {}, stage));
       if (at !== undefined && !clock.moving) { clock.t = at; }
       draw(stages.get(stage.name), clock.t);
+      take_touches(stage);
     },
     draw(t) {
       clock.t = t;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bokeh.embed import components
-from bokeh.layouts import row
-from bokeh.resources import Resources
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PolyCollection
@@ -23,10 +19,11 @@ from matplotlib.patches import Polygon
 from ...drawing.style import styled
 from ...figures._movies import fix_layout, write_movie
 from ...progress import Progress, Ticker
-from ..look import NIGHT, PALETTE, Light, rank_colours, static
+from ..look import NIGHT, PALETTE, Light, rank_colours
 from ..player import INTERVAL
 from ..session import Session
-from ..stage import camera_source
+from ..stage import camera_source, eye_axes
+from ..standalone import standalone
 from .picture import Picture
 from .view import PlaneView, SpaceView, dot_size, rims
 
@@ -134,21 +131,13 @@ class Scene:
                 views.append(view)
         finally:
             pool.close()
-        script, plots = components(row(*[view.figure for view in views], sizing_mode="stretch_width"))
-        data = {"label": "Layer", "value": self.panels[0].picture.moment, "end": self.end, "last": self.last}
-        data |= {"interval": INTERVAL, "scale": 1, "numbered": True}
-        names = [view.frames.name for view in views]
-        theme = "dark" if self.light == NIGHT else "light"
-        css = static("page.css") + static("widgets.css").replace(":host", ".explorer")
-        library = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
-        return (
-            f'<!doctype html>\n<html lang="en" data-theme="{theme}"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Tokens · hardmax</title>'
-            f'<link rel="icon" href="data:,"><style>{css}{_MARGINS}</style>'
-            f"<script>{library}</script><script>{static('stage.js')}{static('player.js')}</script></head>"
-            f'<body><h1>Tokens</h1>{plots}<div class="player" id="player"></div>{script}'
-            f"<script>{_START % {'data': json.dumps(data), 'names': json.dumps(names)}}</script>"
-            "</body></html>\n"
+        player = {"label": "Layer", "value": self.panels[0].picture.moment, "end": self.end, "last": self.last}
+        return standalone(
+            "Tokens",
+            [[view.figure for view in views]],
+            [view.frames.name for view in views],
+            player | {"interval": INTERVAL, "scale": 1},
+            dark=self.light == NIGHT,
         )
 
     def _moment(self, t: float) -> str:
@@ -229,15 +218,7 @@ class Scene:
             ax.text(x, y, str(k + 1), color=self.light.soft, fontsize=9)
 
     def _eye(self) -> np.ndarray:
-        """Rows: to the right, upwards, towards the eye; shape (3, 3)."""
-        a, e = self.camera
-        return np.array(
-            [
-                [-math.sin(a), math.cos(a), 0.0],
-                [-math.sin(e) * math.cos(a), -math.sin(e) * math.sin(a), math.cos(e)],
-                [math.cos(e) * math.cos(a), math.cos(e) * math.sin(a), math.sin(e)],
-            ]
-        )
+        return eye_axes(*self.camera)
 
     def _paint_moving(self, ax: Axes, panel: Panel, t: float, *, moving: bool) -> list[Any]:
         """Draw tokens and trails at a time; the artists, which a film removes again."""
@@ -293,15 +274,3 @@ class Scene:
         rings = {"facecolors": "none", "zorder": 4}
         ax.scatter(*half.favourites.T, s=(24 * _POINT) ** 2, edgecolors="#D55E00", linewidths=1.9, **rings)
         ax.scatter(*half.here, s=(19 * _POINT) ** 2, edgecolors=self.light.ink, linewidths=1.9, **rings)
-
-
-_MARGINS = "html, body { background: var(--hm-card); } body { padding: 14px; }"
-_START = """
-const timer = setInterval(() => {
-  const made = window.Bokeh && Bokeh.documents.length ? Bokeh.documents[0] : null;
-  if (!made || !made.is_idle) { return; }
-  clearInterval(timer);
-  for (const name of %(names)s) { made.get_model_by_name(name).properties.data.change.emit(); }
-  hardmaxPlayer.attach(document.getElementById("player"), %(data)s);
-}, 50);
-"""

@@ -16,7 +16,7 @@ import hardmax as hm
 
 from ...datasets.configurations import four_configurations
 from ...datasets.random_tokens import LAWS
-from ..page import choice, different, number, whole
+from ..page import choice, different, number, whole, written
 
 CONFIGURATIONS = {one.name: one for one in four_configurations()}
 STARTS = {
@@ -243,7 +243,7 @@ class TokensState:
         """Edited tokens as text for an address, to the last digit; empty if there are none, or too many."""
         if self.edited is None or len(self.edited) > MOST_IN_ADDRESS or np.abs(self.edited).max() > _FARTHEST:
             return ""
-        text = "_".join(",".join(_short(value) for value in row) for row in self.edited.tolist())
+        text = "_".join(",".join(written(value) for value in row) for row in self.edited.tolist())
         return text if len(text) <= _LONGEST_TOKENS else ""
 
     def to_query(self) -> dict[str, str]:
@@ -284,12 +284,6 @@ class TokensState:
         return cls(settings, tokens if tokens is not None and tokens.shape[1] == dimension else None)
 
 
-def _short(value: float) -> str:
-    """The shortest text that gives the number back."""
-    text = f"{value:g}"
-    return text if float(text) == value else repr(value)
-
-
 def _read_tokens(text: str) -> np.ndarray | None:
     if not text:
         return None
@@ -315,7 +309,7 @@ _MOST_MOVED = 50
 
 
 def _rows(array: np.ndarray) -> str:
-    rows = [f"[{', '.join(f'{value:.12g}' for value in row)}]" for row in array.tolist()]
+    rows = [f"[{', '.join(written(value) for value in row)}]" for row in array.tolist()]
     lines, line = [], ""
     for row in rows:
         if len(line) + len(row) > 100:
@@ -356,28 +350,47 @@ def code_of(state: TokensState) -> str:
         digits = ".round(3)" if s.n <= MOST_IN_ADDRESS else ""
         lines.append(f'tokens = hm.make_tokens("{s.start}", {s.n}, {d}, random_state={s.seed}){digits}')
     lines += [f"tokens[{k}] = {state.tokens[k].tolist()}" for k in moved or ()]
-    matrix, heads = state.matrix, state.head_matrices
-    if heads is not None:
-        rows = [[[float(f"{value:.12g}") for value in row] for row in A.tolist()] for A in heads]
-        lines += ["heads = [", *(f"    {A}," for A in rows), "]"]
-    elif matrix is not None:
-        lines.append(f"A = {[[float(f'{value:.12g}') for value in row] for row in matrix.tolist()]}")
-    given = "" if matrix is None or heads is not None else ", A"
-    masked = ", causal=True" if s.sight == "causal" else ""
-    masked += ", heads=heads" if heads is not None else ""
-    if s.attention == "hardmax":
-        lines.append(f"layer = hm.HardmaxLayer({s.alpha:g}{given}{masked})")
-    else:
-        lines.append(f"layer = hm.SoftmaxLayer({s.alpha:g}{given}, beta={s.beta:g}{masked})")
+    lines += _layer_lines(state, "layer", "")
+    hard = s.attention == "hardmax"
     if s.limit:
         lines += ["limit = hm.equilibrium(tokens, layer)  # infinite depth", "print(limit)", "print(hm.leaders(limit))"]
         lines.append("figure = hm.draw_tokens(limit, start=tokens).figure")
     else:
         lines += [f"run = hm.simulate(tokens, layer, depth={DEPTH})", "print(run)"]
-        if s.attention == "hardmax":
-            lines.append("print(hm.leaders(hm.equilibrium(tokens, layer)))  # who leads in the end")
-        lines.append(f"figure = hm.draw_tokens(run, layer={s.layer}).figure")
-    if s.selected >= 0 and not s.space and not s.limit and s.attention == "hardmax" and heads is None:
+        if hard:
+            lines.append("limit = hm.equilibrium(tokens, layer)  # infinite depth: the leaders in the end")
+            lines.append("print(hm.leaders(limit))")
+        lines.append(f"figure = hm.draw_tokens(run, layer={s.layer}, hull=True).figure")
+    if s.selected >= 0 and not s.space and not s.limit and hard and state.head_matrices is None:
         lines.append(f"hm.draw_attention_geometry(run.tokens[{s.layer}], layer, token={s.selected})")
     lines.append('hm.save_figure(figure, "tokens.png")')
+    other = state.compared
+    if other is not None:
+        o = other.settings
+        lines += ["", "# The second plot", *_layer_lines(other, "other", "other_")]
+        if o.limit:
+            lines.append("other_limit = hm.equilibrium(tokens, other)")
+            lines.append("figure = hm.draw_tokens(other_limit, start=tokens).figure")
+        else:
+            lines.append(f"other_run = hm.simulate(tokens, other, depth={DEPTH})")
+            lines.append(f"figure = hm.draw_tokens(other_run, layer={o.layer}, hull=True).figure")
+        lines.append('hm.save_figure(figure, "other.png")')
     return "\n".join(lines) + "\n"
+
+
+def _layer_lines(state: TokensState, name: str, prefix: str) -> list[str]:
+    """Python that makes the layer of a state, called ``name``; its matrices are called by ``prefix`` and a letter."""
+    s, matrix, heads = state.settings, state.matrix, state.head_matrices
+    lines, given = [], ""
+    if heads is not None:
+        lines += [f"{prefix}heads = [", *(f"    {A.tolist()}," for A in heads), "]"]
+    elif matrix is not None:
+        lines.append(f"{prefix}A = {matrix.tolist()}")
+        given = f", {prefix}A"
+    masked = ", causal=True" if s.sight == "causal" else ""
+    masked += f", heads={prefix}heads" if heads is not None else ""
+    if s.attention == "hardmax":
+        lines.append(f"{name} = hm.HardmaxLayer({written(s.alpha)}{given}{masked})")
+    else:
+        lines.append(f"{name} = hm.SoftmaxLayer({written(s.alpha)}{given}, beta={written(s.beta)}{masked})")
+    return lines

@@ -223,8 +223,13 @@ class PlaneView(_View):
     def models(self) -> dict[str, Any]:
         """The models that static/stage.js draws with."""
         resting = [self._shaded, self._circles, self._ring, self._pointer]
-        return {"plot": self.figure, "frames": self.frames, "tokens": self.tokens, "trails": self.trails} | {
-            "resting": resting
+        return {
+            "plot": self.figure,
+            "frames": self.frames,
+            "tokens": self.tokens,
+            "trails": self.trails,
+            "resting": resting,
+            "movable": [self.tokens, self.handles],
         }
 
     def _listen(self, act: Callable[[str, int, float, float], None]) -> None:
