@@ -37,4 +37,6 @@ class Player(ReactiveHTML):  # type: ignore[misc]
     }
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"sizing_mode": "stretch_width", "min_width": 290, "margin": (6, 0, 0, 0), **options})
+        super().__init__(
+            **{"sizing_mode": "stretch_width", "css_classes": ["timeline"], "margin": (6, 0, 0, 0), **options}
+        )

@@ -80,7 +80,7 @@ class Tools:
     def __init__(self, page: Page, session: Session) -> None:
         self._page, self._session = page, session
         self.code = pn.pane.HTML("", visible=False, sizing_mode="stretch_width", margin=0)
-        self.show_code = pn.widgets.Toggle(label="Show the Python code", width=178, margin=0)
+        self.show_code = pn.widgets.Toggle(label="Show the Python code", width=190, margin=0)
         self.show_code.param.watch(session.guarded(lambda _: self.refresh()), "value")
         copy = pn.widgets.Button(label="Copy link", width=92, margin=0)
         copy.js_on_click(args={"button": copy}, code=_COPY_ADDRESS)

@@ -224,12 +224,20 @@ def _some(count: int, leaders: np.ndarray) -> np.ndarray:
 def _badge(computed: Computed, state: TokensState) -> Badge:
     """A line about Theorem 1.1, which says nothing about softmax whatever A and the tokens are."""
     if state.settings.attention == "softmax":
-        return Badge(False, "✗ Theorem 1.1 is about hardmax, not softmax")
+        return Badge(False, "✗ Theorem 1.1: not for softmax")
     found = computed.limit.assumptions
     if found.hold:
         return Badge(True, "✓ Theorem 1.1 applies")
-    broken = str(found).partition(": ")[2].replace("; ", "\n    ")
-    return Badge(False, f"✗ Theorem 1.1 does not apply:\n    {broken}")
+    reasons = {
+        "symmetric": "A is not symmetric",
+        "positive_definite": "A is not positive definite",
+        "nonzero": "a token is zero",
+        "distinct": "tokens are repeated",
+    }
+    broken = [words for name, words in reasons.items() if not getattr(found, name)]
+    broken += ["the mask is causal"] if state.settings.sight == "causal" else []
+    broken += ["there are several heads"] if state.settings.heads > 1 else []
+    return Badge(False, "\n    ".join(["✗ Theorem 1.1 does not apply:", *broken]))
 
 
 def _hull(limit: hm.Equilibrium) -> tuple[np.ndarray, np.ndarray]:
