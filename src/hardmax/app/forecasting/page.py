@@ -84,7 +84,8 @@ class ForecastingPage(Page):
             return ""
         if self._fit is not None and self._fit.loaded:
             return code_of_loaded(self._data, self._fit.loaded, self._choices.steps)
-        return code_of(self._data, self._choices.seconds, self._choices.steps)
+        ended = self._fit is not None and self._fit.model.budget_ended_
+        return code_of(self._data, self._choices.seconds, self._choices.steps, ended)
 
     def figure(self) -> Figure | None:
         """The forecast, drawn by the library."""
@@ -289,7 +290,7 @@ class ForecastingPage(Page):
             raise HardmaxError("there is no series yet: choose one or upload a table, then load the model")
         data, steps = self._data, self._choices.steps
         model = read_model(upload, self._session.folder)
-        model.seconds = min(model.seconds or LONGEST_SEARCH, LONGEST_SEARCH)  # for backtests
+        model.budget = min(model.budget or LONGEST_SEARCH, LONGEST_SEARCH)  # for backtests
         fit = forecast_with(model, upload.name, data, steps)
         self._session.clear_message()
         self._show_fit(fit)
@@ -305,10 +306,13 @@ class ForecastingPage(Page):
             button.disabled = False
         self._draw()
         known = " · dashed orange: true future" if fit.data.future is not None else ""
-        self._key.object = noted(f"Thin: known samples · blue: forecast with its spread{known}")
+        self._key.object = noted(
+            "Thin: known samples · blue: forecast · shaded: its spread, once and twice (the expected error that many "
+            f"steps ahead, measured on samples that the model had not seen){known}"
+        )
         self._outcome.object = noted(f"Outcome: {fit.forecast.outcome}")
-        self._report.object = "".join(noted(sentence) for sentence in fit.model.report_.sentences)
-        self._model.show(fit.model)
+        self._report.object = "".join(noted(fit.data.in_words(sentence)) for sentence in fit.model.report_.sentences)
+        self._model.show(fit.model, *fit.data.unit)
         self._session.changed()
 
     def _backtest(self) -> None:
@@ -317,8 +321,8 @@ class ForecastingPage(Page):
         fit = self._fit
 
         def done(found: Backtest) -> None:
-            self._errors.show(found)
-            self._table.object = backtest_table(found)
+            self._errors.show(found, *fit.data.unit)
+            self._table.object = backtest_table(found, fit.data)
             self._backtest_card.visible = True
 
         def work(job: Job) -> Backtest:

@@ -25,6 +25,7 @@ from .state import (
     Compiled,
     load_network,
     network_archive,
+    outcome_of,
     read_lines,
     read_upload,
     size_of,
@@ -276,22 +277,27 @@ class NetworksPage(Page):
             return Compiled(network, certificate, journey(network))
 
         def done(compiled: Compiled) -> None:
-            self._show_data_of(compiled)
+            unlike = self._show_data_of(compiled)
             self._show(compiled, self._choices)
             kind = "good" if compiled.certificate.proved else "error"
-            self._session.show_message(str(compiled.certificate).splitlines()[0], kind)
+            self._session.show_message(f"{outcome_of(compiled.certificate)}{unlike}", kind)
 
         self._session.start(f"Proving {upload.name}", work, done)
 
-    def _show_data_of(self, compiled: Compiled) -> None:
-        """Show the data of an uploaded network in the lines and on the board, if they can be typed."""
+    def _show_data_of(self, compiled: Compiled) -> str:
+        """Show the data of an uploaded network in the lines and on the board; a note where they cannot be typed."""
         lines = write_lines(compiled.problem)
         try:
-            read_lines(lines)
-        except InputError:  # too many, or a label that holds an arrow or a bracket
-            return
-        self._typed(lines)
-        self._area.value = lines
+            fits = len(lines) <= MOST_CHARACTERS and write_lines(read_lines(lines)) == lines
+        except InputError:  # a label that holds an arrow or a bracket
+            fits = False
+        self._typed(lines if fits else "")
+        self._area.value = lines if fits else ""
+        if fits:
+            return ""
+        self._board.show(compiled.problem)
+        self._hint.object = noted(f"On the board: {size_of(compiled.problem)}, from the file.")
+        return " Its data are on the board; they are too long for the lines, or have labels that lines cannot hold."
 
     def _show(self, compiled: Compiled, choices: Choices) -> None:
         self._done, self._done_for = compiled, choices

@@ -233,6 +233,28 @@ def counted(number: int, what: str, several: str = "") -> str:
     return f"{number:,} {what if number == 1 else several or what + 's'}"
 
 
+def sequence_names(count: int, labels: Sequence[object] | None) -> list[str]:
+    """Names of sequences, counted from 1, with their labels where they have some.
+
+    >>> sequence_names(2, ["cat", "dog"])
+    ['sequence 1 (cat)', 'sequence 2 (dog)']
+    """
+    ends = [""] * count if labels is None else [f" ({label})" for label in labels]
+    return [f"sequence {k + 1}{end}" for k, end in enumerate(ends)]
+
+
+def outcome_of(certificate: Certificate) -> str:
+    """What a proof has shown, in one sentence."""
+    size = f"{counted(certificate.sequences, 'sequence')} ({counted(certificate.tokens, 'token')})"
+    if certificate.proved:
+        return f"PROVED in {certificate.arithmetic}: T(X) = Y for {size}."
+    fail, wrong = len(certificate.failures), len(certificate.problems)
+    return (
+        f"NOT PROVED: {fail:,} of {size} {'fails' if fail == 1 else 'fail'}, "
+        f"{counted(wrong, 'claim')} of the file {'is' if wrong == 1 else 'are'} wrong."
+    )
+
+
 def size_of(problem: Problem) -> str:
     """Numbers of sequences, tokens, and targets or classes of a data set, in words."""
     if problem.outputs is not None:

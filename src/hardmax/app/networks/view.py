@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d
+from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource, FactorRange, HoverTool, LabelSet, Range1d
 
 from ...figures.interpolation import targets_of, window_around
 from ...interpolation.evaluation.certificate import Certificate
@@ -16,9 +17,9 @@ from ...interpolation.evaluation.counts import Counts
 from ...interpolation.evaluation.running import Journey, Moment, every_moment
 from ...interpolation.transformer import ExactTransformer
 from ..layout import Steps, beside, beside_bars, card, empty, note, noted, plot_pane, wide_html
-from ..look import PALETTE, rank_colours
+from ..look import FONT, PALETTE, Light, rank_colours
 from .board import SHAPES
-from .state import Compiled, counted
+from .state import Compiled, counted, sequence_names
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -35,27 +36,51 @@ class BlockPlane:
         self._moments: list[Moment] = []
         self._blocks = 0
         self._tokens = ColumnDataSource({name: [] for name in ("x", "y", "colour", "marker", "size", "name")})
-        self._targets = ColumnDataSource({name: [] for name in ("x", "y", "colour")})
+        self._targets = ColumnDataSource({name: [] for name in ("x", "y", "colour", "name")}, name="block targets")
+        self._labels = ColumnDataSource({name: [] for name in ("x", "y", "label")}, name="class names")
         self.plot = session.figure(height=400, x_range=Range1d(-1, 1), y_range=Range1d(-1, 1))
-        self.plot.scatter("x", "y", size=26, fill_alpha=0, line_color="colour", line_width=2.5, source=self._targets)
+        rings = self.plot.scatter(
+            "x", "y", size=26, fill_alpha=0, line_color="colour", line_width=2.5, source=self._targets
+        )
+        called = LabelSet(
+            x="x", y="y", text="label", x_offset=18, y_offset=8, text_font_size="13px", text_font=value(FONT),
+            source=self._labels,
+        )  # fmt: skip
+        self.plot.add_layout(called)
         marks = self.plot.scatter(
             "x", "y", size="size", marker="marker", fill_color="colour", line_width=1, source=self._tokens
         )
-        self.plot.add_tools(HoverTool(renderers=[marks], tooltips=[("", "@name"), ("at", "(@x, @y)")]))
-        session.lighting.follow(lambda light: setattr(marks.glyph, "line_color", light.ink))
+        self.plot.add_tools(HoverTool(renderers=[marks, rings], tooltips=[("", "@name"), ("at", "(@x, @y)")]))
+
+        def repaint(light: Light) -> None:
+            marks.glyph.line_color = called.text_color = light.ink
+
+        session.lighting.follow(repaint)
 
     @property
     def last(self) -> int:
         """The number of the last moment."""
         return max(len(self._moments) - 1, 0)
 
-    def show(self, network: ExactTransformer, way: Journey) -> None:
-        """Show another network."""
+    def show(self, network: ExactTransformer, way: Journey, labels: Sequence[object] | None) -> None:
+        """Show another network; ``labels`` are the classes of its sequences, if it has some."""
+        names = sequence_names(len(network.data), labels)
         self._moments = every_moment(network, way)
         self._blocks = len(network.blocks)
         points, owners = targets_of(network)
         self._target_points = points
-        self._targets.data = {"x": points[:, 0], "y": points[:, 1], "colour": rank_colours(owners)}
+        self._targets.data = {
+            "x": points[:, 0],
+            "y": points[:, 1],
+            "colour": rank_colours(owners),
+            "name": [f"target of {names[k]}" for k in owners],
+        }
+        first = {str(labels[k]): spot for k, spot in zip(owners[::-1], points[::-1], strict=True)} if labels else {}
+        self._labels.data = {
+            "x": [float(spot[0]) for spot in first.values()],
+            "y": [float(spot[1]) for spot in first.values()],
+            "label": list(first),
+        }
         sizes = np.linspace(17, 9, len(network.data))
         self._tokens.data = {
             "x": way.before[:, 0],
@@ -63,7 +88,7 @@ class BlockPlane:
             "colour": rank_colours(way.owner),
             "marker": [SHAPES[k % len(SHAPES)] for k in way.owner],
             "size": sizes[way.owner],
-            "name": [f"sequence {k + 1}" for k in way.owner],
+            "name": [f"token of {names[k]}" for k in way.owner],
         }
         self.show_moment(0)
 
@@ -120,8 +145,8 @@ def count_rows(counts: Counts, *, softmax: bool) -> list[tuple[str, int, str]]:
 _FAILURES_SHOWN = 5
 
 
-def proof(certificate: Certificate, *, stale: bool = False) -> str:
-    """The certificate as HTML; for a stale one, of other data than are shown, a note instead."""
+def proof(certificate: Certificate, names: Sequence[str], *, stale: bool = False) -> str:
+    """The certificate as HTML, sequences by their ``names``; for a stale one, of other data, a note instead."""
     if stale:
         return "<p class='soft' style='font-size:20px;font-weight:650;margin:0'>Not proved for what is shown</p>"
     mark, colour = ("✓ Proved", "--hm-good") if certificate.proved else ("✗ Not proved", "--hm-warm")
@@ -135,8 +160,7 @@ def proof(certificate: Certificate, *, stale: bool = False) -> str:
         ("time for the proof", f"{certificate.seconds:.2g} s"),
     ]
     table = "".join(f"<tr><td class='soft'>{name}</td><td>{html.escape(value)}</td></tr>" for name, value in rows)
-    # Sequences are counted from 1 here, as on the board.
-    failures = [f"sequence {failure.sequence + 1}: {failure.reason}" for failure in certificate.failures]
+    failures = [f"{names[failure.sequence]}: {failure.reason}" for failure in certificate.failures]  # as on the board
     troubles = [*failures[:_FAILURES_SHOWN], *certificate.problems[:_FAILURES_SHOWN]]
     listed = "".join(f"<li>{html.escape(trouble)}</li>" for trouble in troubles)
     return (
@@ -160,6 +184,7 @@ class Results:
         self._steps = Steps("Moment", session.guarded(lambda event: self._show_moment(event.new)))
         self._moment_words, self._count_words, self._proof = note(""), note(""), wide_html()
         self._certificate: Certificate | None = None
+        self._names: list[str] = []
         self._waiting = empty(
             "Nothing compiled yet",
             "Give every sequence at least one token and one target (no more targets than tokens), then press Compile. "
@@ -186,7 +211,9 @@ class Results:
         network, counts = compiled.network, compiled.network.counts
         self._certificate = compiled.certificate
         self._waiting.visible, self.blocks.visible, self.proofs.visible = False, True, True
-        self._plane.show(network, compiled.way)
+        labels = compiled.problem.labels
+        self._plane.show(network, compiled.way, labels)
+        self._names = sequence_names(len(network.data), labels)
         moment = min(moment, self._plane.last)
         self._steps.show(self._plane.last, moment)
         self._moment_words.object = noted(self._plane.show_moment(moment))
@@ -204,7 +231,7 @@ class Results:
         for shown in (self.blocks, self.proofs):
             shown.css_classes = [name for name in shown.css_classes if name != "dimmed"] + ["dimmed"] * stale
         if self._certificate is not None:
-            self._proof.object = proof(self._certificate, stale=stale)
+            self._proof.object = proof(self._certificate, self._names, stale=stale)
 
     def _show_moment(self, moment: int) -> None:
         self._moment_words.object = noted(self._plane.show_moment(moment))
