@@ -14,9 +14,10 @@ from safetensors.numpy import save as save_tensors
 import hardmax as hm
 from hardmax.app.archives import pack
 from hardmax.app.text import state
-from hardmax.app.text.page import MOST_CHARACTERS, TextPage
-from hardmax.app.text.state import EXAMPLES
-from hardmax.app.text.view import OTHERS, class_colours, marked_text, percent, staircase, sum_in_words
+from hardmax.app.text.page import TextPage
+from hardmax.app.text.reasons import Words, percent
+from hardmax.app.text.state import EXAMPLES, MOST_CHARACTERS
+from hardmax.app.text.view import OTHERS, class_colours, marked_text, staircase, sum_in_words
 from hardmax.app.text.word_view import readable
 from hardmax.app.uploads import Upload
 from hardmax.drawing.words import words_in_plane
@@ -66,7 +67,7 @@ def test_the_sum_in_words_is_right_to_two_digits():
 
 def test_marked_text_shows_every_letter_and_nothing_of_the_visitors_html():
     text = 'a wonderful <script>alert("x")</script> cast & a dull plot'
-    words = marked_text(state.shipped().model.explain(text))
+    words = marked_text(Words.of(state.shipped().model.explain(text)))
     assert "<script>" not in words
     assert "class='leader'" in words
     assert html.unescape(re.sub(r"<[^>]+>", "", words)) == text
@@ -74,7 +75,7 @@ def test_marked_text_shows_every_letter_and_nothing_of_the_visitors_html():
 
 def test_typing_changes_the_answer_the_address_and_the_code(visit):
     visit.page._area.value_input = "a terrible waste of time"
-    assert "negative" in visit.page._verdict.object
+    assert "negative" in visit.page._first.verdict.object
     assert visit.page.state() == {"text": "a terrible waste of time"}
     assert visit.page.figure() is not None
 
@@ -93,7 +94,7 @@ def test_nothing_typed_teaches_and_unknown_words_are_said(visit):
     assert visit.page.figure() is None
     visit.page._area.value_input = "xqzt wvrpl"
     assert not visit.page._empty.visible
-    assert "prior alone" in visit.page._verdict.object
+    assert "prior alone" in visit.page._first.verdict.object
     visit.page._area.value_input = "a dull plot"
     assert visit.page._plane_box.visible
 
@@ -115,14 +116,14 @@ def test_a_class_has_one_colour_on_the_whole_page(visit):
             page._area.value_input = text
             why = page._explanation
             assert list(why.classes) == ["negative", "positive"]
-            assert _colours(page._verdict.object) == [_VERMILION, _BLUE]
-            marks, _, key = page._marked.object.partition("<p class='soft'")
+            assert _colours(page._first.verdict.object) == [_VERMILION, _BLUE]
+            marks, _, key = page._first.marked.object.partition("<p class='soft'")
             assert _colours(key) == _colours(page._plane_key.object) == [_BLUE, _VERMILION]
             assert _colours(page._map_key.object) == [_VERMILION, _BLUE]
-            weights = re.findall(r"title='([+-][\d.]+)'", marks)
-            for colour, weight in zip(_colours(marks), map(float, weights), strict=True):
+            weights = [weight for _, _, weight, leads in why.word_weights() if weight or leads]
+            for colour, weight in zip(_colours(marks), weights, strict=True):
                 assert colour == (_BLUE if weight > 0 else _VERMILION) or weight == 0
-            bars = page._staircase._source.data
+            bars = page._first.staircase._source.data
             signs = [_BLUE if float(label.replace("−", "-")) > 0 else _VERMILION for label in bars["label"]]
             for colour, sign, label in zip(bars["colour"], signs, bars["label"], strict=True):
                 assert colour.lower() == sign or label[1:] == "0.00"
@@ -145,10 +146,10 @@ def test_several_classes_have_a_colour_each_and_others_are_grey(visit):
         visit.page._area.value_input = text
         own = class_colours(3)[["rose", "sea", "wood"].index(label)]
         assert visit.page._explanation.prediction == label
-        assert _colours(visit.page._verdict.object) == list(class_colours(3))
+        assert _colours(visit.page._first.verdict.object) == list(class_colours(3))
         assert _colours(visit.page._plane_key.object) == [own, OTHERS]
         assert _colours(visit.page._map_key.object) == list(class_colours(3))
-        assert set(visit.page._staircase._source.data["colour"]) <= {own, OTHERS}
+        assert set(visit.page._first.staircase._source.data["colour"]) <= {own, OTHERS}
 
 
 def test_what_is_not_certain_does_not_read_so():
@@ -198,7 +199,7 @@ def test_a_model_of_ones_own_as_a_file_and_in_an_archive(visit, small):
         visit.page._load(upload)
         visit.page._area.value_input = "a wonderful plot"
         assert visit.page._explanation.logits == pytest.approx(model.explain("a wonderful plot").logits)
-        assert "good" in visit.page._verdict.object
+        assert "good" in visit.page._first.verdict.object
         assert state.model_bytes(visit.page._using, visit.session.folder) == data
     visit.page._back.clicks += 1
     assert visit.page._using is state.shipped()
@@ -295,8 +296,8 @@ def test_names_of_classes_are_no_formulas():
     opened.page._begin.clicks += 1
     opened.settle()
     opened.page._area.value_input = "a dull plot"
-    assert "$\\\\nothing$" in opened.page._verdict.object
-    assert "&lt;b&gt;good" in opened.page._verdict.object
+    assert "$\\\\nothing$" in opened.page._first.verdict.object
+    assert "&lt;b&gt;good" in opened.page._first.verdict.object
     figure_bytes(opened.page.figure(), "png")
     opened.close()
 

@@ -67,16 +67,19 @@ class ForecastingPage(Page):
         self._data: Data | None = None
         self._upload: Upload | None = None
         self._fit: Fit | None = None
+        self._at_once = False
+        """Whether the address asks for a forecast without a press of the button."""
 
     # The address
 
     def state(self) -> dict[str, str]:
         """The system and the choices."""
-        return self._choices.to_query()
+        return self._choices.to_query() | ({"fit": "1"} if self._at_once else {})
 
     def restore(self, state: Mapping[str, str]) -> None:
         """Take a system and choices from an address."""
         self._choices = Choices.from_query(state)
+        self._at_once = state.get("fit") == "1"
 
     def code(self) -> str:
         """Python that fits, forecasts and backtests."""
@@ -229,6 +232,8 @@ class ForecastingPage(Page):
         def done(data: Data) -> None:
             if self._choices.system == chosen.system:  # a table may have been uploaded meanwhile
                 self._show_data(data)
+                if self._at_once:
+                    self._begin()
 
         self._session.start("Making the series", lambda _: make_data(chosen.system, chosen.samples, chosen.steps), done)
 
@@ -237,6 +242,7 @@ class ForecastingPage(Page):
         self._session.clear_message()
         self._upload = upload
         self._choices = replace(self._choices, system=UPLOAD)
+        self._at_once = False
         options = {title: name for name, title in systems().items()} | {upload.name: UPLOAD}
         self._which.param.update(options=options, value=UPLOAD)
         self._fill.visible = self._even.visible = True
