@@ -1,10 +1,12 @@
 """The text page without a browser: what it says, what it keeps, and what it refuses."""
 
+import base64
 import html
 import itertools
 import json
 import math
 import re
+import zlib
 
 import numpy as np
 import pandas
@@ -13,9 +15,10 @@ from safetensors.numpy import save as save_tensors
 
 import hardmax as hm
 from hardmax.app.archives import pack
+from hardmax.app.shell import address_of
 from hardmax.app.text import state
 from hardmax.app.text.page import TextPage
-from hardmax.app.text.reasons import Words, percent
+from hardmax.app.text.reasons import Words, percent, signed
 from hardmax.app.text.state import EXAMPLES, MOST_CHARACTERS
 from hardmax.app.text.view import OTHERS, class_colours, marked_text, staircase, sum_in_words
 from hardmax.app.text.word_view import readable
@@ -309,3 +312,110 @@ def test_a_review_comes_with_what_somebody_else_called_it(visit):
     if corpus is not None:
         assert visit.page._typed == corpus.texts[0]
         assert ("positive" if corpus.labels[0] else "negative") in visit.message
+
+
+def test_words_that_are_struck_out_change_the_logit_as_the_library_says(visit):
+    page = visit.page
+    why = page._explanation
+    for struck in (("wonderful",), ("dull", "mess", "nowhere to be found")):
+        page._plane.struck.data = {"word": list(struck)}
+        gone = [
+            k for k, word in enumerate(why.words) if set(word.removesuffix(" (at the end)").split(" ")) & set(struck)
+        ]
+        kept = why.deletion.logits([np.array(gone)])[0]
+        words = page._first.words
+        assert np.array_equal(words.logits, kept)
+        assert signed(float(kept[0])) in page._first.struck.object
+        assert page._first.marked.object.count("aria-pressed='true'") == sum(
+            len(words.places[w]) > 0 for w in words.struck
+        )
+        # The effect of each word alone, one by one, is that of the document evaluated without it.
+        for word in ("wonderful", "dull"):
+            alone = why.deletion.logits([words.places[word]])[0, 0]
+            assert words.effects[word] == pytest.approx(float(why.logits[0] - alone), abs=1e-12)
+    assert page.state()["struck"] == "dull mess nowhere to be found"
+    page._area.value_input = "another text"
+    assert "struck" not in page.state()
+
+
+def test_the_answer_is_a_sentence_with_its_reasons(visit):
+    for name, (_, text) in EXAMPLES.items():
+        visit.page._area.value_input = text
+        words = visit.page._first.words
+        sentence = re.sub(r"<[^>]+>", "", visit.page._first.because.object)
+        assert sentence.startswith(f"{words.why.prediction} because of “"), name
+        speaking, against = words.reasons()
+        assert all(words.towards * words.effects[word] > 0 for word in speaking)
+        assert all(words.towards * words.effects[word] < 0 for word in against)
+        other = words.why.counterfactual()
+        assert other is None or f"it would be {other.prediction}" in sentence
+
+
+def test_a_second_text_stands_beside_the_first(visit):
+    page = visit.page
+    page._both.value = True
+    assert page._other_area.visible
+    page._other_area.value_input = "a terrible, terrible waste"
+    assert "negative" in page._second.verdict.object
+    assert page._second.words.why.logits == pytest.approx(
+        state.shipped().model.explain("a terrible, terrible waste").logits
+    )
+    assert "data-place" not in page._second.marked.object  # words of the first text alone are struck out
+    assert page.state()["beside"] == "a terrible, terrible waste"
+    again = Visit(TextPage(), page.state())
+    assert "negative" in again.page._second.verdict.object
+    assert len(again.page._answer) == 4
+    again.close()
+    page._both.value = False
+    assert "beside" not in page.state()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a wonderful film. " * 200, "Ein schöner Film – ☂ & more?\n" * 150, "".join(map(chr, range(0x4E00, 0x5E00)))],
+)
+def test_long_texts_are_kept_in_the_link_or_the_page_says_that_they_are_not(text, visit):
+    visit.page._area.value_input = text
+    kept = visit.page.state()
+    assert len(address_of(kept)) > 1
+    again = TextPage()
+    again.restore(kept)
+    said = visit.page._length.object
+    if again._typed != text:
+        assert again._typed == ""  # never another text
+        assert f"{len(text):,} characters, too many for the link" in said
+    else:
+        assert not visit.page._length.visible
+    visit.page._area.value_input = "x" * MOST_CHARACTERS
+    assert "what is longer is cut" in visit.page._length.object
+    visit.page._area.value_input = "short"
+    assert not visit.page._length.visible
+
+
+@pytest.mark.parametrize(
+    "packed", ["!!!", "AAAA", "eJw", "%00", base64.urlsafe_b64encode(zlib.compress(bytes(10**8))).decode()]
+)
+def test_packed_texts_that_are_none_do_no_harm(packed):
+    page = TextPage()
+    page.restore({"text-packed": packed})
+    assert len(page._typed) <= MOST_CHARACTERS
+
+
+def test_the_shipped_model_saved_and_loaded_shows_the_same_words(visit):
+    before = visit.page._map.plot.title.text, visit.page._explanation.logits
+    data = state.model_bytes(state.shipped(), visit.session.folder)
+    visit.page._load(Upload("model.safetensors", data))
+    assert (visit.page._map.plot.title.text, visit.page._explanation.logits) == before
+    assert f"{len(state.shipped().model.words()):,} words" in visit.page._using.story
+
+
+def test_the_code_of_a_model_trained_here_trains_the_same_model(visit, tmp_path):
+    (tmp_path / "letters.csv").write_bytes(_table(60))
+    visit.page._take_table(Upload("letters.csv", _table(60)))
+    visit.page._begin.clicks += 1
+    visit.settle()
+    visit.page._area.value_input = "a wonderful scene and a dull plot"
+    visit.page._plane.struck.data = {"word": ["dull"]}
+    printed = run_code(visit.page.code() + "print(why.logits.tolist())\n", tmp_path)
+    assert str(visit.page._explanation.logits.tolist()) in printed
+    assert str(visit.page._first.words.logits) in printed

@@ -124,7 +124,7 @@
   const known = new Map(terms.map((term) => [term.toLowerCase(), term]));
   const escaped = terms.map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const pattern = new RegExp("(?<![\\w-])(" + escaped.join("|") + ")(s)?(?![\\w-])", "i");
-  const places = "p.soft, th, h2, li.soft, .intro p";
+  const places = "p.soft, th, h2, li.soft, p.task, .intro > p";
   const not = "a, button, code, mark, .term, .told, .example, [data-word]";
   const tip = document.createElement("div");
   tip.id = "glossary";

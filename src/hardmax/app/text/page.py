@@ -224,9 +224,9 @@ class TextPage(Page):
         one, other = self._first, self._second
         title = "What each leader contributes"
         if self._other is None:
-            words = card(*one.sentence, title="Leaders and followers", css_classes=["later"])
+            words = card(*one.sentence, title="Leaders and followers", css_classes=["half", "later"])
             self._reasons = [card(*one.reasons, title=title, css_classes=["full"])]
-            self._answer[:] = [card(*one.answer, title="Answer"), words, *self._reasons]
+            self._answer[:] = [card(*one.answer, title="Answer", css_classes=["half"]), words, *self._reasons]
             return
         self._reasons = [
             card(*one.reasons, title=f"{title}: first text"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d, Span
+from bokeh.models import ColumnDataSource, CustomJS, FactorRange, HoverTool, Range1d, Span
 
 from ...text.explaining.explanation import Explanation
 from ..layout import beside_bars
@@ -77,6 +77,16 @@ def key_to_classes(classes: Sequence[object] | np.ndarray) -> str:
 _BARS = 10
 
 
+_ROOM_FOR_NUMBERS = """
+const ends = [...source.data.left, ...source.data.right], width = plot.inner_width;
+if (ends.length && width > 120) {
+  const low = Math.min(...ends), high = Math.max(...ends), span = (high - low) || 1;
+  plot.x_range.setv({start: low - 0.04 * span, end: high + 1.04 * span * 54 / (width - 54)});
+}
+"""
+"""Leaves the 54 pixels that a number needs to the right of the longest bar, at any width."""
+
+
 class Staircase:
     """Waterfall chart of the leaders' contributions and the bias, which add up to the logit."""
 
@@ -101,6 +111,9 @@ class Staircase:
         )
         session.lighting.follow(lambda light: setattr(around.glyph, "line_color", light.ink))
         beside_bars(session, self.plot, self._source, x="at", text="label")
+        room = CustomJS(args={"plot": self.plot, "source": self._source}, code=_ROOM_FOR_NUMBERS)
+        self.plot.js_on_change("inner_width", room)
+        self._source.js_on_change("data", room)
         self.plot.add_tools(HoverTool(renderers=[bars], tooltips=[("", "@bar"), ("contributes", "@label")]))
 
     def show(self, explanation: Explanation) -> None:
@@ -192,7 +205,7 @@ def marked_text(words: Words, *, strike: bool = True) -> str:
         pieces.append(f"<mark class='{classes}' style='{style}' {known_by}>{shown}</mark>")
     pieces.append(html.escape(text[last:]))
     about = "The text; arrow keys go from word to word, Enter strikes one out" if strike else "The second text"
-    style = "line-height:2;white-space:pre-wrap;font-size:15px"
+    style = "line-height:1.85;white-space:pre-wrap;font-size:15px"
     return f"<div class='marked' role='group' aria-label='{about}' style='{style}'>{''.join(pieces)}</div>"
 
 
