@@ -11,6 +11,7 @@ import zlib
 import numpy as np
 import pandas
 import pytest
+from matplotlib.colors import to_hex
 from safetensors.numpy import save as save_tensors
 
 import hardmax as hm
@@ -137,6 +138,18 @@ def test_a_class_has_one_colour_on_the_whole_page(visit):
             stars = page._map._stars.data
             for colour, x in zip(stars["colour"], stars["x"], strict=True):
                 assert colour.lower() == (_BLUE if x > 0 else _VERMILION)
+
+
+def test_an_exported_figure_has_the_colours_of_the_page(visit):
+    axes = visit.page.figure().axes[0]
+    trails, followers, leaders = axes.collections[:3]
+    for artist in (trails.get_colors(), followers.get_facecolors(), leaders.get_facecolors()):
+        assert {to_hex(colour) for colour in artist} == {_BLUE, _VERMILION}
+    words = visit.page._plane._words.data
+    leads = words["size"] == 0
+    assert [to_hex(one) for one in leaders.get_facecolors()] == [
+        words["colour"][k].lower() for k in np.flatnonzero(leads)
+    ]
 
 
 def test_several_classes_have_a_colour_each_and_others_are_grey(visit):

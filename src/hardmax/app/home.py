@@ -74,8 +74,11 @@ def _tokens(name: str, layer: int | None) -> Callable[[Any], None]:
 def _words(name: str) -> Callable[[Any], None]:
     def draw(figure: Any) -> None:
         from .text.state import EXAMPLES, shipped
+        from .text.view import in_class_colours
 
-        shipped().model.explain(EXAMPLES[name][1]).draw(_axes(figure))
+        why, axes = shipped().model.explain(EXAMPLES[name][1]), _axes(figure)
+        why.draw(axes)
+        in_class_colours(axes, why)
 
     return draw
 

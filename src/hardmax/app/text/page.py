@@ -33,7 +33,7 @@ from .state import (
     train_model,
     usual_column,
 )
-from .view import key_to_classes, key_to_directions
+from .view import in_class_colours, key_to_classes, key_to_directions
 from .word_view import WordMap, WordPlane
 
 if TYPE_CHECKING:
@@ -119,7 +119,9 @@ class TextPage(Page):
         """The words on their way to their leaders, as the library draws them."""
         if self._explanation is None or not self._explanation.known:
             return None
-        return cast("Figure", self._explanation.draw().get_figure(root=True))
+        axes = self._explanation.draw()
+        in_class_colours(axes, self._explanation)
+        return cast("Figure", axes.get_figure(root=True))
 
     # The layout
 
@@ -159,7 +161,7 @@ class TextPage(Page):
         self._reviewed = 0
         picker = FilePicker(label="Or a text file", most_bytes=2**20)
         picker.on_file((".txt", ".md"), self._take_file, self._session.fail)
-        self._both = pn.widgets.Checkbox(label="Beside a second text", value=self._other is not None)
+        self._both = pn.widgets.Checkbox(label="Compare with another text", value=self._other is not None)
         self._both.param.watch(guarded(lambda event: self._compare(event.new)), "value")
         self._other_area = pn.widgets.TextAreaInput(
             label="Second text",

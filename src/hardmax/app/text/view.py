@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bokeh.models import ColumnDataSource, CustomJS, FactorRange, HoverTool, Range1d, Span
 
+from ...drawing.style import INK
+from ...drawing.words import words_in_plane
 from ...text.explaining.explanation import Explanation
 from ..layout import beside_bars
 from ..look import PALETTE, leader_colours
@@ -40,6 +42,20 @@ def colours_of_contributions(explanation: Explanation, contributions: Sequence[f
     """One colour per contribution to the explained logit."""
     raising, lowering = raising_and_lowering(explanation)
     return [raising if value > 0 else lowering for value in contributions]
+
+
+def in_class_colours(ax: Any, explanation: Explanation) -> None:
+    """Give the words of a figure of :meth:`Explanation.draw` the colours that they have on the page."""
+    placed = words_in_plane(explanation)
+    given = np.array([leader.contribution[explanation.output] for leader in explanation.leaders])
+    colours = np.array(colours_of_contributions(explanation, given[placed.ranks]))
+    trails, followers, leaders = ax.collections[:3]  # in the order in which they are drawn
+    trails.set_color(list(colours))
+    followers.set_facecolor(list(colours[~placed.leads]))
+    leaders.set_facecolor(list(colours[placed.leads]))
+    for name in ax.texts:
+        if name.get_text() in explanation.words:
+            name.set_color(INK)
 
 
 def translucent(colour: str, alpha: float) -> str:
