@@ -32,12 +32,14 @@ _USED, _BOUND, _OTHER = PALETTE[0], PALETTE[4], "#8a96a0"
 class BlockPlane:
     """A plot of the tokens in their first two coordinates at one moment; the ranges follow them."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, name: str = "") -> None:
         self._moments: list[Moment] = []
         self._blocks = 0
         self._tokens = ColumnDataSource({name: [] for name in ("x", "y", "colour", "marker", "size", "name")})
-        self._targets = ColumnDataSource({name: [] for name in ("x", "y", "colour", "name")}, name="block targets")
-        self._labels = ColumnDataSource({name: [] for name in ("x", "y", "label")}, name="class names")
+        self._targets = ColumnDataSource(
+            {name: [] for name in ("x", "y", "colour", "name")}, name=f"{name}block targets"
+        )
+        self._labels = ColumnDataSource({name: [] for name in ("x", "y", "label")}, name=f"{name}class names")
         self.plot = session.figure(height=400, x_range=Range1d(-1, 1), y_range=Range1d(-1, 1))
         rings = self.plot.scatter(
             "x", "y", size=26, fill_alpha=0, line_color="colour", line_width=2.5, source=self._targets
@@ -175,11 +177,34 @@ def _margin(value: float) -> str:
     return f"{value:.3g}" if math.isfinite(value) else "nothing had to be decided"
 
 
+def comparison(names: Sequence[str], both: Sequence[Compiled]) -> str:
+    """Two networks for the same data, side by side, as an HTML table; the smaller of two numbers is bold."""
+    rows: list[tuple[str, list[float], list[str]]] = []
+    counts = [one.network.counts for one in both]
+    proofs = [one.certificate for one in both]
+    rows.append(("blocks", [c.blocks for c in counts], [f"{c.blocks:,}" for c in counts]))
+    rows.append(("parameters", [c.parameters for c in counts], [f"{c.parameters:,}" for c in counts]))
+    rows.append(
+        ("largest float64 error", [p.float64_error for p in proofs], [f"{p.float64_error:.3g}" for p in proofs])
+    )
+    rows.append(("smallest pre-activation", [0, 0], [_margin(p.activation_margin) for p in proofs]))
+    rows.append(("smallest lead of a best score", [0, 0], [_margin(p.score_margin) for p in proofs]))
+    rows.append(("proof", [0, 0], ["✓ proved" if p.proved else "✗ not proved" for p in proofs]))
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", *names))
+    body = ""
+    for name, numbers, shown in rows:
+        best = [number == min(numbers) and numbers[0] != numbers[1] for number in numbers]
+        cells = "".join(f"<td>{f'<b>{text}</b>' if won else text}</td>" for text, won in zip(shown, best, strict=True))
+        body += f"<tr><td class='soft'>{name}</td>{cells}</tr>"
+    return f"<table class='rivals' style='width:100%'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
 class Results:
     """The cards of a compiled network; they are dimmed while the network does not match what is typed."""
 
     def __init__(self, session: Session, moved: Callable[[int], None]) -> None:
         self._plane, self._bars = BlockPlane(session), CountBars(session)
+        self._other_plane, self._other_words, self._rivals = BlockPlane(session, "rival "), note(""), wide_html()
         self._moved = moved
         self._steps = Steps("Moment", session.guarded(lambda event: self._show_moment(event.new)))
         self._moment_words, self._count_words, self._proof = note(""), note(""), wide_html()
@@ -196,6 +221,11 @@ class Results:
             self._steps.box,
             title="Tokens on their way through the blocks",
         )
+        self.rival = beside(
+            card(self._other_words, plot_pane(self._other_plane.plot), title="The other construction, at its moment"),
+            card(self._rivals, title="Two constructions of the same data"),
+        )
+        self.rival.visible = False
         self.proofs = beside(
             card(plot_pane(self._bars.plot), self._count_words, title="Number of blocks and the published bound"),
             card(self._proof, title="Certificate"),
@@ -204,7 +234,7 @@ class Results:
         self._changed = wide_html()
         self._changed.object = f'<div class="message note stale" role="status">{html.escape(STALE)}</div>'
         self._changed.visible = False
-        self.cards = [self._waiting, self._changed, self.blocks, self.proofs]
+        self.cards = [self._waiting, self._changed, self.blocks, self.rival, self.proofs]
 
     def show(self, compiled: Compiled, moment: int) -> int:
         """Show another network at a moment; the moment that is shown, at most the last."""
@@ -225,14 +255,29 @@ class Results:
         )
         return moment
 
+    def show_rival(self, first: Compiled, second: Compiled | None, names: Sequence[str], moment: int) -> None:
+        """Show a second network for the same data beside the first, or none."""
+        self.rival.visible = second is not None
+        if second is not None:
+            self._other_plane.show(second.network, second.way, second.problem.labels)
+            self._rivals.object = comparison(names, [first, second])
+            self._follow(moment)
+
+    def _follow(self, moment: int) -> None:
+        """Move the second network to the same share of its way."""
+        if self.rival.visible:
+            other = round(moment * self._other_plane.last / max(self._plane.last, 1))
+            self._other_words.object = noted(self._other_plane.show_moment(other))
+
     def mark(self, stale: bool) -> None:
         """Show the proof only while it is one of the sequences and choices on the page."""
         self._changed.visible = stale
-        for shown in (self.blocks, self.proofs):
+        for shown in (self.blocks, self.rival, self.proofs):
             shown.css_classes = [name for name in shown.css_classes if name != "dimmed"] + ["dimmed"] * stale
         if self._certificate is not None:
             self._proof.object = proof(self._certificate, self._names, stale=stale)
 
     def _show_moment(self, moment: int) -> None:
         self._moment_words.object = noted(self._plane.show_moment(moment))
+        self._follow(moment)
         self._moved(moment)
