@@ -221,11 +221,11 @@ class Results:
             self._steps.box,
             title="Tokens on their way through the blocks",
         )
-        self.rival = beside(
-            card(self._other_words, plot_pane(self._other_plane.plot), title="The other construction, at its moment"),
-            card(self._rivals, title="Two constructions of the same data"),
+        self.rival = card(
+            self._other_words, plot_pane(self._other_plane.plot), title="The other construction, as far on its way"
         )
-        self.rival.visible = False
+        self._rival_table = card(self._rivals, title="Two constructions of the same data")
+        self.rival.visible = self._rival_table.visible = False
         self.proofs = beside(
             card(plot_pane(self._bars.plot), self._count_words, title="Number of blocks and the published bound"),
             card(self._proof, title="Certificate"),
@@ -234,7 +234,8 @@ class Results:
         self._changed = wide_html()
         self._changed.object = f'<div class="message note stale" role="status">{html.escape(STALE)}</div>'
         self._changed.visible = False
-        self.cards = [self._waiting, self._changed, self.blocks, self.rival, self.proofs]
+        ways = beside(self.blocks, self.rival)
+        self.cards = [self._waiting, self._changed, ways, self._rival_table, self.proofs]
 
     def show(self, compiled: Compiled, moment: int) -> int:
         """Show another network at a moment; the moment that is shown, at most the last."""
@@ -257,7 +258,7 @@ class Results:
 
     def show_rival(self, first: Compiled, second: Compiled | None, names: Sequence[str], moment: int) -> None:
         """Show a second network for the same data beside the first, or none."""
-        self.rival.visible = second is not None
+        self.rival.visible = self._rival_table.visible = second is not None
         if second is not None:
             self._other_plane.show(second.network, second.way, second.problem.labels)
             self._rivals.object = comparison(names, [first, second])
@@ -272,7 +273,7 @@ class Results:
     def mark(self, stale: bool) -> None:
         """Show the proof only while it is one of the sequences and choices on the page."""
         self._changed.visible = stale
-        for shown in (self.blocks, self.rival, self.proofs):
+        for shown in (self.blocks, self.rival, self._rival_table, self.proofs):
             shown.css_classes = [name for name in shown.css_classes if name != "dimmed"] + ["dimmed"] * stale
         if self._certificate is not None:
             self._proof.object = proof(self._certificate, self._names, stale=stale)

@@ -78,11 +78,12 @@
     if (!one.dataset.place) { return; }
     const place = one.dataset.place;
     strike(one.dataset.word);
-    let tries = 0;
+    const until = Date.now() + 10000;
     const timer = setInterval(() => {
       const again = [...words(document)].find((other) => other.dataset.place === place);
-      if (again && again !== one) { again.focus(); }
-      if ((again && again !== one) || ++tries > 40) { clearInterval(timer); }
+      const lost = document.activeElement === document.body || document.activeElement === null || one.isConnected;
+      if (again && again !== one && lost) { again.tabIndex = 0; again.focus(); }
+      if ((again && again !== one) || Date.now() > until) { clearInterval(timer); }
     }, 50);
   }
   document.addEventListener("click", (event) => {
