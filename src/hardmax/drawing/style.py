@@ -18,6 +18,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from .fonts import families, one_warning_for_boxes
+
 INK = "#1d2730"
 SOFT = "#5b6873"
 LINE = "#c9d0d6"
@@ -28,8 +30,6 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#F0E442", "#C
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 _STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib, so a figure looks the same everywhere
     "font.size": 10.0,
     "mathtext.fontset": "dejavusans",
     "axes.titlesize": 11.0,
@@ -66,7 +66,7 @@ _STYLE: dict[Any, Any] = {
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw in the style of the library; the settings of the caller are restored afterwards."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context({**_STYLE, "font.family": families()}):
         yield
 
 
@@ -76,6 +76,15 @@ class Drawing(Figure):
     A notebook shows its axes as the whole figure too, because drawing functions return axes: they have ``_repr_png_``,
     without which a notebook would print ``<Axes: …>``.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._boxes: set[str] = set()
+
+    def draw(self, renderer: Any) -> None:
+        """Draw the figure; characters that no installed font has are named in one warning."""
+        with one_warning_for_boxes(self._boxes):
+            super().draw(renderer)
 
     def add_subplot(self, *args: Any, **kwargs: Any) -> Any:
         """Axes that show this figure in a notebook; see :meth:`matplotlib.figure.Figure.add_subplot`."""
