@@ -19,6 +19,7 @@ class Explorer:
         self._log = log
         command = [sys.executable, "-m", "hardmax", "explore", "--port", str(port), "--no-browser"]
         environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        environment["XDG_CACHE_HOME"] = str(log.parent / "cache")  # where uploads are kept
         with log.open("w") as out:
             self._process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, env=environment)
         self.address = self._wait()

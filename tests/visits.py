@@ -74,3 +74,11 @@ def run_code(code: str, folder: Path) -> str:
     with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
         exec(compile(code, "<code on the page>", "exec"), {"__name__": "__main__"})  # noqa: S102 (made by the page)
     return printed.getvalue()
+
+
+def run_names(code: str, folder: Path) -> dict[str, Any]:
+    """The names that the code on a page defines, run as a visitor would run it."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(code, "<code on the page>", "exec"), names)  # noqa: S102 (made by the page)
+    return names

@@ -226,19 +226,125 @@ def test_uploads_become_tokens_or_a_message() -> None:
     assert page._state.tokens.tolist() == [[1, 2], [-1, 0.5], [3, 3]]
     assert page._state.settings.layer == 0
     assert "line 2, column 2 is nan" in send(b"x,y\n1,nan\n")
-    assert "must have two columns" in send(b"1,2,3\n4,5,6\n")
+    assert "must have two or three columns" in send(b"1,2,3,4\n4,5,6,7\n")
     assert "must be at most 100,000 here" in send(b"1,2\n" * 100_001)
     assert "not a number" in send(b"1,2\n=A1,3\n")
     assert len(page._state.tokens) == 3  # the last that could be used
+    assert send(b"1,2,3\n4,5,6.125\n") == "points.csv: 2 tokens."
+    assert (page._view.value, page._state.tokens.tolist()) == (1, [[1, 2, 3], [4, 5, 6.125]])
+    again = TokensPage()
+    again.restore(page.state())
+    assert again._state.tokens.tolist() == [[1, 2, 3], [4, 5, 6.125]]
     visit.close()
+
+
+def test_links_keep_many_uploaded_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    visit = Visit(TokensPage())
+    page = visit.page
+    points = np.random.default_rng(0).normal(size=(2_000, 2))
+    page._file.filename = "points.csv"
+    page._file.contents = base64.b64encode("\n".join(f"{x!r},{y!r}" for x, y in points.tolist()).encode()).decode()
+    visit.settle()
+    assert "2,000 tokens. The link keeps your tokens: they are stored on this machine for 30 days" in visit.message
+    link = page.state()
+    assert "tokens" not in link
+    again = Visit(TokensPage(), link)
+    assert np.array_equal(again.page._state.tokens, points)
+    again.close()
+    for path in tmp_path.rglob("*.npy"):
+        path.unlink()
+    gone = Visit(TokensPage(), link)
+    assert "no longer stored on this machine" in gone.message
+    assert len(gone.page._state.tokens) == 24
+    gone.close()
+    visit.close()
+
+
+def test_undo_redo_reset_and_a_preset_chosen_again() -> None:
+    visit = Visit(TokensPage())
+    page, history = visit.page, visit.page.history
+    begun = page._state.tokens.tolist()
+    assert (history.undo.disabled, history.redo.disabled) == (True, True)
+    for serial, kind in enumerate(("move", "move", "drop"), start=1):
+        page._plane.wire.data = {"kind": [kind], "what": [23], "x": [3.0 + serial], "y": [2.4], "serial": [serial]}
+    assert (page._start.value, page._plane.figure.y_range.end < 4) == ("yours", True)
+    history.step(-1)
+    assert page._state.tokens.tolist() == begun
+    assert page._start.value == "cloud"
+    history.step(1)
+    assert page._state.tokens[23].tolist() == [6.0, 2.4]
+    page._start.value = "cloud"  # the start that was edited
+    assert page._state.tokens.tolist() == begun
+    page._alpha.value = 1.0
+    page._alpha.value = 2.0  # one move of one slider
+    history.step(-1)
+    assert (page._alpha.value, page._state.settings.alpha) == (0.5, 0.5)
+    page._start.value = "gaussian"
+    assert page._plane.figure.y_range.end == pytest.approx(1.15 * np.abs(page._state.tokens).max())
+    page._player.value = 4
+    history._start_again()
+    assert (page._state.settings, page._player.value) == (TokensState().settings, 0)
+    visit.close()
+
+
+@pytest.mark.parametrize("compare", ["softmax", "causal", "matrix"])
+@pytest.mark.parametrize("query", [{}, {"attention": "softmax", "sight": "causal"}, {"space": "1"}, {"limit": "1"}])
+def test_two_layers_side_by_side(compare: str, query: dict[str, str]) -> None:
+    visit = Visit(TokensPage(), {"start": "gaussian", "n": "40", "layer": "2", "compare": compare, **query})
+    page = visit.page
+    first, second = (state for state, _ in page._pictures())
+    assert len(page._board) == 2
+    assert first.name != second.name or compare == "matrix"
+    for state, picture in page._pictures():
+        frames = hm.simulate(state.tokens, state.layer, depth=20).tokens
+        assert np.array_equal(picture.frames[:21], frames)
+        assert np.array_equal(picture.at(picture.moment), picture.positions)
+        soft = state.settings.attention == "softmax"
+        assert picture.badge.holds == (not soft and hm.equilibrium(state.tokens, state.hardmax).assumptions.hold)
+        assert "applies" not in " ".join(picture.words) or not soft
+    visit.close()
+
+
+def test_the_view_is_saved_as_it_is_seen(tmp_path: Path) -> None:
+    visit = Visit(TokensPage(), {"start": "late-leader", "compare": "softmax", "selected": "1"})
+    page = visit.page
+    figure = page.figure()
+    assert len(figure.axes) == 2
+    for ax, (_, picture) in zip(figure.axes, page._pictures(), strict=True):
+        dots = {tuple(point) for one in ax.collections[1:3] for point in one.get_offsets().tolist()}
+        assert dots == {tuple(point) for point in picture.positions.tolist()}
+        assert any(np.array_equal(patch.get_xy()[:-1], picture.hull) for patch in ax.patches)
+        assert picture.badge.words in {text.get_text() for text in ax.texts}
+    saved = page.page()
+    assert "hardmaxPlayer.attach" in saved
+    assert "http" not in saved.partition("</script>")[2].partition("Bokeh")[0]
+    scene = page._scene()
+    assert scene._times()[-1] == scene.end
+    assert page.film(tmp_path / "film.gif", False).read_bytes()[:6] == b"GIF89a"
+    visit.close()
+
+
+def test_trails_lead_ahead_at_rest_and_behind_in_motion() -> None:
+    state = TokensState.from_query({"start": "cloud"})
+    picture = paint(Computed.of(state), state, ColourBook())
+    assert np.array_equal(picture.trails(0.0)[:, -1], picture.frames[12])
+    assert picture.trails(0.0, moving=True).shape[1] == 2
+    between = picture.trails(1.5, moving=True)
+    assert np.array_equal(between[:, :2].transpose(1, 0, 2), picture.frames[:2])
+    assert np.array_equal(between[:, -1], 0.5 * picture.frames[1] + 0.5 * picture.frames[2])
 
 
 def test_views_in_space_and_files() -> None:
     visit = Visit(TokensPage(), {"space": "1", "n": "60"})
-    parts = {part.name for part in visit.page._space.pane.object.data}
-    assert parts == {"hull", "trails", "tokens", "leaders"}
-    assert visit.page.figure() is not None
+    page = visit.page
+    data = page._space.frames.data
+    assert data["shape"] == [[22, 60, 3]]
+    assert len(data["hull"][0]) == 3 * len(page._computed.limit.polytope.vertices)
+    assert page._plane.frames.data["shape"] == []
+    assert page.figure() is not None
     visit.session.lighting.switch(True)
-    visit.page._view.value = 0
-    assert visit.page.figure() is not None
+    page._view.value = 0
+    assert page._space.frames.data["shape"] == []
+    assert page.figure() is not None
     visit.close()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from playwright.sync_api import expect
+
+from visits import run_names
 
 
 def found(page: Any, name: str) -> float:
@@ -20,7 +24,7 @@ def wait_until_done(page: Any) -> None:
     expect(page.locator(".bar")).to_be_hidden()
 
 
-def test_beta_moves_the_phases(page: Any, explorer: str, shoot: Callable[..., Any]) -> None:
+def test_beta_moves_the_phases(page: Any, explorer: str, shoot: Callable[..., Any], tmp_path: Path) -> None:
     page.goto(f"{explorer}/meanfield?n=200&beta=10")
     wait_until_done(page)
     before = found(page, "escape at t")
@@ -35,6 +39,30 @@ def test_beta_moves_the_phases(page: Any, explorer: str, shoot: Callable[..., An
     # Tokens stay at the limit for a time of order log beta.
     assert found(page, "escape at t") > before + 0.5
     shoot(page, "meanfield")
+    page.get_by_role("button", name="Undo").click()
+    expect(page).to_have_url(re.compile("beta=10"))
+    wait_until_done(page)
+    expect(page.locator("tr", has_text="escape at t").locator("td").nth(1)).to_have_text(f"{before:.4g}")
+    # The code on the page gives the figures of the table, and the tokens in single precision.
+    page.get_by_role("button", name="Show the Python code").click()
+    names = run_names(page.locator("pre.code").inner_text(), tmp_path)
+    for name, value, error, expected in names["found"].rows():
+        cells = page.locator("tr", has_text=name).first.locator("td").all_inner_texts()
+        shown = "–" if value is None else f"{value:.4g}" + ("" if error is None else f" ± {error:.1g}")
+        assert cells[1:] == [shown, "–" if expected is None else f"{expected:.4g}"], name
+    moment = page.evaluate("hardmaxPlayer.latest.t")
+    x = page.evaluate("Array.from(hardmaxStages.stages.get('circle').tokens.data.x)")
+    assert np.allclose(x, names["run"].tokens[moment][:, 0], rtol=2**-23, atol=1e-9)
+    # Played in the browser: the line of the time moves along, and the address of the page is what it was.
+    page.get_by_role("button", name="To the beginning").click()
+    page.locator("body").press(" ")
+    page.wait_for_function("hardmaxPlayer.latest.t > 5")
+    assert page.evaluate("Array.from(hardmaxStages.stages.get('circle').tokens.data.x)") != x
+    here = "hardmaxStages.stages.get('circle').here.location"
+    assert 0.3 < page.evaluate(here) < 12
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="HTML").click()
+    assert b"hardmaxPlayer.attach" in Path(waiting.value.path()).read_bytes()
 
 
 def test_the_sphere_in_the_dark_and_a_run_that_is_cancelled(
@@ -42,8 +70,7 @@ def test_the_sphere_in_the_dark_and_a_run_that_is_cancelled(
 ) -> None:
     page.goto(f"{explorer}/meanfield?d=3&n=150&b1=2.5&theme=dark")
     wait_until_done(page)
-    expect(page.locator(".js-plotly-plot")).to_be_visible()
-    page.wait_for_timeout(1000)
+    page.wait_for_function("hardmaxStages.stages.get('sphere').tokens.data.x.length === 150")
     shoot(page, "meanfield-sphere-dark")
     page.goto(f"{explorer}/meanfield?n=2000&time=40&beta=500")
     page.get_by_role("button", name="Cancel").click()

@@ -11,6 +11,7 @@ import panel as pn
 from bokeh.core.properties import value
 
 from .look import FONT
+from .player import Player
 
 if TYPE_CHECKING:
     from .session import Session
@@ -115,41 +116,16 @@ def readable(
 
 
 class Steps:
-    """A player for layers or blocks; ``moved`` gets the event of every step.
+    """A player for layers or blocks that the server draws; ``moved`` gets the event of every step.
 
     ``interval`` are the milliseconds of a step; ``numbered`` is False where the page writes the moment into the label.
     """
 
     def __init__(self, name: str, moved: Callable[[Any], Any], interval: int = 600, numbered: bool = True) -> None:
-        self._name, self._moved, self._interval, self._numbered = name, moved, interval, numbered
-        self.box = pn.Column(sizing_mode="stretch_width", margin=0)
-        self._make(1, 0)
-
-    @property
-    def player(self) -> Any:
-        """The current widget."""
-        return self.box[0]
+        self.player = Player(label=name, interval=interval, numbered=numbered, margin=(4, 0))
+        self.player.param.watch(moved, "value")
+        self.box = pn.Column(self.player, sizing_mode="stretch_width", margin=0)
 
     def show(self, last: int, now: int) -> None:
         """Let the player run from 0 to ``last``, now at ``now``."""
-        if last == self.player.end:
-            self.player.value = now
-        else:  # the browser's slider does not follow when its end alone changes, so it gets a new one
-            self._make(last, now)
-
-    def _make(self, last: int, now: int) -> None:
-        made = pn.widgets.Player(
-            label=self._name,
-            start=0,
-            end=last,
-            value=now,
-            interval=self._interval,
-            loop_policy="once",
-            show_value=self._numbered,
-            show_loop_controls=False,
-            sizing_mode="stretch_width",
-            margin=(4, 0),
-            visible_buttons=["first", "previous", "play", "pause", "next", "last"],
-        )
-        made.param.watch(self._moved, "value")
-        self.box[:] = [made]
+        self.player.param.update(end=last, value=now)

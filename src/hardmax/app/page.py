@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
     from panel.viewable import Viewable
 
+    from ..progress import Progress
+    from .history import History
     from .session import Session
 
 
@@ -44,6 +48,12 @@ def different(values: Mapping[str, object], defaults: Mapping[str, object]) -> d
     }
 
 
+def written(value: float) -> str:
+    """The shortest text that gives the number back to the last digit, for code and addresses."""
+    text = f"{value:g}"
+    return text if float(text) == value else repr(value)
+
+
 class Page(ABC):
     """A page of the explorer; every visit has an object of its own.
 
@@ -66,6 +76,8 @@ class Page(ABC):
     """Files in ``static`` that the page runs in the browser."""
     needs: ClassVar[tuple[str, ...]] = ()
     """JavaScript libraries that the page needs beside Bokeh, by Panel's names."""
+    history: History[Any] | None = None
+    """Undo, redo and reset, made in ``build`` by pages that have them; their buttons are among the tools."""
 
     @abstractmethod
     def build(self, session: Session) -> Viewable:
@@ -86,3 +98,11 @@ class Page(ABC):
     @abstractmethod
     def figure(self) -> Figure | None:
         """The current view as a Matplotlib figure to export; None while there is nothing to draw."""
+
+    def page(self) -> str | None:
+        """The current view as an interactive HTML page that needs no server; None where there is no such page."""
+        return None
+
+    def film(self, path: Path, progress: Progress) -> Path | None:
+        """Write the motion of the current view as GIF or MP4, by the suffix of ``path``; None without motion."""
+        return None

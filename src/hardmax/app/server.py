@@ -192,4 +192,22 @@ def make_server(
     except OSError as error:
         raise InputError("--port", port, f"cannot be listened on ({error.strerror})", "choose another port") from error
     server.pool = pool
+    _send_less(server)
     return server
+
+
+_SCRIPTS = ("bokeh", "bokeh-widgets", "bokeh-tables")
+"""Parts of Bokeh that pages use, or that Panel does not start without; left out are WebGL and MathJax, 2 MB."""
+
+
+def _send_less(server: Any) -> None:
+    """Have pages load only the parts of Bokeh that they use."""
+    tornado = server._tornado  # Bokeh has no public way to choose the scripts of a server
+    usual = tornado.resources
+
+    def resources(absolute_url: Any = None) -> Any:
+        found = usual(absolute_url)
+        found.components = [name for name in found.components if name in _SCRIPTS]
+        return found
+
+    tornado.resources = resources

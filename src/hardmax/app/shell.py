@@ -7,18 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 import panel as pn
-from bokeh.models import CustomJS, Div
+from bokeh.models import ColumnDataSource, CustomJS, Div
 
 from ..errors import HardmaxError
 from ..figures.save import figure_bytes
 from .code_box import code_box
 from .guide import guide_of
+from .jobs import Job
 from .look import ExplorerDesign, static
 from .page import Page
 from .session import Session
 
 _FORMATS = ("png", "svg", "html")
+_FILMS = ("gif", "mp4")
 # Browsers and proxies accept addresses of about 8,000 characters.
 _LONGEST_ADDRESS = 7_000
 _LONGEST_VALUE = 7_000
@@ -36,6 +39,17 @@ _REPLACE_ADDRESS = 'window.history.replaceState(null, "", window.location.pathna
 _COPY_ADDRESS = """
 navigator.clipboard.writeText(window.location.href);
 const before = button.label; button.label = "Copied"; setTimeout(() => { button.label = before; }, 1500);
+"""
+
+_SAVE = """
+const [name] = parcel.data.name, [bytes] = parcel.data.bytes;
+if (name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([bytes], {type: "application/octet-stream"}));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}
 """
 
 
@@ -63,15 +77,22 @@ class Tools:
     def __init__(self, page: Page, session: Session) -> None:
         self._page, self._session = page, session
         self.code = pn.pane.HTML("", visible=False, sizing_mode="stretch_width", margin=0)
-        self.show_code = pn.widgets.Toggle(label="Show the Python code", width=200, margin=0)
+        self.show_code = pn.widgets.Toggle(label="Show the Python code", width=190, margin=0)
         self.show_code.param.watch(session.guarded(lambda _: self.refresh()), "value")
-        copy = pn.widgets.Button(label="Copy link", width=100, margin=0)
+        copy = pn.widgets.Button(label="Copy link", width=92, margin=0)
         copy.js_on_click(args={"button": copy}, code=_COPY_ADDRESS)
         self._address = Div(text="", visible=False)
         self._address.js_on_change("text", CustomJS(code=_REPLACE_ADDRESS))
         files = [self._download(kind) for kind in _FORMATS]
+        if type(page).film is not Page.film:
+            files += [self._film_button(kind) for kind in _FILMS]
+        self._parcel = ColumnDataSource({"name": [""], "bytes": [np.zeros(0, dtype=np.uint8)]})
+        save = CustomJS(args={"parcel": self._parcel}, code=_SAVE)
+        self._parcel.js_on_change("data", save)
+        self._address.js_on_change("name", save)  # only so that the parcel is part of the document
         address = pn.pane.Bokeh(self._address, width=0, height=0, margin=0)
-        self.row = pn.Row(self.show_code, copy, *files, address, css_classes=["tools"], margin=(4, 0))
+        back = () if page.history is None else page.history.buttons
+        self.row = pn.Row(*back, self.show_code, copy, *files, address, css_classes=["tools"], margin=(4, 0))
 
     def refresh(self) -> None:
         """Update the address and, when it is open, the code."""
@@ -86,13 +107,41 @@ class Tools:
             filename=f"hardmax-{self._page.slug}.{kind}",
             label=kind.upper(),
             embed=False,
-            width=76,
+            width=62,
             margin=0,
             icon=None,
             description=f"Save this view as {kind.upper()}",
         )
 
+    def _film_button(self, kind: str) -> Any:
+        words = f"Save the motion as a film ({kind.upper()})"
+        button = pn.widgets.Button(label=kind.upper(), width=62, margin=0, description=words)
+        button.on_click(self._session.guarded(lambda _: self._start_film(kind)))
+        return button
+
+    def _start_film(self, kind: str) -> None:
+        """Draw the film in the background and send it to the browser, which saves it."""
+        name = f"hardmax-{self._page.slug}.{kind}"
+        path = self._session.folder / f"film.{kind}"
+
+        def work(job: Job) -> bytes:
+            made = self._page.film(path, job.tell)
+            if made is None:
+                raise HardmaxError("there is nothing to save yet: the page has no motion")
+            data = made.read_bytes()
+            made.unlink()
+            return data
+
+        def send(data: bytes) -> None:
+            self._parcel.data = {"name": [name], "bytes": [np.frombuffer(data, dtype=np.uint8)]}
+            self._session.show_message(f"{name}: {len(data) / 1e6:.1f} MB.", "good")
+
+        self._session.start("Drawing the film", work, send)
+
     def _file(self, kind: str) -> io.BytesIO:
+        page = self._page.page() if kind == "html" else None
+        if page is not None:
+            return io.BytesIO(page.encode())
         figure = self._page.figure()
         if figure is None:
             raise HardmaxError("there is nothing to save yet: the page has no figure")
@@ -125,6 +174,7 @@ def frame(
     template.add_variable("page_css", static("page.css"))
     template.add_variable("names_js", static("names.js"))
     template.add_variable("connection_js", static("connection.js"))
+    template.add_variable("player_js", static("stage.js") + static("player.js"))
     for name, value in {
         "entries": list(entries),
         "home": "./",
@@ -147,8 +197,8 @@ def frame(
 
 def framed_page(page: Page, session: Session, entries: Sequence[Mapping[str, object]]) -> Any:
     """A page in its frame; an error while it is built is shown as a message."""
-    tools = Tools(page, session)
     body = session.guarded(page.build)(session)
+    tools = Tools(page, session)
     session.on_change(tools.refresh)
     main = pn.Column(
         tools.code, session.messages, session.progress, *([] if body is None else [body]), sizing_mode="stretch_width"

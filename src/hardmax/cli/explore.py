@@ -62,7 +62,7 @@ def explore(
     try:
         from ..app.server import make_server
     except ImportError as error:
-        if (error.name or "").split(".")[0] not in ("panel", "bokeh", "plotly", "tornado", "param"):
+        if (error.name or "").split(".")[0] not in ("panel", "bokeh", "tornado", "param"):
             raise
         raise MissingExtraError(str(error.name), "app", "the explorer") from None
     server = make_server(wanted, port=number, address=address, open_browser=not no_browser, models=model or ())

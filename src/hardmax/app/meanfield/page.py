@@ -11,15 +11,22 @@ import panel as pn
 
 import hardmax as hm
 
+from ..history import History
 from ..jobs import Job
 from ..layout import beside, card, controls, noted, split
 from ..page import Page
+from ..player import Player
 from ..session import Session
+from .export import INTERVAL, Scene
 from .state import MOST_TOKENS, STEP, Followed, MeanFieldState, follow
-from .view import MOST_DOTS, CircleView, DistancesView, SphereView, round_colours
+from .view import DistancesView, RoundView
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
+
+    from ...progress import Progress
 
 
 class MeanFieldPage(Page):
@@ -35,7 +42,6 @@ class MeanFieldPage(Page):
         "the Wasserstein distance W₂ to the prediction. Dashed lines are the times expected by the theory."
     )
     paper = "2605.10931"
-    needs = ("plotly",)
     functions = ("SphereFlow", "simulate", "low_temperature_limit", "phases", "wasserstein")
 
     def __init__(self) -> None:
@@ -54,21 +60,32 @@ class MeanFieldPage(Page):
         return self._state.code()
 
     def figure(self) -> Figure | None:
-        if self._seen is None or self._seen.found is None:
-            return None
-        from ...figures import draw_distances
+        return None if self._seen is None else self._scene().figure()
 
-        figure: Figure = draw_distances(self._seen.found).get_figure(root=True)  # type: ignore[assignment]
-        return figure
+    def page(self) -> str | None:
+        return None if self._seen is None else self._scene().page()
+
+    def film(self, path: Path, progress: Progress) -> Path | None:
+        return None if self._seen is None else self._scene().film(path, progress)
+
+    def _scene(self) -> Scene:
+        """What is seen now, to be saved."""
+        assert self._seen is not None  # noqa: S101 - the callers have just looked
+        seen, eye = self._seen, self._rounds[3].camera.data
+        camera = (float(eye["azimuth"][0]), float(eye["elevation"][0]))
+        return Scene(seen.run, seen.limit, seen.found, self._moment(), self._session.lighting.light, camera)
 
     def build(self, session: Session) -> Any:
         self._session = session
+        self.history = History(self._state, self._travel, reset=MeanFieldState())
+        self.history.connect(session.guarded)
         self._make_widgets()
-        self._circle = CircleView(session)
-        self._ring = pn.pane.Bokeh(self._circle.figure, margin=0, sizing_mode="stretch_width")
-        self._ball: SphereView | None = None
-        self._stage = pn.Column(self._ring, sizing_mode="stretch_width", margin=0)
         self._distances = DistancesView(session)
+        self._rounds = {d: RoundView(session, self._distances.here, sphere=d == 3) for d in (2, 3)}
+        self._panes = {
+            d: pn.pane.Bokeh(view.figure, margin=0, sizing_mode="stretch_width") for d, view in self._rounds.items()
+        }
+        self._stage = pn.Column(sizing_mode="stretch_width", margin=0)
         self._words = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
         self._table = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
         self._arrange()
@@ -108,40 +125,42 @@ class MeanFieldPage(Page):
             for k in (1, 2, 3)
         ]
         self._turn = w.FloatSlider(label="V turned by", start=-90.0, end=90.0, step=5.0, value=s.turn, format="0°")
-        self._player = w.Player(
-            label="Step",
-            start=0,
-            end=1,
-            value=0,
-            interval=120,
-            loop_policy="once",
-            show_loop_controls=False,
-            visible_buttons=["first", "previous", "pause", "play", "next", "last"],
-            width=330,
-            margin=(6, 0, 0, 0),
-        )
+        self._player = Player(label="t =", named="Time", scale=STEP, interval=INTERVAL)
         guarded = self._session.guarded
-        tied = {"n": self._n, "tilt": self._tilt, "beta": self._beta, "time": self._time, "turn": self._turn}
-        tied |= {widget.tags[0]: widget for widget in self._matrices}
-        for name, widget in tied.items():
+        self._tied = {"n": self._n, "tilt": self._tilt, "beta": self._beta, "time": self._time, "turn": self._turn}
+        self._tied |= {widget.tags[0]: widget for widget in self._matrices}
+        for name, widget in self._tied.items():
             widget.param.watch(guarded(lambda event, name=name: self._changed(name, event.new)), "value_throttled")
         self._d.param.watch(guarded(lambda event: self._changed("d", event.new)), "value")
-        self._player.param.watch(guarded(lambda _: self._draw_tokens()), "value")
+        self._player.param.watch(guarded(lambda _: self._mark()), "value")
 
     def _changed(self, name: str, value: Any) -> None:
+        if getattr(self._state, name) == value:
+            return  # the controls follow the state
         self._state = self._state.changed(**{name: value})
-        if name == "d":
-            self._arrange()
+        self.history.record(self._state, name)
+        self._arrange()
+        self._run()
+
+    def _travel(self, state: MeanFieldState) -> None:
+        """Show a state of the history."""
+        self._state = state
+        self._d.value = state.d
+        if state.beta not in self._beta.options:
+            self._beta.options = sorted({*self._beta.options, state.beta})
+        for name, widget in self._tied.items():
+            widget.value = getattr(state, name)
+        self._arrange()
         self._run()
 
     def _arrange(self) -> None:
         """Show the circle or the sphere, and the entries of the matrices in that dimension."""
-        space = self._state.d == 3
+        d = self._state.d
         for widget in self._matrices:
-            widget.visible = space or not widget.tags[0].endswith("3")
-        if space and self._ball is None:
-            self._ball = SphereView(self._session)
-        self._stage[:] = [self._ball.pane if space and self._ball is not None else self._ring]
+            widget.visible = d == 3 or not widget.tags[0].endswith("3")
+        self._rounds[5 - d].clear()
+        if list(self._stage) != [self._panes[d]]:
+            self._stage[:] = [self._panes[d]]
 
     # The run
 
@@ -181,18 +200,22 @@ class MeanFieldPage(Page):
         if seen.finished:
             self._session.changed()
 
+    def _moment(self) -> int:
+        """Index of the state that is shown."""
+        return 0 if self._seen is None else min(round(self._player.value), len(self._seen.run) - 1)
+
     def _draw_tokens(self) -> None:
         if self._seen is None:
             return
-        run = self._seen.run
-        times = np.asarray(run.times)
-        k = min(int(self._player.value), len(run) - 1)
-        states = np.asarray(run.tokens)
-        some = np.unique(np.linspace(0, states.shape[1] - 1, min(states.shape[1], MOST_DOTS)).astype(np.int64))
-        view = self._ball if states.shape[2] == 3 else self._circle
-        if view is not None:
-            view.show(states[k][some], np.asarray(self._seen.limit.positions), round_colours(states[0][some]))
-        self._distances.at(float(times[k]))
+        run, states = self._seen.run, np.asarray(self._seen.run.tokens)
+        ghost = np.asarray(self._seen.limit.positions)
+        self._rounds[states.shape[2]].show(states, np.asarray(run.times), ghost, self._moment())
+        self._mark()
+
+    def _mark(self) -> None:
+        """Mark the time in the plot of distances; the browser has drawn the tokens."""
+        if self._seen is not None:
+            self._distances.at(float(np.asarray(self._seen.run.times)[self._moment()]))
 
 
 def _phases_table(found: hm.Phases | None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import hardmax as hm
 
 from ...progress import Progress
-from ..page import different, number, whole
+from ..page import different, number, whole, written
 
 # Time between two stored states, which are the frames of the animation.
 STEP = 0.1
@@ -90,16 +90,16 @@ class MeanFieldState:
     def code(self) -> str:
         """Python that reproduces the view."""
         if self.d == 2:
-            law = f"hm.circle_quantiles({self.n}, lambda angle: 1 + {self.tilt:g} * np.sin(angle))"
+            law = f"hm.circle_quantiles({self.n}, lambda angle: 1 + {written(self.tilt)} * np.sin(angle))"
         else:
             points = f"hm.fibonacci_sphere({self.n}, axis=(0.05, -0.05, 1.0))"
-            law = f"{points}.reweighted(lambda x: 1 + {self.tilt:g} * x[:, -1])"
+            law = f"{points}.reweighted(lambda x: 1 + {written(self.tilt)} * x[:, -1])"
         return (
             "import hardmax as hm\nimport numpy as np\nfrom hardmax.figures import draw_distances\n\n"
             f"B = np.array({self.score.tolist()})\nV = np.array({self.value.tolist()})\n"
             f"law = {law}\n"
-            f'flow = hm.SphereFlow(B, V, beta={self.beta:g}, few_tokens="ignore")\n'
-            f"run = hm.simulate(law.points, flow, time={self.time:g}, step={STEP:g}, weights=law.weights)\n"
+            f'flow = hm.SphereFlow(B, V, beta={written(self.beta)}, few_tokens="ignore")\n'
+            f"run = hm.simulate(law.points, flow, time={written(self.time)}, step={STEP:g}, weights=law.weights)\n"
             "found = hm.phases(run)\nprint(found)\nprint(found.limit)\n"
             'hm.save_figure(draw_distances(found).figure, "phases.png")\n'
         )

@@ -48,7 +48,7 @@
 
   function players(root) {
     const range = root.querySelector('input[type="range"]');
-    if (!range || !root.querySelector("button.play")) { return; }
+    if (!range || !root.querySelector("button.play") || root.querySelector(".player")) { return; }
     const title = root.querySelector("[class*=title], label, div > span, div");
     const name = said((title ? title.textContent : "").replace(/:.*$/, "")) || "Moment";
     set(range, "aria-label", name);

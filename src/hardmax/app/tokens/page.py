@@ -7,23 +7,40 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import panel as pn
 
 import hardmax as hm
 
+from ..history import History
+from ..kept import WORDS as KEPT_WORDS
+from ..kept import Kept
 from ..layout import card, controls, noted, split
 from ..page import Page
+from ..player import Player
 from ..session import Session
+from ..stage import camera_source
 from ..uploads import FilePicker, Upload, numbers_of
-from .picture import ColourBook, Computed, paint, stored_layers
-from .state import CONFIGURATIONS, DEPTH, MOST_IN_ADDRESS, MOST_TOKENS, STARTS, TokensState, code_of
+from .export import Panel, Scene
+from .picture import ColourBook, Computed, Picture, paint
+from .state import COMPARISONS, CONFIGURATIONS, DEPTH, MOST_TOKENS, STARTS, TokensState, code_of
 from .view import PlaneView, SpaceView
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
+
+    from ...progress import Progress
 
 _LIVE = {"hardmax": 20_000, "softmax": 300}
 """Tokens up to which a change is computed immediately, while a token is dragged; more are a background job."""
+_YOURS = "yours"
+"""The choice that stands for tokens that were moved, added, deleted or uploaded."""
+_BEGIN = ("start", "n", "seed", "space")
+"""Settings that make other tokens."""
+_NOT_KEPT = "The link does not hold these tokens: they are too many for an address and could not be stored."
+_GONE = "The tokens of this link are no longer stored on this machine, so that the page begins without them."
 # A readable list.
 _MOST_LEADERS_LISTED = 12
 _HELP = (
@@ -44,51 +61,89 @@ class TokensPage(Page):
         "shaded polytope; trails show the paths."
     )
     paper = "2407.01602"
-    needs = ("plotly",)
     functions = ("simulate", "equilibrium", "HardmaxLayer", "SoftmaxLayer", "leaders", "choose")
 
     def __init__(self) -> None:
         self._state = TokensState()
-        self._book = ColourBook()
+        self._book, self._second_book = ColourBook(), ColourBook()
         self._computed: Computed | None = None
+        self._second: Computed | None = None
         self._quiet = False
+        self._kept = Kept()
+        self._kept_name: tuple[np.ndarray, str | None] | None = None
+        self._gone = False
 
     # The interface of a page
 
     def restore(self, state: Mapping[str, str]) -> None:
-        self._state = TokensState.from_query(state)
+        name = state.get("kept", "")
+        kept = self._kept.read(name) if name else None
+        fits = kept is not None and kept.ndim == 2 and 1 <= len(kept) <= MOST_TOKENS and bool(np.isfinite(kept).all())
+        self._state = TokensState.from_query(state, kept if fits else None)
+        self._gone = bool(name) and self._state.edited is None
 
     def state(self) -> dict[str, str]:
-        return self._state.to_query()
+        name = self._stored()
+        return self._state.to_query() | ({"kept": name} if name else {})
+
+    def _stored(self) -> str | None:
+        """The name under which edited tokens are stored that an address cannot hold; None without such."""
+        edited = self._state.edited
+        if edited is None or self._state.in_address:
+            return None
+        if self._kept_name is None or self._kept_name[0] is not edited:
+            self._kept_name = (edited, self._kept.keep(edited))
+        return self._kept_name[1]
 
     def code(self) -> str:
         return code_of(self._state)
 
     def figure(self) -> Figure | None:
-        if self._computed is None:
-            return None
+        return None if self._computed is None else self._scene().figure()
+
+    def page(self) -> str | None:
+        return None if self._computed is None else self._scene().page()
+
+    def film(self, path: Path, progress: Progress) -> Path | None:
+        return None if self._computed is None else self._scene().film(path, progress)
+
+    def _scene(self) -> Scene:
+        """What is seen now, to be saved."""
         s = self._state.settings
-        if s.limit:
-            ax = hm.draw_tokens(self._computed.limit, start=self._state.tokens, trails=bool(s.trails))
-        else:
-            run = hm.simulate(self._state.tokens, self._state.layer, depth=DEPTH, keep=stored_layers(self._state))
-            ax = hm.draw_tokens(run, layer=s.layer, trails=bool(s.trails))
-        figure: Figure = ax.get_figure(root=True)  # type: ignore[assignment]
-        return figure
+        views: tuple[Any, Any] = (self._space, self._space2) if s.space else (self._plane, self._plane2)
+        panels = []
+        for (state, picture), view in zip(self._pictures(), views, strict=False):
+            window = (view.figure.x_range.start, view.figure.x_range.end, view.figure.y_range.end)
+            ellipse = (state.settings.angle, state.settings.a, state.settings.b)
+            panels.append(Panel(picture, view.heading, window, None if s.space else ellipse))
+        eye = self._space.camera.data
+        camera = (float(eye["azimuth"][0]), float(eye["elevation"][0]))
+        return Scene(tuple(panels), self._session.lighting.light, camera, self._player.end, self._player.last)
 
     def build(self, session: Session) -> Any:
         self._session = session
+        self.history = History(
+            self._state,
+            self._travel,
+            reset=TokensState(),
+            weigh=lambda state: 0 if state.edited is None else state.edited.nbytes,
+        )
+        self._recorded = self._state
+        self.history.connect(session.guarded)
         self._make_widgets()
-        self._plane = PlaneView(session, session.guarded(self._hand))
-        self._pane = pn.pane.Bokeh(self._plane.figure, sizing_mode="stretch_width", margin=0)
-        self._space: SpaceView | None = None
-        self._board = pn.Column(sizing_mode="stretch_width", margin=0)
+        act = session.guarded(self._hand)
+        self._plane, self._plane2 = PlaneView(session, act), PlaneView(session, act, name="plane2")
+        camera = camera_source()
+        self._space, self._space2 = SpaceView(session, camera), SpaceView(session, camera, name="space2")
+        views = (self._plane, self._plane2, self._space, self._space2)
+        self._panes = {view: pn.pane.Bokeh(view.figure, sizing_mode="stretch_width", margin=0) for view in views}
+        self._board = pn.Row(sizing_mode="stretch_width", margin=0, css_classes=["pair"])
         self._words = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
         self._table = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
-        self._plane.fit(self._state.tokens)
+        self._fit()
         self._write_widgets()
-        self._put(self._pane)
-        session.when_ready(session.guarded(self._update))
+        self._arrange()
+        session.when_ready(session.guarded(self._begin))
         play = pn.Row(
             self._player, self._to_limit, css_classes=["tools"], sizing_mode="stretch_width", margin=(6, 0, 0, 0)
         )
@@ -98,14 +153,18 @@ class TokensPage(Page):
                 controls(
                     self._attention,
                     self._sight,
-                    self._heads,
-                    self._alpha,
+                    self._compare,
                     self._beta,
+                    self._alpha,
+                    self._heads,
                     self._angle,
                     self._a,
                     self._b,
                     self._c,
                     self._skew,
+                    self._angle2,
+                    self._a2,
+                    self._b2,
                     title="Attention",
                 ),
                 controls(
@@ -123,6 +182,11 @@ class TokensPage(Page):
             card(self._words, self._table, title="Leaders"),
         )
 
+    def _begin(self) -> None:
+        if self._gone:
+            self._session.show_message(_GONE)
+        self._update()
+
     # Controls
 
     def _make_widgets(self) -> None:
@@ -131,7 +195,7 @@ class TokensPage(Page):
         self._start = w.Select(label="Start from", options=STARTS, value=s.start)
         self._n = w.IntInput(label="Number of tokens (random starts)", start=1, end=MOST_TOKENS, step=50)
         self._seed = w.IntInput(label="Seed", start=0, end=2**31 - 1)
-        self._file = FilePicker(label="Or upload a CSV: two columns, one row per token")
+        self._file = FilePicker(label="Or upload a CSV: two columns (three for space), one row per token")
         self._file.on_file((".csv", ".tsv", ".txt"), self._uploaded, self._session.fail)
         self._attention = w.RadioButtonGroup(label="Attention", options=["hardmax", "softmax"])
         self._sight = w.RadioButtonGroup(label="Mask", options={"Sees all": "all", "Causal": "causal"})
@@ -149,22 +213,12 @@ class TokensPage(Page):
         self._add = w.Button(label="Add a token there")
         self._delete = w.Button(label="Delete the selected token")
         self._trails = w.Checkbox(label="Trails", value=True)
-        self._player = w.Player(
-            label="Layer",
-            start=0,
-            end=DEPTH,
-            value=0,
-            interval=350,
-            loop_policy="once",
-            show_loop_controls=False,
-            visible_buttons=["first", "previous", "pause", "play", "next", "last"],
-            show_value=True,
-            value_align="start",
-            sizing_mode="stretch_width",
-            max_width=330,
-            margin=0,
-        )
-        self._to_limit = w.Toggle(label="Jump to the limit", width=150, margin=0)
+        self._compare = w.Select(label="Compare with", options=COMPARISONS)
+        self._angle2 = w.FloatSlider(label="Other A: angle", start=-90.0, end=90.0, step=1.0, format="0°")
+        self._a2 = w.FloatSlider(label="Other A: first axis", start=0.25, end=4.0, step=0.05)
+        self._b2 = w.FloatSlider(label="Other A: second axis", start=0.25, end=4.0, step=0.05)
+        self._player = Player(label="Layer", end=DEPTH + 1, last="Infinite depth", max_width=720)
+        self._to_limit = w.Toggle(label="Jump to the limit", width=150, margin=(6, 0, 0, 0))
         self._tied = {
             "space": self._view,
             "start": self._start,
@@ -182,12 +236,16 @@ class TokensPage(Page):
             "skew": self._skew,
             "selected": self._selected,
             "trails": self._trails,
-            "layer": self._player,
+            "compare": self._compare,
+            "angle2": self._angle2,
+            "a2": self._a2,
+            "b2": self._b2,
             "limit": self._to_limit,
         }
         guarded = self._session.guarded
         for name, widget in self._tied.items():
             widget.param.watch(guarded(lambda event, name=name: self._changed(name, event.new)), "value")
+        self._player.param.watch(guarded(lambda event: self._moment(round(event.new))), "value")
         for widget in (self._x, self._y):
             widget.param.watch(guarded(lambda _: self._typed()), "value")
         self._add.on_click(guarded(lambda _: self._go(self._state.added(self._x.value or 0.0, self._y.value or 0.0))))
@@ -196,44 +254,69 @@ class TokensPage(Page):
     def _write_widgets(self) -> None:
         """Set the controls to the state."""
         s = self._state.settings
+        edited = self._state.edited is not None
+        soft, plane = s.attention == "softmax", not s.space
         self._quiet = True
         try:
-            if s.start not in STARTS.values():
-                self._start.options = {**STARTS, s.start: s.start}
+            starts = {**STARTS, **({} if s.start in STARTS.values() else {s.start: s.start})}
+            starts |= {"Your tokens": _YOURS} if edited else {}
+            if self._start.options != starts:
+                self._start.options = starts
             for name, widget in self._tied.items():
                 value = getattr(s, name)
                 value = bool(value) if name in ("limit", "trails") else value
+                value = _YOURS if name == "start" and edited else value
                 if widget.value != value:
                     widget.value = value
+            self._player.param.update(
+                end=DEPTH if soft else DEPTH + 1,
+                last="" if soft else "Infinite depth",
+                value=DEPTH + 1 if s.limit else s.layer,
+            )
             tokens = self._state.tokens
-            if 0 <= s.selected < len(tokens) and not s.space:
+            if 0 <= s.selected < len(tokens) and plane:
                 self._x.value, self._y.value = (float(value) for value in tokens[s.selected])
         finally:
             self._quiet = False
-        soft, plane = s.attention == "softmax", not s.space
-        self._beta.visible, self._c.visible = soft, not plane
-        self._n.disabled = self._seed.disabled = s.start in CONFIGURATIONS
+        self._beta.visible = soft or s.compare == "softmax"
+        self._c.visible = not plane
+        for widget in (self._angle2, self._a2, self._b2):
+            widget.visible = s.compare == "matrix"
+        self._n.disabled = self._seed.disabled = s.start in CONFIGURATIONS or edited
         self._to_limit.disabled = soft
         self._delete.disabled = s.selected < 0 or not plane
         for widget in (self._selected, self._x, self._y, self._add):
             widget.disabled = not plane
 
     def _changed(self, name: str, value: Any) -> None:
-        if self._quiet or value is None:
+        if self._quiet or value is None or value == _YOURS:
             return
-        changes = {name: int(value) if name in ("limit", "trails") else value}
-        if name == "layer":
-            changes["limit"] = 0
-        before = self._state.tokens
-        self._go(self._state.with_settings(**changes))
-        if self._state.tokens.shape != before.shape and not self._state.settings.space:
-            self._plane.fit(self._state.tokens)
+        changes: dict[str, Any] = {name: int(value) if name in ("limit", "trails") else value}
+        before = self._state
+        state = before.with_settings(**changes)
+        if name == "start" and before.edited is not None:
+            state = TokensState(state.settings)  # also where the start is that which was edited
+        if name in _BEGIN:
+            state = TokensState(state.with_settings(layer=0, limit=0, selected=-1).settings, state.edited)
+        self._go(state, fit=name in _BEGIN, control=name)
+
+    def _moment(self, moment: int) -> None:
+        """Show the layer at which the player rests; the last moment is infinite depth."""
+        if not self._quiet:
+            limit = int(moment > DEPTH)
+            self._go(self._state.with_settings(layer=min(moment, DEPTH), limit=limit))
+
+    def _travel(self, state: TokensState) -> None:
+        """Show a state of the history."""
+        self._go(state, fit=True, record=False)
 
     def _uploaded(self, upload: Upload) -> None:
         values, _ = numbers_of(upload)
-        self._go(self._state.uploaded(values))
-        self._plane.fit(values)
-        self._session.show_message(f"{upload.name}: {len(values):,} tokens.", "good")
+        self._go(self._state.uploaded(values), fit=True)
+        words = f"{upload.name}: {len(values):,} tokens."
+        if not self._state.in_address:
+            words += f" {KEPT_WORDS if self._stored() else _NOT_KEPT}"
+        self._session.show_message(words, "good")
 
     def _typed(self) -> None:
         if not self._quiet and self._x.value is not None and self._y.value is not None:
@@ -258,53 +341,106 @@ class TokensPage(Page):
 
     # Drawing
 
-    def _go(self, state: TokensState, *, settle: bool = True) -> None:
-        """Show another state; the controls and the address are updated only when a drag ends (``settle``)."""
-        if state.edited is not None and self._state.edited is None and len(state.edited) > MOST_IN_ADDRESS:
-            self._session.show_message(f"The link stores moved tokens only for up to {MOST_IN_ADDRESS} tokens.")
-        self._state = state
+    def _go(
+        self, state: TokensState, *, settle: bool = True, fit: bool = False, control: str = "", record: bool = True
+    ) -> None:
+        """Show another state; controls, address and history are updated only when a drag ends (``settle``)."""
+        before, self._state = self._state, state
+        if fit:
+            self._fit()
         if settle:
             self._write_widgets()
+            if record and not _same_view(self._recorded, state):
+                self.history.record(state, control)
+                self._recorded = state
+            elif not record:
+                self._recorded = state
+        if (before.settings.space, before.settings.compare) != (state.settings.space, state.settings.compare):
+            self._arrange()
         self._update(settle)
 
-    def _update(self, settle: bool = True) -> None:
-        state = self._state
-        if self._computed is not None and self._computed.answers(state):
-            self._show(settle)
-        elif len(state.tokens) <= _LIVE[state.settings.attention]:
-            self._take(Computed.of(state), settle)
-        else:
-            self._session.start("Computing", lambda job: Computed.of(state, progress=job.tell), self._take)
+    def _fit(self) -> None:
+        tokens = self._state.tokens
+        for view in (self._space, self._space2) if self._state.settings.space else (self._plane, self._plane2):
+            # In space any token may be turned into the plane of the screen.
+            view.fit(np.linalg.norm(tokens, axis=1) / 1.1 if self._state.settings.space else tokens)
 
-    def _take(self, computed: Computed, settle: bool = True) -> None:
-        self._computed = computed
-        if computed.answers(self._state):
+    def _update(self, settle: bool = True) -> None:
+        state, other = self._state, self._state.compared
+        done = self._computed is not None and self._computed.answers(state)
+        second_done = other is None or (self._second is not None and self._second.answers(other))
+        states = (None if done else state, None if second_done else other)
+        if done and second_done:
+            self._show(settle)
+        elif all(one is None or len(one.tokens) <= _LIVE[one.settings.attention] for one in states):
+            self._take(tuple(None if one is None else Computed.of(one) for one in states), settle)
+        else:
+
+            def work(job: Any) -> Any:
+                return tuple(None if one is None else Computed.of(one, progress=job.tell) for one in states)
+
+            self._session.start("Computing", work, self._take)
+
+    def _take(self, found: tuple[Computed | None, Computed | None], settle: bool = True) -> None:
+        self._computed, self._second = found[0] or self._computed, found[1] or self._second
+        other = self._state.compared
+        assert self._computed is not None  # noqa: S101 - the callers have just made it
+        if self._computed.answers(self._state) and (
+            other is None or (self._second is not None and self._second.answers(other))
+        ):
             self._show(settle)
         else:
             self._update()
 
-    def _show(self, settle: bool) -> None:
+    def _pictures(self) -> list[tuple[TokensState, Picture]]:
+        """The state and the picture of each plot that is shown."""
         assert self._computed is not None  # noqa: S101 - the callers have just made it
+        shown = [(self._state, paint(self._computed, self._state, self._book))]
+        other = self._state.compared
+        if other is not None and self._second is not None:
+            shown.append((other, paint(self._second, other, self._second_book, self._book)))
+        return shown
+
+    def _show(self, settle: bool) -> None:
         s = self._state.settings
-        picture = paint(self._computed, self._state, self._book)
-        if s.space:
-            if self._space is None:
-                self._space = SpaceView(self._session)
-            self._put(self._space.pane)
-            self._space.show(picture)
-        else:
-            self._put(self._pane)
-            self._plane.show_ellipse(s.angle, s.a, s.b)
-            self._plane.show(picture)
-        where = "infinite depth" if s.limit else f"layer {s.layer}"
-        self._words.object = noted(f"At {where}, {picture.count:,} tokens. " + " ".join(picture.words))
+        pictures = self._pictures()
+        views: tuple[Any, Any] = (self._space, self._space2) if s.space else (self._plane, self._plane2)
+        for (state, picture), view in zip(pictures, views, strict=False):
+            if not s.space:
+                view.show_ellipse(state.settings.angle, state.settings.a, state.settings.b)
+            view.title(_title(state, s.compare) if len(pictures) > 1 else "")
+            view.show(picture, live=not settle)
+        first = pictures[0][1]
+        self._words.object = noted(f"{first.count:,} tokens. " + " ".join(first.words))
         if settle:
+            assert self._computed is not None  # noqa: S101 - see above
             self._table.object = _leaders_table(self._computed.limit)
             self._session.changed()
 
-    def _put(self, picture: Any) -> None:
-        if list(self._board) != [picture]:
-            self._board[:] = [picture]
+    def _arrange(self) -> None:
+        """Put the plots on the board: one, or two that are compared."""
+        s = self._state.settings
+        pairs = {0: (self._plane, self._plane2), 1: (self._space, self._space2)}
+        shown = pairs[s.space][: 2 if s.compare != "none" else 1]
+        for view in (*pairs[0], *pairs[1]):
+            if view not in shown:
+                view.clear()
+        panes = [self._panes[view] for view in shown]
+        if list(self._board) != panes:
+            self._board[:] = panes
+
+
+def _title(state: TokensState, compare: str) -> str:
+    s = state.settings
+    if compare == "matrix":
+        return f"{state.name}, A with axes {s.a:g} and {s.b:g} at {s.angle:g}°"
+    return state.name
+
+
+def _same_view(one: TokensState, other: TokensState) -> bool:
+    """Whether two states differ at most in what the player and the pointer show."""
+    fields = [name for name in one.settings.__dataclass_fields__ if name not in ("layer", "limit", "selected")]
+    return one.edited is other.edited and all(getattr(one.settings, f) == getattr(other.settings, f) for f in fields)
 
 
 def _leaders_table(limit: hm.Equilibrium) -> str:

@@ -29,9 +29,10 @@ class ColourBook:
     def __init__(self) -> None:
         self._rank: dict[int, int] = {}
 
-    def ranks(self, leaders: np.ndarray) -> dict[int, int]:
-        """Rank of each leader: its previous one, or the lowest free one."""
-        before = {index: self._rank[index] for index in leaders.tolist() if index in self._rank}
+    def ranks(self, leaders: np.ndarray, like: ColourBook | None = None) -> dict[int, int]:
+        """Rank of each leader: that of ``like``, its previous one, or the lowest free one."""
+        known = self._rank if like is None else like._rank
+        before = {index: known[index] for index in leaders.tolist() if index in known}
         taken = set(before.values())
         free = (rank for rank in range(len(leaders) + len(taken) + 1) if rank not in taken)
         self._rank = {index: before[index] if index in before else next(free) for index in leaders.tolist()}
@@ -69,7 +70,7 @@ class Computed:
     def answers(self, state: TokensState) -> bool:
         """Whether another state differs only in what is shown of this."""
         old, new = self.state.settings, state.settings
-        shown = ("layer", "limit", "selected", "trails")
+        shown = ("layer", "limit", "selected", "trails", "compare", "angle2", "a2", "b2")
         same = state.edited is self.state.edited and all(
             getattr(old, name) == getattr(new, name) for name in old.__dataclass_fields__ if name not in shown
         )
@@ -100,16 +101,62 @@ class Picture:
     """The corners of the leaders' polygon in order (two coordinates), or of the polytope."""
     faces: np.ndarray
     """Triangles of the polytope for three coordinates, as rows of ``hull``."""
-    trails: np.ndarray
-    """Shape (trail, moment, coordinate)."""
-    trail_rank: np.ndarray
+    frames: np.ndarray
+    """Positions at all moments, shape (moment, shown, coordinate): the layers, and under hardmax the limit at last."""
+    moment: int
+    """The moment that is shown, an index of ``frames``."""
+    playable: bool
+    """Whether ``frames`` holds all layers; of many tokens it holds the present one alone."""
+    ends: bool
+    """Whether the last moment is infinite depth."""
+    emerged: np.ndarray
+    """Layer from which on each token shown leads, -1 for never."""
+    trail_of: np.ndarray
+    """Indices into the tokens shown of those with a trail."""
     half_space: HalfSpace | None
+    badge: Badge
     words: tuple[str, ...] = field(default_factory=tuple)
 
     @property
     def thinned(self) -> bool:
         """Whether not all tokens are shown."""
         return len(self.index) < self.count
+
+    def at(self, moment: float) -> np.ndarray:
+        """Positions at any time of the timeline, shape (shown, coordinate), as static/stage.js draws them."""
+        k = min(int(moment), len(self.frames) - 1)
+        share = moment - k
+        if share <= 0 or k + 1 >= len(self.frames):
+            return self.frames[k]
+        eased = share * share * (3 - 2 * share)
+        now: np.ndarray = (1 - eased) * self.frames[k] + eased * self.frames[k + 1]
+        return now
+
+    def trails(self, moment: float, moving: bool = False) -> np.ndarray:
+        """Paths at a time, shape (trail, moment, coordinate), as static/stage.js draws them.
+
+        They lead up to the moment; at rest at layer 0 they lead ahead.
+        """
+        ahead = moment == 0 and not moving
+        upto = min(TRAIL_LAYERS, len(self.frames) - 1, TRAIL_LAYERS if ahead else int(moment))
+        paths = self.frames[: upto + 1, self.trail_of]
+        if not ahead:
+            paths = np.concatenate([paths, self.at(moment)[None, self.trail_of]])
+        return paths.transpose(1, 0, 2)
+
+    def leads_at(self, moment: float) -> np.ndarray:
+        """Which of the tokens shown lead at a time, shape (shown,)."""
+        last = self.ends and moment >= len(self.frames) - 1
+        leads: np.ndarray = (self.emerged >= 0) & (last | (self.emerged <= int(moment)))
+        return leads
+
+
+@dataclass(frozen=True)
+class Badge:
+    """What is known about Theorem 1.1 here."""
+
+    holds: bool
+    words: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,12 +171,12 @@ class HalfSpace:
     names: np.ndarray
 
 
-def paint(computed: Computed, state: TokensState, book: ColourBook) -> Picture:
-    """The picture of the results at the depth of the state."""
+def paint(computed: Computed, state: TokensState, book: ColourBook, like: ColourBook | None = None) -> Picture:
+    """The picture of the results at the depth of the state, in the colours of ``book`` (and of ``like`` before it)."""
     limit, s = computed.limit, state.settings
     count = len(limit.positions)
     leaders = np.asarray(limit.leaders)
-    ranks = book.ranks(leaders)
+    ranks = book.ranks(leaders, like)
     table = np.full(count + 1, -1)  # the last entry, at index -1, is for tokens without a leader
     table[leaders] = [ranks[index] for index in leaders.tolist()]
     follows = np.asarray(limit.follows)
@@ -137,13 +184,15 @@ def paint(computed: Computed, state: TokensState, book: ColourBook) -> Picture:
     second = np.full(count, -1)
     second[limit.ties.tokens] = table[limit.ties.members[limit.ties.offsets[1:] - 1]]
     now = np.asarray(limit.positions) if s.limit else computed.tokens[np.searchsorted(computed.layers, s.layer)]
-    emerged = np.full(count, np.iinfo(np.int64).max)
+    emerged = np.full(count, -1)
     emerged[leaders] = np.asarray(limit.emerged_at)
-    leads = emerged <= (np.iinfo(np.int64).max - 1 if s.limit else s.layer)
+    leads = (emerged >= 0) & ((emerged <= s.layer) | bool(s.limit))
     shown = _some(count, leaders)
-    trails, trail_of = (
-        _trails(computed, s.limit, s.layer) if s.trails else (np.zeros((0, 1, now.shape[1])), leaders[:0])
-    )
+    soft, playable = s.attention == "softmax", count <= MOST_SHOWN
+    frames = computed.tokens[:, shown] if playable else now[None, shown]
+    if playable and not soft:
+        frames = np.concatenate([frames, np.asarray(limit.positions)[None, shown]])
+    trail_of = np.unique(np.linspace(0, count - 1, min(count, MOST_TRAILS)).astype(np.int64))
     hull, faces = _hull(limit)
     return Picture(
         positions=now[shown],
@@ -154,9 +203,14 @@ def paint(computed: Computed, state: TokensState, book: ColourBook) -> Picture:
         second=second[shown],
         hull=hull,
         faces=faces,
-        trails=trails,
-        trail_rank=rank[trail_of],
+        frames=frames,
+        moment=(len(frames) - 1 if s.limit else s.layer) if playable else 0,
+        playable=playable,
+        ends=playable and not soft,
+        emerged=emerged[shown],
+        trail_of=trail_of if playable and s.trails else trail_of[:0],
         half_space=_half_space(state, now) if 0 <= s.selected < count and now.shape[1] == 2 else None,
+        badge=_badge(computed, state),
         words=_words(computed, state, len(shown), len(trail_of)),
     )
 
@@ -167,20 +221,23 @@ def _some(count: int, leaders: np.ndarray) -> np.ndarray:
     return np.unique(np.concatenate([np.linspace(0, count - 1, MOST_SHOWN).astype(np.int64), leaders]))
 
 
-def _trails(computed: Computed, limit: int, layer: int) -> tuple[np.ndarray, np.ndarray]:
-    """Paths of some tokens, shape (token, moment, coordinate), and their indices.
-
-    A path leads up to the layer that is shown, to the limit, or from layer 0 ahead.
-    """
-    count, dimension = computed.tokens.shape[1:]
-    if count > MOST_SHOWN:
-        return np.zeros((0, 1, dimension)), np.zeros(0, dtype=np.int64)
-    chosen = np.unique(np.linspace(0, count - 1, min(count, MOST_TRAILS)).astype(np.int64))
-    upto = TRAIL_LAYERS if limit or layer == 0 else min(layer, TRAIL_LAYERS)
-    paths = computed.tokens[: upto + 1, chosen].transpose(1, 0, 2)
-    if limit:
-        paths = np.concatenate([paths, np.asarray(computed.limit.positions)[chosen, None]], axis=1)
-    return paths, chosen
+def _badge(computed: Computed, state: TokensState) -> Badge:
+    """A line about Theorem 1.1, which says nothing about softmax whatever A and the tokens are."""
+    if state.settings.attention == "softmax":
+        return Badge(False, "✗ Theorem 1.1: not for softmax")
+    found = computed.limit.assumptions
+    if found.hold:
+        return Badge(True, "✓ Theorem 1.1 applies")
+    reasons = {
+        "symmetric": "A is not symmetric",
+        "positive_definite": "A is not positive definite",
+        "nonzero": "a token is zero",
+        "distinct": "tokens are repeated",
+    }
+    broken = [words for name, words in reasons.items() if not getattr(found, name)]
+    broken += ["the mask is causal"] if state.settings.sight == "causal" else []
+    broken += ["there are several heads"] if state.settings.heads > 1 else []
+    return Badge(False, "\n    ".join(["✗ Theorem 1.1 does not apply:", *broken]))
 
 
 def _hull(limit: hm.Equilibrium) -> tuple[np.ndarray, np.ndarray]:
@@ -204,18 +261,22 @@ def _half_space(state: TokensState, now: np.ndarray) -> HalfSpace:
 def _words(computed: Computed, state: TokensState, shown: int, trails: int) -> tuple[str, ...]:
     limit, count = computed.limit, len(computed.limit.positions)
     outcome = limit.outcome
+    soft = state.settings.attention == "softmax"
     words = [
         outcome.sentence.capitalize() + (f" ({outcome.remedy})." if outcome.remedy else "."),
         f"{limit.assumptions}.",
     ]
+    if soft:
+        words = [
+            "Softmax has no leaders: stars, colours and hull are those of hardmax, its limit for large β.",
+            "Theorem 1.1 is about hardmax and says nothing about softmax.",
+        ]
     if len(limit.leaders):
         words.insert(1, f"The leaders span {limit.polytope}.")
     if state.settings.sight == "causal":
         words.append("Tokens are numbered; each sees itself and the tokens before it, so token 0 never moves.")
     if state.settings.heads > 1:
         words.append("The half-plane is that of the first head; a token moves by the mean over the heads.")
-    if state.settings.attention == "softmax":
-        words[0] = "Softmax has no leaders: stars, colours and hull are those of hardmax, its limit for large beta."
     if shown < count:
         words.append(f"{shown:,} of {count:,} tokens are drawn, every leader among them; all of them are computed.")
     elif state.settings.trails and trails < count:

@@ -16,7 +16,7 @@ import hardmax as hm
 
 from ...datasets.configurations import four_configurations
 from ...datasets.random_tokens import LAWS
-from ..page import choice, different, number, whole
+from ..page import choice, different, number, whole, written
 
 CONFIGURATIONS = {one.name: one for one in four_configurations()}
 STARTS = {
@@ -39,9 +39,20 @@ MOST_TOKENS = 100_000
 MOST_IN_ADDRESS = 300
 """Moved tokens stored in an address of at most 7,000 characters."""
 _FAR = 1e3
-"""Moved tokens stay within this distance of zero."""
+"""Moved tokens stay within this distance of zero, or twice as far as any token was."""
 _DIGITS = 3
-"""Decimals of moved tokens, less than a pixel."""
+"""Decimals of moved tokens of size one to ten, less than a pixel."""
+_FARTHEST = 1e12
+"""Coordinates of tokens in an address."""
+_LONGEST_TOKENS = 6_000
+"""Characters of tokens in an address; the rest of its 7,000 is for the settings."""
+COMPARISONS = {
+    "Nothing": "none",
+    "Softmax at a temperature": "softmax",
+    "The causal mask": "causal",
+    "Another matrix A": "matrix",
+}
+"""What a second plot shows, by title; seen from softmax or the causal mask, it is the plain case instead."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,12 @@ class Settings:
     """1 to show infinite depth instead of the layer."""
     selected: int = -1
     trails: int = 1
+    compare: str = "none"
+    """What the second plot differs in, among :data:`COMPARISONS`."""
+    angle2: float = 30.0
+    """Angle and semi-axes of the ellipse in the second plot."""
+    a2: float = 2.0
+    b2: float = 0.7
 
     def bounded(self) -> Settings:
         """These settings with values that fit together."""
@@ -101,9 +118,38 @@ class TokensState:
         s = self.settings
         if s.start in CONFIGURATIONS:
             return CONFIGURATIONS[s.start].tokens
-        made = hm.make_tokens(s.start, s.n, 3 if s.space else 2, random_state=s.seed)
+        made = hm.make_tokens(s.start, s.n, self.dimension, random_state=s.seed)
         # Few enough to be stored in an address once one is moved: with the digits that an address stores.
         return made.round(_DIGITS) if s.n <= MOST_IN_ADDRESS else made
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of a token."""
+        return 3 if self.settings.space else 2
+
+    @property
+    def compared(self) -> TokensState | None:
+        """The state of the second plot: the same tokens under another layer; None without one."""
+        s = self.settings
+        if s.compare == "softmax":
+            other = replace(s, attention="softmax" if s.attention == "hardmax" else "hardmax")
+        elif s.compare == "causal":
+            other = replace(s, sight="causal" if s.sight == "all" else "all")
+        elif s.compare == "matrix":
+            other = replace(s, angle=s.angle2, a=s.a2, b=s.b2, c=1.0, skew=0.0)
+        else:
+            return None
+        if s.limit and other.attention == "softmax":  # which is not computed at infinite depth
+            other = replace(other, limit=0, layer=DEPTH)
+        return TokensState(replace(other, compare="none"), self.edited)
+
+    @property
+    def name(self) -> str:
+        """The layer in a few words, the heading of its plot."""
+        s = self.settings
+        words = "Hardmax" if s.attention == "hardmax" else f"Softmax, β = {s.beta:g}"
+        words += ", causal" if s.sight == "causal" else ""
+        return words + (f", {s.heads} heads" if s.heads > 1 else "")
 
     @property
     def matrix(self) -> np.ndarray | None:
@@ -157,7 +203,7 @@ class TokensState:
         if tokens.shape[1] != 2 or not 0 <= index < len(tokens) or not (math.isfinite(x) and math.isfinite(y)):
             return self
         settings = replace(self.settings, layer=0, limit=0, selected=index)
-        point = np.clip(np.round([x, y], _DIGITS), -_FAR, _FAR)
+        point = _placed(tokens, x, y)
         if self.edited is not None and np.array_equal(tokens[index], point):
             return TokensState(settings, self.edited)  # the drop after a drag: what was computed still holds
         tokens = tokens.copy()
@@ -169,8 +215,7 @@ class TokensState:
         tokens = self.tokens
         if tokens.shape[1] != 2 or len(tokens) >= MOST_TOKENS or not (math.isfinite(x) and math.isfinite(y)):
             return self
-        point = np.clip(np.round([[x, y]], _DIGITS), -_FAR, _FAR)
-        more = np.concatenate([tokens, point])
+        more = np.concatenate([tokens, _placed(tokens, x, y)[None]])
         return TokensState(replace(self.settings, layer=0, limit=0, selected=len(tokens)), more)
 
     def without(self, index: int) -> TokensState:
@@ -181,27 +226,34 @@ class TokensState:
         return TokensState(replace(self.settings, selected=-1), np.delete(tokens, index, axis=0))
 
     def uploaded(self, tokens: np.ndarray) -> TokensState:
-        """The state with uploaded tokens, shape (token, 2)."""
-        if tokens.shape[1] != 2:
-            problem = f"must have two columns, one for each coordinate, not {tokens.shape[1]}"
-            raise hm.InputError("tokens", f"shape {tokens.shape}", problem, "keep the two columns to look at")
+        """The state with uploaded tokens, shape (token, 2) for the plane or (token, 3) for space."""
+        if tokens.shape[1] not in (2, 3):
+            problem = f"must have two or three columns, one for each coordinate, not {tokens.shape[1]}"
+            raise hm.InputError("tokens", f"shape {tokens.shape}", problem, "keep the columns to look at")
         if len(tokens) > MOST_TOKENS:
             remedy = "upload a part of it, or call hm.equilibrium yourself"
             raise hm.InputError("tokens", f"{len(tokens):,}", f"must be at most {MOST_TOKENS:,} here", remedy)
-        return TokensState(replace(self.settings, space=0, layer=0, limit=0, selected=-1), tokens)
+        settings = replace(self.settings, space=tokens.shape[1] - 2, layer=0, limit=0, selected=-1)
+        return TokensState(settings.bounded(), tokens)
 
     # The address
+
+    @property
+    def in_address(self) -> str:
+        """Edited tokens as text for an address, to the last digit; empty if there are none, or too many."""
+        if self.edited is None or len(self.edited) > MOST_IN_ADDRESS or np.abs(self.edited).max() > _FARTHEST:
+            return ""
+        text = "_".join(",".join(written(value) for value in row) for row in self.edited.tolist())
+        return text if len(text) <= _LONGEST_TOKENS else ""
 
     def to_query(self) -> dict[str, str]:
         """The part of the address that stores the state, with edited tokens if they are few."""
         query = different(asdict(self.settings), asdict(DEFAULTS))
-        if self.edited is not None and len(self.edited) <= MOST_IN_ADDRESS:
-            query["tokens"] = "_".join(f"{x:g},{y:g}" for x, y in self.edited.tolist())
-        return query
+        return query | ({"tokens": self.in_address} if self.in_address else {})
 
     @classmethod
-    def from_query(cls, state: Mapping[str, str]) -> TokensState:
-        """A state from an address."""
+    def from_query(cls, state: Mapping[str, str], kept: np.ndarray | None = None) -> TokensState:
+        """A state from an address; ``kept`` are the tokens that it names, shape (token, coordinate)."""
         d = DEFAULTS
         settings = Settings(
             start=choice(state, "start", d.start, {*CONFIGURATIONS, *LAWS}),
@@ -222,20 +274,34 @@ class TokensState:
             limit=whole(state, "limit", d.limit, 0, 1),
             selected=whole(state, "selected", d.selected, -1, MOST_TOKENS),
             trails=whole(state, "trails", d.trails, 0, 1),
+            compare=choice(state, "compare", d.compare, COMPARISONS.values()),
+            angle2=number(state, "angle2", d.angle2, -90.0, 90.0),
+            a2=number(state, "a2", d.a2, 0.25, 4.0),
+            b2=number(state, "b2", d.b2, 0.25, 4.0),
         ).bounded()
-        return cls(settings, None if settings.space else _read_tokens(state.get("tokens", "")))
+        dimension = 3 if settings.space else 2
+        tokens = _read_tokens(state.get("tokens", "")) if kept is None else kept
+        return cls(settings, tokens if tokens is not None and tokens.shape[1] == dimension else None)
 
 
 def _read_tokens(text: str) -> np.ndarray | None:
     if not text:
         return None
     try:
-        rows = [[float(part) for part in pair.split(",")] for pair in text.split("_")[:MOST_IN_ADDRESS]]
+        rows = [[float(part) for part in row.split(",")] for row in text.split("_")[:MOST_IN_ADDRESS]]
         tokens = np.array(rows, dtype=np.float64)
     except ValueError:
         return None
-    fits = tokens.ndim == 2 and tokens.shape[1] == 2 and bool(np.isfinite(tokens).all())
-    return np.clip(tokens, -_FAR, _FAR) if fits else None
+    fits = tokens.ndim == 2 and tokens.shape[1] in (2, 3) and bool(np.isfinite(tokens).all())
+    return np.clip(tokens, -_FARTHEST, _FARTHEST) if fits else None
+
+
+def _placed(tokens: np.ndarray, x: float, y: float) -> np.ndarray:
+    """A point to which a token was moved, in the digits that can be seen beside the other tokens, shape (2,)."""
+    size = float(np.abs(tokens).max())
+    digits = _DIGITS if size == 0 else max(_DIGITS, _DIGITS - math.floor(math.log10(size)))
+    far = max(_FAR, 2 * size)
+    return np.clip(np.round([x, y], min(digits, 300)), -far, far)
 
 
 # More changed tokens are given as a file, since code of more lines is not read.
@@ -243,7 +309,7 @@ _MOST_MOVED = 50
 
 
 def _rows(array: np.ndarray) -> str:
-    rows = [f"[{', '.join(f'{value:.12g}' for value in row)}]" for row in array.tolist()]
+    rows = [f"[{', '.join(written(value) for value in row)}]" for row in array.tolist()]
     lines, line = [], ""
     for row in rows:
         if len(line) + len(row) > 100:
@@ -284,28 +350,47 @@ def code_of(state: TokensState) -> str:
         digits = ".round(3)" if s.n <= MOST_IN_ADDRESS else ""
         lines.append(f'tokens = hm.make_tokens("{s.start}", {s.n}, {d}, random_state={s.seed}){digits}')
     lines += [f"tokens[{k}] = {state.tokens[k].tolist()}" for k in moved or ()]
-    matrix, heads = state.matrix, state.head_matrices
-    if heads is not None:
-        rows = [[[float(f"{value:.12g}") for value in row] for row in A.tolist()] for A in heads]
-        lines += ["heads = [", *(f"    {A}," for A in rows), "]"]
-    elif matrix is not None:
-        lines.append(f"A = {[[float(f'{value:.12g}') for value in row] for row in matrix.tolist()]}")
-    given = "" if matrix is None or heads is not None else ", A"
-    masked = ", causal=True" if s.sight == "causal" else ""
-    masked += ", heads=heads" if heads is not None else ""
-    if s.attention == "hardmax":
-        lines.append(f"layer = hm.HardmaxLayer({s.alpha:g}{given}{masked})")
-    else:
-        lines.append(f"layer = hm.SoftmaxLayer({s.alpha:g}{given}, beta={s.beta:g}{masked})")
+    lines += _layer_lines(state, "layer", "")
+    hard = s.attention == "hardmax"
     if s.limit:
         lines += ["limit = hm.equilibrium(tokens, layer)  # infinite depth", "print(limit)", "print(hm.leaders(limit))"]
         lines.append("figure = hm.draw_tokens(limit, start=tokens).figure")
     else:
         lines += [f"run = hm.simulate(tokens, layer, depth={DEPTH})", "print(run)"]
-        if s.attention == "hardmax":
-            lines.append("print(hm.leaders(hm.equilibrium(tokens, layer)))  # who leads in the end")
-        lines.append(f"figure = hm.draw_tokens(run, layer={s.layer}).figure")
-    if s.selected >= 0 and not s.space and not s.limit and s.attention == "hardmax" and heads is None:
+        if hard:
+            lines.append("limit = hm.equilibrium(tokens, layer)  # infinite depth: the leaders in the end")
+            lines.append("print(hm.leaders(limit))")
+        lines.append(f"figure = hm.draw_tokens(run, layer={s.layer}, hull=True).figure")
+    if s.selected >= 0 and not s.space and not s.limit and hard and state.head_matrices is None:
         lines.append(f"hm.draw_attention_geometry(run.tokens[{s.layer}], layer, token={s.selected})")
     lines.append('hm.save_figure(figure, "tokens.png")')
+    other = state.compared
+    if other is not None:
+        o = other.settings
+        lines += ["", "# The second plot", *_layer_lines(other, "other", "other_")]
+        if o.limit:
+            lines.append("other_limit = hm.equilibrium(tokens, other)")
+            lines.append("figure = hm.draw_tokens(other_limit, start=tokens).figure")
+        else:
+            lines.append(f"other_run = hm.simulate(tokens, other, depth={DEPTH})")
+            lines.append(f"figure = hm.draw_tokens(other_run, layer={o.layer}, hull=True).figure")
+        lines.append('hm.save_figure(figure, "other.png")')
     return "\n".join(lines) + "\n"
+
+
+def _layer_lines(state: TokensState, name: str, prefix: str) -> list[str]:
+    """Python that makes the layer of a state, called ``name``; its matrices are called by ``prefix`` and a letter."""
+    s, matrix, heads = state.settings, state.matrix, state.head_matrices
+    lines, given = [], ""
+    if heads is not None:
+        lines += [f"{prefix}heads = [", *(f"    {A.tolist()}," for A in heads), "]"]
+    elif matrix is not None:
+        lines.append(f"{prefix}A = {matrix.tolist()}")
+        given = f", {prefix}A"
+    masked = ", causal=True" if s.sight == "causal" else ""
+    masked += f", heads={prefix}heads" if heads is not None else ""
+    if s.attention == "hardmax":
+        lines.append(f"{name} = hm.HardmaxLayer({written(s.alpha)}{given}{masked})")
+    else:
+        lines.append(f"{name} = hm.SoftmaxLayer({written(s.alpha)}{given}, beta={written(s.beta)}{masked})")
+    return lines

@@ -1,0 +1,81 @@
+"""Undo, redo and reset of a page: a bounded list of its states, which never change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import panel as pn
+
+T = TypeVar("T")
+
+MOST_STATES = 60
+"""States kept; more than a person goes back."""
+_ONE_MOVE = 1.0
+"""Seconds within which changes of the same control are one step: a slider that moves reports many values."""
+
+
+class History(Generic[T]):
+    """States of a page with buttons for undo, redo and reset; ``show(state)`` is called for the state to go to.
+
+    ``weigh(state)`` are the bytes that a state holds by itself; the oldest states are dropped beyond ``most_bytes``.
+    """
+
+    def __init__(
+        self,
+        first: T,
+        show: Callable[[T], None],
+        *,
+        reset: T,
+        weigh: Callable[[T], int] = lambda _: 0,
+        most_bytes: int = 32 * 2**20,
+    ) -> None:
+        self._states, self._at = [first], 0
+        self._latest = ("", 0.0)
+        self._show, self._reset, self._weigh, self._most_bytes = show, reset, weigh, most_bytes
+        options = {"width": 66, "margin": 0}
+        self.undo = pn.widgets.Button(label="Undo", css_classes=["undo"], description="Undo (Ctrl+Z)", **options)
+        self.redo = pn.widgets.Button(label="Redo", css_classes=["redo"], description="Redo (Ctrl+Shift+Z)", **options)
+        self.reset = pn.widgets.Button(label="Reset", description="Back to how the page begins", **options)
+        self.buttons = (self.undo, self.redo, self.reset)
+        self._mark()
+
+    def connect(self, guarded: Callable[[Callable[..., None]], Callable[..., Any]]) -> None:
+        """Let the buttons work; ``guarded`` shows errors as messages."""
+        self.undo.on_click(guarded(lambda _: self.step(-1)))
+        self.redo.on_click(guarded(lambda _: self.step(1)))
+        self.reset.on_click(guarded(lambda _: self._start_again()))
+
+    def record(self, state: T, control: str = "") -> None:
+        """Add a state after the current one; what was undone can then no longer be redone.
+
+        States that the same ``control`` gives in quick succession are one.
+        """
+        now = time.monotonic()
+        before, self._latest = self._latest, (control, now)
+        same = bool(control) and before[0] == control and now - before[1] < _ONE_MOVE and self._at > 0
+        del self._states[self._at + (0 if same else 1) :]
+        self._states.append(state)
+        while len(self._states) > MOST_STATES or (
+            len(self._states) > 2 and sum(map(self._weigh, self._states)) > self._most_bytes
+        ):
+            del self._states[0]
+        self._at = len(self._states) - 1
+        self._mark()
+
+    def step(self, by: int) -> None:
+        """Go back or forth by so many states, as far as there are some."""
+        target = min(max(self._at + by, 0), len(self._states) - 1)
+        if target != self._at:
+            self._at, self._latest = target, ("", 0.0)
+            self._mark()
+            self._show(self._states[target])
+
+    def _start_again(self) -> None:
+        self.record(self._reset)
+        self._show(self._reset)
+
+    def _mark(self) -> None:
+        self.undo.disabled = self._at == 0
+        self.redo.disabled = self._at == len(self._states) - 1
