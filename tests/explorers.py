@@ -48,9 +48,7 @@ class Explorer:
     @property
     def errors(self) -> list[str]:
         """The errors that tracebacks in its log end with; a browser that left before its answer came is none."""
-        found = re.findall(
-            r"^Traceback .*\n((?:[ \t].*\n|\n)*)(\S.*)$", self._log.read_text(), flags=re.MULTILINE
-        )
+        found = re.findall(r"^Traceback .*\n((?:[ \t].*\n|\n)*)(\S.*)$", self._log.read_text(), flags=re.MULTILINE)
         # Bokeh asserts that a connection still has its session, and it has none after the browser has left.
         left = "assert self._session is not None"
         return [

@@ -14,11 +14,10 @@ from matplotlib.image import imread
 from typer.testing import CliRunner
 
 import hardmax
-from hardmax.app import home
-from hardmax.app.code_box import highlighted
 from hardmax.app.guide import GLOSSARY, TOURS, guide_of
+from hardmax.app.home import gallery as home
 from hardmax.app.jobs import Job, JobPool
-from hardmax.app.look import DAY, NIGHT, STATIC
+from hardmax.app.look import DAY, NIGHT, STATIC, highlighted
 from hardmax.app.server import build_home, help_page, load_page, slugs
 from hardmax.app.session import Session
 from hardmax.app.shell import Tools, address_of, query_of

@@ -9,7 +9,7 @@ from typing import Any
 from playwright.sync_api import expect
 
 from hardmax.app.guide import GLOSSARY, TOURS
-from hardmax.app.home import EXAMPLES
+from hardmax.app.home.gallery import EXAMPLES
 
 
 def test_the_gallery_and_a_tour_by_the_keyboard(page: Any, explorer: str, shoot: Callable[..., Any]) -> None:

@@ -17,7 +17,7 @@ from tornado.web import HTTPError, RequestHandler
 import hardmax
 
 from ..errors import InputError
-from .home import EXAMPLES, HEADING, TEXT, gallery, picture
+from .home.gallery import EXAMPLES, HEADING, TEXT, gallery, picture
 from .jobs import JobPool
 from .look import static
 from .page import Page

@@ -13,10 +13,9 @@ from bokeh.models import ColumnDataSource, CustomJS, Div
 
 from ..errors import HardmaxError
 from ..figures.save import figure_bytes
-from .code_box import code_box
 from .guide import guide_of
 from .jobs import Job
-from .look import ExplorerDesign, static
+from .look import ExplorerDesign, code_box, static
 from .page import Page
 from .session import Session
 

@@ -113,8 +113,11 @@
     if (event.key === "Escape") { hide(); }
     if (step < 0) { return; }
     if (event.key === "Escape") { close(); }
-    else if (event.key === "ArrowRight") { show(step + 1); event.preventDefault(); }
-    else if (event.key === "ArrowLeft") { if (step) { show(step - 1); } event.preventDefault(); }
+    else if (event.key === "ArrowRight") { show(step + 1); }
+    else if (event.key === "ArrowLeft") { if (step) { show(step - 1); } }
+    else { return; }
+    event.preventDefault();
+    event.stopImmediatePropagation();  // these keys would also move the player of the page
   }, true);
   for (const kind of ["scroll", "resize"]) { addEventListener(kind, () => requestAnimationFrame(place), { passive: true }); }
 

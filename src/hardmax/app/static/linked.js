@@ -92,17 +92,21 @@
     const one = at(event);
     if (one) { press(one); }
   });
+  // Before the keys of the player, which the same keys would move.
   document.addEventListener("keydown", (event) => {
     const one = at(event);
     if (!one || !one.dataset.place) { return; }
-    if (event.key === "Enter" || event.key === " ") { event.preventDefault(); press(one); return; }
     const marks = [...one.closest(".marked").querySelectorAll("[data-place]")], here = marks.indexOf(one);
     const next = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: marks.length - 1 }[event.key];
-    if (next === undefined || !marks[next]) { return; }
+    const strikes = event.key === "Enter" || event.key === " ";
+    if (!strikes && next === undefined) { return; }
     event.preventDefault();
+    event.stopImmediatePropagation();
+    if (strikes) { press(one); }
+    if (strikes || !marks[next]) { return; }
     one.tabIndex = -1;  // one stop of the Tab key for the whole text; the arrows go from word to word
     marks[next].tabIndex = 0;
     marks[next].focus();
-  });
+  }, true);
   window.hardmaxLinked = { show };
 })();

@@ -1,6 +1,6 @@
 """The home page: a gallery of examples, each with a small picture and the address of the page that shows it.
 
-The pictures are drawn by the figures of the library and are part of the package; ``python -m hardmax.app.home`` draws
+The pictures are drawn by the figures of the library and are part of the package; ``python -m hardmax.app.home.gallery`` draws
 them again.
 """
 
@@ -20,7 +20,7 @@ from PIL import Image
 
 import hardmax as hm
 
-from .look import STATIC
+from ..look import STATIC
 
 HEADING = "Tokens are points, layers are time"
 TEXT = (
@@ -57,8 +57,8 @@ def _axes(figure: Any) -> Any:
 
 def _tokens(name: str, layer: int | None) -> Callable[[Any], None]:
     def draw(figure: Any) -> None:
-        from ..datasets.configurations import four_configurations
-        from ..figures.tokens import draw_tokens
+        from ...datasets.configurations import four_configurations
+        from ...figures.tokens import draw_tokens
 
         tokens = next(one.tokens for one in four_configurations() if one.name == name)
         if layer is None:
@@ -73,8 +73,8 @@ def _tokens(name: str, layer: int | None) -> Callable[[Any], None]:
 
 def _words(name: str) -> Callable[[Any], None]:
     def draw(figure: Any) -> None:
-        from .text.state import EXAMPLES, shipped
-        from .text.view import in_class_colours
+        from ..text.state import EXAMPLES, shipped
+        from ..text.view import in_class_colours
 
         why, axes = shipped().model.explain(EXAMPLES[name][1]), _axes(figure)
         why.draw(axes)
@@ -84,16 +84,16 @@ def _words(name: str) -> Callable[[Any], None]:
 
 
 def _word_map(figure: Any) -> None:
-    from ..figures.text import draw_word_map
-    from .text.state import shipped_survey
+    from ...figures.text import draw_word_map
+    from ..text.state import shipped_survey
 
     draw_word_map(shipped_survey(), _axes(figure), top=12)
 
 
 def _network(name: str) -> Callable[[Any], None]:
     def draw(figure: Any) -> None:
-        from ..figures.interpolation import draw_construction
-        from .networks.state import Choices
+        from ...figures.interpolation import draw_construction
+        from ..networks.state import Choices
 
         network = Choices.from_query({"example": name}).recipe().build(lambda *_: None)
         draw_construction(network, figure)
@@ -107,8 +107,8 @@ def _network(name: str) -> Callable[[Any], None]:
 
 def _forecast(name: str) -> Callable[[Any], None]:
     def draw(figure: Any) -> None:
-        from ..figures.forecasting import draw_forecast
-        from .forecasting.state import make_data
+        from ...figures.forecasting import draw_forecast
+        from ..forecasting.state import make_data
 
         data = make_data(name, 600, 200)
         model = hm.TimeDelayedTransformer(model="ng-rc", budget=None, random_state=0, progress=False)
@@ -121,8 +121,8 @@ def _forecast(name: str) -> Callable[[Any], None]:
 
 
 def _portrait(figure: Any) -> None:
-    from ..figures.forecasting import draw_phase_portrait
-    from .forecasting.state import make_data
+    from ...figures.forecasting import draw_phase_portrait
+    from ..forecasting.state import make_data
 
     data = make_data("lorenz", 1500, 300)
     assert data.future is not None  # noqa: S101 (systems have one)
@@ -130,8 +130,8 @@ def _portrait(figure: Any) -> None:
 
 
 def _angles(figure: Any) -> None:
-    from ..figures.sphere import draw_angles
-    from .meanfield.state import STEP, MeanFieldState
+    from ...figures.sphere import draw_angles
+    from ..meanfield.state import STEP, MeanFieldState
 
     state = MeanFieldState(n=240)
     law = state.law
@@ -139,14 +139,14 @@ def _angles(figure: Any) -> None:
 
 
 def _kuramoto(figure: Any) -> None:
-    from ..figures.sphere import draw_angles
+    from ...figures.sphere import draw_angles
 
     draw_angles(hm.zoo.kuramoto(coupling=1.0, n=60).run(time=8.0, random_state=0), _axes(figure))
 
 
 def _heads(figure: Any) -> None:
-    from ..figures.transformers import draw_who_attends
-    from .real_model.shelf import CONTROLS
+    from ...figures.transformers import draw_who_attends
+    from ..real_model.shelf import CONTROLS
 
     model = CONTROLS[0].load()
     ids = list(range(11))
@@ -229,7 +229,7 @@ def gallery(slugs: Sequence[str], titles: Sequence[str]) -> str:
 
 def draw_picture(example: Example) -> bytes:
     """The picture of an example as PNG, without names and numbers, which could not be read at its size."""
-    from ..drawing.style import new_figure
+    from ...drawing.style import new_figure
 
     dots = 150
     figure = new_figure(WIDTH / dots, HEIGHT / dots)
