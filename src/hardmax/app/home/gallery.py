@@ -1,7 +1,7 @@
 """The home page: a gallery of examples, each with a small picture and the address of the page that shows it.
 
-The pictures are drawn by the figures of the library and are part of the package; ``python -m hardmax.app.home.gallery`` draws
-them again.
+The pictures are drawn by the figures of the library and are part of the package; ``python -m hardmax.app.home.gallery``
+draws them again.
 """
 
 from __future__ import annotations
