@@ -48,5 +48,11 @@ class Explorer:
     @property
     def errors(self) -> list[str]:
         """The errors that tracebacks in its log end with; a browser that left before its answer came is none."""
-        ends = re.findall(r"^Traceback .*\n(?:[ \t].*\n|\n)*(\S.*)$", self._log.read_text(), flags=re.MULTILINE)
-        return [end for end in ends if not re.match(r"tornado\.(websocket|iostream)\.\w*ClosedError", end)]
+        found = re.findall(r"^Traceback .*\n((?:[ \t].*\n|\n)*)(\S.*)$", self._log.read_text(), flags=re.MULTILINE)
+        # Bokeh asserts that a connection still has its session, and it has none after the browser has left.
+        left = "assert self._session is not None"
+        return [
+            end
+            for lines, end in found
+            if left not in lines and not re.match(r"tornado\.(websocket|iostream)\.\w*ClosedError", end)
+        ]

@@ -260,7 +260,7 @@ def test_dates_come_back_as_dates():
     axis = opened.page._fan.plot.xaxis[0]
     assert axis.axis_label.text == "date"
     assert isinstance(axis.formatter, DatetimeTickFormatter)
-    assert "one hour apart" in opened.page._about.object
+    assert "1 hour apart" in opened.page._about.object
     opened.page._begin()
     opened.settle()
     drawn = opened.page._fan._ahead.data["t"][1]

@@ -1,6 +1,7 @@
 """The page of exact networks without a browser: lines, board, proofs and files."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -298,3 +299,29 @@ def test_an_address_that_makes_no_sense_does_no_harm(state):
     opened.settle()
     assert opened.page._done.certificate.proved
     opened.close()
+
+
+def test_two_constructions_stand_side_by_side(visit, tmp_path):
+    page = visit.page
+    assert not page._results.rival.visible
+    page._how.value, page._beside.value = "leaders", "fewest"
+    page._compile()
+    visit.settle()
+    assert page._results.rival.visible
+    problem = page._problem
+    both = [hm.interpolate(problem.inputs, problem.outputs, construction=name) for name in ("leaders", "fewest")]
+    table = re.sub(r"</?b>", "", page._results._rivals.object)
+    for net in both:
+        assert f"<td>{net.counts.blocks:,}</td>" in table
+        assert f"<td>{net.counts.parameters:,}</td>" in table
+    assert table.count("✓ proved") == 2
+    page._results._show_moment(page._results._plane.last)
+    assert page._results._other_words.object.count(f"block {len(both[1].blocks)} of {len(both[1].blocks)}") == 1
+    assert page.state()["beside"] == "fewest"
+    printed = run_code(page.code(), tmp_path)
+    assert printed.count("PROVED") == 2
+    page._beside.value = ""
+    page._compile()
+    visit.settle()
+    assert not page._results.rival.visible
+    assert "beside" not in page.state()

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import html
+import io
+import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.image import imread
 from typer.testing import CliRunner
 
 import hardmax
+from hardmax.app.guide import GLOSSARY, TOURS, guide_of
+from hardmax.app.home import gallery as home
 from hardmax.app.jobs import Job, JobPool
-from hardmax.app.look import DAY, NIGHT, STATIC
+from hardmax.app.look import DAY, NIGHT, STATIC, highlighted
 from hardmax.app.server import build_home, help_page, load_page, slugs
 from hardmax.app.session import Session
 from hardmax.app.shell import Tools, address_of, query_of
@@ -37,7 +43,47 @@ def test_every_page_says_what_it_is() -> None:
 def test_the_first_page_links_to_all_pages() -> None:
     pages = [load_page(slug) for slug in slugs()]
     words = build_home(pages).object
-    assert all(f'href="./{page.slug}"' in words and html.escape(page.title) in words for page in pages)
+    for page in pages:
+        assert re.search(rf'href="\./{page.slug}["?]', words)
+        assert html.escape(page.title) in words
+    assert 'href="./text' not in build_home([load_page("tokens")]).object  # a page that is not served has no card
+
+
+def test_every_example_has_a_picture_and_an_address_that_its_page_takes() -> None:
+    assert sorted(path.stem for path in home.PICTURES.iterdir()) == sorted(one.name for one in home.EXAMPLES)
+    for one in home.EXAMPLES:
+        assert imread(home.PICTURES / f"{one.name}.png").shape[:2] == (home.HEIGHT, home.WIDTH)
+        page = load_page(one.page)()
+        page.restore(dict(one.query))
+        kept = page.state() if one.query else {}
+        # A page may leave out what it shows anyway.
+        assert {name: kept.get(name, value) for name, value in one.query} == dict(one.query)
+        assert kept or not one.query or one.name == "oscillators"
+
+
+@pytest.mark.parametrize("name", ["faces", "compiled"])
+def test_the_pictures_are_those_that_the_library_draws(name: str) -> None:
+    one = next(one for one in home.EXAMPLES if one.name == name)
+    drawn, stored = imread(io.BytesIO(home.draw_picture(one))), imread(home.PICTURES / f"{name}.png")
+    assert np.abs(drawn[..., :3] - stored[..., :3]).mean() < 0.02  # other versions of Matplotlib smooth otherwise
+
+
+def test_every_page_has_a_tour_of_five_stops_and_the_glossary_is_no_markup() -> None:
+    assert set(TOURS) == {"", *slugs()}
+    for slug, stops in TOURS.items():
+        assert len(stops) == 5, slug
+        assert all(words.endswith((".", "?")) and len(words) <= 120 for _, words in stops), slug
+    assert all(words.endswith(".") and len(words) <= 120 for words in GLOSSARY.values())
+    assert "<" not in guide_of("text")
+    assert json.loads(guide_of("text"))["stops"][1]["at"] == "Answer"
+
+
+def test_code_is_highlighted_and_stays_the_same_code() -> None:
+    code = "import re\nx = f'a{1!r}' + \"<b>\"  # é & <i>\nif not x:\n    print(0.5, '''two\nlines''')\n"
+    for text in (code, "x = (", "'open"):
+        assert html.unescape(re.sub(r"<[^>]+>", "", highlighted(text))) == text
+    assert '<span class="keyword">not</span>' in highlighted(code)
+    assert '<span class="comment"># é &amp; &lt;i&gt;</span>' in highlighted(code)
 
 
 def test_queries_are_read_and_written_within_bounds() -> None:
@@ -100,7 +146,7 @@ def test_tools_show_the_code_and_save_the_view() -> None:
     tools.refresh()
     assert tools.code.visible is False
     tools.show_code.value = True
-    assert "hm.HardmaxLayer(0.5)" in tools.code.object
+    assert "hm.HardmaxLayer(0.5)" in re.sub(r"<[^>]+>", "", tools.code.object)
     assert tools._file("png").read(4) == b"\x89PNG"
     assert b"<svg" in tools._file("svg").read(1000)
     assert b"<!doctype html>" in tools._file("html").read(100)
@@ -138,7 +184,7 @@ def test_words_can_be_read_in_both_lights(light: object) -> None:
 
 
 def test_nothing_that_is_shipped_points_outside() -> None:
-    for file in Path(STATIC).iterdir():
+    for file in (path for path in Path(STATIC).iterdir() if path.is_file()):
         outside = set(re.findall(r"https?://[\w.-]+", file.read_text(encoding="utf-8")))
         assert outside <= {"https://arxiv.org"}, file  # a link, followed by a person
         assert "@import" not in file.read_text(encoding="utf-8")

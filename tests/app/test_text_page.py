@@ -1,22 +1,27 @@
 """The text page without a browser: what it says, what it keeps, and what it refuses."""
 
+import base64
 import html
 import itertools
 import json
 import math
 import re
+import zlib
 
 import numpy as np
 import pandas
 import pytest
+from matplotlib.colors import to_hex
 from safetensors.numpy import save as save_tensors
 
 import hardmax as hm
 from hardmax.app.archives import pack
+from hardmax.app.shell import address_of
 from hardmax.app.text import state
-from hardmax.app.text.page import MOST_CHARACTERS, TextPage
-from hardmax.app.text.state import EXAMPLES
-from hardmax.app.text.view import OTHERS, class_colours, marked_text, percent, staircase, sum_in_words
+from hardmax.app.text.page import TextPage
+from hardmax.app.text.reasons import Words, percent, signed
+from hardmax.app.text.state import EXAMPLES, MOST_CHARACTERS
+from hardmax.app.text.view import OTHERS, class_colours, marked_text, staircase, sum_in_words
 from hardmax.app.text.word_view import readable
 from hardmax.app.uploads import Upload
 from hardmax.drawing.words import words_in_plane
@@ -66,7 +71,7 @@ def test_the_sum_in_words_is_right_to_two_digits():
 
 def test_marked_text_shows_every_letter_and_nothing_of_the_visitors_html():
     text = 'a wonderful <script>alert("x")</script> cast & a dull plot'
-    words = marked_text(state.shipped().model.explain(text))
+    words = marked_text(Words.of(state.shipped().model.explain(text)))
     assert "<script>" not in words
     assert "class='leader'" in words
     assert html.unescape(re.sub(r"<[^>]+>", "", words)) == text
@@ -74,7 +79,7 @@ def test_marked_text_shows_every_letter_and_nothing_of_the_visitors_html():
 
 def test_typing_changes_the_answer_the_address_and_the_code(visit):
     visit.page._area.value_input = "a terrible waste of time"
-    assert "negative" in visit.page._verdict.object
+    assert "negative" in visit.page._first.verdict.object
     assert visit.page.state() == {"text": "a terrible waste of time"}
     assert visit.page.figure() is not None
 
@@ -93,7 +98,7 @@ def test_nothing_typed_teaches_and_unknown_words_are_said(visit):
     assert visit.page.figure() is None
     visit.page._area.value_input = "xqzt wvrpl"
     assert not visit.page._empty.visible
-    assert "prior alone" in visit.page._verdict.object
+    assert "prior alone" in visit.page._first.verdict.object
     visit.page._area.value_input = "a dull plot"
     assert visit.page._plane_box.visible
 
@@ -115,14 +120,14 @@ def test_a_class_has_one_colour_on_the_whole_page(visit):
             page._area.value_input = text
             why = page._explanation
             assert list(why.classes) == ["negative", "positive"]
-            assert _colours(page._verdict.object) == [_VERMILION, _BLUE]
-            marks, _, key = page._marked.object.partition("<p class='soft'")
+            assert _colours(page._first.verdict.object) == [_VERMILION, _BLUE]
+            marks, _, key = page._first.marked.object.partition("<p class='soft'")
             assert _colours(key) == _colours(page._plane_key.object) == [_BLUE, _VERMILION]
             assert _colours(page._map_key.object) == [_VERMILION, _BLUE]
-            weights = re.findall(r"title='([+-][\d.]+)'", marks)
-            for colour, weight in zip(_colours(marks), map(float, weights), strict=True):
+            weights = [weight for _, _, weight, leads in why.word_weights() if weight or leads]
+            for colour, weight in zip(_colours(marks), weights, strict=True):
                 assert colour == (_BLUE if weight > 0 else _VERMILION) or weight == 0
-            bars = page._staircase._source.data
+            bars = page._first.staircase._source.data
             signs = [_BLUE if float(label.replace("−", "-")) > 0 else _VERMILION for label in bars["label"]]
             for colour, sign, label in zip(bars["colour"], signs, bars["label"], strict=True):
                 assert colour.lower() == sign or label[1:] == "0.00"
@@ -135,6 +140,18 @@ def test_a_class_has_one_colour_on_the_whole_page(visit):
                 assert colour.lower() == (_BLUE if x > 0 else _VERMILION)
 
 
+def test_an_exported_figure_has_the_colours_of_the_page(visit):
+    axes = visit.page.figure().axes[0]
+    trails, followers, leaders = axes.collections[:3]
+    for artist in (trails.get_colors(), followers.get_facecolors(), leaders.get_facecolors()):
+        assert {to_hex(colour) for colour in artist} == {_BLUE, _VERMILION}
+    words = visit.page._plane._words.data
+    leads = words["size"] == 0
+    assert [to_hex(one) for one in leaders.get_facecolors()] == [
+        words["colour"][k].lower() for k in np.flatnonzero(leads)
+    ]
+
+
 def test_several_classes_have_a_colour_each_and_others_are_grey(visit):
     texts, labels = ["red roses", "blue seas", "green woods"] * 8, ["rose", "sea", "wood"] * 8
     table = pandas.DataFrame({"text": texts, "label": labels}).to_csv(index=False).encode()
@@ -145,10 +162,10 @@ def test_several_classes_have_a_colour_each_and_others_are_grey(visit):
         visit.page._area.value_input = text
         own = class_colours(3)[["rose", "sea", "wood"].index(label)]
         assert visit.page._explanation.prediction == label
-        assert _colours(visit.page._verdict.object) == list(class_colours(3))
+        assert _colours(visit.page._first.verdict.object) == list(class_colours(3))
         assert _colours(visit.page._plane_key.object) == [own, OTHERS]
         assert _colours(visit.page._map_key.object) == list(class_colours(3))
-        assert set(visit.page._staircase._source.data["colour"]) <= {own, OTHERS}
+        assert set(visit.page._first.staircase._source.data["colour"]) <= {own, OTHERS}
 
 
 def test_what_is_not_certain_does_not_read_so():
@@ -198,7 +215,7 @@ def test_a_model_of_ones_own_as_a_file_and_in_an_archive(visit, small):
         visit.page._load(upload)
         visit.page._area.value_input = "a wonderful plot"
         assert visit.page._explanation.logits == pytest.approx(model.explain("a wonderful plot").logits)
-        assert "good" in visit.page._verdict.object
+        assert "good" in visit.page._first.verdict.object
         assert state.model_bytes(visit.page._using, visit.session.folder) == data
     visit.page._back.clicks += 1
     assert visit.page._using is state.shipped()
@@ -295,8 +312,8 @@ def test_names_of_classes_are_no_formulas():
     opened.page._begin.clicks += 1
     opened.settle()
     opened.page._area.value_input = "a dull plot"
-    assert "$\\\\nothing$" in opened.page._verdict.object
-    assert "&lt;b&gt;good" in opened.page._verdict.object
+    assert "$\\\\nothing$" in opened.page._first.verdict.object
+    assert "&lt;b&gt;good" in opened.page._first.verdict.object
     figure_bytes(opened.page.figure(), "png")
     opened.close()
 
@@ -308,3 +325,110 @@ def test_a_review_comes_with_what_somebody_else_called_it(visit):
     if corpus is not None:
         assert visit.page._typed == corpus.texts[0]
         assert ("positive" if corpus.labels[0] else "negative") in visit.message
+
+
+def test_words_that_are_struck_out_change_the_logit_as_the_library_says(visit):
+    page = visit.page
+    why = page._explanation
+    for struck in (("wonderful",), ("dull", "mess", "nowhere to be found")):
+        page._plane.struck.data = {"word": list(struck)}
+        gone = [
+            k for k, word in enumerate(why.words) if set(word.removesuffix(" (at the end)").split(" ")) & set(struck)
+        ]
+        kept = why.deletion.logits([np.array(gone)])[0]
+        words = page._first.words
+        assert np.array_equal(words.logits, kept)
+        assert signed(float(kept[0])) in page._first.struck.object
+        assert page._first.marked.object.count("aria-pressed='true'") == sum(
+            len(words.places[w]) > 0 for w in words.struck
+        )
+        # The effect of each word alone, one by one, is that of the document evaluated without it.
+        for word in ("wonderful", "dull"):
+            alone = why.deletion.logits([words.places[word]])[0, 0]
+            assert words.effects[word] == pytest.approx(float(why.logits[0] - alone), abs=1e-12)
+    assert page.state()["struck"] == "dull mess nowhere to be found"
+    page._area.value_input = "another text"
+    assert "struck" not in page.state()
+
+
+def test_the_answer_is_a_sentence_with_its_reasons(visit):
+    for name, (_, text) in EXAMPLES.items():
+        visit.page._area.value_input = text
+        words = visit.page._first.words
+        sentence = re.sub(r"<[^>]+>", "", visit.page._first.because.object)
+        assert sentence.startswith(f"{words.why.prediction} because of “"), name
+        speaking, against = words.reasons()
+        assert all(words.towards * words.effects[word] > 0 for word in speaking)
+        assert all(words.towards * words.effects[word] < 0 for word in against)
+        other = words.why.counterfactual()
+        assert other is None or f"it would be {other.prediction}" in sentence
+
+
+def test_a_second_text_stands_beside_the_first(visit):
+    page = visit.page
+    page._both.value = True
+    assert page._other_area.visible
+    page._other_area.value_input = "a terrible, terrible waste"
+    assert "negative" in page._second.verdict.object
+    assert page._second.words.why.logits == pytest.approx(
+        state.shipped().model.explain("a terrible, terrible waste").logits
+    )
+    assert "data-place" not in page._second.marked.object  # words of the first text alone are struck out
+    assert page.state()["beside"] == "a terrible, terrible waste"
+    again = Visit(TextPage(), page.state())
+    assert "negative" in again.page._second.verdict.object
+    assert len(again.page._answer) == 4
+    again.close()
+    page._both.value = False
+    assert "beside" not in page.state()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a wonderful film. " * 200, "Ein schöner Film – ☂ & more?\n" * 150, "".join(map(chr, range(0x4E00, 0x5E00)))],
+)
+def test_long_texts_are_kept_in_the_link_or_the_page_says_that_they_are_not(text, visit):
+    visit.page._area.value_input = text
+    kept = visit.page.state()
+    assert len(address_of(kept)) > 1
+    again = TextPage()
+    again.restore(kept)
+    said = visit.page._length.object
+    if again._typed != text:
+        assert again._typed == ""  # never another text
+        assert f"{len(text):,} characters, too many for the link" in said
+    else:
+        assert not visit.page._length.visible
+    visit.page._area.value_input = "x" * MOST_CHARACTERS
+    assert "what is longer is cut" in visit.page._length.object
+    visit.page._area.value_input = "short"
+    assert not visit.page._length.visible
+
+
+@pytest.mark.parametrize(
+    "packed", ["!!!", "AAAA", "eJw", "%00", base64.urlsafe_b64encode(zlib.compress(bytes(10**8))).decode()]
+)
+def test_packed_texts_that_are_none_do_no_harm(packed):
+    page = TextPage()
+    page.restore({"text-packed": packed})
+    assert len(page._typed) <= MOST_CHARACTERS
+
+
+def test_the_shipped_model_saved_and_loaded_shows_the_same_words(visit):
+    before = visit.page._map.plot.title.text, visit.page._explanation.logits
+    data = state.model_bytes(state.shipped(), visit.session.folder)
+    visit.page._load(Upload("model.safetensors", data))
+    assert (visit.page._map.plot.title.text, visit.page._explanation.logits) == before
+    assert f"{len(state.shipped().model.words()):,} words" in visit.page._using.story
+
+
+def test_the_code_of_a_model_trained_here_trains_the_same_model(visit, tmp_path):
+    (tmp_path / "letters.csv").write_bytes(_table(60))
+    visit.page._take_table(Upload("letters.csv", _table(60)))
+    visit.page._begin.clicks += 1
+    visit.settle()
+    visit.page._area.value_input = "a wonderful scene and a dull plot"
+    visit.page._plane.struck.data = {"word": ["dull"]}
+    printed = run_code(visit.page.code() + "print(why.logits.tolist())\n", tmp_path)
+    assert str(visit.page._explanation.logits.tolist()) in printed
+    assert str(visit.page._first.words.logits) in printed

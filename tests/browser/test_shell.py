@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from hardmax.app.guide import TOURS
 from hardmax.app.server import load_page, slugs
 
 
@@ -42,6 +43,15 @@ def test_every_page_fits_a_tablet(page: Any, explorer: str, shoot: Callable[...,
     page.get_by_role("button", name="Show the Python code").click()
     expect(page.locator("pre.code")).to_contain_text("import hardmax")
     shoot(page, f"tablet-{slug}")
+    page.locator("#tour").click()
+    pointed = 0
+    for number, (_, words) in enumerate(TOURS[slug], start=1):
+        expect(page.locator("#tour-box")).to_contain_text(f"Step {number} of 5")
+        expect(page.locator("#tour-box")).to_contain_text(words)
+        pointed += page.locator("#tour-ring").is_visible()
+        page.keyboard.press("ArrowRight")
+    assert pointed >= 3, "a tour points at what is on the page; some cards appear with the first results"
+    expect(page.locator("#tour-box")).to_have_count(0)
 
 
 def test_the_light_is_remembered(page: Any, explorer: str) -> None:

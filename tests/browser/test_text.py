@@ -129,3 +129,58 @@ def test_hostile_files_give_a_message_and_the_page_lives_on(explorer, page):
     page.get_by_label("Your text").fill("<img src=x onerror=alert(1)> a wonderful film")
     expect(page.locator(".verdict")).to_contain_text("positive")
     expect(page.locator(".marked")).to_contain_text("<img src=x")
+
+
+_HALOS = """() => {
+  const rows = (name) => Bokeh.documents[0].get_model_by_name(name).data;
+  return [rows("plane halo").x.length, rows("map halo").x.length, [...rows("bar halo").bar]];
+}"""
+
+
+def test_a_word_is_seen_in_every_view_and_struck_out(explorer, page, shoot):
+    page.goto(f"{explorer}/text")
+    expect(page.locator(".because")).to_contain_text("positive because of “")
+    page.wait_for_function("Bokeh.documents[0].get_model_by_name('words').data.x.length > 0")
+    word = page.locator("mark[data-word='wonderful']")
+    word.hover()
+    expect(page.locator(".because .word.here").first).to_have_text("“wonderful”")
+    expect(page.locator(".told")).to_contain_text("Without it the logit of positive would be")
+    plane, on_map, bars = page.evaluate(_HALOS)
+    assert plane == on_map == 3  # the word, and the pairs that hold it
+    assert bars == ["★ stays with"]
+    shoot(page, "text-linked")
+    page.mouse.move(0, 0)
+    expect(page.locator(".here")).to_have_count(0)
+    assert page.evaluate(_HALOS) == [0, 0, []]
+    # A dot of the plane shows its word in the sentence.
+    page.evaluate("window.hardmaxLinked.show('is dull', true)")
+    assert page.locator("mark.here").all_inner_texts() == ["is", "dull", "is", "is"]
+    # By the keyboard: one stop for the text, arrows between words, Enter strikes out.
+    page.locator("mark").first.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    expect(page.locator("mark[data-word='dull']")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".struck")).to_contain_text("Without “dull” it is still positive")
+    expect(page.locator("mark[data-word='dull']")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("mark[data-word='dull']")).to_be_focused()
+    expect(page).to_have_url(re.compile("struck=dull"))
+    page.reload()
+    expect(page.locator("mark.gone")).to_have_text("dull")
+    page.get_by_role("button", name="Put back").click()
+    expect(page.locator("mark.gone")).to_have_count(0)
+    page.get_by_role("checkbox", name="Compare with another text").check()
+    expect(page.locator(".verdict")).to_have_count(2)
+    page.get_by_label("Second text").fill("a wonderful film")
+    expect(page.locator(".verdict").last).to_contain_text("positive")
+    page.locator("mark[data-word='wonderful']").first.hover()
+    expect(page.locator("mark.here")).to_have_count(2)  # in both texts
+    shoot(page, "text-two")
+    # Longer than a link holds as it is: packed. Longer than the box: said.
+    long = "".join(f"The film number {k} was wonderful, its ending dull. " for k in range(100))
+    page.get_by_label("Your text").fill(long)
+    expect(page).to_have_url(re.compile("text-packed="))
+    page.reload()
+    expect(page.get_by_label("Your text")).to_have_value(long)
+    page.get_by_label("Your text").fill("é" * 25_000)
+    expect(page.get_by_text("The box holds 20,000 characters; what is longer is cut.")).to_be_visible()

@@ -72,6 +72,8 @@ class Page(ABC):
     """The arXiv number of the paper behind the page."""
     functions: ClassVar[tuple[str, ...]]
     """The public names that the page uses; each links to its documentation."""
+    scripts: ClassVar[tuple[str, ...]] = ()
+    """Files in ``static`` that the page runs in the browser."""
     needs: ClassVar[tuple[str, ...]] = ()
     """JavaScript libraries that the page needs beside Bokeh, by Panel's names."""
     history: History[Any] | None = None

@@ -17,6 +17,7 @@ from tornado.web import HTTPError, RequestHandler
 import hardmax
 
 from ..errors import InputError
+from .home.gallery import EXAMPLES, HEADING, TEXT, gallery, picture
 from .jobs import JobPool
 from .look import static
 from .page import Page
@@ -82,28 +83,21 @@ class Help(RequestHandler):
         self.finish(help_page(name))
 
 
-HEADING = "Tokens are points, layers are time"
-TEXT = (
-    "In every layer each token listens to some tokens (its attention selects them) and moves towards their mean. Drag "
-    "tokens, type a text or upload a table, and see leaders, followers and limits. Everything runs on this machine, "
-    "through the public functions of hardmax; every page shows the Python code of its current view."
-)
+class Picture(RequestHandler):
+    """Handler of ``gallery/<name>.png``, the pictures of the home page."""
+
+    def get(self, name: str) -> None:
+        if name not in {example.name for example in EXAMPLES}:
+            raise HTTPError(404)
+        self.set_header("Content-Type", "image/png")
+        self.set_header("Cache-Control", "max-age=86400")
+        self.finish(picture(name))
 
 
 def build_home(pages: Sequence[type[Page]]) -> Any:
-    """The home page: a card per page."""
-    cards = [
-        f'<a class="door" href="./{page.slug}"><h2>{html.escape(page.title)}</h2><p>{html.escape(page.text)}</p></a>'
-        for page in pages
-    ]
-    style = (
-        "<style>.doors{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,340px),1fr));gap:16px}"
-        ".door{display:block;background:var(--hm-card);border:1px solid var(--hm-line);border-radius:10px;"
-        "padding:14px 18px;color:var(--hm-ink);text-decoration:none}"
-        ".door:hover,.door:focus-visible{border-color:var(--hm-accent)}.door p{color:var(--hm-soft)}"
-        ".door h2{color:var(--hm-accent)}</style>"
-    )
-    return pn.pane.HTML(f'{style}<div class="doors">{"".join(cards)}</div>', sizing_mode="stretch_width", margin=0)
+    """The home page: the gallery of examples."""
+    cards = gallery([page.slug for page in pages], [page.title for page in pages])
+    return pn.pane.HTML(cards, sizing_mode="stretch_width", margin=0)
 
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -187,7 +181,7 @@ def make_server(
             start=False,
             verbose=False,
             loop=loop,
-            extra_patterns=[(r"/docs/(\w+)", Help), (r"/alive", Alive)],
+            extra_patterns=[(r"/docs/(\w+)", Help), (r"/alive", Alive), (r"/gallery/([\w-]+)\.png", Picture)],
             use_index=False,
             redirect_root=False,
             websocket_max_message_size=MOST_MESSAGE_BYTES,

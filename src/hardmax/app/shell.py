@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,8 +13,9 @@ from bokeh.models import ColumnDataSource, CustomJS, Div
 
 from ..errors import HardmaxError
 from ..figures.save import figure_bytes
+from .guide import guide_of
 from .jobs import Job
-from .look import ExplorerDesign, static
+from .look import ExplorerDesign, code_box, static
 from .page import Page
 from .session import Session
 
@@ -70,10 +70,6 @@ def address_of(state: Mapping[str, str]) -> str:
     return f"?{query}" if query and len(query) <= _LONGEST_ADDRESS else "?"
 
 
-def _code_box(text: str) -> str:
-    return f'<pre class="code" tabindex="0">{html.escape(text)}</pre>'
-
-
 class Tools:
     """The buttons on every page: Python code, link, and downloads of the view."""
 
@@ -102,7 +98,7 @@ class Tools:
         self._address.text = address_of(self._page.state())
         self.code.visible = bool(self.show_code.value)
         if self.show_code.value:
-            self.code.object = _code_box(self._page.code())
+            self.code.object = code_box(self._page.code())
 
     def _download(self, kind: str) -> Any:
         return pn.widgets.FileDownload(
@@ -165,10 +161,12 @@ def frame(
     entries: Sequence[Mapping[str, object]],
     heading: str,
     text: str,
+    slug: str = "",
     task: str = "",
     tools: Any = None,
     paper: str = "",
     functions: Sequence[str] = (),
+    scripts: Sequence[str] = (),
 ) -> Any:
     """The template of a whole page around ``main``; pages with a ``task`` have ``tools``."""
     template = pn.Template(static("page.html"), design=ExplorerDesign)
@@ -184,6 +182,8 @@ def frame(
         "task": task,
         "paper": paper,
         "functions": list(functions),
+        "scripts": [static(name) for name in (*scripts, "guide.js")],
+        "guide": guide_of(slug),
     }.items():
         template.add_variable(name, value)
     template.add_panel("light", _light_switch(session))
@@ -208,8 +208,10 @@ def framed_page(page: Page, session: Session, entries: Sequence[Mapping[str, obj
         entries=entries,
         heading=page.title,
         text=page.text,
+        slug=page.slug,
         task=page.task,
         tools=tools.row,
         paper=page.paper,
         functions=page.functions,
+        scripts=page.scripts,
     )

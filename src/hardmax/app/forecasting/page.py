@@ -67,16 +67,19 @@ class ForecastingPage(Page):
         self._data: Data | None = None
         self._upload: Upload | None = None
         self._fit: Fit | None = None
+        self._at_once = False
+        """Whether the address asks for a forecast without a press of the button."""
 
     # The address
 
     def state(self) -> dict[str, str]:
         """The system and the choices."""
-        return self._choices.to_query()
+        return self._choices.to_query() | ({"fit": "1"} if self._at_once else {})
 
     def restore(self, state: Mapping[str, str]) -> None:
         """Take a system and choices from an address."""
         self._choices = Choices.from_query(state)
+        self._at_once = state.get("fit") == "1"
 
     def code(self) -> str:
         """Python that fits, forecasts and backtests."""
@@ -84,7 +87,8 @@ class ForecastingPage(Page):
             return ""
         if self._fit is not None and self._fit.loaded:
             return code_of_loaded(self._data, self._fit.loaded, self._choices.steps)
-        return code_of(self._data, self._choices.seconds, self._choices.steps)
+        ended = self._fit is not None and self._fit.model.budget_ended_
+        return code_of(self._data, self._choices.seconds, self._choices.steps, ended)
 
     def figure(self) -> Figure | None:
         """The forecast, drawn by the library."""
@@ -228,6 +232,8 @@ class ForecastingPage(Page):
         def done(data: Data) -> None:
             if self._choices.system == chosen.system:  # a table may have been uploaded meanwhile
                 self._show_data(data)
+                if self._at_once:
+                    self._begin()
 
         self._session.start("Making the series", lambda _: make_data(chosen.system, chosen.samples, chosen.steps), done)
 
@@ -236,6 +242,7 @@ class ForecastingPage(Page):
         self._session.clear_message()
         self._upload = upload
         self._choices = replace(self._choices, system=UPLOAD)
+        self._at_once = False
         options = {title: name for name, title in systems().items()} | {upload.name: UPLOAD}
         self._which.param.update(options=options, value=UPLOAD)
         self._fill.visible = self._even.visible = True
@@ -289,7 +296,7 @@ class ForecastingPage(Page):
             raise HardmaxError("there is no series yet: choose one or upload a table, then load the model")
         data, steps = self._data, self._choices.steps
         model = read_model(upload, self._session.folder)
-        model.seconds = min(model.seconds or LONGEST_SEARCH, LONGEST_SEARCH)  # for backtests
+        model.budget = min(model.budget or LONGEST_SEARCH, LONGEST_SEARCH)  # for backtests
         fit = forecast_with(model, upload.name, data, steps)
         self._session.clear_message()
         self._show_fit(fit)
@@ -305,10 +312,13 @@ class ForecastingPage(Page):
             button.disabled = False
         self._draw()
         known = " · dashed orange: true future" if fit.data.future is not None else ""
-        self._key.object = noted(f"Thin: known samples · blue: forecast with its spread{known}")
+        self._key.object = noted(
+            "Thin: known samples · blue: forecast · shaded: its spread, once and twice (the expected error that many "
+            f"steps ahead, measured on samples that the model had not seen){known}"
+        )
         self._outcome.object = noted(f"Outcome: {fit.forecast.outcome}")
-        self._report.object = "".join(noted(sentence) for sentence in fit.model.report_.sentences)
-        self._model.show(fit.model)
+        self._report.object = "".join(noted(fit.data.in_words(sentence)) for sentence in fit.model.report_.sentences)
+        self._model.show(fit.model, *fit.data.unit)
         self._session.changed()
 
     def _backtest(self) -> None:
@@ -317,8 +327,8 @@ class ForecastingPage(Page):
         fit = self._fit
 
         def done(found: Backtest) -> None:
-            self._errors.show(found)
-            self._table.object = backtest_table(found)
+            self._errors.show(found, *fit.data.unit)
+            self._table.object = backtest_table(found, fit.data)
             self._backtest_card.visible = True
 
         def work(job: Job) -> Backtest:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,6 +27,7 @@ from ...forecasting.forecast import Forecast
 from ...forecasting.forecaster import TimeDelayedTransformer, load_forecaster
 from ...forecasting.model_files import FILE
 from ...progress import Tell
+from ...tables.dates import MONTH
 from ..archives import pack, unpack
 from ..page import choice, number
 from ..uploads import Upload, as_file, for_a_sheet, text_of, within_bounds
@@ -104,6 +109,11 @@ def _whole(query: Mapping[str, str], name: str, usual: int, least: int, most: in
     return min(max(int(text[:9]), least), most) if text.isdecimal() else usual
 
 
+_UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0))
+_MONTHS = (("months", MONTH), *_UNITS)
+_STEP = re.compile(r"step of (\d[\d.e+-]*\d|\d)")
+
+
 @dataclass(frozen=True, eq=False)
 class Data:
     """A series to train on, and its true future where that is known."""
@@ -126,15 +136,29 @@ class Data:
         return self.series.times[: self.samples]
 
     @property
+    def unit(self) -> tuple[str, float]:
+        """The unit of time in which durations are told, and its length; ("", 1.0) where times are no dates."""
+        if not self.series.began:
+            return "", 1.0
+        known = _MONTHS if self.series.months is not None else _UNITS
+        return next(((name, size) for name, size in known if self.series.dt >= 0.999 * size), ("seconds", 1.0))
+
+    @property
     def interval(self) -> str:
         """The time between samples, in words where times are dates."""
-        if not self.series.began:
-            return f"{self.series.dt:.4g}"
-        for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
-            if self.series.dt >= 0.999 * size:
-                count = f"{self.series.dt / size:.4g}"
-                return f"one {unit.removesuffix('s')}" if count == "1" else f"{count} {unit}"
-        return f"{self.series.dt:.4g} seconds"
+        return self.told(self.series.dt)
+
+    def told(self, duration: float) -> str:
+        """A duration in words where times are dates, else a number."""
+        name, size = self.unit
+        count = f"{duration / size:.4g}"
+        if not name:
+            return count
+        return f"1 {name.removesuffix('s')}" if count == "1" else f"{count} {name}"
+
+    def in_words(self, sentence: str) -> str:
+        """A sentence of the library with its time step in words: "an even step of 1 day" instead of 86400."""
+        return _STEP.sub(lambda found: f"step of {self.told(float(found.group(1)))}", sentence)
 
     def regular(self) -> Record:
         """The training samples at even times; gaps are filled or refused as chosen."""
@@ -203,36 +227,90 @@ class Fit:
     def backtest(self, tell: Tell) -> Backtest:
         """Backtest on the last quarter of the series."""
         self.model.progress = tell
-        if not self.loaded:
-            return self.model.backtest()
-        return self.model.backtest(series=self.data.regular().trajectories)
+        try:
+            if not self.loaded:
+                return self.model.backtest()
+            return self.model.backtest(series=self.data.regular().trajectories)
+        finally:
+            self.model.progress = False
+
+
+_TICK = 0.2
+"""Seconds between two reports of a bar that moves by the clock: some stages of a fit last a second."""
+_NEARLY = 0.97
+"""Where a bar stays that is overdue."""
+
+
+@contextmanager
+def by_the_clock(tell: Tell, seconds: float) -> Iterator[Tell]:
+    """Reports of stages for a bar that also moves between them: it shows the share of ``seconds`` that is over.
+
+    Errors of ``tell``, such as a cancellation, end the work at its own next report.
+    """
+    began, stage, over = time.monotonic(), [""], threading.Event()
+
+    def share() -> float:
+        return min(_NEARLY, (time.monotonic() - began) / seconds)
+
+    def told(name: str, _done: float, _total: float | None) -> None:
+        stage[0] = name
+        tell(name, share(), 1.0)
+
+    def tick() -> None:
+        try:
+            while not over.wait(_TICK):
+                tell(stage[0], share(), 1.0)
+        except BaseException:  # noqa: S110 (the work meets the same error at its next report)
+            pass
+
+    clock = threading.Thread(target=tick, daemon=True)
+    clock.start()
+    try:
+        yield told
+    finally:
+        over.set()
+        clock.join()
 
 
 def fit_and_forecast(data: Data, seconds: float, steps: int, tell: Tell) -> Fit:
-    """A model fitted within ``seconds`` of processor time, and its forecast of ``steps`` samples."""
-    model = TimeDelayedTransformer(seconds=seconds, random_state=0, progress=tell)
+    """A model fitted within about ``seconds``, and its forecast of ``steps`` samples."""
+    model = TimeDelayedTransformer(budget=seconds, random_state=0)
     gaps: Any = data.gaps
     irregular: Any = data.irregular
-    with in_other_words(_ON_THE_PAGE):
+    with in_other_words(_ON_THE_PAGE), by_the_clock(tell, seconds) as told:
+        model.progress = told
         model.fit(data.values, times=data.times, gaps=gaps, irregular=irregular)
+    model.progress = False
     return Fit(data, model, model.forecast(steps))
 
 
-def code_of(data: Data, seconds: float, steps: int) -> str:
-    """Python that fits, forecasts, backtests and saves the model."""
+def code_of(data: Data, seconds: float, steps: int, ended: bool = False) -> str:
+    """Python that fits, forecasts, backtests and saves the model.
+
+    A search that was ``ended`` by its time may select another model when it is run again; the model is then read from
+    the file of the page.
+    """
     options = "".join(
         f", {name}={value!r}"
         for name, value in (("gaps", data.gaps), ("irregular", data.irregular))
         if value != "refuse"
     )
+    fit = f"model = hm.TimeDelayedTransformer(budget={seconds:g}, random_state=0).fit(known, times=times{options})\n"
+    made = f"{fit}print(model.report_)           # the selected model, and why\n"
+    if ended:
+        made = (
+            f"# The search on the page was ended after {seconds:g} s. Run again, it may end elsewhere:\n# {fit}"
+            "# Exactly the model of the page, from Download the model (unpack model.zip):\n"
+            f"model = hm.load_forecaster({FILE!r})\nprint(model.report_)\n"
+        )
+    unit, size = data.unit
+    told = f"unit={unit!r}, size={size:g}" if unit else ""
+    after = "" if ended else "model.save('model')            # hm.load_forecaster('model')\n"
     return (
-        f"import hardmax as hm\n{data.code}\n"
-        f"model = hm.TimeDelayedTransformer(seconds={seconds:g}, random_state=0).fit(known, times=times{options})\n"
-        "print(model.report_)           # the selected model, and why\n"
+        f"import hardmax as hm\n{data.code}\n{made}"
         f"ahead = model.forecast({steps})     # ahead.values, ahead.spread, ahead.times\n"
         "print(ahead.outcome)\n"
-        "print(model.backtest().text())\n"
-        "model.save('model')            # hm.load_forecaster('model')\n"
+        f"print(model.backtest({'series=known' if ended else ''}).text({told}))\n{after}"
     )
 
 
@@ -246,8 +324,8 @@ def forecast_table(fit: Fit) -> bytes:
     writer.writerow(
         [for_a_sheet(series.time_name or "time"), *(part for name in names for part in (name, f"{name} spread"))]
     )
-    for time, values, spread in zip(times, ahead.values, ahead.spread, strict=True):
-        writer.writerow([time, *(repr(float(x)) for pair in zip(values, spread, strict=True) for x in pair)])
+    for when, values, spread in zip(times, ahead.values, ahead.spread, strict=True):
+        writer.writerow([when, *(repr(float(x)) for pair in zip(values, spread, strict=True) for x in pair)])
     return table.getvalue().encode()
 
 
@@ -307,7 +385,7 @@ def forecast_with(model: TimeDelayedTransformer, name: str, data: Data, steps: i
         raise InputError(
             "model",
             name,
-            f"was fitted to samples {model.dt_:.6g} apart and the series has them {record.dt:.6g} apart",
+            f"was fitted to samples {data.told(model.dt_)} apart and the series has them {data.told(record.dt)} apart",
             "choose or upload the series that it belongs to, then load it again",
         )
     ahead = model.forecast(steps, window=series[-model.window :])

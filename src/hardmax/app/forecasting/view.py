@@ -34,8 +34,16 @@ if TYPE_CHECKING:
 AHEAD, TRUTH = PALETTE[0], PALETTE[4]
 _SHOWN_BEFORE = 1.2
 """Length of the past that is shown, as a multiple of the forecast."""
-_MODELS = {"TD-TF": PALETTE[0], "persistence": "#8a96a0", "TD-DMD": PALETTE[4], "NG-RC": PALETTE[2]}
-_DASHES = {"TD-TF": "solid", "persistence": "dotted", "TD-DMD": "dashed", "NG-RC": "dotdash"}
+_GREY = "#8a96a0"
+_MODELS = {
+    "TD-TF": (PALETTE[0], "solid", "TD-TF (this model)"),
+    "persistence": (_GREY, "dotted", "persistence"),
+    "seasonal naive": (_GREY, "dashed", "seasonal naive"),
+    "analogue": (PALETTE[3], "dotdash", "analogue"),
+    "TD-DMD": (PALETTE[4], "dashed", "TD-DMD (linear)"),
+    "NG-RC": (PALETTE[2], "dotdash", "NG-RC (polynomial)"),
+}
+"""Colour, dash and name in the legend of each model of a backtest."""
 
 
 class Fan:
@@ -43,9 +51,10 @@ class Fan:
 
     def __init__(self, session: Session) -> None:
         self._seen, self._ahead, self._truth = (ColumnDataSource({"t": [], "y": []}) for _ in range(3))
-        self._band = ColumnDataSource({"t": [], "low": [], "high": []})
+        self._band, self._wide = (ColumnDataSource({"t": [], "low": [], "high": []}, name=f"band {k}") for k in (1, 2))
         self.plot = session.figure(height=320, x_range=Range1d(0, 1), x_axis_label="time")
-        self.plot.varea(x="t", y1="low", y2="high", source=self._band, color=AHEAD, alpha=0.22)
+        for source, alpha in ((self._wide, 0.14), (self._band, 0.22)):
+            self.plot.varea(x="t", y1="low", y2="high", source=source, color=AHEAD, alpha=alpha)
         seen = self.plot.line("t", "y", source=self._seen, line_width=1.6)
         self.plot.line("t", "y", source=self._ahead, color=AHEAD, line_width=3)
         self.plot.line("t", "y", source=self._truth, color=TRUTH, line_width=1.6, line_dash=[5, 5])
@@ -70,15 +79,17 @@ class Fan:
             {"t": data.future[0], "y": data.future[1][:, channel]} if known and data.future else {"t": [], "y": []}
         )
         if forecast is None:
-            self._ahead.data, self._band.data = {"t": [], "y": []}, {"t": [], "low": [], "high": []}
+            self._ahead.data = {"t": [], "y": []}
+            self._band.data = self._wide.data = {"t": [], "low": [], "high": []}
         else:
             middle, spread = forecast.values[:, channel], forecast.spread[:, channel]
             # From the last sample on, so that the lines connect.
             self._ahead.data = {"t": np.append(times[-1:], ahead), "y": np.append(values[-1:], middle)}
             # A spread wider than the data is cut off; in full it would flatten everything else.
             reach = 3 * float(np.nanmax(np.abs(values - np.nanmean(values))))
-            wide = np.minimum(spread, reach or 1.0)
-            self._band.data = {"t": ahead, "low": middle - wide, "high": middle + wide}
+            for source, times_spread in ((self._band, 1.0), (self._wide, 2.0)):
+                wide = np.minimum(times_spread * spread, reach or 1.0)
+                source.data = {"t": ahead, "low": middle - wide, "high": middle + wide}
         last = float(ahead[-1]) if len(ahead) else float(times[-1])
         self.plot.x_range.update(start=float(times[first]), end=last)
         self._now.update(location=float(times[-1]), visible=forecast is not None)
@@ -136,13 +147,13 @@ class ErrorCurves:
             x_axis_label="time ahead",
             y_axis_label="error, standard deviations",
         )
-        for name, colour in _MODELS.items():
+        for name, (colour, dash, called) in _MODELS.items():
             self.plot.line(
-                "t", "error", source=self._sources[name], color=colour, line_width=2, line_dash=_DASHES[name],
-                legend_label=name,
+                "t", "error", source=self._sources[name], color=colour, line_width=2, line_dash=dash,
+                legend_label=called,
             )  # fmt: skip
         legend = self.plot.legend[0]
-        legend.update(location="bottom_right", orientation="horizontal", border_line_color=None)
+        legend.update(location="bottom_right", orientation="vertical", border_line_color=None)
         legend.update(label_text_font=FONT, label_text_font_size="11px", background_fill_alpha=0.8)
 
         def repaint(light: Light) -> None:
@@ -150,14 +161,15 @@ class ErrorCurves:
 
         session.lighting.follow(repaint)
 
-    def show(self, found: Backtest) -> None:
-        """Draw another backtest."""
+    def show(self, found: Backtest, unit: str = "", size: float = 1.0) -> None:
+        """Draw another backtest; times in units of ``size``."""
         drawn = []
+        self.plot.xaxis.axis_label = f"time ahead{f', {unit}' if unit else ''}"
         for name, source in self._sources.items():
             curve = found.curves.get(name, np.empty(0))
             # Zero and infinity cannot be drawn on a logarithmic scale.
             finite = np.isfinite(curve) & (curve > 0)
-            source.data = {"t": found.times[: len(curve)][finite], "error": curve[finite]}
+            source.data = {"t": found.times[: len(curve)][finite] / size, "error": curve[finite]}
             drawn.append(curve[finite])
         every = np.concatenate([*drawn, [0.1]])
         self.plot.y_range.update(start=0.5 * float(every.min()), end=3 * float(every.max()))
@@ -174,19 +186,20 @@ class UnitCircle:
         angle = np.linspace(0, 2 * np.pi, 181)
         circle = self.plot.line(np.cos(angle), np.sin(angle), line_width=1.4)
         dots = self.plot.scatter("x", "y", size=9, color="colour", alpha=0.85, source=self._source)
-        self.plot.add_tools(
-            HoverTool(renderers=[dots], tooltips=[("frequency", "@frequency{0.0000}"), ("growth", "@rate{0.0000}")])
-        )
+        self._hover = HoverTool(renderers=[dots], tooltips=[])
+        self.plot.add_tools(self._hover)
         session.lighting.follow(lambda light: setattr(circle.glyph, "line_color", light.soft))
 
-    def show(self, model: TimeDelayedTransformer) -> int:
+    def show(self, model: TimeDelayedTransformer, unit: str = "", size: float = 1.0) -> int:
         """Draw the eigenvalues of another model; the number outside the circle is returned."""
-        found, rates = model.eigenvalues(), model.growth_rates()
+        found, rates = model.eigenvalues(), model.growth_rates() * size
+        per = f" per {unit.removesuffix('s')}" if unit else ""
+        self._hover.tooltips = [(f"cycles{per}", "@frequency{0.0000}"), (f"growth{per}", "@rate{0.0000}")]
         outside = np.abs(found) > 1 + 1e-9
         self._source.data = {
             "x": found.real,
             "y": found.imag,
-            "frequency": model.frequencies(),
+            "frequency": model.frequencies() * size,
             "rate": rates,
             "colour": [PALETTE[4] if out else PALETTE[0] for out in outside],
         }
@@ -225,12 +238,12 @@ class ModelCards:
             card(plot_pane(self._lags.plot), self._attention_words, title="Attention over the lags"),
         )
 
-    def show(self, model: TimeDelayedTransformer) -> None:
-        """Show another model; a part that it does not have is replaced by a sentence."""
+    def show(self, model: TimeDelayedTransformer, unit: str = "", size: float = 1.0) -> None:
+        """Show another model, with times in units of ``size``; a part that it lacks is replaced by a sentence."""
         # The figures are hidden, not their panes: a Bokeh pane that is on a page refuses to change (Panel 1.9).
         self._circle.plot.visible = self._lags.plot.visible = False
         try:
-            outside = self._circle.show(model)
+            outside = self._circle.show(model, unit, size)
         except InputError as error:
             self._spectrum_words.object = self._attention_words.object = noted(str(error))
             return
@@ -257,11 +270,11 @@ def _held(found: Backtest) -> str:
     return f" Its intervals held {' and '.join(held)} of the samples." if held else ""
 
 
-def backtest_table(found: Backtest) -> str:
-    """The rows of a backtest as HTML."""
+def backtest_table(found: Backtest, data: Data) -> str:
+    """The rows of a backtest as HTML, durations in the unit of the data."""
     rows = "".join(
         f"<tr><td><b>{html.escape(row.model)}</b></td><td>{row.error:.3g}</td><td>{row.median_error:.3g}</td>"
-        f"<td>{row.valid_time:.4g}</td><td>{row.diverged}</td></tr>"
+        f"<td>{data.told(row.valid_time)}</td><td>{row.diverged}</td></tr>"
         for row in found.rows
     )
     head = "<tr><th>model</th><th>mean error</th><th>median</th><th>valid for</th><th>diverged</th></tr>"

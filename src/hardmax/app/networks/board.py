@@ -13,6 +13,7 @@ from ...figures.interpolation import window_around
 from ...interpolation.arithmetic.numbers import rational, to_float
 from ...interpolation.problems import Problem
 from ..look import rank_colours
+from .state import sequence_names
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -76,9 +77,7 @@ class Board:
     @property
     def names(self) -> list[str]:
         """Names of the sequences, counted from 1, with their labels where they have some."""
-        labels = None if self._problem is None else self._problem.labels
-        ends = [""] * self.sequences if labels is None else [f" ({label})" for label in labels]
-        return [f"sequence {k + 1}{end}" for k, end in enumerate(ends)]
+        return sequence_names(self.sequences, None if self._problem is None else self._problem.labels)
 
     def show(self, problem: Problem | None) -> None:
         """Draw another data set."""

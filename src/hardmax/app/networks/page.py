@@ -25,6 +25,7 @@ from .state import (
     Compiled,
     load_network,
     network_archive,
+    outcome_of,
     read_lines,
     read_upload,
     size_of,
@@ -84,7 +85,9 @@ class NetworksPage(Page):
 
     def code(self) -> str:
         """Python that compiles, proves and saves the network."""
-        return self._choices.recipe().code()
+        rival = self._choices.rival()
+        other = "" if rival is None else f"\n# The other construction of the same data\n{rival.code(bare=True)}"
+        return self._choices.recipe().code() + other
 
     def figure(self) -> Figure | None:
         """Five stages of the network, drawn by the library."""
@@ -136,7 +139,11 @@ class NetworksPage(Page):
             value=self._choices.temperature,
             placeholder="for example 1/10",
         )
-        for widget in (self._how, self._wide, self._heat):
+        self._beside = pn.widgets.Select(
+            label="Beside another construction", options={"none": "", **{name: name for name in _WORDS}},
+            value=self._choices.beside,
+        )  # fmt: skip
+        for widget in (self._how, self._wide, self._heat, self._beside):
             widget.param.watch(guarded(lambda _: self._chosen()), "value")
         begin = pn.widgets.Button(label="Compile", color="primary")
         begin.on_click(guarded(lambda _: self._compile()))
@@ -151,7 +158,15 @@ class NetworksPage(Page):
         check = FilePicker(label="Or verify a saved network (ZIP, or its network.json)")
         check.on_file((".zip", ".json"), self._check, self._session.fail)
         return controls(
-            self._how, self._how_words, self._wide, self._heat, begin, self._download, check, title="Network"
+            self._how,
+            self._how_words,
+            self._wide,
+            self._heat,
+            self._beside,
+            begin,
+            self._download,
+            check,
+            title="Network",
         )
 
     def _board_card(self) -> Any:
@@ -239,6 +254,7 @@ class NetworksPage(Page):
             construction=self._how.value,
             width=self._wide.value,
             temperature=self._heat.value.strip(),
+            beside=self._beside.value,
         )
         self._how_words.object = noted(_WORDS[self._choices.construction])
         self._mark_stale()
@@ -257,15 +273,19 @@ class NetworksPage(Page):
         self._session.show_message(f"{upload.name}: {size_of(problem)}. Press Compile.", "good")
 
     def _compile(self) -> None:
-        recipe, asked = self._choices.recipe(), self._choices
+        recipes, asked = [self._choices.recipe(), self._choices.rival()], self._choices
 
-        def work(job: Job) -> Compiled:
-            network = recipe.build(job.tell)
-            certificate = network.certify(progress=job.tell)
-            job.report(None, "recording the tokens")
-            return Compiled(network, certificate, journey(network))
+        def work(job: Job) -> list[Compiled]:
+            done = []
+            for recipe in recipes:
+                if recipe is not None:
+                    network = recipe.build(job.tell)
+                    certificate = network.certify(progress=job.tell)
+                    job.report(None, "recording the tokens")
+                    done.append(Compiled(network, certificate, journey(network)))
+            return done
 
-        self._session.start("Compiling and proving", work, lambda compiled: self._show(compiled, asked))
+        self._session.start("Compiling and proving", work, lambda done: self._show(asked, *done))
 
     def _check(self, upload: Upload) -> None:
         files = load_network(upload)
@@ -276,26 +296,32 @@ class NetworksPage(Page):
             return Compiled(network, certificate, journey(network))
 
         def done(compiled: Compiled) -> None:
-            self._show_data_of(compiled)
-            self._show(compiled, self._choices)
+            unlike = self._show_data_of(compiled)
+            self._show(self._choices, compiled)
             kind = "good" if compiled.certificate.proved else "error"
-            self._session.show_message(str(compiled.certificate).splitlines()[0], kind)
+            self._session.show_message(f"{outcome_of(compiled.certificate)}{unlike}", kind)
 
         self._session.start(f"Proving {upload.name}", work, done)
 
-    def _show_data_of(self, compiled: Compiled) -> None:
-        """Show the data of an uploaded network in the lines and on the board, if they can be typed."""
+    def _show_data_of(self, compiled: Compiled) -> str:
+        """Show the data of an uploaded network in the lines and on the board; a note where they cannot be typed."""
         lines = write_lines(compiled.problem)
         try:
-            read_lines(lines)
-        except InputError:  # too many, or a label that holds an arrow or a bracket
-            return
-        self._typed(lines)
-        self._area.value = lines
+            fits = len(lines) <= MOST_CHARACTERS and write_lines(read_lines(lines)) == lines
+        except InputError:  # a label that holds an arrow or a bracket
+            fits = False
+        self._typed(lines if fits else "")
+        self._area.value = lines if fits else ""
+        if fits:
+            return ""
+        self._board.show(compiled.problem)
+        self._hint.object = noted(f"On the board: {size_of(compiled.problem)}, from the file.")
+        return " Its data are on the board; they are too long for the lines, or have labels that lines cannot hold."
 
-    def _show(self, compiled: Compiled, choices: Choices) -> None:
+    def _show(self, choices: Choices, compiled: Compiled, rival: Compiled | None = None) -> None:
         self._done, self._done_for = compiled, choices
         self._moment = self._results.show(compiled, self._moment)
+        self._results.show_rival(compiled, rival, (choices.construction, choices.beside), self._moment)
         self._mark_stale()
         self._session.changed()
 

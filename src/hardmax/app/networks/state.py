@@ -10,7 +10,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -123,12 +123,15 @@ class Choices:
     width: int = 4
     temperature: str = ""
     """Empty for hardmax."""
+    beside: str = ""
+    """A second construction to compare with; empty for none."""
 
     def to_query(self) -> dict[str, str]:
         """The part of the address that stores the choices."""
         query = kept_text("lines", self.lines, EXAMPLES)
         query |= {"construction": self.construction, "width": str(self.width)}
-        return {**query, "temperature": self.temperature} if self.temperature else query
+        rest = {"temperature": self.temperature, "beside": self.beside}
+        return query | {name: value for name, value in rest.items() if value}
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> Choices:
@@ -143,11 +146,19 @@ class Choices:
             construction = cast("Construction", query["construction"])
         if query.get("width", "").isdecimal():
             width = min(max(int(query["width"][:3]), 1), WIDEST)
-        return cls(lines, construction, width, query.get("temperature", "")[:20])
+        beside = query.get("beside", "")
+        beside = beside if beside in get_args(Construction) else ""
+        return cls(lines, construction, width, query.get("temperature", "")[:20], beside)
 
     def recipe(self) -> Recipe:
         """The network that these choices describe; an error where the lines cannot be read."""
         return Recipe(read_lines(self.lines), self.construction, self.width, self.temperature or None)
+
+    def rival(self) -> Recipe | None:
+        """The network of the second construction, if one is to stand beside the first."""
+        if not self.beside or self.beside == self.construction:
+            return None
+        return replace(self, construction=cast("Construction", self.beside)).recipe()
 
 
 _MOST_TOKENS = 5_000
@@ -170,16 +181,17 @@ class Recipe:
             chosen if self.temperature is None else {**chosen, "attention": "softmax", "temperature": self.temperature}
         )
 
-    def code(self) -> str:
-        """Python that compiles, proves and saves the network."""
+    def code(self, *, bare: bool = False) -> str:
+        """Python that compiles, proves and saves the network; ``bare`` without the data, which stand above it."""
         inputs, outputs, labels = self.problem.inputs, self.problem.outputs, self.problem.labels
         options = "".join(f", {name}={value!r}" for name, value in self.options().items())
-        if labels is None:
-            data = f"inputs = {inputs!r}\noutputs = {outputs!r}\nnet = hm.interpolate(inputs, outputs{options})"
-        else:
-            data = f"inputs = {inputs!r}\nlabels = {labels!r}\nnet = hm.classify_exactly(inputs, labels{options})"
+        call = "interpolate(inputs, outputs" if labels is None else "classify_exactly(inputs, labels"
+        ends = f"outputs = {outputs!r}" if labels is None else f"labels = {labels!r}"
+        made = f"hm.{call}{options})"
+        if bare:
+            return f"other = {made}\nprint(other.certify())\nprint(other.summary())\n"
         return (
-            f"import hardmax as hm\n\n{data}\n"
+            f"import hardmax as hm\n\ninputs = {inputs!r}\n{ends}\nnet = {made}\n"
             "print(net.certify())           # the proof, with the hash of the data\n"
             "print(net.summary())           # blocks beside the published bound\n"
             "net.save('net')                # hm.verify('net') proves it again from the files\n"
@@ -231,6 +243,28 @@ def counted(number: int, what: str, several: str = "") -> str:
     ('1 sequence', '1,200 tokens', '2 classes')
     """
     return f"{number:,} {what if number == 1 else several or what + 's'}"
+
+
+def sequence_names(count: int, labels: Sequence[object] | None) -> list[str]:
+    """Names of sequences, counted from 1, with their labels where they have some.
+
+    >>> sequence_names(2, ["cat", "dog"])
+    ['sequence 1 (cat)', 'sequence 2 (dog)']
+    """
+    ends = [""] * count if labels is None else [f" ({label})" for label in labels]
+    return [f"sequence {k + 1}{end}" for k, end in enumerate(ends)]
+
+
+def outcome_of(certificate: Certificate) -> str:
+    """What a proof has shown, in one sentence."""
+    size = f"{counted(certificate.sequences, 'sequence')} ({counted(certificate.tokens, 'token')})"
+    if certificate.proved:
+        return f"PROVED in {certificate.arithmetic}: T(X) = Y for {size}."
+    fail, wrong = len(certificate.failures), len(certificate.problems)
+    return (
+        f"NOT PROVED: {fail:,} of {size} {'fails' if fail == 1 else 'fail'}, "
+        f"{counted(wrong, 'claim')} of the file {'is' if wrong == 1 else 'are'} wrong."
+    )
 
 
 def size_of(problem: Problem) -> str:

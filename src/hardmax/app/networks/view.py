@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d
+from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource, FactorRange, HoverTool, LabelSet, Range1d
 
 from ...figures.interpolation import targets_of, window_around
 from ...interpolation.evaluation.certificate import Certificate
@@ -16,9 +17,9 @@ from ...interpolation.evaluation.counts import Counts
 from ...interpolation.evaluation.running import Journey, Moment, every_moment
 from ...interpolation.transformer import ExactTransformer
 from ..layout import Steps, beside, beside_bars, card, empty, note, noted, plot_pane, wide_html
-from ..look import PALETTE, rank_colours
+from ..look import FONT, PALETTE, Light, rank_colours
 from .board import SHAPES
-from .state import Compiled, counted
+from .state import Compiled, counted, sequence_names
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -31,31 +32,57 @@ _USED, _BOUND, _OTHER = PALETTE[0], PALETTE[4], "#8a96a0"
 class BlockPlane:
     """A plot of the tokens in their first two coordinates at one moment; the ranges follow them."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, name: str = "") -> None:
         self._moments: list[Moment] = []
         self._blocks = 0
         self._tokens = ColumnDataSource({name: [] for name in ("x", "y", "colour", "marker", "size", "name")})
-        self._targets = ColumnDataSource({name: [] for name in ("x", "y", "colour")})
+        self._targets = ColumnDataSource(
+            {name: [] for name in ("x", "y", "colour", "name")}, name=f"{name}block targets"
+        )
+        self._labels = ColumnDataSource({name: [] for name in ("x", "y", "label")}, name=f"{name}class names")
         self.plot = session.figure(height=400, x_range=Range1d(-1, 1), y_range=Range1d(-1, 1))
-        self.plot.scatter("x", "y", size=26, fill_alpha=0, line_color="colour", line_width=2.5, source=self._targets)
+        rings = self.plot.scatter(
+            "x", "y", size=26, fill_alpha=0, line_color="colour", line_width=2.5, source=self._targets
+        )
+        called = LabelSet(
+            x="x", y="y", text="label", x_offset=18, y_offset=8, text_font_size="13px", text_font=value(FONT),
+            source=self._labels,
+        )  # fmt: skip
+        self.plot.add_layout(called)
         marks = self.plot.scatter(
             "x", "y", size="size", marker="marker", fill_color="colour", line_width=1, source=self._tokens
         )
-        self.plot.add_tools(HoverTool(renderers=[marks], tooltips=[("", "@name"), ("at", "(@x, @y)")]))
-        session.lighting.follow(lambda light: setattr(marks.glyph, "line_color", light.ink))
+        self.plot.add_tools(HoverTool(renderers=[marks, rings], tooltips=[("", "@name"), ("at", "(@x, @y)")]))
+
+        def repaint(light: Light) -> None:
+            marks.glyph.line_color = called.text_color = light.ink
+
+        session.lighting.follow(repaint)
 
     @property
     def last(self) -> int:
         """The number of the last moment."""
         return max(len(self._moments) - 1, 0)
 
-    def show(self, network: ExactTransformer, way: Journey) -> None:
-        """Show another network."""
+    def show(self, network: ExactTransformer, way: Journey, labels: Sequence[object] | None) -> None:
+        """Show another network; ``labels`` are the classes of its sequences, if it has some."""
+        names = sequence_names(len(network.data), labels)
         self._moments = every_moment(network, way)
         self._blocks = len(network.blocks)
         points, owners = targets_of(network)
         self._target_points = points
-        self._targets.data = {"x": points[:, 0], "y": points[:, 1], "colour": rank_colours(owners)}
+        self._targets.data = {
+            "x": points[:, 0],
+            "y": points[:, 1],
+            "colour": rank_colours(owners),
+            "name": [f"target of {names[k]}" for k in owners],
+        }
+        first = {str(labels[k]): spot for k, spot in zip(owners[::-1], points[::-1], strict=True)} if labels else {}
+        self._labels.data = {
+            "x": [float(spot[0]) for spot in first.values()],
+            "y": [float(spot[1]) for spot in first.values()],
+            "label": list(first),
+        }
         sizes = np.linspace(17, 9, len(network.data))
         self._tokens.data = {
             "x": way.before[:, 0],
@@ -63,7 +90,7 @@ class BlockPlane:
             "colour": rank_colours(way.owner),
             "marker": [SHAPES[k % len(SHAPES)] for k in way.owner],
             "size": sizes[way.owner],
-            "name": [f"sequence {k + 1}" for k in way.owner],
+            "name": [f"token of {names[k]}" for k in way.owner],
         }
         self.show_moment(0)
 
@@ -120,8 +147,8 @@ def count_rows(counts: Counts, *, softmax: bool) -> list[tuple[str, int, str]]:
 _FAILURES_SHOWN = 5
 
 
-def proof(certificate: Certificate, *, stale: bool = False) -> str:
-    """The certificate as HTML; for a stale one, of other data than are shown, a note instead."""
+def proof(certificate: Certificate, names: Sequence[str], *, stale: bool = False) -> str:
+    """The certificate as HTML, sequences by their ``names``; for a stale one, of other data, a note instead."""
     if stale:
         return "<p class='soft' style='font-size:20px;font-weight:650;margin:0'>Not proved for what is shown</p>"
     mark, colour = ("✓ Proved", "--hm-good") if certificate.proved else ("✗ Not proved", "--hm-warm")
@@ -135,8 +162,7 @@ def proof(certificate: Certificate, *, stale: bool = False) -> str:
         ("time for the proof", f"{certificate.seconds:.2g} s"),
     ]
     table = "".join(f"<tr><td class='soft'>{name}</td><td>{html.escape(value)}</td></tr>" for name, value in rows)
-    # Sequences are counted from 1 here, as on the board.
-    failures = [f"sequence {failure.sequence + 1}: {failure.reason}" for failure in certificate.failures]
+    failures = [f"{names[failure.sequence]}: {failure.reason}" for failure in certificate.failures]  # as on the board
     troubles = [*failures[:_FAILURES_SHOWN], *certificate.problems[:_FAILURES_SHOWN]]
     listed = "".join(f"<li>{html.escape(trouble)}</li>" for trouble in troubles)
     return (
@@ -151,15 +177,39 @@ def _margin(value: float) -> str:
     return f"{value:.3g}" if math.isfinite(value) else "nothing had to be decided"
 
 
+def comparison(names: Sequence[str], both: Sequence[Compiled]) -> str:
+    """Two networks for the same data, side by side, as an HTML table; the smaller of two numbers is bold."""
+    rows: list[tuple[str, list[float], list[str]]] = []
+    counts = [one.network.counts for one in both]
+    proofs = [one.certificate for one in both]
+    rows.append(("blocks", [c.blocks for c in counts], [f"{c.blocks:,}" for c in counts]))
+    rows.append(("parameters", [c.parameters for c in counts], [f"{c.parameters:,}" for c in counts]))
+    rows.append(
+        ("largest float64 error", [p.float64_error for p in proofs], [f"{p.float64_error:.3g}" for p in proofs])
+    )
+    rows.append(("smallest pre-activation", [0, 0], [_margin(p.activation_margin) for p in proofs]))
+    rows.append(("smallest lead of a best score", [0, 0], [_margin(p.score_margin) for p in proofs]))
+    rows.append(("proof", [0, 0], ["✓ proved" if p.proved else "✗ not proved" for p in proofs]))
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", *names))
+    body = ""
+    for name, numbers, shown in rows:
+        best = [number == min(numbers) and numbers[0] != numbers[1] for number in numbers]
+        cells = "".join(f"<td>{f'<b>{text}</b>' if won else text}</td>" for text, won in zip(shown, best, strict=True))
+        body += f"<tr><td class='soft'>{name}</td>{cells}</tr>"
+    return f"<table class='rivals' style='width:100%'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
 class Results:
     """The cards of a compiled network; they are dimmed while the network does not match what is typed."""
 
     def __init__(self, session: Session, moved: Callable[[int], None]) -> None:
         self._plane, self._bars = BlockPlane(session), CountBars(session)
+        self._other_plane, self._other_words, self._rivals = BlockPlane(session, "rival "), note(""), wide_html()
         self._moved = moved
         self._steps = Steps("Moment", session.guarded(lambda event: self._show_moment(event.new)))
         self._moment_words, self._count_words, self._proof = note(""), note(""), wide_html()
         self._certificate: Certificate | None = None
+        self._names: list[str] = []
         self._waiting = empty(
             "Nothing compiled yet",
             "Give every sequence at least one token and one target (no more targets than tokens), then press Compile. "
@@ -171,6 +221,11 @@ class Results:
             self._steps.box,
             title="Tokens on their way through the blocks",
         )
+        self.rival = card(
+            self._other_words, plot_pane(self._other_plane.plot), title="The other construction, as far on its way"
+        )
+        self._rival_table = card(self._rivals, title="Two constructions of the same data")
+        self.rival.visible = self._rival_table.visible = False
         self.proofs = beside(
             card(plot_pane(self._bars.plot), self._count_words, title="Number of blocks and the published bound"),
             card(self._proof, title="Certificate"),
@@ -179,14 +234,17 @@ class Results:
         self._changed = wide_html()
         self._changed.object = f'<div class="message note stale" role="status">{html.escape(STALE)}</div>'
         self._changed.visible = False
-        self.cards = [self._waiting, self._changed, self.blocks, self.proofs]
+        ways = beside(self.blocks, self.rival)
+        self.cards = [self._waiting, self._changed, ways, self._rival_table, self.proofs]
 
     def show(self, compiled: Compiled, moment: int) -> int:
         """Show another network at a moment; the moment that is shown, at most the last."""
         network, counts = compiled.network, compiled.network.counts
         self._certificate = compiled.certificate
         self._waiting.visible, self.blocks.visible, self.proofs.visible = False, True, True
-        self._plane.show(network, compiled.way)
+        labels = compiled.problem.labels
+        self._plane.show(network, compiled.way, labels)
+        self._names = sequence_names(len(network.data), labels)
         moment = min(moment, self._plane.last)
         self._steps.show(self._plane.last, moment)
         self._moment_words.object = noted(self._plane.show_moment(moment))
@@ -198,14 +256,29 @@ class Results:
         )
         return moment
 
+    def show_rival(self, first: Compiled, second: Compiled | None, names: Sequence[str], moment: int) -> None:
+        """Show a second network for the same data beside the first, or none."""
+        self.rival.visible = self._rival_table.visible = second is not None
+        if second is not None:
+            self._other_plane.show(second.network, second.way, second.problem.labels)
+            self._rivals.object = comparison(names, [first, second])
+            self._follow(moment)
+
+    def _follow(self, moment: int) -> None:
+        """Move the second network to the same share of its way."""
+        if self.rival.visible:
+            other = round(moment * self._other_plane.last / max(self._plane.last, 1))
+            self._other_words.object = noted(self._other_plane.show_moment(other))
+
     def mark(self, stale: bool) -> None:
         """Show the proof only while it is one of the sequences and choices on the page."""
         self._changed.visible = stale
-        for shown in (self.blocks, self.proofs):
+        for shown in (self.blocks, self.rival, self._rival_table, self.proofs):
             shown.css_classes = [name for name in shown.css_classes if name != "dimmed"] + ["dimmed"] * stale
         if self._certificate is not None:
-            self._proof.object = proof(self._certificate, stale=stale)
+            self._proof.object = proof(self._certificate, self._names, stale=stale)
 
     def _show_moment(self, moment: int) -> None:
         self._moment_words.object = noted(self._plane.show_moment(moment))
+        self._follow(moment)
         self._moved(moment)

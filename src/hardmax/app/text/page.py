@@ -14,12 +14,17 @@ from ...text.explaining.explanation import Explanation
 from ...text.pretrained import named
 from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, split, wide_html
 from ..page import Page
-from ..uploads import STAYS, FilePicker, Upload, example_of, kept_text, rows_of, text_of
+from ..uploads import STAYS, FilePicker, Upload, example_of, rows_of, text_of
+from .reading import Reading, difference
 from .state import (
     EXAMPLES,
+    MOST_CHARACTERS,
     SUFFIX,
     TextModel,
     documents_of,
+    in_the_link,
+    kept,
+    kept_in,
     load_model,
     model_bytes,
     reviews,
@@ -28,16 +33,7 @@ from .state import (
     train_model,
     usual_column,
 )
-from .view import (
-    Staircase,
-    key_to_classes,
-    key_to_directions,
-    key_to_marks,
-    leader_list,
-    marked_text,
-    sum_in_words,
-    verdict,
-)
+from .view import in_class_colours, key_to_classes, key_to_directions
 from .word_view import WordMap, WordPlane
 
 if TYPE_CHECKING:
@@ -45,8 +41,10 @@ if TYPE_CHECKING:
 
     from ..session import Session
 
-MOST_CHARACTERS = 20_000
 _OWN = "your own text"
+_SECOND = EXAMPLES["waste"][1]
+_MOST_STRUCK = 40
+"""Words that an address strikes out; a reader strikes out a few."""
 
 
 class TextPage(Page):
@@ -54,7 +52,7 @@ class TextPage(Page):
 
     slug = "text"
     title = "Leaders in text"
-    task = "Type a text and see the few words that decide it."
+    task = "Type a text, point at a word to see it everywhere, and strike it out to see what changes."
     text = (
         "Every word is a point. In each layer it moves towards the word that it listens to, until all words are close "
         "to a few leaders. The classifier reads the mean of the words, so that the answer is exactly the sum of the "
@@ -62,10 +60,14 @@ class TextPage(Page):
     )
     paper = "2407.01602"
     functions = ("LeaderClassifier", "Explanation")
+    scripts = ("linked.js",)
 
     def __init__(self) -> None:
         self._typed = EXAMPLES["cast"][1]
         self._layer = 0
+        self._struck: tuple[str, ...] = ()
+        self._other: str | None = None
+        """The second text; None while there is none beside the first."""
         self._using: TextModel = shipped()
         self._explanation: Explanation | None = None
         self._table: tuple[str, pandas.DataFrame] | None = None
@@ -73,18 +75,20 @@ class TextPage(Page):
     # The address
 
     def state(self) -> dict[str, str]:
-        """The text, and the layer where it is not the first."""
-        query = kept_text("text", self._typed, EXAMPLES)
+        """The texts, the words that are struck out, and the layer where it is not the first."""
+        query = kept(self._typed)
         if self._layer:
             query["layer"] = str(self._layer)
-        return query
+        if self._struck:
+            query["struck"] = " ".join(self._struck)
+        return query if self._other is None else query | kept(self._other, "beside")
 
     def restore(self, state: Mapping[str, str]) -> None:
-        """Take a text, an example and a layer from an address."""
-        if state.get("example") in EXAMPLES:
-            self._typed = EXAMPLES[state["example"]][1]
-        elif "text" in state:
-            self._typed = state["text"][:MOST_CHARACTERS]
+        """Take texts, words that are struck out and a layer from an address."""
+        typed = kept_in(state)
+        self._typed = self._typed if typed is None else typed
+        self._other = kept_in(state, "beside")
+        self._struck = tuple(state.get("struck", "").split()[:_MOST_STRUCK])
         if state.get("layer", "").isdecimal():
             self._layer = min(int(state["layer"][:6]), 10_000)
 
@@ -94,26 +98,44 @@ class TextPage(Page):
             f"import hardmax as hm\n{self._using.code}\n\n"
             f"why = model.explain({self._typed!r})\n"
             "print(why)                     # the leaders, what each contributes, and the sum\n"
+            f"{self._code_of_struck()}{self._code_of_other()}"
             "why.draw().get_figure().savefig('words.png')\n"
         )
+
+    def _code_of_struck(self) -> str:
+        if not self._struck or self._explanation is None or self._explanation.deletion is None:
+            return ""
+        return (
+            f"\nstruck = {set(self._struck)!r}\n"
+            "names = [word.removesuffix(' (at the end)').split(' ') for word in why.words]\n"
+            "gone = [k for k, parts in enumerate(names) if struck & set(parts)]     # and the n-grams that hold one\n"
+            "print(why.deletion.logits([gone])[0])     # without the words that are struck out\n\n"
+        )
+
+    def _code_of_other(self) -> str:
+        return "" if self._other is None else f"print(model.explain({self._other!r}))     # the second text\n"
 
     def figure(self) -> Figure | None:
         """The words on their way to their leaders, as the library draws them."""
         if self._explanation is None or not self._explanation.known:
             return None
-        return cast("Figure", self._explanation.draw().get_figure(root=True))
+        axes = self._explanation.draw()
+        in_class_colours(axes, self._explanation)
+        return cast("Figure", axes.get_figure(root=True))
 
     # The layout
 
     def build(self, session: Session) -> Any:
         """Text and model on the left, the answer and its reasons on the right."""
         self._session = session
-        self._staircase, self._plane, self._map = Staircase(session), WordPlane(session), WordMap(session)
+        self._first, self._second = Reading(session), Reading(session, linked=False)
+        self._plane, self._map = WordPlane(session), WordMap(session)
+        self._plane.struck.on_change("data", session.guarded(lambda _a, _o, new: self._strike(new["word"])))
         body = split(
             [self._text_card(), self._model_card()], *self._answer_cards(), self._plane_card(), self._map_card()
         )
-        self._explain()
         self._survey()
+        self._explain()
         return body
 
     def _text_card(self) -> Any:
@@ -128,6 +150,7 @@ class TextPage(Page):
         )
         self._area.param.watch(guarded(lambda event: self._take(event.new)), "value_input")
         self._area.param.watch(guarded(lambda event: self._take(event.new)), "value")
+        self._length = note("")
         options = {title: name for name, (title, _) in EXAMPLES.items()}
         self._pick = pn.widgets.Select(
             label="Example", options={**options, _OWN: ""}, value=example_of(self._typed, EXAMPLES) or ""
@@ -138,7 +161,21 @@ class TextPage(Page):
         self._reviewed = 0
         picker = FilePicker(label="Or a text file", most_bytes=2**20)
         picker.on_file((".txt", ".md"), self._take_file, self._session.fail)
-        return controls(self._pick, self._area, self._another, picker, title="Text")
+        self._both = pn.widgets.Checkbox(label="Compare with another text", value=self._other is not None)
+        self._both.param.watch(guarded(lambda event: self._compare(event.new)), "value")
+        self._other_area = pn.widgets.TextAreaInput(
+            label="Second text",
+            value=self._other or "",
+            value_input=self._other or "",
+            rows=6,
+            max_length=MOST_CHARACTERS,
+            visible=self._other is not None,
+        )
+        for name in ("value_input", "value"):
+            self._other_area.param.watch(guarded(lambda event: self._take_other(event.new)), name)
+        return controls(
+            self._pick, self._area, self._length, self._both, self._other_area, self._another, picker, title="Text"
+        )
 
     def _model_card(self) -> Any:
         guarded = self._session.guarded
@@ -174,21 +211,34 @@ class TextPage(Page):
         )
 
     def _answer_cards(self) -> list[Any]:
-        self._verdict, self._marked = wide_html("verdict"), wide_html()
-        self._sum, self._leaders = wide_html(), wide_html()
         self._empty = empty(
             "Type a text",
             "Each word is a point that follows the word with the highest score. After a few layers all words are close "
             "to a few leaders, which determine the answer. Or pick an example to begin with.",
         )
-        self._answer = beside(card(self._verdict, title="Answer"), card(self._marked, title="Leaders and followers"))
-        self._reasons = card(
-            plot_pane(self._staircase.plot),
-            self._sum,
-            self._leaders,
-            title="What each leader contributes",
-        )
-        return [self._empty, self._answer, self._reasons]
+        self._answer = beside()
+        self._apart = note("")
+        self._arrange()
+        return [self._empty, self._apart, self._answer]
+
+    def _arrange(self) -> None:
+        """One text: the answer beside the words, the bars below. Two texts: one column each."""
+        one, other = self._first, self._second
+        title = "What each leader contributes"
+        if self._other is None:
+            words = card(*one.sentence, title="Leaders and followers", css_classes=["half", "later"])
+            self._reasons = [card(*one.reasons, title=title, css_classes=["full"])]
+            self._answer[:] = [card(*one.answer, title="Answer", css_classes=["half"]), words, *self._reasons]
+            return
+        self._reasons = [
+            card(*one.reasons, title=f"{title}: first text"),
+            card(*other.reasons, title=f"{title}: second text"),
+        ]
+        self._answer[:] = [
+            card(*one.answer, *one.sentence, title="First text"),
+            card(*other.answer, *other.sentence, title="Second text"),
+            *self._reasons,
+        ]
 
     def _plane_card(self) -> Any:
         self._steps_shown = Steps("Layer", self._session.guarded(self._moved))
@@ -245,10 +295,35 @@ class TextPage(Page):
         text = text[:MOST_CHARACTERS]
         if text == self._typed:
             return
-        self._typed = text
+        self._typed, self._struck = text, ()
         self._session.clear_message()  # a message about the previous text
         self._pick.value = example_of(text, EXAMPLES) or ""
         self._explain()
+
+    def _take_other(self, text: str) -> None:
+        if self._other is not None and text[:MOST_CHARACTERS] != self._other:
+            self._other = text[:MOST_CHARACTERS]
+            self._explain_other()
+            self._session.changed()
+
+    def _compare(self, wanted: bool) -> None:
+        """Show a second text beside the first, or the first alone."""
+        if wanted == (self._other is not None):
+            return
+        self._other_area.visible = wanted
+        self._other = (self._other_area.value_input or _SECOND) if wanted else None
+        if wanted:
+            self._other_area.param.update(value=self._other, value_input=self._other)
+        self._arrange()
+        self._explain_other()
+        self._session.changed()
+
+    def _strike(self, words: Any) -> None:
+        struck = tuple(str(word) for word in words)[:_MOST_STRUCK]
+        if struck != self._struck:
+            self._struck = struck
+            self._first.strike(struck)
+            self._session.changed()
 
     def _explain(self) -> None:
         typed = self._typed.strip() != ""
@@ -256,21 +331,34 @@ class TextPage(Page):
         why = self._explanation
         known = why is not None and why.known
         self._empty.visible, self._answer.visible = not typed, typed
-        self._reasons.visible = self._plane_box.visible = known
+        self._plane_box.visible = known
+        self._reasons[0].visible = known
         self._story.object = noted(f"{self._using.title}: {self._using.story}")
+        said = in_the_link(self._typed)
+        self._length.object, self._length.visible = noted(said), bool(said)
         if why is not None:
-            self._verdict.object = verdict(why)
-            self._marked.object = marked_text(why) + (key_to_marks(why) if known else "")
+            self._first.show(why, self._struck)
+        self._plane.struck.data = {"word": list(self._struck)}
+        self._map.show_text(why if known else None)
         if why is not None and known:
-            self._staircase.show(why)
-            self._sum.object = sum_in_words(why)
-            self._leaders.object = leader_list(why)
             layers = len(why.path) - 1
             self._layer = min(self._layer, layers)
             self._plane.show(why, self._layer)
             self._plane_key.object = f"<p class='soft'>Led {key_to_directions(why)}</p>"
             self._steps_shown.show(layers, self._layer)
+        self._explain_other()
         self._session.changed()
+
+    def _explain_other(self) -> None:
+        """Explain the second text, if there is one."""
+        self._apart.visible = False
+        if self._other is None:
+            return
+        why = self._using.model.explain(self._other)
+        self._second.show(why)
+        self._reasons[1].visible = why.known
+        if self._explanation is not None:
+            self._apart.object, self._apart.visible = noted(difference(self._explanation, why)), True
 
     def _moved(self, event: Any) -> None:
         self._plane.show_layer(event.new)
@@ -288,8 +376,9 @@ class TextPage(Page):
         self._session.clear_message()  # a message about the previous model
         self._using = model
         self._back.visible = model is not shipped()
-        self._explain()
+        self._struck = ()
         self._survey()
+        self._explain()
 
     def _load(self, upload: Upload) -> None:
         self._use(load_model(upload, self._session.folder))
@@ -314,10 +403,11 @@ class TextPage(Page):
             return
         text, label = self._text_column.value, self._label_column.value
         documents = documents_of(*self._table, text, label)
+        whole = len(documents.texts) == len(self._table[1])
 
         def done(model: TextModel) -> None:
             self._show_columns(False)
             self._use(model)
             self._session.show_message(model.story, "good")
 
-        self._session.start("Training", lambda job: train_model(documents, text, label, job.tell), done)
+        self._session.start("Training", lambda job: train_model(documents, text, label, job.tell, whole=whole), done)

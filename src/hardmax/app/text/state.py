@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import warnings
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import numpy as np
 import pandas
@@ -21,7 +25,7 @@ from ...text.pretrained import shipped_model
 from ...text.recipes import OWN_PATTERNS, OWN_REMOVED
 from ...text.words.documents import NoKnownWordWarning
 from ..archives import unpack
-from ..uploads import Upload, as_file
+from ..uploads import LONGEST, Upload, as_file, example_of
 
 EXAMPLES: dict[str, tuple[str, str]] = {
     "cast": (
@@ -56,11 +60,58 @@ EXAMPLES: dict[str, tuple[str, str]] = {
 """Name in an address, title, text."""
 
 
+MOST_CHARACTERS = 20_000
+"""Characters of a text; more take long to explain and to draw."""
+_LONGEST_PACKED = 5_500
+"""Characters of a packed text in an address, which may have 7,000 in all."""
+
+
+def kept(text: str, key: str = "text") -> dict[str, str]:
+    """The part of an address that brings a text back: its example, itself, or packed; nothing where it is too long."""
+    example = example_of(text, EXAMPLES)
+    if example is not None:
+        return {"example" if key == "text" else f"{key}-example": example}
+    if len(text) <= LONGEST and len(quote_plus(text)) <= _LONGEST_PACKED:
+        return {key: text}
+    packed = base64.urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode().rstrip("=")
+    return {f"{key}-packed": packed} if len(packed) <= _LONGEST_PACKED else {key: ""}
+
+
+def kept_in(state: Mapping[str, str], key: str = "text") -> str | None:
+    """The text that :func:`kept` wrote into an address; None where there is none that can be read."""
+    example = state.get("example" if key == "text" else f"{key}-example")
+    if example in EXAMPLES:
+        return EXAMPLES[example][1]
+    if key in state:
+        return state[key][:MOST_CHARACTERS]
+    packed = state.get(f"{key}-packed", "")
+    if not packed:
+        return None
+    try:
+        data = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
+        # Letters take at most four bytes; whatever else the data would unpack to is not unpacked.
+        return zlib.decompressobj().decompress(data, 4 * MOST_CHARACTERS).decode()[:MOST_CHARACTERS]
+    except (ValueError, zlib.error):
+        return None
+
+
+def in_the_link(text: str) -> str:
+    """What to say about the length of a text; empty where it is kept whole."""
+    said = []
+    if len(text) >= MOST_CHARACTERS:
+        said.append(f"The box holds {MOST_CHARACTERS:,} characters; what is longer is cut.")
+    if text and "" in kept(text).values():
+        said.append(f"The text has {len(text):,} characters, too many for the link, which opens an empty box.")
+    return " ".join(said)
+
+
 SUFFIX = ".safetensors"
 _SURVEYED = 800
 """Texts for the word map; more give steadier counts of leaders and take longer."""
 _FEWEST_TEXTS, _MOST_CLASSES, _FEWEST_TO_EVALUATE = 4, 30, 40
 """Limits of a training table; of fewer than 40 texts a fifth would be too few to measure an accuracy."""
+_HELD_OUT = 0.2
+"""Share of the texts that measure the accuracy."""
 _DEEPEST, _MOST_COORDINATES = 200, 1024
 """Layers and coordinates of a loaded model; bound the time of an explanation."""
 
@@ -131,7 +182,7 @@ def load_model(upload: Upload, folder: Path) -> TextModel:
         model=model,
         title=upload.name,
         code=f'model = hm.LeaderClassifier.load("model{SUFFIX}")   # the file you loaded',
-        texts=tuple(text for _, text in EXAMPLES.values()),
+        texts=shipped().texts,  # the same words on the map for the shipped model, saved and loaded again
         story=f"Your model, with {len(model.words()):,} words and {len(model.classes_)} classes.",
     )
 
@@ -174,10 +225,14 @@ def documents_of(name: str, table: pandas.DataFrame, text: str, label: str) -> D
     return Documents(rows[text].tolist(), rows[label].to_numpy(dtype=str), name)
 
 
-def train_model(documents: Documents, text: str, label: str, tell: Tell) -> TextModel:
-    """A model fitted on the documents; with enough of them, a fifth is held out to measure the accuracy."""
+def train_model(documents: Documents, text: str, label: str, tell: Tell, *, whole: bool = True) -> TextModel:
+    """A model fitted on the documents; with enough of them, a fifth is held out to measure the accuracy.
+
+    ``whole`` is False where rows of the table were left out, which the code then says.
+    """
     enough = len(documents.texts) >= _FEWEST_TO_EVALUATE
-    training, test = train_and_test(_shuffled(documents), 0.2 if enough else 0.0)
+    share = _HELD_OUT if enough else 0.0
+    training, test = train_and_test(documents, share)
     model = LeaderClassifier(random_state=0, progress=tell).fit(training.texts, training.labels)
     evaluated = "There were too few texts to hold some out and measure the accuracy."
     if enough:
@@ -191,20 +246,15 @@ def train_model(documents: Documents, text: str, label: str, tell: Tell) -> Text
         model=model,
         title=f"trained on {documents.source}",
         code=(
-            "from hardmax.datasets import read_documents\n\n"
-            f"documents = read_documents({documents.source!r}, text={text!r}, label={label!r})\n"
-            "model = hm.LeaderClassifier(random_state=0).fit(documents.texts, documents.labels)"
+            "from hardmax.datasets import read_documents, train_and_test\n\n"
+            f"documents = read_documents({documents.source!r}, text={text!r}, label={label!r})"
+            f"{'' if whole else '   # without its rows that lack a text or a label'}\n"
+            f"training, test = train_and_test(documents, {share:g})\n"
+            "model = hm.LeaderClassifier(random_state=0).fit(training.texts, training.labels.astype(str))"
         ),
         texts=tuple(documents.texts[:_SURVEYED]),
         story=f"Trained on {len(training.texts):,} texts: {len(model.words()):,} words. {evaluated}",
     )
-
-
-def _shuffled(documents: Documents) -> Documents:
-    """The documents in a fixed random order, because tables are often sorted by label."""
-    assert documents.labels is not None  # noqa: S101 (only labelled documents get here)
-    order = np.random.default_rng(0).permutation(len(documents.texts))
-    return Documents([documents.texts[k] for k in order], documents.labels[order], documents.source)
 
 
 def model_bytes(model: TextModel, folder: Path) -> bytes:

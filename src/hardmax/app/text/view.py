@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Range1d, Span
+from bokeh.models import ColumnDataSource, CustomJS, FactorRange, HoverTool, Range1d, Span
 
+from ...drawing.style import INK
+from ...drawing.words import words_in_plane
 from ...text.explaining.explanation import Explanation
 from ..layout import beside_bars
 from ..look import PALETTE, leader_colours
+from .reasons import Words, effect_in_words, percent, signed
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -41,12 +44,27 @@ def colours_of_contributions(explanation: Explanation, contributions: Sequence[f
     return [raising if value > 0 else lowering for value in contributions]
 
 
+def in_class_colours(ax: Any, explanation: Explanation) -> None:
+    """Give the words of a figure of :meth:`Explanation.draw` the colours that they have on the page."""
+    placed = words_in_plane(explanation)
+    given = np.array([leader.contribution[explanation.output] for leader in explanation.leaders])
+    colours = np.array(colours_of_contributions(explanation, given[placed.ranks]))
+    trails, followers, leaders = ax.collections[:3]  # in the order in which they are drawn
+    trails.set_color(list(colours))
+    followers.set_facecolor(list(colours[~placed.leads]))
+    leaders.set_facecolor(list(colours[placed.leads]))
+    for name in ax.texts:
+        if name.get_text() in explanation.words:
+            name.set_color(INK)
+
+
 def translucent(colour: str, alpha: float) -> str:
     """A translucent colour in CSS notation."""
     red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha:.2f})"
 
 
+_UNDERLINED = ";font-weight:700;text-decoration:underline;text-decoration-thickness:2px;text-underline-offset:3px"
 _SWATCH = "<span class='swatch' style='background:{};border-radius:4px;padding:1px 7px;color:var(--hm-ink)'>{}</span>"
 
 
@@ -75,12 +93,23 @@ def key_to_classes(classes: Sequence[object] | np.ndarray) -> str:
 _BARS = 10
 
 
+_ROOM_FOR_NUMBERS = """
+const ends = [...source.data.left, ...source.data.right], width = plot.inner_width;
+if (ends.length && width > 120) {
+  const low = Math.min(...ends), high = Math.max(...ends), span = (high - low) || 1;
+  plot.x_range.setv({start: low - 0.04 * span, end: high + 1.04 * span * 54 / (width - 54)});
+}
+"""
+"""Leaves the 54 pixels that a number needs to the right of the longest bar, at any width."""
+
+
 class Staircase:
     """Waterfall chart of the leaders' contributions and the bias, which add up to the logit."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, linked: bool = True) -> None:
         self._source = ColumnDataSource(
-            {"bar": [], "left": [], "right": [], "colour": [], "label": [], "at": []}, name="contributions"
+            {"bar": [], "left": [], "right": [], "colour": [], "label": [], "at": []},
+            name="contributions" if linked else "contributions of the second text",
         )
         self._bars = FactorRange()
         self.plot = session.figure(
@@ -91,7 +120,16 @@ class Staircase:
         bars = self.plot.hbar(
             y="bar", left="left", right="right", height=0.62, color="colour", alpha=0.85, source=self._source
         )
+        # The bars of the leaders of the word that is pointed at (static/linked.js).
+        halo = ColumnDataSource({"bar": [], "left": [], "right": []}, name="bar halo" if linked else "")
+        around = self.plot.hbar(
+            y="bar", left="left", right="right", height=0.78, fill_alpha=0, line_width=2.5, source=halo
+        )
+        session.lighting.follow(lambda light: setattr(around.glyph, "line_color", light.ink))
         beside_bars(session, self.plot, self._source, x="at", text="label")
+        room = CustomJS(args={"plot": self.plot, "source": self._source}, code=_ROOM_FOR_NUMBERS)
+        self.plot.js_on_change("inner_width", room)
+        self._source.js_on_change("data", room)
         self.plot.add_tools(HoverTool(renderers=[bars], tooltips=[("", "@bar"), ("contributes", "@label")]))
 
     def show(self, explanation: Explanation) -> None:
@@ -102,7 +140,7 @@ class Staircase:
         ends = [end for _, start, stop in rows for end in (start, stop)]
         span = (max(ends) - min(ends)) or 1.0
         # Room for the number to the right of the longest bar.
-        self.plot.x_range.update(start=min(ends) - 0.04 * span, end=max(ends) + 0.14 * span)
+        self.plot.x_range.update(start=min(ends) - 0.04 * span, end=max(ends) + 0.2 * span)
         self._source.data = {
             "bar": [name for name, _, _ in rows],
             "left": [min(start, end) for _, start, end in rows],
@@ -133,19 +171,6 @@ _FOLLOWERS_SHOWN = 6
 _LEADERS_SHOWN = 12
 
 
-def percent(share: float, digits: int = 0) -> str:
-    """A probability in percent; only 0 and 1 themselves are shown as 0 % and 100 %.
-
-    >>> percent(0.934), percent(0.999), percent(0.99996), percent(0.0004, 1)
-    ('93%', '99.9%', '&gt; 99.9%', '&lt; 0.1%')
-    """
-    for places in range(digits, 2):
-        shown = f"{share:.{places}%}"
-        if float(shown[:-1]) not in (0.0, 100.0) or share in (0.0, 1.0):
-            return shown
-    return "&gt; 99.9%" if share > 0.5 else "&lt; 0.1%"
-
-
 def verdict(explanation: Explanation) -> str:
     """The predicted class with its probability, and a bar per class, as HTML."""
     rows = []
@@ -167,22 +192,37 @@ def verdict(explanation: Explanation) -> str:
     return f"{head}{note}<table style='width:100%'>{''.join(rows)}</table>"
 
 
-def marked_text(explanation: Explanation) -> str:
-    """The text as HTML; words are shaded in the colour of the class that they raise, leaders are underlined."""
-    raising, lowering = raising_and_lowering(explanation)
+def marked_text(words: Words, *, strike: bool = True) -> str:
+    """The text as HTML; words are shaded in the colour of the class that they raise, leaders are underlined.
 
-    def marked(word: str, weight: float, strength: float, leads: bool) -> str:
-        shade = translucent(raising if weight > 0 else lowering, 0.10 + 0.5 * strength)
-        style = f"background:{shade};color:inherit;border-radius:4px;padding:1px 2px"
-        if leads:
-            style += (
-                ";font-weight:700;text-decoration:underline;text-decoration-thickness:2px;text-underline-offset:3px"
-            )
-        kind = "leader" if leads else "follower"
-        return f"<mark class='{kind}' style='{style}' title='{weight:+.3f}'>{word}</mark>"
-
-    words = explanation.marked_text(marked)
-    return f"<div class='marked' style='line-height:2;white-space:pre-wrap;font-size:15px'>{words}</div>"
+    Where words can be struck out, the first is a stop of the Tab key, and the arrows go on to the others.
+    """
+    why = words.why
+    raising, lowering = raising_and_lowering(why)
+    weights = why.word_weights()
+    names = [span[2] for span in why.tokeniser.spans(why.text or "")] if why.tokeniser is not None else []
+    strongest = max((abs(weight) for _, _, weight, _ in weights), default=0.0) or 1.0
+    text, pieces, last, place = why.text or "", [], 0, 0
+    for (start, end, weight, leads), name in zip(weights, names, strict=True):
+        pieces.append(html.escape(text[last:start]))
+        shown, last = html.escape(text[start:end]), end
+        if name not in words.places or (weight == 0 and not leads):
+            pieces.append(shown)
+            continue
+        shade = translucent(raising if weight > 0 else lowering, 0.10 + 0.5 * abs(weight) / strongest)
+        style = f"background:{shade};color:inherit;padding:1px 2px{_UNDERLINED if leads else ''}"
+        gone = name in words.struck
+        classes = ("leader" if leads else "follower") + (" gone" if gone else "")
+        known_by = f"data-word='{html.escape(name)}' data-tip='{html.escape(effect_in_words(words, name))}'"
+        if strike:
+            pressed, stop = str(gone).lower(), -1 if place else 0
+            known_by += f" role='button' tabindex='{stop}' aria-pressed='{pressed}' data-place='{place}'"
+            place += 1
+        pieces.append(f"<mark class='{classes}' style='{style}' {known_by}>{shown}</mark>")
+    pieces.append(html.escape(text[last:]))
+    about = "The text; arrow keys go from word to word, Enter strikes one out" if strike else "The second text"
+    style = "line-height:1.85;white-space:pre-wrap;font-size:15px"
+    return f"<div class='marked' role='group' aria-label='{about}' style='{style}'>{''.join(pieces)}</div>"
 
 
 def key_to_marks(explanation: Explanation) -> str:
@@ -215,17 +255,13 @@ def sum_in_words(explanation: Explanation) -> str:
     out = explanation.output
     shown = explanation.leaders[:4]
     rest = [float(leader.contribution[out]) for leader in explanation.leaders[4:]]
-    terms = [f"{_signed(leader.contribution[out])} <i>{html.escape(leader.word)}</i>" for leader in shown]
+    terms = [f"{signed(leader.contribution[out])} <i>{html.escape(leader.word)}</i>" for leader in shown]
     if rest:
-        terms.append(f"{_signed(sum(rest))} <i>{len(rest)} more</i>")
-    terms.append(f"{_signed(explanation.bias[out])} <i>bias</i>")
+        terms.append(f"{signed(sum(rest))} <i>{len(rest)} more</i>")
+    terms.append(f"{signed(explanation.bias[out])} <i>bias</i>")
     chance = float(explanation.probabilities[1 if len(explanation.classes) == 2 else int(explanation.logits.argmax())])
     label = explanation.classes[1] if len(explanation.classes) == 2 else explanation.prediction
     return (
-        f"<p class='sum'>{' '.join(terms)} = <b>{_signed(explanation.logits[out])}</b>, "
+        f"<p class='sum'>{' '.join(terms)} = <b>{signed(explanation.logits[out])}</b>, "
         f"so {html.escape(str(label))} has probability {percent(chance, 1)}</p>"
     )
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")

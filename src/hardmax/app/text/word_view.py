@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, HoverTool, LabelSet, Range1d, Span
+from bokeh.models import ColumnDataSource, CustomJS, HoverTool, LabelSet, Range1d, Span
 
 from ...drawing.words import WordsInPlane, words_in_plane
 from ...figures.text import word_map
@@ -48,6 +48,23 @@ def _plane(session: Session, height: int) -> tuple[Any, Span]:
     return plot, boundary
 
 
+_POINTED_AT = """
+const rows = cb_data.index.indices;
+if (window.hardmaxLinked) { window.hardmaxLinked.show(rows.length ? source.data.word[rows[0]] : null, true); }
+"""
+
+
+def _pointed_at(source: ColumnDataSource) -> CustomJS:
+    """A callback that shows the word of a dot in all views (static/linked.js)."""
+    return CustomJS(args={"source": source}, code=_POINTED_AT)
+
+
+def _halo(plot: Any, name: str) -> Any:
+    """Rings around the words that are pointed at, filled by static/linked.js."""
+    source = ColumnDataSource({"x": [], "y": []}, name=name)
+    return plot.scatter("x", "y", size=26, fill_alpha=0, line_width=2.5, source=source)
+
+
 class WordPlane:
     """The words of one text at a layer, their paths, and the mean that is classified."""
 
@@ -66,14 +83,24 @@ class WordPlane:
             "x", "y", marker="star", size=22, fill_color="colour", line_width=1.2, source=self._stars
         )
         mean = self.plot.scatter("x", "y", marker="diamond", size=15, line_width=2, source=self._mean)
+        halo = _halo(self.plot, "plane halo")
+        # The words that are struck out: written by static/linked.js, drawn nowhere.
+        self.struck = ColumnDataSource({"word": []}, name="struck")
+        self.plot.scatter(x=0, y=0, source=self.struck, visible=False)
         names = LabelSet(x="x", y="y", text="word", source=self._names, **_NAME_STYLE)
         self.plot.add_layout(names)
         self.plot.add_tools(
-            HoverTool(renderers=[dots], tooltips=[("", "@word"), ("follows", "@leader"), ("share", "@share{0.0%}")])
+            HoverTool(
+                renderers=[dots],
+                tooltips=[("", "@word"), ("follows", "@leader"), ("share", "@share{0.0%}")],
+                callback=_pointed_at(self._words),
+            ),
+            HoverTool(renderers=[stars], tooltips=[("", "@word"), ("", "leads")], callback=_pointed_at(self._stars)),
         )
 
         def repaint(light: Light) -> None:
             self._boundary.line_color = light.soft
+            halo.glyph.line_color = light.ink
             stars.glyph.line_color = mean.glyph.line_color = light.ink
             mean.glyph.fill_color = light.card
             names.text_color = light.ink
@@ -165,6 +192,11 @@ class WordMap:
         stars = self.plot.scatter(
             "x", "y", marker="star", size="size", fill_color="colour", line_width=0.6, source=self._stars
         )
+        # The words of the text on the map: drawn when they are pointed at.
+        self._own = ColumnDataSource({name: [] for name in ("x", "y", "word")}, name="own words")
+        self.plot.scatter("x", "y", source=self._own, visible=False)
+        self._map: tuple[dict[str, int], np.ndarray] = ({}, np.empty((0, 2)))
+        halo = _halo(self.plot, "map halo")
         names = LabelSet(x="x", y="y", text="word", source=self._named, **_NAME_STYLE)
         self.plot.add_layout(names)
         self.plot.add_tools(
@@ -174,15 +206,23 @@ class WordMap:
 
         def repaint(light: Light) -> None:
             self._boundary.line_color = light.soft
-            dots.glyph.fill_color = light.grey
+            dots.glyph.fill_color, halo.glyph.line_color = light.grey, light.ink
             stars.glyph.line_color = light.card
             names.text_color = light.ink
 
         session.lighting.follow(repaint)
 
+    def show_text(self, explanation: Explanation | None) -> None:
+        """Find the words of another text on the map."""
+        numbers, positions = self._map
+        words = [] if explanation is None else [word for word in explanation.words if word in numbers]
+        spots = positions[[numbers[word] for word in words]]
+        self._own.data = {"x": spots[:, 0], "y": spots[:, 1], "word": words}
+
     def show(self, survey: Survey) -> None:
         """Draw the words of another survey."""
         found = word_map(survey, top=24)
+        self._map = ({word: k for k, word in enumerate(survey.words)}, found.positions)
         some = found.seen[np.unique(np.linspace(0, len(found.seen) - 1, _MOST_DOTS).astype(int))]
         self._dots.data = {
             "x": found.positions[some, 0],
