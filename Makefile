@@ -176,4 +176,4 @@ lowest: $(UV)  ## the tests with the lowest versions that pyproject.toml allows,
 	OMP_NUM_THREADS=1 $(LOW)/bin/python -m pytest $(SHARED) -q -m "not slow" --hypothesis-profile=repeatable --ignore=tests/browser $(OLD)
 
 clean:  ## remove what was built, keep .venv
-	rm -rf out docs/_build docs/auto_gallery build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf out docs/_build docs/auto_gallery docs/auto_tutorials docs/reference/generated docs/reference/examples build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import tomllib
+from collections import Counter
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -17,14 +19,27 @@ copyright = author
 version = release = hardmax.__version__
 
 extensions = [
+    "commands",
+    "elsewhere",
+    "markdown_page",
     "mathml",
     "navigation",
+    "notebook_words",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_extensions", "auto_gallery/**.ipynb", "auto_gallery/**.py"]
+exclude_patterns = [
+    "_build",
+    "_extensions",
+    "tutorials",  # scripts, from which pages and notebooks are made in auto_tutorials
+    "**/sg_execution_times.rst",
+    "auto_*/**.ipynb",
+    "auto_*/**.py",
+]
+templates_path = ["_templates"]
 nitpicky = False
 default_role = "code"
 
@@ -44,11 +59,29 @@ autodoc_default_options = {"members": True}
 napoleon_use_rtype = False
 napoleon_attr_annotations = False
 
+_reference = Path(__file__).parent / "reference"
+autosummary_context = {"options_of": tomllib.loads((_reference / "members.toml").read_text(encoding="utf-8"))}
+_listed = [
+    line.strip()
+    for page in sorted(_reference.glob("*.rst"))
+    for line in page.read_text(encoding="utf-8").splitlines()
+    if line.startswith("   hardmax.")
+]
+# Where files are found whatever their case, `hardmax.leaders` and `hardmax.Leaders` would be one page.
+_alike = Counter(name.lower() for name in _listed)
+autosummary_filename_map = {
+    name: f"{name}-class" for name in _listed if _alike[name.lower()] > 1 and name.rpartition(".")[2][0].isupper()
+}
+
 sphinx_gallery_conf = {
-    "examples_dirs": "../gallery",
-    "gallery_dirs": "auto_gallery",
-    "filename_pattern": r"plot_",
+    "examples_dirs": ["tutorials", "../gallery"],
+    "gallery_dirs": ["auto_tutorials", "auto_gallery"],
+    "filename_pattern": r"(plot|tutorial)_",
     "ignore_pattern": r"measure\.py$",
+    "backreferences_dir": "reference/examples",
+    "doc_module": ("hardmax",),
+    "reference_url": {"hardmax": None},
+    "write_computation_times": False,
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "download_all_examples": False,

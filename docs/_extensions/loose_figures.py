@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sphinx_gallery.scrapers import figure_rst
 
 
 def scrape_figures(block: tuple[str, str, int], block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
-    """Save each figure that is bound to a name, has no number of pyplot's and was not saved before."""
+    """Save each figure that is bound to a name, itself or by its axes, unless pyplot knows it or it is saved."""
     saved = block_vars.setdefault("saved_figures", [])
     paths = []
-    for value in list(block_vars["example_globals"].values()):
+    for named in list(block_vars["example_globals"].values()):
+        value = named.get_figure(root=True) if isinstance(named, Axes) else named
         if isinstance(value, Figure) and not hasattr(value, "number") and not any(value is one for one in saved):
             path = next(block_vars["image_path_iterator"])
             value.savefig(path, dpi=150)

@@ -1,6 +1,8 @@
-"""Formulas as MathML, which browsers show by themselves: no script, no fonts from elsewhere, readable offline."""
+"""Formulas as MathML, which browsers show by themselves: no script, a font that ships, readable offline."""
 
 from __future__ import annotations
+
+import re
 
 from docutils import nodes
 from docutils.utils.math import MathError, latex2mathml
@@ -11,10 +13,27 @@ from sphinx.writers.html5 import HTML5Translator
 _logger = logging.getLogger(__name__)
 
 
+# What TeX takes as an argument without braces: one command, one letter or one digit.
+_ONE = r"\s*(\\[a-zA-Z]+|[a-zA-Z0-9])"
+_FRACTION = re.compile(rf"(\\[td]?frac){_ONE}{_ONE}")
+_SCRIPT = re.compile(r"([_^])([0-9])(?=[0-9])")
+# Functions that TeX separates by a thin space from an argument without parentheses.
+_FUNCTION = re.compile(r"(\\(?:log|ln|exp|sin|cos|tan))(?![a-zA-Z])(?=\s*(?:\\(?!left|big)[a-zA-Z]|[a-zA-Z0-9]))")
+
+
+def as_tex_reads_it(formula: str) -> str:
+    r"""The formula with braces around arguments of one digit, and with the space in ``\log x``.
+
+    docutils reads ``\tfrac12`` as a fraction of 12, and sets a function without space before its argument.
+    """
+    formula = _FUNCTION.sub(r"\1\\,", formula)
+    return _SCRIPT.sub(r"\1{\2}", _FRACTION.sub(r"\1{\2}{\3}", formula))
+
+
 def _formula(node: nodes.math | nodes.math_block, *, block: bool) -> str:
     source = node.astext().strip()
     try:
-        return latex2mathml.tex2mathml(source, as_block=block)
+        return latex2mathml.tex2mathml(as_tex_reads_it(source), as_block=block)
     except MathError as error:
         _logger.warning("this formula cannot be shown (%s): %s", error, source, location=node)
         return source
