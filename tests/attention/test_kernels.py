@@ -378,3 +378,27 @@ def test_intervals_of_more_rows_than_a_tile_holds() -> None:
     positions = torch.arange(len(points))
     start, stop = (ends.to(DEVICE) for ends in Mask(before=7, after=0).interval(positions, len(points)))
     assert_same_in_intervals(points, points, start, stop)
+
+
+@pytest.mark.parametrize("count", [1, 16, 37])
+def test_blocks_that_a_tile_of_rows_sees(count: int) -> None:
+    generator = torch.Generator().manual_seed(count)
+    start = torch.randint(0, 60, (count,), generator=generator)
+    stop = start + torch.randint(0, 60, (count,), generator=generator)
+    padded = -(-count // SMALL.rows) * SMALL.rows
+    seen = maxima.sight_of(start.to(DEVICE), stop.to(DEVICE), padded, SMALL)
+    rows = [min(row, count - 1) for row in range(padded)]
+    assert seen.low.tolist() == start[rows].tolist()
+    assert seen.high.tolist() == stop[rows].tolist()
+    for tile in range(padded // SMALL.rows):
+        part = rows[tile * SMALL.rows : (tile + 1) * SMALL.rows]
+        begin, inner, outer = seen.tiles[tile].tolist()
+        # Whole blocks that some row, and that every row sees.
+        some = {p // SMALL.block for row in part for p in range(int(start[row]), int(stop[row]))}
+        every = [
+            block
+            for block in range(120 // SMALL.block)
+            if all(start[r] <= block * SMALL.block and (block + 1) * SMALL.block <= stop[r] for r in part)
+        ]
+        assert some <= set(range(begin, int(seen.ends[tile])))
+        assert list(range(inner, outer)) == every

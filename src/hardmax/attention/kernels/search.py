@@ -86,6 +86,25 @@ def prepare(
 
 
 @triton.jit
+def sight(START, STOP, LOW, HIGH, TILES, ENDS, rows, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """The interval of each row, the last repeated to fill up its tile, and the blocks that a tile of rows sees.
+
+    One launch in place of twenty small ones, which would take longer than the screen saves by the mask.
+    """
+    tile = tl.program_id(0)
+    at = tile * ROWS + tl.arange(0, ROWS)
+    row = tl.minimum(at, rows - 1)
+    low, high = tl.load(START + row).to(tl.int32), tl.load(STOP + row).to(tl.int32)
+    tl.store(LOW + at, low)
+    tl.store(HIGH + at, high)
+    inner = (tl.max(low, 0) + BLOCK - 1) // BLOCK
+    tl.store(TILES + 3 * tile, tl.min(low, 0) // BLOCK)
+    tl.store(TILES + 3 * tile + 1, inner)
+    tl.store(TILES + 3 * tile + 2, tl.maximum(inner, tl.min(high, 0) // BLOCK))
+    tl.store(ENDS + tile, (tl.max(high, 0) + BLOCK - 1) // BLOCK)
+
+
+@triton.jit
 def screen(
     P, Y, MAXIMA, ENDS, TILES, LOW, HIGH, start, rows,
     K: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, STAGES: tl.constexpr, MASKED: tl.constexpr,

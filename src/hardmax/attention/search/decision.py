@@ -128,13 +128,16 @@ class Screen:
     def _margins(self, asked: Rounded, some: Indices | slice, padded: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Bound on the error of the scores per row, and distance below the largest at which a point may still win."""
         given, missing, accumulated = self._in, asked.missing, (self._width + 8) * _ACCUMULATOR_UNIT
-        count, points = len(missing), self._points
-        reach = given.margin * given.square_z.sqrt() if given.reach is None else given.reach[some]
-        error = torch.zeros(padded, device=missing.device)
+        points = self._points
         # In units of the screen no point is longer than one and queries have length one, up to the rounding loss.
-        error[:count] = missing + (1 + missing) * (points.missing.max() + accumulated) + asked.low * points.low.max()
-        needed = torch.full_like(error, -torch.inf)
-        needed[:count] = error[:count] + (reach * self._unit * (1 + 1e-5)).float()
+        lost = points.missing.max() + accumulated
+        error = torch.addcmul(torch.addcmul(lost, missing, 1 + lost), asked.low, points.low.max())
+        reach = given.margin * given.square_z.sqrt() if given.reach is None else given.reach[some]
+        needed = error + (reach * self._unit * (1 + 1e-5)).float()
+        fill = padded - len(missing)  # rows that fill up the last tile need nothing
+        if fill:
+            error = torch.nn.functional.pad(error, (0, fill))
+            needed = torch.nn.functional.pad(needed, (0, fill), value=-torch.inf)
         return error, needed
 
     def _members(

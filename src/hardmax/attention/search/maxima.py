@@ -99,15 +99,18 @@ class Sight:
 
 
 def sight_of(start: Indices, stop: Indices, padded: int, tiles: Tiles) -> Sight:
-    """Intervals of rows, the last of them repeated up to ``padded`` rows."""
-    missing = padded - len(start)
-    low, high = (torch.cat([ends, ends[-1:].expand(missing)]) if missing else ends for ends in (start, stop))
-    by_tile = low.view(-1, tiles.rows), high.view(-1, tiles.rows)
-    begin = by_tile[0].amin(dim=1) // tiles.block
-    inner = (by_tile[0].amax(dim=1) + tiles.block - 1) // tiles.block
-    outer = torch.maximum(inner, by_tile[1].amin(dim=1) // tiles.block)
-    ends = (by_tile[1].amax(dim=1) + tiles.block - 1) // tiles.block
-    return Sight(low.int(), high.int(), torch.stack([begin, inner, outer], dim=1).int(), ends.int())
+    """Intervals of rows, the last of them repeated up to ``padded`` rows, and the blocks that each tile sees."""
+    from ..kernels import search as kernels
+
+    count = padded // tiles.rows
+    low, high = torch.empty(2, padded, dtype=torch.int32, device=start.device)
+    ends = torch.empty(count, dtype=torch.int32, device=start.device)
+    blocks = torch.empty(count, 3, dtype=torch.int32, device=start.device)
+    kernels.sight[(count,)](
+        start.contiguous(), stop.contiguous(), low, high, blocks, ends, len(start),
+        ROWS=tiles.rows, BLOCK=tiles.block, num_warps=max(1, tiles.rows // 32),
+    )  # fmt: skip
+    return Sight(low, high, blocks, ends)
 
 
 class Screened:
