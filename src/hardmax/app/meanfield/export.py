@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
@@ -124,8 +125,8 @@ class Scene:
         sphere = np.asarray(self.run.tokens).shape[2] == 3
         left.add_patch(Circle((0, 0), 1.0, facecolor=light.shade if sphere else "none", edgecolor=light.line, lw=1.2))
         ghost, depth = self._projected(np.unique(np.asarray(self.limit.positions).round(3), axis=0)[:200])
-        near = np.where(depth < 0, 0.35, 1.0)
-        left.scatter(*ghost.T, s=320, facecolors="none", edgecolors=light.soft, ls="--", lw=1.5, alpha=near)
+        rings = [to_rgba(light.soft, 0.35 if behind else 1.0) for behind in depth < 0]
+        left.scatter(*ghost.T, s=320, facecolors="none", edgecolors=rings, ls="--", lw=1.5)
         right.set_facecolor(light.card)
         right.tick_params(colors=light.soft)
         right.set_xlabel("time", color=light.soft)
