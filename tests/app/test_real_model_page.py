@@ -361,9 +361,7 @@ def test_the_probe_shows_sentences_and_tables_and_can_be_saved(visit: Visit) -> 
 
 
 @pytest.mark.parametrize("text", ["another text", " "])
-def test_a_probe_that_another_text_ends_is_mentioned(
-    visit: Visit, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_probe_that_another_text_ends_is_mentioned(visit: Visit, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     page, probe, started, may_go_on = visit.page, hm.probe, threading.Event(), threading.Event()
 
     def slow(*given: object, progress: Callable[..., None], **options: object) -> hm.ProbeReport:

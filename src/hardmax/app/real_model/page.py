@@ -287,8 +287,8 @@ class RealModelPage(Page):
         probing, self._probing = self._probing, None
         if probing is not None and probing is self._session.jobs.current:
             self._stopped.object = (
-                '<div class="message note" role="status">The probe was stopped, because the model runs again with other '
-                "settings: press “Probe this text” when they stay as they are.</div>"
+                '<div class="message note" role="status">The probe was stopped, because the model runs again with '
+                "other settings: press “Probe this text” when they stay as they are.</div>"
             )
 
     def _show_results(self, shown: bool) -> None:
