@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -212,25 +213,100 @@ _GGUF_NAMES = {
     "model.embed_tokens": "token_embd",
     "model.norm": "output_norm",
     "lm_head": "output",
+    # GPT-2
+    "wte": "token_embd",
+    "wpe": "position_embd",
+    "ln_1": "attn_norm",
+    "ln_2": "ffn_norm",
+    "attn.c_attn": "attn_qkv",
+    "attn.c_proj": "attn_output",
+    "mlp.c_fc": "ffn_up",
+    "mlp.c_proj": "ffn_down",
+    "ln_f": "output_norm",
+    # BERT
+    "bert.embeddings.word_embeddings": "token_embd",
+    "bert.embeddings.position_embeddings": "position_embd",
+    "bert.embeddings.token_type_embeddings": "token_types",
+    "bert.embeddings.LayerNorm": "token_embd_norm",
+    "attention.self.query": "attn_q",
+    "attention.self.key": "attn_k",
+    "attention.self.value": "attn_v",
+    "attention.output.dense": "attn_output",
+    "attention.output.LayerNorm": "attn_output_norm",
+    "intermediate.dense": "ffn_up",
+    "output.dense": "ffn_down",
+    "output.LayerNorm": "layer_output_norm",
 }
+_LAYER = re.compile(r"(?:model\.layers|h|bert\.encoder\.layer)\.(\d+)\.(.*)")
+
+
+def gguf_tensors(family: str, tensors: Mapping[str, np.ndarray]) -> Tensors:
+    """Tensors by their names in GGUF files, with queries and keys of Llama in the order of neighbours.
+
+    Matrices of GPT-2 are transposed, and its causal mask is left out, as in published files.
+    """
+    found = {}
+    for name, tensor in tensors.items():
+        stem, _, end = name.rpartition(".")
+        if stem.endswith(".attn"):
+            continue  # the mask of GPT-2
+        layer = _LAYER.fullmatch(stem)
+        part = stem if layer is None else layer[2]
+        if family not in ("qwen2", "bert", "gpt2") and part in ("self_attn.q_proj", "self_attn.k_proj"):
+            heads = HEADS if part.endswith("q_proj") else CONFIGS[family]["num_key_value_heads"]
+            tensor = tensor.reshape(heads, 2, -1, *tensor.shape[1:]).swapaxes(1, 2).reshape(tensor.shape)
+        if part.rpartition(".")[2] in ("c_attn", "c_proj", "c_fc"):
+            tensor = tensor.T
+        found[("" if layer is None else f"blk.{layer[1]}.") + f"{_GGUF_NAMES[part]}.{end}"] = tensor
+    return found
 
 
 def write_gguf(path: Path, family: str, tensors: Mapping[str, np.ndarray], **fields: Any) -> Path:
-    """GGUF file of a Llama-like model; queries and keys of Llama are put into the order of neighbours."""
+    """GGUF file of a model of this family."""
     import gguf
 
     config = CONFIGS[family]
-    writer = gguf.GGUFWriter(path, "qwen2" if family == "qwen2" else "llama")
+    writer = gguf.GGUFWriter(path, family if family in ("qwen2", "bert", "gpt2") else "llama")
     writer.add_context_length(PLACES)
     writer.add_embedding_length(D)
     writer.add_block_count(LAYERS)
     writer.add_feed_forward_length(UNITS)
     writer.add_head_count(HEADS)
-    writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_rope_freq_base(config["rope_theta"])
+    if family in ("bert", "gpt2"):
+        writer.add_layer_norm_eps(config.get("layer_norm_eps") or config["layer_norm_epsilon"])
+    else:
+        writer.add_head_count_kv(config["num_key_value_heads"])
+        writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+        writer.add_rope_freq_base(config["rope_theta"])
+    if family == "bert":
+        writer.add_causal_attention(False)
     if config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
+    _add_fields(writer, fields)
+    return _write(writer, path, gguf_tensors(family, tensors))
+
+
+def write_gguf_parts(folder: Path, family: str, tensors: Mapping[str, np.ndarray], count: int = 3) -> list[Path]:
+    """The files of a split model: the first has the settings, and every one some of the tensors."""
+    import gguf
+
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [*tensors]
+    paths = [folder / f"tiny-{k + 1:05d}-of-{count:05d}.gguf" for k in range(count)]
+    for k, path in enumerate(paths):
+        own = {name: tensors[name] for name in names[k::count]}
+        number = {"split__no": k, "split__count": count}
+        if k == 0:
+            write_gguf(path, family, own, **number)
+        else:
+            writer = gguf.GGUFWriter(path, "")
+            _add_fields(writer, number)
+            _write(writer, path, gguf_tensors(family, own))
+    return paths
+
+
+def _add_fields(writer: Any, fields: Mapping[str, Any]) -> None:
+    """Add fields to a GGUF file; two underscores in a name stand for a point."""
     for name, value in fields.items():
         full = name.replace("__", ".")
         if isinstance(value, list):
@@ -241,14 +317,11 @@ def write_gguf(path: Path, family: str, tensors: Mapping[str, np.ndarray], **fie
             writer.add_uint32(full, value)
         else:
             writer.add_string(full, value)
+
+
+def _write(writer: Any, path: Path, tensors: Mapping[str, np.ndarray]) -> Path:
     for name, tensor in tensors.items():
-        stem, _, end = name.rpartition(".")
-        layer, part = ("", stem) if not stem.startswith("model.layers.") else stem[13:].split(".", 1)
-        new = (f"blk.{layer}." if layer else "") + f"{_GGUF_NAMES[part]}.{end}"
-        if family != "qwen2" and part in ("self_attn.q_proj", "self_attn.k_proj"):
-            heads = HEADS if part.endswith("q_proj") else config["num_key_value_heads"]
-            tensor = tensor.reshape(heads, 2, -1, *tensor.shape[1:]).swapaxes(1, 2).reshape(tensor.shape)
-        writer.add_tensor(new, np.ascontiguousarray(tensor))
+        writer.add_tensor(name, np.ascontiguousarray(tensor))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

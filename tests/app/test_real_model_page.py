@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -357,6 +358,35 @@ def test_the_probe_shows_sentences_and_tables_and_can_be_saved(visit: Visit) -> 
         assert "<b>" not in page._rows.object
     saved = json.loads(page._report_file().read())
     assert saved["tables"]["heads"]["head"] == report.heads["head"].tolist()
+
+
+@pytest.mark.parametrize("text", ["another text", " "])
+def test_a_probe_that_another_text_ends_is_mentioned(visit: Visit, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, probe, started, may_go_on = visit.page, hm.probe, threading.Event(), threading.Event()
+
+    def slow(*given: object, progress: Callable[..., None], **options: object) -> hm.ProbeReport:
+        started.set()
+        may_go_on.wait(30)
+        progress("texts", 0, 1)  # a cancelled job ends here
+        return probe(*given, progress=progress, **options)
+
+    monkeypatch.setattr(hm, "probe", slow)
+    page._probe.clicks += 1
+    assert started.wait(30)
+    page._head.value = 1  # shows another head of the same run: the probe goes on
+    assert visit.session.jobs.current.name == "Probing the model"
+    assert page._stopped.object == ""
+    page._area.value = text
+    may_go_on.set()
+    visit.settle()
+    assert "The probe was stopped, because the model runs again" in page._stopped.object
+    assert page._report is None
+    page._area.value = "a third text"  # no probe ends now
+    visit.settle()
+    page._probe.clicks += 1
+    visit.settle()
+    assert page._stopped.object == ""
+    assert page._report is not None
 
 
 def test_a_probe_of_another_text_waits_for_its_run(visit: Visit) -> None:

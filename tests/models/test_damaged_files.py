@@ -82,6 +82,13 @@ def _folder(family: str, layout: str) -> Callable[[Path], Path]:
             (folder / "modules.json").write_text(json.dumps(modules))
             (folder / "1_Pooling").mkdir(exist_ok=True)
             (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+        if family == "gpt2":
+            words = [*"abcdefghijklmnopqrstuvwxyz", "Ġ", "he", "th", "<|endoftext|>"]
+            (folder / "vocab.json").write_text(json.dumps({word: k for k, word in enumerate(words)}))
+            (folder / "merges.txt").write_text("#version: 0.2\nh e\nt h\n")
+            added = {"29": {"content": "<|endoftext|>", "lstrip": False}}
+            settings = {"add_bos_token": True, "bos_token": "<|endoftext|>", "added_tokens_decoder": added}
+            (folder / "tokenizer_config.json").write_text(json.dumps(settings))
         return folder
 
     return write
@@ -91,11 +98,13 @@ def _gguf(family: str) -> Callable[[Path], Path]:
     def write(folder: Path) -> Path:
         folder.mkdir()
         words = [*"abcdefghijklmnopqrstuvwxyz", "Ġ", "he", "th", "<s>"]
+        if family == "bert":
+            words = ["[UNK]", "[CLS]", "[SEP]", "▁a", "▁the", *"bcdefghijklmnopqrstuvwxyz"]
         return model_files.write_gguf(
             folder / "tiny.gguf",
             family,
             model_files.random_tensors(family),
-            tokenizer__ggml__model="gpt2",
+            tokenizer__ggml__model="bert" if family == "bert" else "gpt2",
             tokenizer__ggml__pre="smollm",
             tokenizer__ggml__tokens=words,
             tokenizer__ggml__token_type=[1] * 29 + [3],
@@ -113,6 +122,8 @@ SOURCES = {
     "old albert": _folder("albert", "old torch"),
     "llama": _folder("llama", "shards"),
     "gguf": _gguf("llama"),
+    "gpt2": _folder("gpt2", "whole"),
+    "bert gguf": _gguf("bert"),
 }
 
 

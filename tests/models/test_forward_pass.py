@@ -45,7 +45,7 @@ def test_every_architecture(family: str, layout: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(model.logits(_IDS), logits, atol=error * np.abs(logits).max())
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen2", "mistral"])
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "qwen2", "mistral"])
 def test_gguf_files_compute_what_folders_do(family: str, tmp_path: Path) -> None:
     pytest.importorskip("gguf")
     tensors = model_files.random_tensors(family)
@@ -54,8 +54,15 @@ def test_gguf_files_compute_what_folders_do(family: str, tmp_path: Path) -> None
     # Settings of a GGUF file are rounded to float32.
     for one, other in zip(all_states(model, _IDS), expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-7 * np.abs(other).max())
-    assert model.layers[0].attention.rotary is not None
-    assert model.layers[0].attention.rotary.interleaved == (family != "qwen2")
+    folder = hm.load_transformer(model_files.write_folder(tmp_path / "tiny", CONFIGS[family], tensors), dtype="float64")
+    assert model.longest == folder.longest
+    if model.causal:
+        np.testing.assert_allclose(model.logits(_IDS), folder.logits(_IDS), rtol=1e-6)
+    else:
+        np.testing.assert_allclose(model.embed(_IDS), folder.embed(_IDS), rtol=1e-6)
+    rotary = model.layers[0].attention.rotary
+    assert (rotary is None) == (family in ("bert", "gpt2"))
+    assert rotary is None or rotary.interleaved == (family != "qwen2")
     assert model.layers[0].window == CONFIGS[family].get("sliding_window")
 
 

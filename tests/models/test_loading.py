@@ -152,7 +152,7 @@ def test_arguments(tmp_path: Path) -> None:
         hm.load_transformer(folder, tokeniser=3)  # type: ignore[arg-type]
     with pytest.raises(hm.FileError, match="is neither a file nor a folder"):
         hm.load_transformer(os.devnull)
-    with pytest.raises(hm.FileError, match="holds no tokenizer.json and no vocab.txt"):
+    with pytest.raises(hm.FileError, match="holds no tokenizer.json and no vocab.txt or vocab.json"):
         hm.load_transformer(folder, tokeniser=tmp_path)
     with pytest.raises(hm.FileError, match="config.json: is not a GGUF file"):
         hm.load_transformer(folder / "config.json")
@@ -455,7 +455,7 @@ def test_unknown_architecture_of_a_gguf_file(tmp_path: Path) -> None:
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.close()
-    with pytest.raises(hm.FileError, match="architecture 'gemma3' is not known: known are llama, qwen2"):
+    with pytest.raises(hm.FileError, match="architecture 'gemma3' is not known: known are bert, gpt2, llama, qwen2"):
         hm.load_transformer(tmp_path / "x.gguf")
 
 

@@ -6,6 +6,8 @@ before anything is allocated. The package ``gguf`` turns quantised weights into 
 
 from __future__ import annotations
 
+import math
+import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,12 +37,27 @@ _NAMES = {
     "attention.head_count": "num_attention_heads",
     "attention.head_count_kv": "num_key_value_heads",
     "attention.key_length": "head_dim",
+    "attention.layer_norm_epsilon": "layer_norm_eps",
     "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "attention.causal": "is_decoder",
     "attention.sliding_window": "sliding_window",
     "context_length": "max_position_embeddings",
     "rope.freq_base": "rope_theta",
     "rope.dimension_count": "rope_dimension_count",
 }
+_GPT2_NAMES = {
+    "embedding_length": "n_embd",
+    "block_count": "n_layer",
+    "feed_forward_length": "n_inner",
+    "attention.head_count": "n_head",
+    "attention.layer_norm_epsilon": "layer_norm_epsilon",
+    "context_length": "n_positions",
+}
+# How embeddings are made of tokens, by the number in the format; without a number, or with 0, by their mean.
+_POOLINGS = {None: "mean", 0: "mean", 1: "mean", 2: "first"}
+# Names of the files of a split model, of which the first has the settings.
+_PART = re.compile(r"(.*-)(\d{5})(-of-(\d{5})\.gguf)")
+_MOST_PARTS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +81,8 @@ class GgufFile:
     def settings(self) -> Settings:
         """Settings by the names that folders use."""
         start = f"{self.architecture}."
-        found = {new: self.fields[start + old] for old, new in _NAMES.items() if start + old in self.fields}
+        names = _GPT2_NAMES if self.architecture == "gpt2" else _NAMES
+        found = {new: self.fields[start + old] for old, new in names.items() if start + old in self.fields}
         if self.fields.get(f"{start}expert_count"):
             problem = "is a mixture of experts, which is not supported"
             raise FileError(self.path, problem, "pass a model with one feed-forward network per layer")
@@ -73,7 +91,16 @@ class GgufFile:
             found["rope_scaling"] = {"type": kind, "factor": self.fields.get(f"{start}rope.scaling.factor")}
         found["vocab_size"] = self.weights.rows("token_embd.weight") or None
         found["tie_word_embeddings"] = "output.weight" not in self.weights.shapes
-        return Settings(self.path, found, {new: start + old for old, new in _NAMES.items()})
+        return Settings(self.path, found, {new: start + old for old, new in names.items()})
+
+    @property
+    def pooling(self) -> str:
+        """How the last tokens of a text become one point: ``"mean"`` or ``"first"``."""
+        kind = self.fields.get(f"{self.architecture}.pooling_type")
+        if not isinstance(kind, (int, type(None))) or kind not in _POOLINGS:
+            problem = f"asks for the pooling of number {shown(kind)}, which is not supported"
+            raise FileError(self.path, problem, 'pass pooling="mean"')
+        return _POOLINGS[kind]
 
 
 def read_gguf(path: Path, dtype: torch.dtype) -> GgufFile:
@@ -83,29 +110,36 @@ def read_gguf(path: Path, dtype: torch.dtype) -> GgufFile:
         from gguf.quants import dequantize
     except ImportError:
         raise MissingExtraError("gguf", "models", "reading GGUF files") from None
-    fields, table, start, data = _header(path)
-    places: dict[str, tuple[tuple[int, ...], Any, int, int]] = {}
-    for name, (dimensions, kind, offset) in table.items():
-        try:
-            quantised = GGMLQuantizationType(kind)
-            block, width = GGML_QUANT_SIZES[quantised]
-        except (ValueError, KeyError):
-            raise FileError(path, f"the tensor {name!r} has numbers of the unknown type {kind}", DAMAGED) from None
-        count = 1
-        for size in dimensions:
-            count *= size
-        if dimensions and dimensions[0] % block:
-            raise FileError(path, f"the tensor {name!r} does not have whole blocks of {block} numbers", DAMAGED)
-        first, size = start + offset, count // block * width
-        if first + size > len(data):
-            raise FileError(path, f"ends before the tensor {name!r}", "the file is not complete; get it again")
-        # The first length of the format is the last axis of the array.
-        places[name] = dimensions[::-1], quantised, first, size
+    header = _header(path)
+    parts = _parts(path, header[0])
+    fields = header[0]
+    places: dict[str, tuple[tuple[int, ...], Any, int, int, np.ndarray]] = {}
+    for number, part in enumerate(parts):
+        own, table, start, data = header if part == path else _header(part)
+        if len(parts) > 1 and (own.get("split.no"), own.get("split.count")) != (number, len(parts)):
+            raise FileError(part, f"is not part {number + 1} of {len(parts)}", DAMAGED)
+        fields = own if number == 0 else fields
+        for name, (dimensions, kind, offset) in table.items():
+            try:
+                quantised = GGMLQuantizationType(kind)
+                block, width = GGML_QUANT_SIZES[quantised]
+            except (ValueError, KeyError):
+                raise FileError(part, f"the tensor {name!r} has numbers of the unknown type {kind}", DAMAGED) from None
+            count = math.prod(dimensions)
+            if dimensions and dimensions[0] % block:
+                raise FileError(part, f"the tensor {name!r} does not have whole blocks of {block} numbers", DAMAGED)
+            if name in places:
+                raise FileError(part, f"has the tensor {name!r} of another part", DAMAGED)
+            first, size = start + offset, count // block * width
+            if first + size > len(data):
+                raise FileError(part, f"ends before the tensor {name!r}", "the file is not complete; get it again")
+            # The first length of the format is the last axis of the array.
+            places[name] = dimensions[::-1], quantised, first, size, data
     shapes = {name: place[0] for name, place in places.items()}
     require_memory(path, shapes.values(), dtype)
 
     def read(name: str) -> torch.Tensor:
-        shape, quantised, first, size = places[name]
+        shape, quantised, first, size, data = places[name]
         try:
             raw = np.asarray(data[first : first + size])
             if quantised in (GGMLQuantizationType.F32, GGMLQuantizationType.F16, GGMLQuantizationType.F64):
@@ -134,6 +168,25 @@ def gguf_architecture(path: Path) -> str | None:
     except (OSError, FileError):
         return None
     return None
+
+
+def _parts(path: Path, fields: dict[str, Any]) -> list[Path]:
+    """Files of the model that this file belongs to, in order; most models have one file."""
+    count = fields.get("split.count", 0)
+    if not isinstance(count, int) or not 0 <= count <= _MOST_PARTS:
+        raise FileError(path, f"is said to be one of {shown(count)} parts", DAMAGED)
+    if count < 2:
+        return [path]
+    named = _PART.fullmatch(path.name)
+    if named is None or int(named[4]) != count:
+        problem = f"is one of the {count} files of a model, and its name does not say which"
+        raise FileError(path, problem, f"name the files as they were published: name-00001-of-{count:05d}.gguf …")
+    found = [path.with_name(f"{named[1]}{k + 1:05d}{named[3]}") for k in range(count)]
+    missing = next((one for one in found if not one.is_file()), None)
+    if missing is not None:
+        problem = f"is one of {count} parts, and {missing.name!r} is not beside it"
+        raise FileError(path, problem, "get all parts into one folder, or join them with llama-gguf-split --merge")
+    return found
 
 
 Table = dict[str, tuple[tuple[int, ...], int, int]]

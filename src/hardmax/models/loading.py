@@ -11,12 +11,25 @@ import torch
 from ..errors import FileError, InputError
 from ..inputs import as_device
 from ..scalars import as_choice, shown
-from .families import Built, albert, bert, distilbert, gpt2, llama, llama_gguf, qwen2_gguf, roberta
+from .families import (
+    Built,
+    albert,
+    bert,
+    bert_gguf,
+    distilbert,
+    gpt2,
+    gpt2_gguf,
+    llama,
+    llama_gguf,
+    qwen2_gguf,
+    roberta,
+)
 from .folders import Pooling, read_pooling, read_settings, read_weights
 from .gguf_files import read_gguf
+from .gguf_tokenisers import gguf_tokeniser
 from .stored import Settings, Weights
 from .tokeniser import AbstractTokeniser
-from .tokenisers import gguf_tokeniser, read_tokeniser, tokeniser_file
+from .tokenisers import read_tokeniser, tokeniser_file
 from .transformer import Transformer, as_dtype
 
 Family = Callable[[Settings, Weights], Built]
@@ -33,7 +46,7 @@ FOLDERS: dict[str, Family] = {
     "xlm-roberta": roberta,
 }
 """Architectures of folders by the ``model_type`` of their config.json."""
-GGUFS: dict[str, Family] = {"llama": llama_gguf, "qwen2": qwen2_gguf}
+GGUFS: dict[str, Family] = {"bert": bert_gguf, "gpt2": gpt2_gguf, "llama": llama_gguf, "qwen2": qwen2_gguf}
 """Architectures of GGUF files by their ``general.architecture``."""
 
 
@@ -54,14 +67,15 @@ def load_transformer(
     ----------
     path
         A folder in the layout of Hugging Face (``config.json``, ``model.safetensors`` or its shards, or
-        ``pytorch_model.bin``; ``tokenizer.json`` or ``vocab.txt``), also of sentence-transformers; or a GGUF file.
+        ``pytorch_model.bin``; ``tokenizer.json``, ``vocab.txt``, or ``vocab.json`` with ``merges.txt``), also of
+        sentence-transformers; or a GGUF file (BERT, GPT-2, Llama, Qwen2), of a split model any of its files.
     dtype
         ``"float32"`` or ``"float64"``: type of the weights and of everything computed from them.
     device
         For example ``"cuda"``.
     tokeniser
-        Tokeniser to use instead of the one in the files: an object, the path of a ``tokenizer.json`` or ``vocab.txt``,
-        or ``"none"`` for a model that takes numbers of tokens only.
+        Tokeniser to use instead of the one in the files: an object, the path of a ``tokenizer.json``, ``vocab.txt``
+        or ``vocab.json``, or ``"none"`` for a model that takes numbers of tokens only.
     pooling
         How :meth:`Transformer.embed` makes one point of a text: ``"mean"`` or ``"first"``; as the files say when left
         out.
@@ -112,7 +126,7 @@ def _from_gguf(path: Path, dtype: torch.dtype, tokeniser: object, pooling: str |
         raise _unknown(path, name, GGUFS)
     built = GGUFS[name](file.settings, file.weights)
     texts = _tokeniser(tokeniser, lambda: gguf_tokeniser(path, file.fields))
-    return _transformer(path.stem, name, built, texts, Pooling(pooling or "mean"))
+    return _transformer(path.stem, name, built, texts, Pooling(pooling or file.pooling))
 
 
 def _transformer(
@@ -146,7 +160,9 @@ def _tokeniser(asked: object, read: Callable[[], AbstractTokeniser | None]) -> A
     if path.is_dir():
         found = read_tokeniser(path)
         if found is None:
-            raise FileError(path, "holds no tokenizer.json and no vocab.txt", "pass the path of one of these files")
+            raise FileError(
+                path, "holds no tokenizer.json and no vocab.txt or vocab.json", "pass the path of one of these files"
+            )
         return found
     return tokeniser_file(path)
 

@@ -11,14 +11,17 @@ from typing import Any
 
 from ..errors import FileError, HardmaxError, InputError, MissingExtraError
 from ..scalars import shown
-from .folders import bounded_text, file_in, json_object
+from .folders import CONFIG, bounded_text, file_in, json_object
 from .stored import DAMAGED
 from .tokeniser import AbstractTokeniser, Tokenised
 
 # The largest published tokeniser files have some 30 MB.
 _MOST_TOKENISER = 2**27
-_MOST_WORDS = 2**22
+MOST_WORDS = 2**22
+"""Largest number of words of a vocabulary that is read."""
 _MOST_LETTERS = 1000
+OTHER_TOKENISER = "pass `tokeniser`, the path of a tokenizer.json of the same model"
+"""Remedy where a tokeniser cannot be used."""
 # How GPT-2 writes bytes as letters: printable ones as themselves, the others from number 256 on.
 _PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
 _BYTES = {chr(byte): byte for byte in _PRINTABLE} | {
@@ -33,6 +36,15 @@ _SPLIT = (
 _PATTERNS = {"qwen2": _SPLIT.replace("DIGITS", ""), "llama-bpe": _SPLIT.replace("DIGITS", "{1,3}")}
 _GPT2_SPLITS = ("default", "gpt-2", "gpt2")
 _SMOLLM_SPLITS = ("smollm",)
+# How texts are split for the byte pairs of vocab.json and merges.txt, by the architecture or the name of the tokeniser.
+_BYTE_PAIR_KINDS = {
+    "gpt2": "gpt2",
+    "GPT2Tokenizer": "gpt2",
+    "roberta": "roberta",
+    "RobertaTokenizer": "roberta",
+    "qwen2": "qwen2",
+    "Qwen2Tokenizer": "qwen2",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,23 +141,41 @@ class GreedyTokeniser(AbstractTokeniser):
 
 
 def read_tokeniser(folder: Path) -> AbstractTokeniser | None:
-    """Tokeniser in a folder: tokenizer.json, or else vocab.txt; None where there is neither."""
+    """Tokeniser in a folder: tokenizer.json, else vocab.txt, else vocab.json with merges.txt; None where there is none.
+
+    Byte pairs of vocab.json are read for architectures whose splitting of texts is known, and None for others.
+    """
     path = file_in(folder, "tokenizer.json")
     if path is not None:
         return tokeniser_file(path)
     path = file_in(folder, "vocab.txt")
-    if path is None:
+    if path is not None:
+        return vocabulary_file(path, _object(folder, "tokenizer_config.json"))
+    return _byte_pairs_in(folder)
+
+
+def _byte_pairs_in(folder: Path) -> AbstractTokeniser | None:
+    path = file_in(folder, "vocab.json")
+    if path is None or file_in(folder, "merges.txt") is None:
         return None
-    settings = file_in(folder, "tokenizer_config.json")
-    return vocabulary_file(path, {} if settings is None else json_object(settings))
+    settings = _object(folder, "tokenizer_config.json")
+    named = _object(folder, CONFIG).get("model_type") or str(settings.get("tokenizer_class", "")).removesuffix("Fast")
+    kind = _BYTE_PAIR_KINDS.get(named) if isinstance(named, str) else None
+    return None if kind is None else _byte_pair_files(path, kind, settings)
 
 
 def tokeniser_file(path: Path) -> AbstractTokeniser:
-    """Tokeniser in a file tokenizer.json or vocab.txt."""
+    """Tokeniser in a file tokenizer.json, vocab.txt, or vocab.json with the other files beside it."""
     if path.suffix == ".txt":
         return vocabulary_file(path, {})
+    if path.name == "vocab.json":
+        found = _byte_pairs_in(path.parent)
+        if found is None:
+            problem = "needs merges.txt, and a config.json or tokenizer_config.json of a known tokeniser, beside it"
+            raise FileError(path, problem, f"known are {', '.join(sorted(_BYTE_PAIR_KINDS))}")
+        return found
     text = bounded_text(path, _MOST_TOKENISER)
-    library = _library()
+    library = the_library()
     try:
         inner = library.Tokenizer.from_str(text)
         inner.no_truncation()
@@ -164,76 +194,118 @@ def vocabulary_file(path: Path, settings: Mapping[str, Any]) -> AbstractTokenise
     """Tokeniser from the words of a file vocab.txt, one per line; parts of words begin with ``##``."""
     words = bounded_text(path, _MOST_TOKENISER).split("\n")
     words = [word.removesuffix("\r") for word in (words if words[-1] else words[:-1])]
-    if not 0 < len(words) <= _MOST_WORDS:
+    if not 0 < len(words) <= MOST_WORDS:
         raise FileError(path, f"has {len(words)} words", DAMAGED)
     if max(map(len, words)) > _MOST_LETTERS:
         raise FileError(path, f"has a word of {max(map(len, words))} letters", DAMAGED)
     if not any(word.startswith("##") for word in words):
         return GreedyTokeniser.of(words)
-    plain = (word for word in words if not (word.startswith("[") and word.endswith("]")))
-    lower = settings.get("do_lower_case", not any(word != word.lower() for word in plain))
+    lower = settings.get("do_lower_case", is_lower(words))
     missing = next((word for word in ("[CLS]", "[SEP]", "[UNK]") if word not in words), None)
     if missing or not isinstance(lower, bool):
         what = f"has no word {missing}" if missing else f"has do_lower_case={shown(lower)} beside it"
         raise FileError(path, what, DAMAGED)
-    library = _library()
-    numbers = {word: k for k, word in enumerate(words)}
+    library = the_library()
     try:
-        inner = library.Tokenizer(library.models.WordPiece(numbers, unk_token="[UNK]"))  # noqa: S106 (no password)
-        inner.normalizer = library.normalizers.BertNormalizer(lowercase=lower)
-        inner.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
-        inner.post_processor = library.processors.TemplateProcessing(
-            single="[CLS] $A [SEP]", special_tokens=[(word, numbers[word]) for word in ("[CLS]", "[SEP]")]
-        )
-        inner.add_special_tokens([word for word in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if word in numbers])
+        return LibraryTokeniser(word_pieces(library, words, lower), "plain")
     except BaseException as error:
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise
         raise FileError(path, f"is no vocabulary ({shown(str(error))})", DAMAGED) from error
-    return LibraryTokeniser(inner, "plain")
 
 
-def gguf_tokeniser(path: Path, fields: Mapping[str, Any]) -> AbstractTokeniser | None:
-    """Tokeniser from the tables of a GGUF file; None where it has none."""
-    model = fields.get("tokenizer.ggml.model")
-    if model is None or model == "no_vocab":
-        return None
-    words = _table(path, fields, "tokens", str)
-    kinds = _table(path, fields, "token_type", int) or [1] * len(words)
-    if not 0 < len(words) <= _MOST_WORDS or len(kinds) != len(words):
-        raise FileError(path, f"has {len(words)} words and {len(kinds)} kinds of words", DAMAGED)
-    split = fields.get("tokenizer.ggml.pre", "default")
-    library = _library()
+def word_pieces(library: Any, words: Sequence[str], lower: bool) -> Any:
+    """Tokeniser of BERT: parts of words begin with ``##``."""
+    numbers = {word: k for k, word in enumerate(words)}
+    inner = library.Tokenizer(library.models.WordPiece(numbers, unk_token="[UNK]"))  # noqa: S106 (no password)
+    inner.normalizer = library.normalizers.BertNormalizer(lowercase=lower)
+    inner.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
+    inner.post_processor = library.processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[(word, numbers[word]) for word in ("[CLS]", "[SEP]")]
+    )
+    inner.add_special_tokens([word for word in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if word in numbers])
+    return inner
+
+
+def _byte_pair_files(path: Path, kind: str, settings: Mapping[str, Any]) -> AbstractTokeniser:
+    """Tokeniser from vocab.json and the merges.txt beside it, with the special tokens of other files."""
+    numbers = json_object(path, _MOST_TOKENISER)
+    special = _added_tokens(path.parent, numbers, settings)
+    merges = path.with_name("merges.txt")
+    lines = bounded_text(merges, _MOST_TOKENISER).split("\n")
+    lines = lines[1:] if lines[0].startswith("#version") else lines
+    numbers |= {word: number for word, (number, _) in special.items()}
+    places = [*numbers.values()]
+    sound = all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < MOST_WORDS for one in places)
+    if not places or not sound or len({*places}) < len(places):
+        raise FileError(path, "must have a number of its own, from 0, for each word", DAMAGED)
+    library = the_library()
     try:
-        if model == "gpt2":
-            inner = _byte_pairs(library, path, words, _table(path, fields, "merges", str), split)
-        elif model == "llama":
-            inner = _scored_pairs(library, fields, words, _table(path, fields, "scores", float))
-        else:
-            raise FileError(path, f"has a tokeniser of kind {shown(model)}, which is not supported", _OTHER)
-        # Kind 3 of the format: control tokens, which no text has.
-        inner.add_special_tokens([word for word, kind in zip(words, kinds, strict=True) if kind == 3 and word])
+        pairs = [one.removesuffix("\r") for one in lines if one.strip()]
+        split, blank = "qwen2" if kind == "qwen2" else "gpt2", settings.get("add_prefix_space") is True
+        inner = byte_pairs(library, merges, numbers, pairs, split, blank)
+        inner.add_special_tokens(
+            [library.AddedToken(word, special=True, **sides) for word, (_, sides) in special.items()]
+        )
+        if kind == "roberta":
+            inner.post_processor = library.processors.TemplateProcessing(
+                single="<s> $A </s>", special_tokens=[(word, numbers[word]) for word in ("<s>", "</s>")]
+            )
+        elif kind == "qwen2":
+            inner.normalizer = library.normalizers.NFC()
     except BaseException as error:
         if isinstance(error, (KeyboardInterrupt, SystemExit, HardmaxError)):
             raise
-        raise FileError(path, f"has no usable tokeniser ({shown(str(error))})", DAMAGED) from error
-    begin = fields.get("tokenizer.ggml.bos_token_id")
-    begins = fields.get("tokenizer.ggml.add_bos_token", model == "llama" or split == "llama-bpe")
-    first = (begin,) if begins is True and isinstance(begin, int) and 0 <= begin < len(words) else ()
-    return LibraryTokeniser(inner, "bytes" if model == "gpt2" else "blanks", first)
+        raise FileError(path, f"is no vocabulary for {merges.name} ({shown(str(error))})", DAMAGED) from error
+    begin = numbers.get(_content(settings.get("bos_token", "<|endoftext|>")))
+    first = (begin,) if settings.get("add_bos_token") is True and kind == "gpt2" and begin is not None else ()
+    return LibraryTokeniser(inner, "bytes", first)
 
 
-_OTHER = "pass `tokeniser`, the path of a tokenizer.json of the same model"
+def _added_tokens(
+    folder: Path, known: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, tuple[int, dict[str, bool]]]:
+    """Tokens that no text is split into: number, and whether blanks before and after belong to each."""
+    found: dict[str, tuple[int, dict[str, bool]]] = {}
+    listed = settings.get("added_tokens_decoder", {})
+    for number, token in listed.items() if isinstance(listed, dict) else ():
+        if isinstance(token, dict) and number.isdecimal() and len(number) < 10 and _content(token):
+            found[_content(token)] = int(number), {side: token.get(side) is True for side in ("lstrip", "rstrip")}
+    for word, number in _object(folder, "added_tokens.json").items():
+        found.setdefault(word, (number, {}))
+    for word in ("<s>", "<pad>", "</s>", "<unk>", "<mask>", "<|endoftext|>"):
+        if word in known:
+            # Published tokenisers of RoBERTa take the blank before a mask into it.
+            found.setdefault(word, (known[word], {"lstrip": word == "<mask>"}))
+    return found
 
 
-def _byte_pairs(library: Any, path: Path, words: list[str], merges: list[str], split: object) -> Any:
+def _content(token: object) -> str:
+    """Text of a token that is written as a text or as an object."""
+    found = token.get("content") if isinstance(token, dict) else token
+    return found if isinstance(found, str) else ""
+
+
+def _object(folder: Path, name: str) -> dict[str, Any]:
+    """Object in a JSON file of a folder, empty where there is no such file."""
+    path = file_in(folder, name)
+    return {} if path is None else json_object(path)
+
+
+def byte_pairs(
+    library: Any, path: Path, numbers: Mapping[str, int], merges: list[str], split: object, blank: bool = False
+) -> Any:
+    """Tokeniser that joins pairs of letters, which stand for bytes, in the order of ``merges``.
+
+    ``split`` names how texts are cut before, and ``blank`` puts a blank before a text (GPT-2 only).
+    """
     pairs = [tuple(one.split(" ", 1)) for one in merges]
     if any(len(pair) != 2 for pair in pairs):
         raise FileError(path, "has merges that are not pairs", DAMAGED)
-    inner = library.Tokenizer(library.models.BPE({word: k for k, word in enumerate(words)}, pairs))
+    inner = library.Tokenizer(library.models.BPE(dict(numbers), pairs))
     before = library.pre_tokenizers
     if split in _GPT2_SPLITS:
-        inner.pre_tokenizer = before.ByteLevel(add_prefix_space=False)
+        inner.pre_tokenizer = before.ByteLevel(add_prefix_space=blank)
     elif split in _SMOLLM_SPLITS:
         inner.pre_tokenizer = before.Sequence(
             [before.Digits(individual_digits=True), before.ByteLevel(add_prefix_space=False)]
@@ -247,41 +319,17 @@ def _byte_pairs(library: Any, path: Path, words: list[str], merges: list[str], s
         )
     else:
         known = ", ".join((*_GPT2_SPLITS[:2], *_SMOLLM_SPLITS, *_PATTERNS))
-        raise FileError(path, f"splits texts by {shown(split)}; known are {known}", _OTHER)
+        raise FileError(path, f"splits texts by {shown(split)}; known are {known}", OTHER_TOKENISER)
     return inner
 
 
-def _scored_pairs(library: Any, fields: Mapping[str, Any], words: list[str], scores: list[float]) -> Any:
-    """Byte pairs of SentencePiece: two tokens are joined where their sum is a token, those of high score first."""
-    numbers = {word: k for k, word in enumerate(words)}
-    found = [
-        (-scores[k], k, (word[:cut], word[cut:]))
-        for k, word in enumerate(words)
-        if k < len(scores)
-        for cut in range(1, min(len(word), 64))
-        if word[:cut] in numbers and word[cut:] in numbers
-    ]
-    merges = [pair for _, _, pair in sorted(found)]
-    unknown = fields.get("tokenizer.ggml.unknown_token_id", 0)
-    word = words[unknown] if isinstance(unknown, int) and 0 <= unknown < len(words) else None
-    inner = library.Tokenizer(
-        library.models.BPE(numbers, merges, unk_token=word, fuse_unk=True, byte_fallback=True, ignore_merges=False)
-    )
-    steps = [library.normalizers.Replace(" ", "▁")]
-    if fields.get("tokenizer.ggml.add_space_prefix", True) is True:
-        steps.insert(0, library.normalizers.Prepend("▁"))
-    inner.normalizer = library.normalizers.Sequence(steps)
-    return inner
+def is_lower(words: Sequence[str]) -> bool:
+    """Whether a vocabulary has no capital letters, special tokens apart."""
+    return not any(word != word.lower() for word in words if not (word.startswith("[") and word.endswith("]")))
 
 
-def _table(path: Path, fields: Mapping[str, Any], name: str, kind: type) -> list[Any]:
-    found = fields.get(f"tokenizer.ggml.{name}", [])
-    if not isinstance(found, list) or not all(isinstance(one, kind) for one in found):
-        raise FileError(path, f"has a table of {name} that cannot be used", DAMAGED)
-    return found
-
-
-def _library() -> Any:
+def the_library() -> Any:
+    """The package ``tokenizers``; an error says how to install it."""
     try:
         import tokenizers
     except ImportError:

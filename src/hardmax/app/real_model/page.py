@@ -74,6 +74,7 @@ class RealModelPage(Page):
         self._state = RealModelState()
         self._computed: Computed | None = None
         self._report: hm.ProbeReport | None = None
+        self._probing: Job | None = None
         self._quiet = False
 
     # The interface of a page
@@ -182,7 +183,7 @@ class RealModelPage(Page):
         self._probe = w.Button(label="Probe this text", color="primary", width=150, margin=(3, 0))
         self._probe.on_click(guarded(lambda _: self._start_probe()))
         self._every = w.Checkbox(label="Replace every head alone, for its verdict (slower)", value=True, margin=(3, 0))
-        self._sentences = wide_html()
+        self._stopped, self._sentences = wide_html(), wide_html()
         self._column = w.Select(label="Figure", options=[], width=220, margin=(3, 0))
         self._column.param.watch(guarded(lambda event: self._show_column(event.new)), "value")
         self._which = w.Select(label="Table", options=[], width=220, margin=(3, 0))
@@ -216,6 +217,7 @@ class RealModelPage(Page):
             ),
             self._every,
             self._probe,
+            self._stopped,
             self._found,
             title="Probe",
         )
@@ -255,6 +257,8 @@ class RealModelPage(Page):
     def _update(self) -> None:
         state, known, offer = self._state, self._computed, self._offer
         self._session.changed()
+        if known is None or not self._is_computed(known):
+            self._mention_stopped()
         if not state.text.strip():
             self._session.jobs.cancel()
             self._session.clear_message()
@@ -276,6 +280,15 @@ class RealModelPage(Page):
                 f"Loading {offer.title}" if model is None else "Running the model",
                 lambda job: compute(state, offer, SHELF.model(offer), known, job.tell),
                 self._take,
+            )
+
+    def _mention_stopped(self) -> None:
+        """Say that a probe which is still running ends: a visit has one job at a time, and the model runs again."""
+        probing, self._probing = self._probing, None
+        if probing is not None and probing is self._session.jobs.current:
+            self._stopped.object = (
+                '<div class="message note" role="status">The probe was stopped, because the model runs again with '
+                "other settings: press “Probe this text” when they stay as they are.</div>"
             )
 
     def _show_results(self, shown: bool) -> None:
@@ -371,7 +384,9 @@ class RealModelPage(Page):
             self._show_table(self._which.value)
             self._found.visible = True
 
+        self._stopped.object = ""
         self._session.start("Probing the model", work, done)
+        self._probing = self._session.jobs.current
 
     def _show_column(self, column: str | None) -> None:
         if self._report is not None and column is not None:

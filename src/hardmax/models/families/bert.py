@@ -59,6 +59,26 @@ _ALBERT = _Names(
 )
 
 
+# The same in GGUF files.
+_GGUF = _Names(
+    "attn_q", "attn_k", "attn_v", "attn_output", "attn_output_norm", "ffn_up", "ffn_down", "layer_output_norm"
+)
+
+
+@dataclass(frozen=True)
+class _EmbeddingNames:
+    """Names of the tensors of the embedding."""
+
+    words: str = "embeddings.word_embeddings.weight"
+    places: str = "embeddings.position_embeddings.weight"
+    kinds: str = "embeddings.token_type_embeddings.weight"
+    norm: str = "embeddings.LayerNorm"
+
+
+_FOLDER_EMBEDDING = _EmbeddingNames()
+_GGUF_EMBEDDING = _EmbeddingNames("token_embd.weight", "position_embd.weight", "token_types.weight", "token_embd_norm")
+
+
 @dataclass(frozen=True)
 class _Sizes:
     """Settings of an encoder that its layers need."""
@@ -95,6 +115,13 @@ class _Sizes:
 def bert(settings: Settings, weights: Weights) -> Built:
     """BERT."""
     return _encoder(settings, weights, first_place=0)
+
+
+def bert_gguf(settings: Settings, weights: Weights) -> Built:
+    """BERT from a GGUF file, which does not name its activation: GELU, as published."""
+    sizes = _Sizes.of(settings)
+    embedding = _embedding(settings, weights, sizes.d, sizes.epsilon, names=_GGUF_EMBEDDING)
+    return Built(embedding, _untied(weights, "blk.", _GGUF, sizes), settings.count("max_position_embeddings"))
 
 
 def roberta(settings: Settings, weights: Weights) -> Built:
@@ -153,17 +180,17 @@ def _embedding(
     epsilon: float,
     projection: tuple[object, object] | None = None,
     first_place: int = 0,
+    names: _EmbeddingNames = _FOLDER_EMBEDDING,
 ) -> Embedding:
-    own = weights.under("embeddings.")
-    kinds = own.rows("token_type_embeddings.weight")
-    kind = own.take("token_type_embeddings.weight", kinds, size)[0].clone() if kinds else None
+    kinds = weights.rows(names.kinds)
+    kind = weights.take(names.kinds, kinds, size)[0].clone() if kinds else None
     matrix, bias = projection or (None, None)
     return Embedding(
-        words=own.take("word_embeddings.weight", settings.count("vocab_size"), size),
-        places=own.take("position_embeddings.weight", settings.count("max_position_embeddings"), size),
+        words=weights.take(names.words, settings.count("vocab_size"), size),
+        places=weights.take(names.places, settings.count("max_position_embeddings"), size),
         first_place=first_place,
         kind=kind,
-        norm=layer_norm(own, "LayerNorm", size, epsilon),
+        norm=layer_norm(weights, names.norm, size, epsilon),
         projection=matrix,  # type: ignore[arg-type]
         projection_bias=bias,  # type: ignore[arg-type]
     )
