@@ -1,0 +1,238 @@
+r"""The verdicts on the phases of mean-field transformers against long runs, for random matrices of all signs.
+
+200 pairs (B, V), 50 each in d = 2, 3, 5 and 10, half of them commuting. The first two eigenvalues of B and V run through
+all 16 patterns of signs, the others are random; where both products are negative all are, so that the leading
+eigenvalue of V B is negative for a quarter of the pairs. Pairs that do not commute are in turn symmetric matrices with
+such eigenvalues in independent bases, and Gaussian matrices. Pairs whose verdict is marginal are drawn again: a rate of
+concentration below 0.2, a rate of escape below 0.15 in size, a speed of drift below 0.15, a condition number of B above
+30.
+
+How runs are judged; this was fixed before the first run.
+
+Start: 300 random tokens, uniform on the sphere, moved by the exact zero-temperature flow to the first time on a grid at
+which the median token attends to at least ten others (by the inverse sum of squared attention). Below that a run is one
+of separate tokens, not of a law: on spheres of many dimensions uniform tokens of any affordable number are. The inverse
+temperature is 100 (d - 1), so that the width of a cluster, over all its d - 1 directions, is comparable.
+
+Distance to an axis: root mean square chord to the nearer end without the five per cent of tokens that are farthest
+(isolated tokens stand still at finite beta), as the root mean square over the last quarter of the run.
+
+- *limit*: under the zero-temperature field, integrated by RK4, 100 tokens are within 0.02 of their predicted limits, or
+  of the planes of their predicted orbits.
+- *concentrates*: at some time the distance to the axis e of the limit is at most 1.25 w + 0.2, with w the predicted
+  width of the cluster at this temperature.
+- *stays* (negative rate): the distance to e is at most 1.25 w + 0.15 in the end.
+- *ends* (an end is predicted): the distance to its axis is at most 0.2 in the end.
+- *leaves* (no end is predicted): the distance to e is above 1.25 w + 0.15 in the end.
+- *bound*: the verdict of the theorem on the run is not "violated".
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+import hardmax as hm
+
+from ._table import Check, Report
+
+SEED = 20261117
+_DIMENSIONS = (2, 3, 5, 10)
+_TOKENS = 300
+_ATTENDED = 10.0
+_TRIM = 0.05
+_PATTERNS = [*itertools.product([-1.0, 1.0], repeat=4)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    B: np.ndarray
+    V: np.ndarray
+    tokens: np.ndarray
+    limit: hm.LowTemperatureLimit
+    theory: hm.Rates | None
+    """None where tokens turn for ever."""
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Whether a run agrees with each statement; None where there is no statement."""
+
+    limit: bool
+    concentrates: bool | None
+    kind: str
+    """stays, ends, leaves or none."""
+    agrees: bool | None
+    bound: str
+    why: str
+
+
+def run(quick: bool = False) -> Report:
+    """Count agreements of verdicts and runs."""
+    each = 4 if quick else 25
+    report = Report(
+        "Verdicts on the phases against long runs, agreements of statements",
+        ["matrices", "limit", "concentrates", "stays", "ends", "leaves", "no statement", "bound", "disagree"],
+    )
+    everything: list[_Judged] = []
+    redrawn = 0
+    for d, commuting in itertools.product(_DIMENSIONS, (True, False)):
+        rng = np.random.default_rng([SEED, d, commuting])
+        found = []
+        for k in range(each):
+            pair, again = _draw(rng, d, commuting, k)
+            redrawn += again
+            found.append(_judged(pair))
+            if found[-1].agrees is False or not found[-1].limit:
+                name = f"d = {d}, {'commuting' if commuting else 'not commuting'}, pair {k}"
+                report.notes.append(f"{name}: {found[-1].why}.")
+        report.rows.append([f"d = {d}, {'commuting' if commuting else 'not commuting'}", *_counts(found)])
+        everything += found
+    report.rows.append(["all", *_counts(everything)])
+    reasons = Counter(one.why for one in everything if one.kind == "none")
+    report.notes += [f"No statement for {count}: {why}." for why, count in sorted(reasons.items())]
+    report.notes.append(f"{len(everything)} pairs, {redrawn} drawn again as marginal, seed {SEED}.")
+    report.checks += [
+        Check(what, sum(bad), 0, at_least=False, unit="of " + str(len(bad)))
+        for what, bad in (
+            ("limits that disagree", [not one.limit for one in everything]),
+            (
+                "verdicts on the terminal phase that disagree",
+                [not one.agrees for one in everything if one.kind != "none"],
+            ),
+            ("bounds violated", [one.bound == "violated" for one in everything if one.bound != "not applicable"]),
+        )
+    ]
+    return report
+
+
+def _counts(found: list[_Judged]) -> list[str | int]:
+    def of(chosen: list[bool | None]) -> str:
+        stated = [one for one in chosen if one is not None]
+        return f"{sum(stated)} of {len(stated)}"
+
+    by_kind = [of([one.agrees for one in found if one.kind == kind]) for kind in ("stays", "ends", "leaves")]
+    silent = sum(one.kind == "none" for one in found)
+    bound = of([one.bound != "violated" for one in found if one.bound != "not applicable"])
+    disagree = sum(one.agrees is False or not one.limit for one in found)
+    first = [of([one.limit for one in found]), of([one.concentrates for one in found])]
+    return [*first, *by_kind, silent, bound, disagree]
+
+
+def _draw(rng: np.random.Generator, d: int, commuting: bool, k: int) -> tuple[_Pair, int]:
+    """A pair that is not marginal, and how many were."""
+    for again in itertools.count():
+        if commuting or k % 2 == 0:
+            b, v = _eigenvalues(rng, d, k if commuting else k // 2)
+            first = _turn(rng, d)
+            second = first if commuting else _turn(rng, d)
+            B, V = first @ np.diag(b) @ first.T, second @ np.diag(v) @ second.T
+        else:
+            B, V = (2 / math.sqrt(d) * rng.normal(size=(d, d)) for _ in range(2))
+        if np.linalg.cond(B) > 30:
+            continue
+        tokens = hm.sphere_sample(_TOKENS, d, random_state=rng).points
+        limit = hm.low_temperature_limit(tokens, B, V)
+        if limit.kind == "orbit":
+            return _Pair(B, V, tokens, limit, None), again
+        theory = hm.rates(limit)
+        rate = theory.terminal.rate
+        if limit.kind == "exponential" and theory.slowest >= 0.2 and (rate is None or abs(rate) >= 0.15):
+            return _Pair(B, V, tokens, limit, theory), again
+    raise AssertionError  # the count does not end
+
+
+def _eigenvalues(rng: np.random.Generator, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    b_signs, v_signs = rng.choice([-1.0, 1.0], size=(2, d))
+    pattern = _PATTERNS[k % len(_PATTERNS)]
+    b_signs[:2], v_signs[:2] = pattern[:2], pattern[2:]
+    if (b_signs[:2] * v_signs[:2] < 0).all():
+        v_signs = -b_signs
+    b, v = rng.uniform(0.5, 2.0, size=(2, d))
+    return b * b_signs, v * v_signs
+
+
+def _turn(rng: np.random.Generator, d: int) -> np.ndarray:
+    return np.asarray(np.linalg.qr(rng.normal(size=(d, d)))[0])
+
+
+def _judged(pair: _Pair) -> _Judged:
+    reached = _reaches_limit(pair)
+    if pair.theory is None:
+        return _Judged(reached, None, "none", None, "not applicable", "tokens turn for ever")
+    terminal = pair.theory.terminal
+    d = len(pair.B)
+    beta = 100.0 * (d - 1)
+    start = _start(pair, beta)
+    if terminal.drifts:
+        approach = pair.theory.approach_time(beta, len(start)) or 0.0
+        time, step = min(40.0, 20.0 + 2 * approach), 0.02  # clusters that rest between two attentions are stiff
+    else:
+        time, step = min(80.0, 6 / pair.theory.slowest + 12 / abs(terminal.rate or 1.0)), 0.05
+    flow = hm.SphereFlow(pair.B, pair.V, beta, few_tokens="ignore")
+    keep = hm.Every(max(1, round(time / step) // 80))
+    run = hm.simulate(start, flow, time=time, step=step, keep=keep, progress=False)
+    e = pair.limit.leading.basis[:, 0]
+    width = terminal.width / math.sqrt(beta)
+    offsets = _distances(run.tokens, e)
+    concentrates = bool(offsets.min() <= 1.25 * width + 0.2)
+    bound = hm.check_theorem(run).verdict(run).outcome
+    end = _at_end(offsets)
+    if terminal.rate is None:
+        return _Judged(reached, concentrates, "none", None, bound, str(terminal))
+    told = f"{terminal}; distance to its axis {end:.3g} in the end, width {width:.3g}"
+    if terminal.rate < 0:
+        return _Judged(reached, concentrates, "stays", end <= 1.25 * width + 0.15, bound, told)
+    if terminal.final is not None:
+        apart = _at_end(_distances(run.tokens, terminal.final))
+        return _Judged(reached, concentrates, "ends", apart <= 0.2, bound, f"{told}, {apart:.3g} to its predicted end")
+    return _Judged(reached, concentrates, "leaves", end > 1.25 * width + 0.15, bound, told)
+
+
+def _reaches_limit(pair: _Pair) -> bool:
+    """Whether tokens under the zero-temperature field, integrated, come to their predicted limits or orbits."""
+    leading, limit = pair.limit.leading, np.asarray(pair.limit.positions)[:100]
+    slow = math.inf if leading.second is None else leading.gap / (2 * np.linalg.norm(pair.B, 2))
+    if pair.theory is not None:
+        slow = pair.theory.wasserstein
+    flow = hm.SphereFlow(pair.B, pair.V, math.inf)
+    run = hm.simulate(
+        pair.tokens[:100], flow, time=min(200.0, 8 / slow + 1), step=0.05, integrator="rk4", keep="last", progress=False
+    )
+    end = np.asarray(run.final)
+    if pair.limit.orbit is not None:
+        planes = pair.limit.orbit.planes[:100]
+        limit = np.einsum("kdi,kei,ke->kd", planes, planes, end)
+    return _trimmed(np.linalg.norm(end - limit, axis=1)) <= 0.02
+
+
+def _start(pair: _Pair, beta: float) -> np.ndarray:
+    """Tokens at the first time at which the median token attends to enough others."""
+    assert pair.theory is not None
+    for k in range(400):
+        time = 0.1 * k / pair.theory.slowest
+        points = np.asarray(hm.zero_temperature_solution(pair.tokens, pair.B, pair.V, time=time))
+        logits = beta * points @ pair.B.T @ points.T
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        if np.median(1 / (shares**2).sum(axis=1)) >= _ATTENDED:
+            break
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def _trimmed(chords: np.ndarray) -> float:
+    kept = np.sort(chords)[: len(chords) - int(_TRIM * len(chords))]
+    return math.sqrt(float((kept**2).mean()))
+
+
+def _distances(states: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """Distance of tokens to the nearer end of an axis in each state."""
+    return np.array([_trimmed(np.sqrt(np.maximum(0.0, 2 - 2 * np.abs(state @ axis)))) for state in states])
+
+
+def _at_end(distances: np.ndarray) -> float:
+    return math.sqrt(float((distances[3 * len(distances) // 4 :] ** 2).mean()))
