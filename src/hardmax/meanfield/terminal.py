@@ -268,10 +268,28 @@ def _leading(matrix: np.ndarray) -> tuple[float, np.ndarray]:
     return float(values[top].real), vector / np.linalg.norm(vector)
 
 
+def _closed_width(score: np.ndarray, value: np.ndarray, b: float, drift: float) -> np.ndarray | None:
+    """Solution of A = 0 for symmetric matrices that commute; None for others.
+
+    Integrating would not find it where rounding turns the axes of the covariance, which may be unstable.
+    """
+    product = score @ value
+    sizes = (np.linalg.norm(score), np.linalg.norm(value), np.linalg.norm(score) * np.linalg.norm(value))
+    parts = zip((score, value, product), sizes, strict=True)
+    if any(np.linalg.norm(part - part.T) > _ALIGNED * size for part, size in parts):
+        return None
+    found = drift * np.linalg.inv(product - b * drift * np.eye(len(score)))
+    found = 0.5 * (found + found.T)
+    return found if np.linalg.eigvalsh(found).min() > 0 else None
+
+
 def _stationary_width(score: np.ndarray, value: np.ndarray, b: float, drift: float) -> np.ndarray | None:
     """Covariance times beta of a cluster that repels itself, from a wide one; None if it does not settle."""
     size = len(score)
     identity = np.eye(size)
+    closed = _closed_width(score, value, b, drift)
+    if closed is not None:
+        return closed
 
     def change(_: float, flat: np.ndarray) -> np.ndarray:
         s = flat.reshape(size, size)
