@@ -94,9 +94,8 @@ def run(quick: bool = False) -> Report:
             found.append(_judged(pair))
             if found[-1].agrees is False or not found[-1].limit:
                 name = f"d = {d}, {'commuting' if commuting else 'not commuting'}, pair {k}"
-                more = _judged(replace(pair, tokens=_more(d, k)))
-                again_with = f"{'agrees' if more.agrees else 'disagrees'} with {len(_more(d, k))} tokens"
-                report.notes.append(f"{name}: {found[-1].why}; {again_with}.")
+                verdict = "agrees" if _judged(_with_more(pair, k)).agrees else "disagrees"
+                report.notes.append(f"{name}: {found[-1].why}; {verdict} with {4 * _TOKENS} tokens.")
         report.rows.append([f"d = {d}, {'commuting' if commuting else 'not commuting'}", *_counts(found)])
         everything += found
     report.rows.append(["all", *_counts(everything)])
@@ -166,9 +165,10 @@ def _eigenvalues(rng: np.random.Generator, d: int, k: int) -> tuple[np.ndarray, 
     return b * b_signs, v * v_signs
 
 
-def _more(d: int, k: int) -> np.ndarray:
-    """Four times as many tokens, for a second look at a disagreement."""
-    return hm.sphere_sample(4 * _TOKENS, d, random_state=k).points
+def _with_more(pair: _Pair, k: int) -> _Pair:
+    """The same matrices with four times as many tokens, for a second look at a disagreement."""
+    tokens = hm.sphere_sample(4 * _TOKENS, len(pair.B), random_state=k).points
+    return replace(pair, tokens=tokens, limit=hm.low_temperature_limit(tokens, pair.B, pair.V))
 
 
 def _turn(rng: np.random.Generator, d: int) -> np.ndarray:
@@ -181,11 +181,11 @@ def _judged(pair: _Pair) -> _Judged:
         return _Judged(reached, None, "none", None, bound, "tokens turn for ever")
     terminal = pair.theory.terminal
     beta = 100.0 * (len(pair.B) - 1)
-    states = _long_run(pair, beta)
+    least, states = _long_run(pair, beta)
     e = pair.limit.leading.basis[:, 0]
     width = terminal.width / math.sqrt(beta)
     offsets = _distances(states, e)
-    concentrates = bool(offsets.min() <= 1.25 * width + 0.2)
+    concentrates = least <= 1.25 * width + 0.2
     end = _at_end(offsets)
     if terminal.rate is None:
         return _Judged(reached, concentrates, "none", None, bound, str(terminal))
@@ -198,8 +198,11 @@ def _judged(pair: _Pair) -> _Judged:
     return _Judged(reached, concentrates, "leaves", end > 1.25 * width + 0.15, bound, told)
 
 
-def _long_run(pair: _Pair, beta: float) -> np.ndarray:
-    """States of a run that is continued, up to four times its first length, while the distance to the axis changes."""
+def _long_run(pair: _Pair, beta: float) -> tuple[float, np.ndarray]:
+    """Least distance to the axis of the limit, and the last states of a run.
+
+    The run is continued, up to four times its first length, while this distance changes.
+    """
     assert pair.theory is not None
     terminal, points = pair.theory.terminal, _start(pair, beta)
     if terminal.drifts:
@@ -208,13 +211,16 @@ def _long_run(pair: _Pair, beta: float) -> np.ndarray:
         time = min(160.0, 6 / pair.theory.slowest + 16 / abs(terminal.rate or 1.0))
     # Clusters that repel themselves, or rest where they attend to both alike, are stiff.
     step = 0.02 if terminal.drifts or terminal.width > 0 else 0.05
-    states = _followed(points, pair, beta, time, step)
-    for _ in range(3):
-        late = _distances(states, pair.limit.leading.basis[:, 0])[3 * len(states) // 4 :]
+    least = math.inf
+    for _ in range(4):
+        states = _followed(points, pair, beta, time, step)
+        offsets = _distances(states, pair.limit.leading.basis[:, 0])
+        least = min(least, float(offsets.min()))
+        late = offsets[3 * len(offsets) // 4 :]
         if late.max() - late.min() < 0.02:
             break
-        states = _followed(states[-1], pair, beta, time, step)
-    return states
+        points = states[-1]
+    return least, states
 
 
 def _bound(pair: _Pair) -> str:
