@@ -111,6 +111,12 @@ def _general(rng: np.random.Generator, d: int) -> tuple[np.ndarray, np.ndarray, 
 
 def _two_atoms(B: np.ndarray, V: np.ndarray, e: np.ndarray, beta: float, time: float) -> np.ndarray:
     """End of one of two tokens that start at e and near -e."""
+    other = -e + 1e-4 * np.random.default_rng(0).normal(size=len(e))
+    return _atoms_at(B, V, np.stack([e, other / np.linalg.norm(other)]), beta, time)[0]
+
+
+def _atoms_at(B: np.ndarray, V: np.ndarray, start: np.ndarray, beta: float, time: float) -> np.ndarray:
+    """Two tokens after a time."""
 
     def field(_: float, flat: np.ndarray) -> np.ndarray:
         x = flat.reshape(2, -1)
@@ -120,10 +126,8 @@ def _two_atoms(B: np.ndarray, V: np.ndarray, e: np.ndarray, beta: float, time: f
             moved - (moved * x).sum(axis=1, keepdims=True) / (x * x).sum(axis=1, keepdims=True) * x
         ).ravel()
 
-    other = -e + 1e-4 * np.random.default_rng(0).normal(size=len(e))
-    start = np.concatenate([e, other / np.linalg.norm(other)])
-    end = solve_ivp(field, (0.0, time), start, method="LSODA", rtol=1e-8, atol=1e-10).y[: len(e), -1]
-    return np.asarray(end / np.linalg.norm(end))
+    end = solve_ivp(field, (0.0, time), start.ravel(), method="LSODA", rtol=1e-8, atol=1e-10).y[:, -1]
+    return np.asarray(end.reshape(2, -1) / np.linalg.norm(end.reshape(2, -1), axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize("d", [2, 3, 5, 10])
@@ -146,6 +150,41 @@ def test_clusters_that_drift_follow_two_atoms(d: int) -> None:
         end = _two_atoms(B, V, e, 300.0, 25.0)
         assert min(np.linalg.norm(end - found.final), np.linalg.norm(end + found.final)) < 0.05
     assert seen == 2
+
+
+def test_a_cluster_of_mixed_signs_has_its_width_in_closed_form() -> None:
+    """A turn of the axes of its covariance is unstable, so that integrating does not find it."""
+    b, v = np.array([0.6, 1.0, -1.2]), np.array([-0.9, -1.4, 1.1])
+    found, _ = _found(b, v, np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0])
+    first, rate, width = _closed_form(b, v)
+    assert first == 0
+    assert (found.rate, found.width) == pytest.approx((rate, width), rel=1e-9)
+    assert found.final is None
+
+
+@pytest.mark.parametrize(("side", "end"), [(1.0, [0.0, 1.0]), (-1.0, [1.0, math.sqrt(2)])])
+def test_an_end_that_depends_on_the_sides_of_the_clusters_is_not_given(side: float, end: list[float]) -> None:
+    """Two atoms that leave to one side end at the leading eigenvector of V, to opposite sides where <x, Bx> = 0."""
+    B, V = np.diag([2.0, -1.0]), np.diag([1.0, 2.0])
+    found = terminal_phase(B, V, np.array([1.0, 0.0]), both=True)
+    assert found.rate == pytest.approx(1.0)
+    assert found.final is None
+    assert "depends on the sides to which the two clusters leave" in str(found)
+    start = np.array([[1.0, 1e-2], [-1.0, side * 1e-2]])
+    last = _atoms_at(B, V, start / np.linalg.norm(start, axis=1, keepdims=True), 300.0, 25.0)
+    assert np.abs(last[0]) == pytest.approx(np.array(end) / np.linalg.norm(end), abs=0.02)
+
+
+def test_a_cluster_that_leaves_ends_where_its_centre_does() -> None:
+    """Antipodes move apart from e until they attend to themselves and each other alike."""
+    B, V = np.diag([-2.0, 1.0]), np.diag([-1.0, -1.5])
+    found = terminal_phase(B, V, np.array([1.0, 0.0]), both=True)
+    assert found.attends == "its antipode"
+    assert found.rate == pytest.approx(0.5)
+    assert np.abs(found.final) == pytest.approx(np.array([1.0, math.sqrt(2)]) / math.sqrt(3), abs=1e-6)
+    start = np.array([[1.0, 1e-2], [-1.0, -1e-2]])
+    last = _atoms_at(B, V, start / np.linalg.norm(start, axis=1, keepdims=True), 300.0, 40.0)
+    assert np.abs(last[0]) == pytest.approx(np.abs(found.final), abs=0.02)
 
 
 @pytest.mark.parametrize("power", [-300, 300])

@@ -3,13 +3,16 @@
 import math
 
 import numpy as np
+import ot
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from hardmax.errors import InputError
 from hardmax.meanfield.measures import Measure, circle_quantiles, fibonacci_sphere, on_circle, sphere_sample
-from hardmax.meanfield.transport import wasserstein
+from hardmax.meanfield.sparse_transport import sparse_plan
+from hardmax.meanfield.transport import Metric, _costs, wasserstein
 
 SIZES = st.integers(1, 12)
 SEEDS = st.integers(0, 2**31)
@@ -69,6 +72,46 @@ def test_atoms_are_exact(n: int, m: int, d: int, seed: int) -> None:
     assert found.distance == pytest.approx(float(wasserstein(a, b, method="exact", **weights)), abs=1e-7)
     turned = {"first_weights": weights["second_weights"], "second_weights": weights["first_weights"]}
     assert wasserstein(b, a, method="atoms", **turned).distance == pytest.approx(found.distance, abs=1e-7)
+
+
+@given(st.integers(20, 60), st.integers(20, 60), st.integers(2, 5), st.sampled_from(["chordal", "geodesic"]), SEEDS)
+@settings(deadline=None, max_examples=30)
+def test_sparse_programme_is_optimal(n: int, m: int, d: int, metric: Metric, seed: int) -> None:
+    """Against the dense programme; tiles and coarse laws are smaller than the laws, as for large ones."""
+    a, b, weights = laws(n, m, d, seed)
+    a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (a, b))
+    wa, wb = (weights[name] / weights[name].sum() for name in ("first_weights", "second_weights"))
+    found = sparse_plan(a, wa, b, wb, lambda x, y: _costs(x, y, metric), coarse=8, tile=7)
+    assert found is not None
+    assert found.gap == pytest.approx(0, abs=1e-9)
+    costs = _costs(a, b, metric)
+    assert found.costs @ found.masses == pytest.approx(float((ot.emd(wa, wb, costs) * costs).sum()), abs=1e-10)
+
+
+def test_sparse_programme_of_equal_laws_and_of_laws_in_one_place() -> None:
+    a = sphere_sample(40, 3, random_state=0).points
+    w = np.full(40, 1 / 40)
+    same = sparse_plan(a, w, a, w, lambda x, y: _costs(x, y, "chordal"), coarse=5, tile=9)
+    assert same is not None
+    assert same.costs @ same.masses == pytest.approx(0, abs=1e-15)
+    one = sparse_plan(a, w, a[:1], np.ones(1), lambda x, y: _costs(x, y, "chordal"), coarse=5, tile=9)
+    assert one is not None
+    assert one.costs @ one.masses == pytest.approx(float(((a - a[0]) ** 2).sum(axis=1).mean()))
+
+
+def test_many_tokens_against_few_atoms_have_an_exact_distance() -> None:
+    """Limits of tokens in the kernel of the projector give more than two atoms; the programme stays small."""
+    rng = np.random.default_rng(0)
+    places = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
+    a = sphere_sample(6_000, 3, random_state=0).points
+    which = rng.choice(4, 6_000, p=[0.4, 0.3, 0.2, 0.1])
+    found = wasserstein(a, places[which] + 1e-15 * rng.normal(size=(6_000, 3)))
+    assert found.method == "exact"
+    costs = _costs(a, places, "chordal")
+    share = np.bincount(which) / 6_000
+    # The dual of four variables: its largest value is the cost of the best plan.
+    lower = minimize(lambda v: -(np.min(costs - v, axis=1).mean() + v @ share), np.zeros(4), method="Powell", tol=1e-10)
+    assert found.distance**2 == pytest.approx(-lower.fun, rel=1e-6)
 
 
 def test_sliced_is_scaled_by_the_dimension() -> None:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ..dynamics.attention_flow import AttentionFlow
+from ..dynamics.flows import AbstractFlow
 from ..dynamics.integrators import FlowStep
 from ..dynamics.trajectory import Trajectory
 from ..errors import InputError
@@ -50,11 +52,26 @@ def flow_of(run: Trajectory) -> SphereFlow:
     """Flow on the sphere that a run followed."""
     layer = run.layer if isinstance(run, Trajectory) else run
     if not isinstance(layer, FlowStep) or not isinstance(layer.flow, SphereFlow) or run.times is None:
-        raise InputError("run", str(layer), "must follow a SphereFlow", "pass simulate(tokens, SphereFlow(…), time=…)")
+        problem, remedy = _why_not(layer.flow if isinstance(layer, FlowStep) else layer)
+        raise InputError("run", str(layer), problem, remedy)
     if layer.flow.causal:
         problem, remedy = "must not be causal: its law obeys no gradient flow", "leave out causal=True"
         raise InputError("run", str(layer), problem, remedy)
     return layer.flow
+
+
+def _why_not(flow: object) -> tuple[str, str]:
+    """Why a flow has no limit law here, and what to do instead."""
+    if isinstance(flow, AbstractFlow) and flow.stochastic:
+        problem = "must follow a SphereFlow without noise: the limit of a law that noise spreads is not derived here"
+        return problem, "pass a run of the flow inside NoisyFlow, and compare both by wasserstein"
+    if isinstance(flow, AttentionFlow) and len(flow.heads) > 1:
+        problem = f"must follow a SphereFlow, of one head: the limit map of {len(flow.heads)} heads is not known"
+        return problem, "pass a run of SphereFlow(B, V, beta) for one of the heads"
+    if isinstance(flow, AttentionFlow):
+        problem = "must follow a SphereFlow: weightings, masks and biases of an AttentionFlow have no limit map here"
+        return problem, "for softmax without them, pass the same run of SphereFlow(B=head.A, V=head.V, beta=…)"
+    return "must follow a SphereFlow", "pass simulate(tokens, SphereFlow(…), time=…)"
 
 
 def states_of(run: Trajectory) -> torch.Tensor:

@@ -28,7 +28,7 @@ from .limit import LowTemperatureLimit, low_temperature_limit
 from .measures import FewTokensWarning, Occupancy, occupancy_of
 from .rates import Rates, rates
 from .spectrum import leading_part
-from .transport import Metric, Transport, wasserstein
+from .transport import DENSE, Metric, Transport, pairs_of, wasserstein
 
 _NEAR = 2.0  # the metastable window: W_2 below twice its least value
 _FEWEST_TO_FIT = 4  # states; two parameters are fitted
@@ -244,7 +244,8 @@ def phases(
     trim
         Share of mass left out of the trimmed distance, in [0, 1).
     method
-        Method of the distances, see :func:`wasserstein`. By linear programming at most forty states are compared.
+        Method of the distances, see :func:`wasserstein`. By linear programming at most forty states are compared, and
+        by default only up to 5,000 distinct points in both laws; above, ``method="exact"`` takes minutes.
     metric
         ``"chordal"`` (Euclidean distance) or ``"geodesic"`` (angle between points of the unit sphere).
 
@@ -342,6 +343,9 @@ def _distances(
 ) -> tuple[np.ndarray, list[Transport]]:
     """Indices of the compared laws, and the transport of each to the limit law."""
     target, at_start = plain(limit.positions).astype(np.float64), seen.laws[0][1]
+
+    if method == "auto" and target.shape[1] > 2 and pairs_of(seen.laws[0][0], target) > DENSE:
+        method = "sliced"  # many states, each of which would take a fraction of a minute
 
     def compare(k: int) -> Transport:
         points, mass = seen.laws[k]

@@ -33,6 +33,7 @@ from ..geometry.result_arrays import near_one
 _ALIGNED = 1e-8  # relative residual below which a direction counts as an eigenvector
 _WIDE = 1e4  # initial s times |b|: the kernel is much narrower than the cluster
 _STEADY = 1e-9  # relative change per unit of time at which the width counts as stationary
+_DISPLACED = 1e-2  # offset at which the way of a cluster that leaves an equilibrium starts, along its axis
 _SPREAD = math.log(2)  # growth of the width on the way of a drifting cluster from which its centre no longer decides
 _MOST_INTERVALS_OF_PATH = 20  # of ten units of time: centres that have not settled by then turn for ever
 _MOST_INTERVALS = 60  # of ten units of time: longer relaxations are refused
@@ -123,14 +124,18 @@ def terminal_phase(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) -> T
     rate, direction = max(modes, key=lambda mode: mode[0])
     # The antipode follows on the other side in the mode with the minus sign: both then obey the flow of -V.
     opposite = b > 0 or modes[-1][0] >= modes[0][0]
-    final = e if rate < 0 else _axis_of(sign * V) if opposite and drift >= 0 else None
+    final, towards = (e, "") if rate < 0 else (None, "")
+    if rate > 0 and opposite and drift >= 0:
+        displaced = e + _DISPLACED * tangent @ direction
+        path = _path_of_centres(B, sign * V, displaced / np.linalg.norm(displaced), both, independent=b > 0)
+        final, towards = path.end, f", {path.why}"
     attends = "itself" if b > 0 else "its antipode"
     width = math.sqrt(float(np.trace(widths))) * 2.0 ** (-power_b / 2)
     rate = math.ldexp(rate, power_v)
     staying = "is stable" if rate < 0 else "stays" if rate == 0 else f"leaves at the rate {rate:.4g}"
     kept = f" with the width {width:.4g} / sqrt(beta)" if width > 0 else ""
     return TerminalPhase(
-        attends, rate, tangent @ direction, width, final, f"a cluster attends to {attends} and {staying}{kept}"
+        attends, rate, tangent @ direction, width, final, f"a cluster attends to {attends} and {staying}{kept}{towards}"
     )
 
 
@@ -169,8 +174,11 @@ class _Path:
     why: str
 
 
-def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) -> _Path:
-    """Way of the centre x of a cluster from e under x' = P_x V x, until it attends to itself and its antipode alike."""
+def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool, *, independent: bool = False) -> _Path:
+    """Way of the centre x of a cluster from e under x' = P_x V x, until it attends to itself and its antipode alike.
+
+    ``independent``: the two clusters leave to sides of their own, so that they need not stay antipodes.
+    """
     side = math.copysign(1.0, float(e @ B @ e))
 
     def field(_: float, x: np.ndarray) -> np.ndarray:
@@ -194,6 +202,8 @@ def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) ->
         if done.status == 1:
             if not both:
                 return _Path(None, 0.0, "until it attends to its own edge")
+            if independent:
+                return _Path(None, 0.0, "to an end that depends on the sides to which the two clusters leave")
             if not _rests(B, side * V, x):
                 return _Path(None, 0.0, "until it attends to itself and its antipode alike, where it does not stay")
             why = "until it attends to itself and its antipode alike"
@@ -258,20 +268,28 @@ def _leading(matrix: np.ndarray) -> tuple[float, np.ndarray]:
     return float(values[top].real), vector / np.linalg.norm(vector)
 
 
-def _axis_of(V: np.ndarray) -> np.ndarray | None:
-    """Leading eigenvector of V where it is real and simple."""
-    values, vectors = np.linalg.eig(V)
-    top = int(values.real.argmax())
-    rest = np.delete(values, top)
-    if values[top].imag != 0 or (len(rest) and rest.real.max() >= values[top].real - 1e-9):
+def _closed_width(score: np.ndarray, value: np.ndarray, b: float, drift: float) -> np.ndarray | None:
+    """Solution of A = 0 for symmetric matrices that commute; None for others.
+
+    Integrating would not find it where rounding turns the axes of the covariance, which may be unstable.
+    """
+    product = score @ value
+    sizes = (np.linalg.norm(score), np.linalg.norm(value), np.linalg.norm(score) * np.linalg.norm(value))
+    parts = zip((score, value, product), sizes, strict=True)
+    if any(np.linalg.norm(part - part.T) > _ALIGNED * size for part, size in parts):
         return None
-    return np.asarray(vectors[:, top].real / np.linalg.norm(vectors[:, top].real))
+    found = drift * np.linalg.inv(product - b * drift * np.eye(len(score)))
+    found = 0.5 * (found + found.T)
+    return found if np.linalg.eigvalsh(found).min() > 0 else None
 
 
 def _stationary_width(score: np.ndarray, value: np.ndarray, b: float, drift: float) -> np.ndarray | None:
     """Covariance times beta of a cluster that repels itself, from a wide one; None if it does not settle."""
     size = len(score)
     identity = np.eye(size)
+    closed = _closed_width(score, value, b, drift)
+    if closed is not None:
+        return closed
 
     def change(_: float, flat: np.ndarray) -> np.ndarray:
         s = flat.reshape(size, size)

@@ -18,7 +18,9 @@ On the circle sorting is optimal for a convex function of the angle. The chord :
 beyond a right angle, but it lies above its tangent at :math:`\delta_0` up to :math:`\pi` if
 :math:`1 - \cos\delta_0 + (\pi - \delta_0)\sin\delta_0 \le 2`, that is for :math:`\delta_0 \le 0.81`. If no mass
 travels farther, the sorted plan is optimal for the convex cost below the chord, with the same cost, hence optimal.
-Otherwise the linear programme decides.
+Otherwise the linear programme decides. It is one of distinct points: a limit law with few atoms is small however many
+tokens there are. Above 25 million pairs it is solved on some of the pairs, with a proof that no other would be used
+(:mod:`hardmax.meanfield.sparse_transport`).
 
 A few isolated tokens that attend to themselves alone bound :math:`W_2` from below; the trimmed distance leaves out the
 share of the mass that travels farthest.
@@ -42,9 +44,11 @@ from ..randomness import seeded
 from ..shapes import ArrayLike
 from ..threads import one_thread
 from .density import SphereDensity
+from .sparse_transport import sparse_plan
 
 Metric = Literal["chordal", "geodesic"]
-_AFFORDABLE = 5_000 * 5_000  # pairs for which linear programming is the default: 400 MB and some seconds
+DENSE = 5_000 * 5_000  # pairs up to which the linear programme holds all of them: 400 MB and some seconds
+_AFFORDABLE = 10_000 * 10_000  # pairs for which linear programming is the default: half a minute
 _CONVEX = 0.81  # radians up to which sorting is optimal for the chord, see above
 _PLAIN_SIZES = (1e-100, 1e100)  # squares of larger and smaller points may leave float64
 _SAME_ATOM = 1e-9  # points of one law this close, relative to the extent of both laws, are one
@@ -132,7 +136,7 @@ def wasserstein(
         ``"line"`` (d = 1), ``"atoms"`` (at most two points on one side), ``"circle"`` (points of the unit circle; with
         the chordal metric only where no mass travels more than 0.81 radians), ``"exact"`` (linear programming),
         ``"sliced"`` (mean over one-dimensional projections, another distance), or ``"auto"``: the first of these that
-        applies and is affordable.
+        applies and is affordable, where linear programming is up to 10,000 distinct points in both.
     projections
         Number of directions of the sliced distance.
     random_state
@@ -226,7 +230,15 @@ def _chosen(a: np.ndarray, b: np.ndarray, metric: Metric) -> str:
         return "atoms"
     if a.shape[1] == 2 and metric == "geodesic":
         return "circle"
-    return "exact" if len(a) * len(b) <= _AFFORDABLE else "sliced"
+    return "exact" if pairs_of(a, b) <= _AFFORDABLE else "sliced"
+
+
+def pairs_of(a: np.ndarray, b: np.ndarray) -> int:
+    """Number of pairs of distinct points of two laws, or of all points where that is small."""
+    if len(a) * len(b) <= DENSE:
+        return len(a) * len(b)
+    grain = _grain(a, b)
+    return len(_places(a, grain)[0]) * len(_places(b, grain)[0])
 
 
 def _costs(a: np.ndarray, b: np.ndarray, metric: Metric) -> np.ndarray:
@@ -375,10 +387,31 @@ def _from_density(
     return Transport("line" if law.axis is not None else "circle", np.maximum(costs, 0.0), mass)
 
 
+def _grain(a: np.ndarray, b: np.ndarray) -> float:
+    """Distance within which two points of one law are one."""
+    low = np.minimum(a.min(axis=0), b.min(axis=0))
+    return _SAME_ATOM * float((np.maximum(a.max(axis=0), b.max(axis=0)) - low).max())
+
+
+def _places(points: np.ndarray, grain: float) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of distinct points, one for each, and which of them each point is."""
+    if grain == 0:
+        return np.zeros(1, dtype=np.int64), np.zeros(len(points), dtype=np.int64)
+    # Relative to one of the points, since cells of a fine grid far from zero have no integer numbers.
+    cells = np.round((points - points[0]) / grain).astype(np.int64)
+    _, first, which = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+    return first, which.ravel()
+
+
+def _distinct(points: np.ndarray, mass: np.ndarray, grain: float) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct points and their masses."""
+    first, which = _places(points, grain)
+    return points[first], np.bincount(which, weights=mass, minlength=len(first))
+
+
 def _atoms(points: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """At most two places, and which of them each point is at; None if there are more."""
-    low = np.minimum(points.min(axis=0), others.min(axis=0))
-    grain = _SAME_ATOM * float((np.maximum(points.max(axis=0), others.max(axis=0)) - low).max())
+    grain = _grain(points, others)
     first = points[0]
     elsewhere = np.abs(points - first).max(axis=1) > grain
     if not elsewhere.any():
@@ -409,12 +442,18 @@ def _programmed(a: np.ndarray, wa: np.ndarray, b: np.ndarray, wb: np.ndarray, me
         import ot
     except ImportError:
         raise MissingExtraError("POT", "meanfield", "exact transport between laws of many points") from None
+    grain = _grain(a, b)
+    (a, wa), (b, wb) = _distinct(a, wa, grain), _distinct(b, wb, grain)
+    remedy = 'use fewer points, or method="sliced"'
+    if len(a) * len(b) > DENSE:
+        sparse = sparse_plan(a, wa, b, wb, lambda first, second: _costs(first, second, metric))
+        if sparse is None:
+            raise InputError("method", "exact", f"did not finish for {len(a)} and {len(b)} points", remedy)
+        return Transport("exact", sparse.costs, sparse.masses)
     costs = _costs(a, b, metric)
     plan, log = ot.emd(wa, wb, costs, numItermax=20_000_000, log=True)
     if log["warning"] is not None:
-        raise InputError(
-            "method", "exact", f"did not finish ({log['warning']})", 'use fewer points, or method="sliced"'
-        )
+        raise InputError("method", "exact", f"did not finish ({log['warning']})", remedy)
     used = plan > 0
     return Transport("exact", costs[used], plan[used])
 
