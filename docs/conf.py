@@ -43,7 +43,7 @@ templates_path = ["_templates"]
 nitpicky = False
 default_role = "code"
 
-extensions += ["benchmark_records"]
+extensions += ["benchmark_records", "paper_records"]
 
 html_theme = "furo"
 html_math_renderer = "mathml"
