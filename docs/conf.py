@@ -25,6 +25,7 @@ extensions = [
     "mathml",
     "navigation",
     "notebook_words",
+    "source_links",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",

@@ -264,3 +264,15 @@ def test_the_changelog_has_short_lines_by_topic() -> None:
     bullets = [line for line in lines if line.startswith("- ")]
     assert max(map(len, bullets)) <= 120
     assert not [line for line in lines if line.startswith("  ")]  # one line each
+
+
+def test_source_pages_lead_back_to_the_page_of_a_name() -> None:
+    pytest.importorskip("sphinx")
+    repaired = _extension("source_links").with_right_anchors
+    start = '<a href="../reference/generated/hardmax.dynamics.KeepRule.html#hardmax'
+    assert repaired(f'{start}.KeepRule.wants">') == f'{start}.dynamics.KeepRule.wants">'
+    for same in (
+        f'{start}.dynamics.KeepRule">',
+        '<a href="reference/generated/hardmax.Leaders-class.html#hardmax.Leaders">',
+    ):
+        assert repaired(same) == same
