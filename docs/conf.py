@@ -25,6 +25,7 @@ extensions = [
     "mathml",
     "navigation",
     "notebook_words",
+    "return_types",
     "source_links",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -52,6 +53,7 @@ html_title = f"hardmax {release}"
 html_static_path = ["_static"]
 html_css_files = ["hardmax.css"]
 
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"

@@ -217,6 +217,19 @@ def test_formulas_are_read_as_tex_reads_them() -> None:
     )
 
 
+def test_formulas_are_set_as_tex_sets_them() -> None:
+    pytest.importorskip("sphinx")
+    set_ = _extension("mathml").as_tex_sets_it
+    assert set_("<msub>\n <mi>μ</mi><mi>t</mi></msub>") == (
+        '<msub>\n <mpadded depth="0"><mi>μ</mi></mpadded><mi>t</mi></msub>'
+    )
+    bar = '<mo stretchy="false">‖</mo>'
+    assert set_("<mo>‖</mo><msubsup><mo>‖</mo><mi>A</mi><mn>2</mn></msubsup>") == (
+        f'{bar}<msubsup><mpadded depth="0">{bar}</mpadded><mi>A</mi><mn>2</mn></msubsup>'
+    )
+    assert set_("<msub><mi>z</mi><mi>i</mi></msub>") == "<msub><mi>z</mi><mi>i</mi></msub>"
+
+
 def test_markdown_becomes_sections_lists_and_code() -> None:
     pytest.importorskip("sphinx")
     text = "# Title\n\n## One\nText with `a_b` and\n- **x `y`**: z\n- [w](https://w.org)\n\n```console\n$ ls\n```\n"
