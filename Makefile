@@ -85,8 +85,8 @@ browser: setup  ## what a person does in the explorer; a browser may stumble whe
 doctest: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules src/hardmax
 
-docs: setup  ## build the documentation, warnings are errors
-	$(call step,The documentation with its gallery (some minutes),OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html)
+docs: setup  ## build the documentation, warnings are errors, and check its links
+	$(call step,The documentation with its gallery (some minutes),OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html && $(BIN)/python docs/check_links.py docs/_build/html)
 
 # Packages of the index that bring a model, without the packages that they need, because only their files are read. Where
 # the index has none, the tests that need them are skipped, with their names.

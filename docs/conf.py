@@ -25,6 +25,8 @@ extensions = [
     "mathml",
     "navigation",
     "notebook_words",
+    "return_types",
+    "source_links",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
@@ -43,7 +45,7 @@ templates_path = ["_templates"]
 nitpicky = False
 default_role = "code"
 
-extensions += ["benchmark_records"]
+extensions += ["benchmark_records", "paper_records"]
 
 html_theme = "furo"
 html_math_renderer = "mathml"
@@ -51,6 +53,7 @@ html_title = f"hardmax {release}"
 html_static_path = ["_static"]
 html_css_files = ["hardmax.css"]
 
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"

@@ -1,5 +1,6 @@
 """The code of the documentation runs, its commands exist, and every public name is documented."""
 
+import importlib.util
 import json
 import re
 import sys
@@ -216,6 +217,19 @@ def test_formulas_are_read_as_tex_reads_them() -> None:
     )
 
 
+def test_formulas_are_set_as_tex_sets_them() -> None:
+    pytest.importorskip("sphinx")
+    set_ = _extension("mathml").as_tex_sets_it
+    assert set_("<msub>\n <mi>μ</mi><mi>t</mi></msub>") == (
+        '<msub>\n <mpadded depth="0"><mi>μ</mi></mpadded><mi>t</mi></msub>'
+    )
+    bar = '<mo stretchy="false">‖</mo>'
+    assert set_("<mo>‖</mo><msubsup><mo>‖</mo><mi>A</mi><mn>2</mn></msubsup>") == (
+        f'{bar}<msubsup><mpadded depth="0">{bar}</mpadded><mi>A</mi><mn>2</mn></msubsup>'
+    )
+    assert set_("<msub><mi>z</mi><mi>i</mi></msub>") == "<msub><mi>z</mi><mi>i</mi></msub>"
+
+
 def test_markdown_becomes_sections_lists_and_code() -> None:
     pytest.importorskip("sphinx")
     text = "# Title\n\n## One\nText with `a_b` and\n- **x `y`**: z\n- [w](https://w.org)\n\n```console\n$ ls\n```\n"
@@ -235,3 +249,43 @@ def test_markdown_becomes_sections_lists_and_code() -> None:
         "",
         "   $ ls",
     ]
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("check_links", DOCS / "check_links.py")
+    assert spec is not None
+    assert spec.loader is not None
+    checker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(checker)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<h1 id="top-of-it">a</h1><a href="sub/b.html#here">b</a><a href="#top-of-it"></a><a href="https://x.org/y"></a>'
+        '<a href="sub/b.html#gone">c</a><img src="no.png"><a href="sub/a%20b.txt"></a><a href="mailto:a@b.c"></a>',
+        encoding="utf-8",
+    )
+    (tmp_path / "sub" / "b.html").write_text('<p id="here"><a href="../index.html">up</a><a href="b.html#"></a>')
+    (tmp_path / "sub" / "a b.txt").write_text("text")
+    wrong, inside, outside = checker.broken_links(tmp_path)
+    assert wrong == ["index.html: sub/b.html#gone", "index.html: no.png"]
+    assert (inside, outside) == (7, 1)
+
+
+def test_the_changelog_has_short_lines_by_topic() -> None:
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    topics = [line for line in lines if line.startswith("### ")]
+    assert len(topics) >= 10
+    bullets = [line for line in lines if line.startswith("- ")]
+    assert max(map(len, bullets)) <= 120
+    assert not [line for line in lines if line.startswith("  ")]  # one line each
+
+
+def test_source_pages_lead_back_to_the_page_of_a_name() -> None:
+    pytest.importorskip("sphinx")
+    repaired = _extension("source_links").with_right_anchors
+    start = '<a href="../reference/generated/hardmax.dynamics.KeepRule.html#hardmax'
+    assert repaired(f'{start}.KeepRule.wants">') == f'{start}.dynamics.KeepRule.wants">'
+    for same in (
+        f'{start}.dynamics.KeepRule">',
+        '<a href="reference/generated/hardmax.Leaders-class.html#hardmax.Leaders">',
+    ):
+        assert repaired(same) == same

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -72,3 +74,17 @@ def test_no_moved_module_hides_an_exported_name() -> None:
 def test_other_modules_are_not_invented() -> None:
     with pytest.raises(ModuleNotFoundError):
         import_module("hardmax.text.no_such_module")
+
+
+def test_the_page_of_moved_modules_is_true() -> None:
+    root = Path(__file__).parents[1]
+    documented, _, everything = (
+        (root / "docs" / "project" / "moved-modules.rst").read_text(encoding="utf-8").partition("All modules\n---")
+    )
+    assert dict(re.findall(r"^   ``(hardmax\.[\w.]+)``, ``(\S+)``$", documented, flags=re.MULTILINE)) == MOVED
+    rows = re.findall(r'^   ``([\w.]+)``, "(.*)"$', everything, flags=re.MULTILINE)
+    assert len(rows) > 200
+    for before, now in rows:
+        for module in re.findall(r"``([\w.]+)``", now):
+            path = root / "src" / "hardmax" / module.replace(".", "/")
+            assert path.is_dir() or path.with_suffix(".py").is_file(), f"{before}: {module}"

@@ -63,3 +63,21 @@ def test_every_capability_has_a_picture() -> None:
     cards = [line for line in part.splitlines() if line.startswith("| ![")]
     assert len(cards) == 7
     assert all("utorial](docs/tutorials/" in card for card in cards)
+
+
+def test_every_figure_of_the_comparison_is_on_the_page_of_its_command() -> None:
+    part = _TEXT.partition("## Measured")[2].partition("An ablation")[0]
+    rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) >= 4
+    benchmarks = (_ROOT / "docs" / "benchmarks.rst").read_text(encoding="utf-8")
+    for what, *measured, command in rows:
+        name = re.fullmatch(r"`(?:python -m benchmarks|hardmax reproduce) ([\w-]+)`", command)
+        assert name, command
+        stored = _ROOT / "benchmarks" / "results" / f"{name[1]}.json"
+        paper = _ROOT / "docs" / "papers" / f"{name[1]}.rst"
+        assert f"benchmarks {name[1]}\n" in benchmarks or f".. benchmark:: {name[1]}\n" in benchmarks or paper.is_file()
+        sources = [benchmarks] + [path.read_text(encoding="utf-8") for path in (stored, paper) if path.is_file()]
+        for figure in re.findall(r"\d[\d,.]*\d", " ".join([what, *measured])):
+            more = "" if "." in figure else r"(?!\d)"  # the source may have more decimals
+            found = re.compile(rf"(?<![\d.,]){re.escape(figure)}{more}")
+            assert any(found.search(source) for source in sources), f"{what}: {figure}"

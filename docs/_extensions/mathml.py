@@ -30,10 +30,21 @@ def as_tex_reads_it(formula: str) -> str:
     return _SCRIPT.sub(r"\1{\2}", _FRACTION.sub(r"\1{\2}{\3}", formula))
 
 
+# Letters and bars below the line: browsers lower a subscript by their depth, TeX does not for a single character.
+_DEEP = re.compile(r"(<msub(?:sup)?>\s*)(<m[io](?: [^>]*)?>[βγζημξρφχψϕgjpqyQ‖|]</m[io]>)")
+_BAR = re.compile(r"<mo>([‖|])</mo>")
+
+
+def as_tex_sets_it(mathml: str) -> str:
+    """The formula with bars of one height and with subscripts of single characters at one depth."""
+    mathml = _BAR.sub(r'<mo stretchy="false">\1</mo>', mathml)
+    return _DEEP.sub(r'\1<mpadded depth="0">\2</mpadded>', mathml)
+
+
 def _formula(node: nodes.math | nodes.math_block, *, block: bool) -> str:
     source = node.astext().strip()
     try:
-        return latex2mathml.tex2mathml(as_tex_reads_it(source), as_block=block)
+        return as_tex_sets_it(latex2mathml.tex2mathml(as_tex_reads_it(source), as_block=block))
     except MathError as error:
         _logger.warning("this formula cannot be shown (%s): %s", error, source, location=node)
         return source

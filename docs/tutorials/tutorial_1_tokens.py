@@ -9,8 +9,6 @@ them through the layers, and compute where they go after infinitely many layers.
 It needs nothing but an installed hardmax.
 """
 
-# sphinx_gallery_capture_repr = ("_repr_html_", "__repr__")
-
 # %%
 # Tokens and a layer
 # ------------------

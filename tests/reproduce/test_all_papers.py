@@ -12,7 +12,7 @@ import hardmax as hm
 from hardmax.cli.app import app
 from hardmax.errors import MissingExtraError
 from hardmax.figures import figure_bytes, new_figure
-from hardmax.reproduce import all_papers, reproduce_all
+from hardmax.reproduce import all_papers, recorded, reproduce_all
 from hardmax.reproduce.all_papers import Options, Part
 from hardmax.reproduce.claims import (
     AGREES,
@@ -196,3 +196,32 @@ def test_a_real_part(tmp_path: Path) -> None:
     stored = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     claims = stored["parts"][0]["claims"]
     assert {claim["verdict"] for claim in claims} == {SHOWN, AGREES}
+
+
+def test_a_quick_run_shows_the_recorded_full_run(
+    small: _Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reproduce_all(tmp_path / "full", only=["first"])
+    stored = tmp_path / "recorded.json"
+    assert recorded.record_report(tmp_path / "full", stored) == ["first"]
+    assert recorded.measured_in_full("first", {"where": "Table 1", "statement": "value"}, stored) == "2.5 (agrees)"
+    assert recorded.measured_in_full("first", {"where": "Table 2", "statement": "value"}, stored) == "–"
+    monkeypatch.setattr(recorded.recorded_runs, "__defaults__", (stored,))
+    monkeypatch.setattr(recorded.measured_in_full, "__defaults__", (stored,))
+    reproduce_all(tmp_path / "quick", quick=True)
+    page = (tmp_path / "quick" / "index.html").read_text(encoding="utf-8")
+    assert page.count("recorded full run") == 1  # the other parts have none
+    assert page.count("2.5 (agrees)") == 1
+    assert "Recorded: hardmax reproduce first, " in page
+    with pytest.raises(hm.InputError, match="report must be a full run"):
+        recorded.record_report(tmp_path / "quick", stored)
+
+
+def test_every_paper_has_a_recorded_full_run() -> None:
+    runs = recorded.recorded_runs()
+    # The study states nothing of a paper; its rows are in benchmarks/forecasting_study.
+    assert set(runs) == {part.name for part in all_papers.PARTS} - {"forecasting-study"}
+    for name, run in runs.items():
+        assert "--quick" not in run["command"], name
+        assert run["claims"], name
+        assert {claim["verdict"] for claim in run["claims"]} <= {AGREES, DIFFERS, SHOWN}, name

@@ -6,6 +6,7 @@ Each part is finished on its own and then stored; the same command resumes after
 from __future__ import annotations
 
 import base64
+import datetime
 import html
 import json
 import os
@@ -33,12 +34,13 @@ from .claims import (
     meanfield_claims,
     sentiment_claims,
 )
+from .recorded import measured_in_full, recorded_runs
 from .report import Report, Section
 from .tables import Table
 
 PAGE, RECORD, _DONE = "index.html", "report.json", "finished.json"
 # Counts up when stored parts of an older version can no longer be read.
-_FORMAT = 1
+_FORMAT = 2
 _IMAGE = re.compile(r'src="data:image/(png|gif|jpeg|svg\+xml);base64,([^"]+)"')
 # The part that repeats the command of a page: here it stands under every figure and table.
 _LEFT_OUT = "Reproduce this page"
@@ -245,6 +247,7 @@ def _run(part: Part, folder: Path, options: Options, tell: Callable[[str], None]
         "title": part.title,
         "key": _key(options),
         "command": part.command(options),
+        "date": datetime.date.today().isoformat(),
         "seed": part.seed,
         "claims": [],
         "tables": {},
@@ -311,7 +314,8 @@ def _page(records: Mapping[str, Mapping[str, Any]], options: Options) -> Report:
     if options.quick:
         lead += (
             " This is a quick run: sizes are small and training is short, so most statements about training are shown "
-            "but not judged. Judge the papers by the full run, `hardmax reproduce all`."
+            "but not judged. Judge the papers by a full run (`hardmax reproduce all`): the column on the right has the "
+            "results of recorded ones."
         )
     report = Report(
         "The papers, made again", lead=lead, footer=f"Made by hardmax {__version__} on {machine()}. Data: `{RECORD}`."
@@ -326,25 +330,31 @@ def _page(records: Mapping[str, Mapping[str, Any]], options: Options) -> Report:
     )
     for record in records.values():
         if record["claims"]:
-            summary.table(_claims_table(record["title"], record["claims"]))
+            summary.table(_claims_table(record, quick=options.quick))
     for record in records.values():
         _fill(report.section(record["title"]), record)
     return report
 
 
-def _claims_table(title: str, claims: Sequence[Mapping[str, str]]) -> Table:
+def _claims_table(record: Mapping[str, Any], *, quick: bool) -> Table:
+    """Published beside measured; beside a quick run also what the recorded full run measured."""
+    claims, full = record["claims"], recorded_runs().get(record["name"], {}) if quick else {}
+    columns = ("statement", "published", "measured", "verdict") + (("recorded full run",) if full else ())
     rows = [
         (
             f"{one['where']}: {one['statement']}",
             one["published"],
             one["measured"],
             f"{NOT_JUDGED}: {one['reason']}" if one["verdict"] == NOT_JUDGED else one["verdict"],
+            *((measured_in_full(record["name"], one),) if full else ()),
         )
         for one in claims
     ]
     judged = dict.fromkeys(one["reason"] for one in claims if one["verdict"] in (AGREES, DIFFERS) and one["reason"])
-    note = f"How it is judged: {'; '.join(judged)}." if judged else ""
-    return Table(title, ("statement", "published", "measured", "verdict"), rows, note)
+    notes = [f"How it is judged: {'; '.join(judged)}."] if judged else []
+    if full:
+        notes.append(f"Recorded: {full['command']}, {full['date']}, {full['machine']}. {full['note']}".strip())
+    return Table(record["title"], columns, rows, " ".join(notes))
 
 
 def _minutes(records: Mapping[str, Mapping[str, Any]]) -> float:

@@ -142,9 +142,13 @@ def forecasting_claims(tables: Tables, *, quick: bool) -> list[Claim]:
         better = "better" in part.claim
         holds = layer < dmd if better else layer <= _AS_GOOD * dmd
         verdict = NOT_JUDGED if quick else AGREES if holds else DIFFERS
-        measured = f"NRMSE {layer:.3g}, TD-DMD {dmd:.3g}"
+        measured = f"NRMSE {_error(layer)}, TD-DMD {_error(dmd)}"
         reason = _QUICK if quick else "the layer trained as published, against tuned TD-DMD"
         claims.append(
             Claim(part.title, "error of rollouts of the published layer", part.claim, measured, verdict, reason)
         )
     return claims
+
+
+def _error(value: float) -> str:
+    return f"below {_ROUNDING:g}" if value <= _ROUNDING else f"{value:.3g}"
