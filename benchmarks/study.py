@@ -25,8 +25,8 @@ STORED, AGAIN = FOLDER / "2026-11-15.csv", FOLDER / "again.csv"
 """Rows of the whole study, and those of TD-TF that were measured since."""
 _EVERY = 3
 """Systems in the order of the study from one that is fitted to the next: all of them take an hour of one core."""
-_NOT_WORSE = 0.1
-"""Difference of mean ranks that seven systems do not tell apart: one rank on one of them is 0.14."""
+_NOT_WORSE = 0.15
+"""Difference of mean ranks that counts as none: one rank on one of seven systems."""
 
 
 def run(*, quick: bool = False) -> Report:
@@ -64,9 +64,8 @@ def summary(ours: pd.DataFrame, stored: pd.DataFrame) -> Report:
         if len(part) == 0:
             continue
         cases = part.set_index(["system", "seed"])["valid_time"]
-        wide = stored[stored["setting"] == setting].pivot(
-            index=["system", "seed"], columns="model", values="valid_time"
-        )
+        rows = stored[stored["setting"] == setting]
+        wide = rows.pivot(index=["system", "seed"], columns="model", values="valid_time")
         before = wide.loc[cases.index, models]
         after = before.assign(**{OURS: cases})
         ranks = [_rank(table, models) for table in (after, before)]
@@ -74,10 +73,9 @@ def summary(ours: pd.DataFrame, stored: pd.DataFrame) -> Report:
         times = [float(table[OURS].mean()) for table in (after, before)]
         diverged = int(part["diverged"].sum())
         report.rows.append([setting, len(part), *ranks, *times, diverged, *inside])
-        report.checks.append(
-            Check(f"{setting}: mean rank above the stored one", ranks[0] - ranks[1], _NOT_WORSE, False, "")
-        )
-    report.checks.append(Check("diverged forecasts", int(ours["diverged"].sum()), 0, False, ""))
+        what = f"{setting}: mean rank, above the stored one by"
+        report.checks.append(Check(what, ranks[0] - ranks[1], _NOT_WORSE, at_least=False, unit=""))
+    report.checks.append(Check("diverged forecasts", int(ours["diverged"].sum()), 0, at_least=False, unit=""))
     report.checks += coverage_checks("chaotic systems", [float(ours[name].mean()) for name in LEVELS])
     report.notes.append(
         f"Every third system of the study, {ours['seed'].nunique()} seeds, {SECONDS:g} s of search; ranks among "

@@ -334,7 +334,7 @@ def run_forecasting_study(
 
 
 def study_row(setting: str, system: str, model: str, search: float, random_state: int) -> dict[str, object]:
-    """The row of one model on one case: errors of rollouts from twenty starts; for TD-TF also what its intervals hold."""
+    """The row of one model on one case: errors of rollouts from twenty starts; of TD-TF also the coverage."""
     case = make_case(system, setting, random_state)
     forecaster = MODELS[model](search, random_state)
     began = time.thread_time()

@@ -203,8 +203,9 @@ _CLEARLY, _SAFER = 0.95, 0.3
 """Ratio of the smallest typical error to that of the mean below which the single model is selected: 0.95, less 0.3 over
 the horizons held out."""
 _LARGEST_SHARE, _TOLERATED = 0.5, 1.5
-"""The best of the simplest rules has a weight of at least 1 over the horizons held out, 0.5 at most, in the mean, unless
-its typical error is more than 1.5 times the smallest: weights that few forecasts suggest are mostly luck."""
+"""The best of the simplest rules has a weight of at least 1 over the horizons held out, or 0.5 where that is less, in
+the mean, unless its typical error is more than 1.5 times the smallest: weights that few forecasts suggest are mostly
+luck."""
 _MUCH_BETTER = 0.5
 """Ratio of the typical error of the family to that of the simplest rules below which it is a model of the dynamics."""
 _ACCURATE, _BETTER = 0.4, 0.8
