@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from benchmarks import forecasting
+from benchmarks import forecasting, study
 from benchmarks import series as real_series
 from benchmarks._measure import growth
 from benchmarks._real_series import SERIES, RealSeries
@@ -105,6 +106,24 @@ def test_our_intervals_are_compared_with_the_samples_after_the_origin() -> None:
     assert far.inside == (0.0, 0.0)
     low, high = real_series.coverage_checks("x", [0.7, 0.99])[:2], real_series.coverage_checks("x", [0.7, 0.99])[2:]
     assert [check.passed for check in (*low, *high)] == [True, True, True, False]
+
+
+def test_ours_is_ranked_in_place_of_the_stored_one() -> None:
+    names = {study.OURS: 2.0, "NG-RC": 3.0, "TD-DMD": 1.0, study.UNIFORM: 9.0}
+    stored = pd.DataFrame(
+        [
+            {"setting": "full state", "system": system, "seed": 0, "model": name, "valid_time": valid}
+            for system in ("Chen", "Lorenz '63", "Coullet")
+            for name, valid in names.items()
+        ]
+    )
+    ours = stored[(stored["model"] == study.OURS) & (stored["system"] != "Coullet")].drop(columns="model")
+    ours = ours.assign(valid_time=[4.0, 2.5], diverged=[0, 1], in68=[0.6, 0.8], in95=[1.0, 0.9])
+    report = study.summary(ours, stored)
+    assert report.rows == [["full state", 2, 1.5, 2.0, 3.25, 2.0, 1, pytest.approx(0.7), pytest.approx(0.95)]]
+    verdicts = [check.passed for check in report.checks]
+    assert verdicts == [True, False, True, True, True, True]
+    assert report.checks[0].value == -0.5
 
 
 def test_rows_of_series_are_stored_and_count_for_their_code_alone(tmp_path: Path) -> None:

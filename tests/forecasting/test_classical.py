@@ -382,6 +382,32 @@ def test_what_is_kept_has_nearly_the_smallest_typical_error() -> None:
     np.testing.assert_allclose(fitted.weights, [first / (first + second), second / (first + second)])
 
 
+@pytest.mark.parametrize(("worse", "share"), [(14, 1 / 2.2), (16, None)])
+def test_the_simplest_rule_keeps_a_share_where_few_horizons_are_held_out(worse: int, share: float | None) -> None:
+    z = np.random.default_rng(0).standard_normal((30, 1))
+    origins = make_origins([z], 1, 12, ())
+    assert sum(origin.horizons for origin in origins) == pytest.approx(2.2)
+    truths = {origin.windows[0, -1, 0]: origin.truth for origin in origins}
+
+    class Off(Drift):
+        def paths(self, windows: np.ndarray, steps: int, future: np.ndarray | None = None) -> np.ndarray:
+            return np.asarray(truths.get(windows[0, -1, 0], np.zeros((1, steps, 1))) + 0.05 * self.length)
+
+    # Errors in proportion to the lengths: the rule is worse by a factor of 1.4, or of 1.6.
+    rule = Recipe("persistence", "rule", lambda pieces, outputs: Off(outputs, worse))
+    best = Recipe("smoothing", "best", lambda pieces, outputs: Off(outputs, 10))
+    found = compare([], [rule, best], origins, (), lambda: True)
+    assert found is not None
+    fitted = found.kept.recipe.fit([z], 1)
+    if share is None:
+        assert found.kept.recipe is best
+    else:
+        assert isinstance(fitted, Mean)
+        np.testing.assert_allclose(fitted.weights, [1 - share, share])
+    scored = [s for s in found.scored if s.recipe.kind != "mean"]
+    assert mean_of(scored, origins, scored[1], 0.9).recipe.fit([z], 1).weights == pytest.approx((0.1, 0.9))
+
+
 def test_a_recipe_that_does_not_fit_or_is_no_number_is_left_out() -> None:
     z = _seasonal(60)[:, None]
     origins = make_origins([z], 1, 6, ())

@@ -307,7 +307,7 @@ def _relatedness(folds: Sequence[FloatArray]) -> FloatArray:
     """
     sizes = [np.abs(fold).mean(axis=2) for fold in folds]
     steps = sizes[0].shape[1]
-    middle = np.nanmean(np.concatenate(sizes), axis=0) if np.isfinite(np.concatenate(sizes)).any() else 0.0
+    middle = _finite_mean(np.concatenate(sizes))
     from_middle = [size - middle for size in sizes]
     variance = _mean_product(from_middle, 0)
     total, positive = np.ones(steps), variance > 0
@@ -324,9 +324,13 @@ def _relatedness(folds: Sequence[FloatArray]) -> FloatArray:
 def _mean_product(folds: Sequence[FloatArray], lag: int) -> FloatArray:
     """Mean product of values (starts, steps) of starts ``lag`` apart, over all folds, shape (steps,); 0 without any."""
     products = [fold[lag:] * fold[: len(fold) - lag] for fold in folds if len(fold) > lag]
-    together = np.concatenate(products)
-    finite = np.isfinite(together)
-    return np.asarray(np.where(finite, together, 0.0).sum(axis=0) / np.maximum(finite.sum(axis=0), 1))
+    return _finite_mean(np.concatenate(products))
+
+
+def _finite_mean(values: FloatArray) -> FloatArray:
+    """Mean of the finite values of each column, shape (columns,); 0 without any, such as steps that no rollout has."""
+    finite = np.isfinite(values)
+    return np.asarray(np.where(finite, values, 0.0).sum(axis=0) / np.maximum(finite.sum(axis=0), 1))
 
 
 def _stored(signed: FloatArray) -> FloatArray:

@@ -26,6 +26,7 @@ from ..forecasting.diagnostics.skill import (
     mean_ranks,
     valid_times,
 )
+from ..forecasting.forecaster import TimeDelayedTransformer
 from ..sweeps import read_sweep, sweep
 from .forecasting_study_cases import (
     DMD,
@@ -261,6 +262,8 @@ def _comparisons(title: str, done: pd.DataFrame, ours: str, rivals: Sequence[str
 
 SECONDS = 5.0
 SEEDS = 3
+LEVELS = {"in68": 0.68, "in95": 0.95}
+"""Columns with the share of the true samples, without noise, inside the intervals of these levels."""
 _FAR = 3.0
 """Half-ranges of the training data beyond which a rollout counts as diverged."""
 
@@ -331,7 +334,7 @@ def run_forecasting_study(
 
 
 def study_row(setting: str, system: str, model: str, search: float, random_state: int) -> dict[str, object]:
-    """The row of one model on one case: errors of rollouts from twenty starts."""
+    """The row of one model on one case: errors of rollouts from twenty starts; of TD-TF also the coverage."""
     case = make_case(system, setting, random_state)
     forecaster = MODELS[model](search, random_state)
     began = time.thread_time()
@@ -346,6 +349,12 @@ def study_row(setting: str, system: str, model: str, search: float, random_state
     curves = error_curves(ahead[:, : case.horizon], case.truth, case.training.std(axis=0))
     valid = valid_times(curves, case.dt, unit=case.lyapunov_time)
     one = min(case.horizon, max(1, round(case.lyapunov_time / case.dt))) - 1
+    inside = {}
+    if isinstance(forecaster, TimeDelayedTransformer):
+        bands = forecaster.forecast(case.horizon, window=case.windows)
+        for name, level in LEVELS.items():
+            band = bands.interval(level)
+            inside[name] = float(((band.lower <= case.truth) & (case.truth <= band.upper)).mean())
     return {
         "valid_time": float(valid.mean()),
         "valid_times": valid.round(6).tolist(),
@@ -356,4 +365,5 @@ def study_row(setting: str, system: str, model: str, search: float, random_state
         "climate": histogram_distance(ahead.reshape(-1, ahead.shape[2]), case.training),
         "fit_seconds": fitted - began,
         "roll_seconds": rolled - fitted,
+        **inside,
     }

@@ -166,10 +166,19 @@ def _curve(paths: Sequence[FloatArray], origins: Sequence[Origin]) -> FloatArray
     return np.asarray(np.exp(weights @ logs / weights.sum()))
 
 
-def mean_of(parts: Sequence[Scored], origins: Sequence[Origin]) -> Scored:
-    """The mean of several candidates from their forecasts, with weights inverse to the squares of their errors."""
+def mean_of(
+    parts: Sequence[Scored], origins: Sequence[Origin], simplest: Scored | None = None, share: float = 0.0
+) -> Scored:
+    """The mean of several candidates from their forecasts, with weights inverse to the squares of their errors.
+
+    The weight of ``simplest``, where it is one of them, is ``share`` at least.
+    """
     inverse = np.array([1.0 / max(part.error, 1e-12) ** 2 for part in parts])
     weights = inverse / inverse.sum()
+    for place, part in enumerate(parts):
+        if part is simplest and weights[place] < share:
+            weights *= (1.0 - share) / (1.0 - weights[place])
+            weights[place] = share
     paths = [np.asarray(np.tensordot(weights, [part.paths[i] for part in parts], axes=1)) for i in range(len(origins))]
 
     def fit(pieces: Sequence[FloatArray], outputs: int) -> PathModel | None:
@@ -193,6 +202,10 @@ The fewer horizons a comparison holds, the more the smallest error is luck, and 
 _CLEARLY, _SAFER = 0.95, 0.3
 """Ratio of the smallest typical error to that of the mean below which the single model is selected: 0.95, less 0.3 over
 the horizons held out."""
+_LARGEST_SHARE, _TOLERATED = 0.5, 1.5
+"""The best of the simplest rules has a weight of at least 1 over the horizons held out, or 0.5 where that is less, in
+the mean, unless its typical error is more than 1.5 times the smallest: weights that few forecasts suggest are mostly
+luck."""
 _MUCH_BETTER = 0.5
 """Ratio of the typical error of the family to that of the simplest rules below which it is a model of the dynamics."""
 _ACCURATE, _BETTER = 0.4, 0.8
@@ -279,8 +292,11 @@ def compare(
     if not clear:
         held_out = max(1.0, sum(origin.horizons for origin in origins))
         near = [s for s in best if s.error <= (_NEAR + _WIDER / held_out) * best[0].error][:_MEMBERS]
+        rule = next((s for s in best if s.recipe.kind in RULES), None)
+        if rule is not None and all(s is not rule for s in near) and rule.error <= _TOLERATED * best[0].error:
+            near.append(rule)
         if len(near) > 1:
-            mean = mean_of(near, origins)
+            mean = mean_of(near, origins, rule, min(_LARGEST_SHARE, 1.0 / held_out))
             kept = best[0] if best[0].error < (_CLEARLY - _SAFER / held_out) * mean.error else mean
             best = sorted([*best, mean], key=lambda s: s.error)
     starts = sum(len(origin.truth) for origin in origins)
