@@ -67,13 +67,13 @@
 
     // Words and slider for the time.
     show() {
-      const { end, label, last, scale, numbered } = this.data, k = Math.round(this.t);
+      const { end, label, last, scale, titles } = this.data, k = Math.round(this.t);
       const number = scale === 1 ? String(k) : (this.t * scale).toFixed(1);
-      const text = !numbered ? label : last && k >= end ? last : `${label} ${number}`;
+      const text = titles && k < titles.length ? titles[k] : last && k >= end ? last : `${label} ${number}`;
       if (this.words.textContent !== text) { this.words.textContent = text; }
       this.range.max = end;
       this.range.value = this.t;
-      this.range.setAttribute("aria-label", this.data.named || label.replace(/[\d.]+.*$/, "").trim() || "Moment");
+      this.range.setAttribute("aria-label", this.data.named || label);
       this.range.setAttribute("aria-valuetext", text);
       const name = this.playing ? "Pause" : "Play";
       if (this.button.getAttribute("aria-label") !== name) {
