@@ -32,7 +32,8 @@ class Player(ReactiveHTML):  # type: ignore[misc]
 
     _template = '<div id="player" class="player"></div>'
     _scripts = {  # noqa: RUF012 - the name and kind that Panel reads
-        "render": "window.hardmaxPlayer.attach(player, data);",
+        # Panel listens to the parameters that a script assigns.
+        "render": "window.hardmaxPlayer.attach(player, data, (moment) => { data.value = moment; });",
         **dict.fromkeys(("value", "end", "label", "last", "scale", "titles"), "window.hardmaxPlayer.follow(player);"),
     }
 
