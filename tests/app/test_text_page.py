@@ -377,7 +377,7 @@ def test_a_second_text_stands_beside_the_first(visit):
     assert page.state()["beside"] == "a terrible, terrible waste"
     again = Visit(TextPage(), page.state())
     assert "negative" in again.page._second.verdict.object
-    assert len(again.page._answer) == 4
+    assert len(again.page._answer) == 5  # two texts, the reasons of both, and the words in motion
     again.close()
     page._both.value = False
     assert "beside" not in page.state()

@@ -46,6 +46,11 @@ def beside(*cards: Any) -> Any:
     return pn.Row(*cards, css_classes=["beside"], sizing_mode="stretch_width", margin=0)
 
 
+def stack(*cards: Any) -> Any:
+    """Cards one below the other, to be put beside another card."""
+    return pn.Column(*cards, css_classes=["stack"], sizing_mode="stretch_width", margin=0)
+
+
 def empty(title: str, words: str) -> Any:
     """A placeholder that says what to do, shown until there are results."""
     return pn.pane.HTML(
@@ -116,16 +121,13 @@ def readable(
 
 
 class Steps:
-    """A player for layers or blocks that the server draws; ``moved`` gets the event of every step.
+    """A player for layers or blocks; ``moved`` gets the event of every step, ``interval`` are its milliseconds."""
 
-    ``interval`` are the milliseconds of a step; ``numbered`` is False where the page writes the moment into the label.
-    """
-
-    def __init__(self, name: str, moved: Callable[[Any], Any], interval: int = 600, numbered: bool = True) -> None:
-        self.player = Player(label=name, interval=interval, numbered=numbered, margin=(4, 0))
+    def __init__(self, name: str, moved: Callable[[Any], Any], interval: int = 600) -> None:
+        self.player = Player(label=name, interval=interval, margin=(4, 0))
         self.player.param.watch(moved, "value")
         self.box = pn.Column(self.player, sizing_mode="stretch_width", margin=0)
 
-    def show(self, last: int, now: int) -> None:
-        """Let the player run from 0 to ``last``, now at ``now``."""
-        self.player.param.update(end=last, value=now)
+    def show(self, last: int, now: int, titles: Sequence[str] = ()) -> None:
+        """Let the player run from 0 to ``last``, now at ``now``; ``titles`` name the moments."""
+        self.player.param.update(end=last, value=now, titles=list(titles))

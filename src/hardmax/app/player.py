@@ -26,14 +26,15 @@ class Player(ReactiveHTML):  # type: ignore[misc]
     scale = param.Number(default=1.0)
     """Time between two moments; 1 for layers."""
     named = param.String(default="")
-    """Name of the slider for assistive technology; the label without its number when left out."""
-    numbered = param.Boolean(default=True)
-    """False where the page writes the moment into the label."""
+    """Name of the slider for assistive technology; the label when left out."""
+    titles = param.List(default=[])
+    """Words for each moment, where they are not the label and a number."""
 
     _template = '<div id="player" class="player"></div>'
     _scripts = {  # noqa: RUF012 - the name and kind that Panel reads
-        "render": "window.hardmaxPlayer.attach(player, data);",
-        **dict.fromkeys(("value", "end", "label", "last", "scale"), "window.hardmaxPlayer.follow(player);"),
+        # Panel listens to the parameters that a script assigns.
+        "render": "window.hardmaxPlayer.attach(player, data, (moment) => { data.value = moment; });",
+        **dict.fromkeys(("value", "end", "label", "last", "scale", "titles"), "window.hardmaxPlayer.follow(player);"),
     }
 
     def __init__(self, **options: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,46 @@ def register_stage(plot: Any, kind: str, models: dict[str, Any]) -> None:
     if "camera" in models:
         for event in ("data", "change"):
             models["camera"].js_on_change(event, callback)
+
+
+MOST_MOVED = 2_000
+"""Tokens of a path that the browser moves; of more, the server draws one moment after the other."""
+
+
+def empty_frames(name: str) -> ColumnDataSource:
+    """The source of the moments of a plot, before there are any."""
+    return ColumnDataSource({"at": [], "positions": [], "shape": []}, name=name)
+
+
+def path_frames(
+    path: np.ndarray,
+    moment: int,
+    *,
+    chosen: np.ndarray | None = None,
+    tints: Sequence[str] = (),
+    times: np.ndarray | None = None,
+    windows: np.ndarray | None = None,
+    pace: float = 1.0,
+    eased: bool = True,
+) -> dict[str, list[Any]]:
+    """What static/stage.js moves the marks of a plot of the kind ``points`` by.
+
+    ``path`` has shape (moment, token, 2); ``chosen`` tokens have trails in the colours ``tints``. ``windows``, shape
+    (moment, 4), are the ranges of the plot where they change, and ``pace`` its moments per moment of the player.
+    """
+    known = path.shape[1] <= MOST_MOVED and bool(np.isfinite(path).all())
+    frames: dict[str, list[Any]] = {
+        "at": [moment],
+        "positions": [np.ascontiguousarray(path, dtype=np.float64).ravel()] if known else [np.zeros(0)],
+        "shape": [list(path.shape)],
+        "eased": [int(eased)],
+        "playable": [int(known)],
+        "chosen": [[] if chosen is None else chosen.tolist()],
+        "tints": [list(tints)],
+        "windows": [np.zeros(0) if windows is None else np.asarray(windows, dtype=np.float64).ravel()],
+        "pace": [pace],
+    }
+    return frames if times is None else frames | {"times": [np.asarray(times, dtype=np.float64)]}
 
 
 def eye_axes(azimuth: float, elevation: float) -> np.ndarray:

@@ -37,7 +37,7 @@ def standalone(
     library = "\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)
     begin = _START % {
         "names": json.dumps(list(frames)),
-        "player": json.dumps({"numbered": True, "named": "", **player}),
+        "player": json.dumps({"titles": [], "named": "", **player}),
     }
     head = html.escape(title)
     return (

@@ -151,8 +151,6 @@ class ForecastingPage(Page):
         )
         for widget in (self._ahead, self._budget):
             widget.param.watch(guarded(lambda _: self._changed_fit()), "value")
-        begin = pn.widgets.Button(label="Fit and forecast", color="primary")
-        begin.on_click(guarded(lambda _: self._begin()))
         self._look_back = pn.widgets.Button(label="Backtest and baselines", disabled=True)
         self._look_back.on_click(guarded(lambda _: self._backtest()))
         self._model_file = self._download("model.zip", "Download the model", model_archive)
@@ -162,7 +160,6 @@ class ForecastingPage(Page):
         return controls(
             self._ahead,
             self._budget,
-            begin,
             self._look_back,
             self._table_file,
             self._model_file,
@@ -181,9 +178,10 @@ class ForecastingPage(Page):
         )
 
     def _cards(self) -> list[Any]:
-        self._show_channel = pn.widgets.RadioButtonGroup(
-            label="Channel", options={"x": 0}, value=0, margin=(0, 0, 6, 0)
-        )
+        self._show_channel = pn.widgets.RadioButtonGroup(label="Channel", options={"x": 0}, value=0, margin=0)
+        begin = pn.widgets.Button(label="Fit and forecast", color="primary", width=150, margin=0)
+        begin.on_click(self._session.guarded(lambda _: self._begin()))
+        row = pn.Row(begin, self._show_channel, css_classes=["tools"], margin=(0, 0, 6, 0))
         self._show_channel.param.watch(self._session.guarded(self._channel_chosen), "value")
         self._outcome, self._report = note(""), note("")
         self._waiting = empty(
@@ -198,7 +196,7 @@ class ForecastingPage(Page):
         )
         self._model.cards.visible = self._backtest_card.visible = False
         return [
-            card(self._show_channel, plot_pane(self._fan.plot), self._key, self._outcome, title="Past and future"),
+            card(row, plot_pane(self._fan.plot), self._key, self._outcome, title="Past and future"),
             self._waiting,
             self._backtest_card,
             beside(

@@ -77,10 +77,11 @@ class ModelsPage(Page):
     def build(self, session: Session) -> Any:
         self._session = session
         self._make_widgets()
-        self._plane, self._curve = PlaneView(session), CurveView(session)
+        self._curve = CurveView(session)
+        self._plane = PlaneView(session, self._curve.spans)
         # Panel cannot change the classes of a Bokeh pane itself.
         self._picture = pn.Column(plot_pane(self._plane.figure), sizing_mode="stretch_width", margin=0)
-        self._steps = Steps("Time", session.guarded(self._moved), interval=120, numbered=False)
+        self._steps = Steps("Time", session.guarded(self._moved), interval=120)
         self._equation, self._table = wide_html(), wide_html()
         self._now, self._about = note(""), note("")
         self._write_widgets()
@@ -281,16 +282,17 @@ class ModelsPage(Page):
         before, self._computed = self._computed, computed.shown_as(state)
         computed = self._computed
         k = computed.shown
-        self._plane.show(computed)
+        drawn = None if before is None else (before.state.trails, before.state.zoom, id(before.run))
+        self._plane.show(computed, moving=drawn != (computed.state.trails, computed.state.zoom, id(computed.run)))
         self._curve.at(float(computed.moments[k]))
         self._now.object = noted(_now(computed))
         if before is None or before.run is not computed.run:
             self._quiet = True
             try:
-                self._steps.show(len(computed.frames) - 1, k)
+                titles = [_moment(computed, one) for one in range(len(computed.frames))]
+                self._steps.show(len(computed.frames) - 1, k, titles)
             finally:
                 self._quiet = False
-        self._steps.player.label = _moment(computed, k)
         if before is not None and before.run is computed.run and before.curve is computed.curve:
             return
         self._curve.show(computed)

@@ -6,6 +6,7 @@ import html
 import io
 import math
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -17,6 +18,7 @@ from matplotlib.colors import to_hex
 from ...figures.sphere import CYCLIC_COLOURS
 from ..look import FONT, PALETTE, Light, on_first_screen
 from ..session import Session
+from ..stage import empty_frames, path_frames, register_stage
 from .computed import Computed
 from .state import on_sphere
 
@@ -41,9 +43,9 @@ if (inner_width > 0 && inner_height > 0 && tags.length > 0) {
 
 
 class PlaneView:
-    """Plot of tokens in the plane, with trails and the unit circle of models on the sphere."""
+    """Tokens in the plane, with trails and the unit circle of models on the sphere; lines ``here`` mark their time."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, here: Sequence[Span] = ()) -> None:
         plot = session.figure(
             height=460, x_range=Range1d(start=-1.2, end=1.2), y_range=Range1d(start=-1.2, end=1.2), name="models"
         )
@@ -52,7 +54,7 @@ class PlaneView:
             plot.js_on_change(changed, fit)
         on_first_screen(plot, around=400)
         self.figure = plot
-        self.tokens = ColumnDataSource({name: [] for name in ("x", "y", "index", "colour", "size", "shape")})
+        self.tokens = ColumnDataSource({name: [] for name in ("x", "y", "token", "colour", "size", "shape")})
         self.trails = ColumnDataSource({"xs": [], "ys": [], "colour": []})
         turn = np.linspace(0, 2 * math.pi, 200)
         self.rim = plot.line(np.cos(turn), np.sin(turn), line_width=1.2)
@@ -61,15 +63,19 @@ class PlaneView:
             "x", "y", source=self.tokens, size="size", marker="shape", fill_color="colour", line_width=0.6
         )
         self._dots = dots
-        plot.add_tools(HoverTool(renderers=[dots], tooltips=[("token", "@index"), ("at", "(@x{0.0000}, @y{0.0000})")]))
+        self.frames = empty_frames("model-frames")
+        parts = {"plot": plot, "frames": self.frames, "trails": self.trails, "parts": [self.tokens]}
+        parts |= {"here": list(here)}
+        register_stage(plot, "points", parts)
+        plot.add_tools(HoverTool(renderers=[dots], tooltips=[("token", "@token"), ("at", "(@x{0.0000}, @y{0.0000})")]))
         session.lighting.follow(self._repaint)
 
     def _repaint(self, light: Light) -> None:
         self.rim.glyph.line_color = light.line
         self._dots.glyph.line_color = light.card
 
-    def show(self, computed: Computed) -> None:
-        """Draw the frame of the state."""
+    def show(self, computed: Computed, *, moving: bool = True) -> None:
+        """Draw the frame of the state; without ``moving`` the browser has the motion already."""
         state = computed.state
         k = computed.shown
         points, colours = computed.points, colours_of(computed)
@@ -83,7 +89,7 @@ class PlaneView:
         self.tokens.data = {
             "x": here[order, 0],
             "y": here[order, 1],
-            "index": order,
+            "token": order,
             "colour": [colours[i] for i in order],
             "size": np.where(first, 2 * dot, dot)[order],
             "shape": np.where(first, "star", "circle")[order].tolist(),
@@ -94,8 +100,24 @@ class PlaneView:
         reach = float(np.abs(shown[np.isfinite(shown)]).max(initial=0.0))
         self.figure.tags = [1.15 * reach if reach > 0 else 1.0]
         labels = computed.axes()
+        if moving:
+            self._let_play(computed, colours)
         suffix = ", from the mean token" if state.zoom else ""
         self.figure.xaxis.axis_label, self.figure.yaxis.axis_label = (label + suffix for label in labels)
+
+    def _let_play(self, computed: Computed, colours: list[str]) -> None:
+        """Send all frames, so that the browser moves the tokens; around the mean token, the server draws each frame."""
+        if computed.state.zoom:
+            self.frames.data = {"at": [], "positions": [], "shape": []}
+            return
+        trails = computed.state.trails and computed.state.name != "noisy"
+        some = _trailed(computed.points.shape[1]) if trails else np.zeros(0, dtype=np.int64)
+        tints = [colours[i] for i in some]
+        # Frames are close together in time; layers are separate steps.
+        eased = computed.run.times is None and len(computed.frames) == len(computed.run)
+        self.frames.data = path_frames(
+            computed.points, computed.shown, chosen=some, tints=tints, times=computed.moments, eased=eased
+        )
 
     def _show_trails(self, computed: Computed, colours: list[str]) -> None:
         state, tokens = computed.state, np.asarray(computed.flat.tokens)
@@ -104,7 +126,7 @@ class PlaneView:
             self.trails.data = {"xs": [], "ys": [], "colour": []}
             return
         n = tokens.shape[1]
-        some = np.unique(np.linspace(0, n - 1, min(n, _MOST_TRAILS)).astype(np.int64))
+        some = _trailed(n)
         begin = max(0, last - math.ceil(_NOISY_SHARE * len(tokens))) if state.name == "noisy" else 0
         steps = np.unique(np.linspace(begin, last, _TRAIL_POINTS).astype(np.int64))
         paths = tokens[np.ix_(steps, some)]
@@ -113,6 +135,11 @@ class PlaneView:
             "ys": list(paths[..., 1].T),
             "colour": [colours[i] for i in some],
         }
+
+
+def _trailed(n: int) -> np.ndarray:
+    """Tokens that have a trail, evenly among all."""
+    return np.unique(np.linspace(0, n - 1, min(n, _MOST_TRAILS)).astype(np.int64))
 
 
 def colours_of(computed: Computed) -> list[str]:
@@ -130,7 +157,7 @@ class CurveView:
 
     def __init__(self, session: Session) -> None:
         self.data = ColumnDataSource({"t": [], "measured": [], "theory": []})
-        self._spans = []
+        self.spans = []
         self._panes: dict[str, Any] = {}
         for scale in ("linear", "log"):
             plot = session.figure(height=260, y_axis_type=scale, name=f"curve-{scale}")
@@ -143,13 +170,13 @@ class CurveView:
             plot.add_layout(plot.legend[0], "above")
             span = Span(dimension="height", line_width=1.5, location=0)
             plot.add_layout(span)
-            self._spans.append(span)
+            self.spans.append(span)
             self._panes[scale] = pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=0)
         self.box = pn.Column(self._panes["linear"], sizing_mode="stretch_width", margin=0)
         session.lighting.follow(self._repaint)
 
     def _repaint(self, light: Light) -> None:
-        for span in self._spans:
+        for span in self.spans:
             span.line_color = light.soft
         for pane in self._panes.values():
             for legend in pane.object.legend:
@@ -176,7 +203,7 @@ class CurveView:
 
     def at(self, moment: float) -> None:
         """Mark the moment of the tokens that are shown."""
-        for span in self._spans:
+        for span in self.spans:
             span.location = moment
 
 

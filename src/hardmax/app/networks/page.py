@@ -46,7 +46,7 @@ _WORDS = {
     "conditioned": "The best accuracy in floating point.",
     "paper": "The route outlined in the paper, for comparison.",
 }
-_MODES = {"Add tokens": "token", "Add targets": "target", "Erase": "erase"}
+_MODES = {"+ Token": "token", "+ Target": "target", "Erase": "erase"}
 
 
 class NetworksPage(Page):
@@ -102,7 +102,7 @@ class NetworksPage(Page):
         self._session = session
         self._board = Board(session, self._drawn)
         self._results = Results(session, self._moved)
-        body = split([self._data_card(), self._network_card()], self._board_card(), *self._results.cards)
+        body = split([self._data_card(), self._network_card()], *self._results.cards(self._board_card()))
         self._read()
         if self._problem is not None:
             session.when_ready(session.guarded(self._compile))
@@ -145,8 +145,6 @@ class NetworksPage(Page):
         )  # fmt: skip
         for widget in (self._how, self._wide, self._heat, self._beside):
             widget.param.watch(guarded(lambda _: self._chosen()), "value")
-        begin = pn.widgets.Button(label="Compile", color="primary")
-        begin.on_click(guarded(lambda _: self._compile()))
         self._download = pn.widgets.FileDownload(
             callback=guarded(self._archive),
             filename="network.zip",
@@ -163,7 +161,6 @@ class NetworksPage(Page):
             self._wide,
             self._heat,
             self._beside,
-            begin,
             self._download,
             check,
             title="Network",
@@ -172,14 +169,17 @@ class NetworksPage(Page):
     def _board_card(self) -> Any:
         mode = pn.widgets.RadioButtonGroup(label="Click on the board to", options=_MODES, value="token", margin=0)
         mode.param.watch(lambda event: setattr(self._board, "mode", event.new), "value")
-        self._which = pn.widgets.Select(label="Sequence", options={"sequence 1": 0}, value=0, width=200, margin=0)
+        self._which = pn.widgets.Select(label="Sequence", options={"sequence 1": 0}, value=0, width=128, margin=0)
         self._which.param.watch(lambda event: setattr(self._board, "sequence", event.new), "value")
+        begin = pn.widgets.Button(label="Compile", color="primary", width=92, margin=0)
+        begin.on_click(self._session.guarded(lambda _: self._compile()))
         self._board_note = note("")
         return card(
-            pn.Row(mode, self._which, margin=0, css_classes=["tools"]),
+            pn.Row(mode, self._which, begin, margin=0, css_classes=["tools", "level"]),
             plot_pane(self._board.plot),
             self._board_note,
             title="Drawing board",
+            css_classes=["half", "later"],
         )
 
     # Events

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bokeh.core.properties import value
@@ -17,7 +17,8 @@ from ...interpolation.evaluation.counts import Counts
 from ...interpolation.evaluation.running import Journey, Moment, every_moment
 from ...interpolation.transformer import ExactTransformer
 from ..layout import Steps, beside, beside_bars, card, empty, note, noted, plot_pane, wide_html
-from ..look import FONT, PALETTE, Light, rank_colours
+from ..look import FONT, PALETTE, Light, on_first_screen, rank_colours
+from ..stage import empty_frames, path_frames, register_stage
 from .board import SHAPES
 from .state import Compiled, counted, sequence_names
 
@@ -35,12 +36,15 @@ class BlockPlane:
     def __init__(self, session: Session, name: str = "") -> None:
         self._moments: list[Moment] = []
         self._blocks = 0
-        self._tokens = ColumnDataSource({name: [] for name in ("x", "y", "colour", "marker", "size", "name")})
+        columns = ("x", "y", "token", "colour", "marker", "size", "name")
+        self._tokens = ColumnDataSource({name: [] for name in columns})
+        self._frames = empty_frames(f"{name}block frames")
         self._targets = ColumnDataSource(
             {name: [] for name in ("x", "y", "colour", "name")}, name=f"{name}block targets"
         )
         self._labels = ColumnDataSource({name: [] for name in ("x", "y", "label")}, name=f"{name}class names")
-        self.plot = session.figure(height=400, x_range=Range1d(-1, 1), y_range=Range1d(-1, 1))
+        self.plot = session.figure(height=400, x_range=Range1d(-1, 1), y_range=Range1d(-1, 1), name=f"{name}blocks")
+        on_first_screen(self.plot, around=400)
         rings = self.plot.scatter(
             "x", "y", size=26, fill_alpha=0, line_color="colour", line_width=2.5, source=self._targets
         )
@@ -58,6 +62,7 @@ class BlockPlane:
             marks.glyph.line_color = called.text_color = light.ink
 
         session.lighting.follow(repaint)
+        register_stage(self.plot, "points", {"plot": self.plot, "frames": self._frames, "parts": [self._tokens]})
 
     @property
     def last(self) -> int:
@@ -87,6 +92,7 @@ class BlockPlane:
         self._tokens.data = {
             "x": way.before[:, 0],
             "y": way.before[:, 1],
+            "token": np.arange(len(way.before)),
             "colour": rank_colours(way.owner),
             "marker": [SHAPES[k % len(SHAPES)] for k in way.owner],
             "size": sizes[way.owner],
@@ -94,19 +100,36 @@ class BlockPlane:
         }
         self.show_moment(0)
 
+    def play_along(self, now: int, pace: float = 1.0) -> None:
+        """Let the browser move the tokens between all moments, by so many moments per moment of the player."""
+        path = np.stack([moment.positions[:, :2] for moment in self._moments])
+        windows = [np.stack(self._window(k), axis=1).ravel() for k in range(len(self._moments))]
+        self._frames.data = path_frames(path, now, windows=np.stack(windows), pace=pace)
+
+    def titles(self) -> list[str]:
+        """The name of every moment."""
+        return [
+            moment.title if moment.block == 0 else f"block {moment.block} of {self._blocks}: {moment.title}"
+            for moment in self._moments
+        ]
+
+    def _window(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper corner of the plot at a moment."""
+        # Far from the targets, including them would shrink the tokens to one dot.
+        ends = number in (0, self.last)
+        return window_around(self._moments[number].positions, self._target_points if ends else None)
+
     def show_moment(self, number: int) -> str:
         """Move the tokens to one moment; its name is returned."""
         if not self._moments:
             return ""
-        moment = self._moments[min(number, self.last)]
-        at = moment.positions
+        number = min(number, self.last)
+        at = self._moments[number].positions
         self._tokens.data = {**self._tokens.data, "x": at[:, 0], "y": at[:, 1]}
-        # Far from the targets, including them would shrink the tokens to one dot.
-        ends = number in (0, self.last)
-        low, high = window_around(at, self._target_points if ends else None)
+        low, high = self._window(number)
         self.plot.x_range.update(start=float(low[0]), end=float(high[0]))
         self.plot.y_range.update(start=float(low[1]), end=float(high[1]))
-        return moment.title if moment.block == 0 else f"block {moment.block} of {self._blocks}: {moment.title}"
+        return self.titles()[number]
 
 
 class CountBars:
@@ -207,7 +230,7 @@ class Results:
         self._other_plane, self._other_words, self._rivals = BlockPlane(session, "rival "), note(""), wide_html()
         self._moved = moved
         self._steps = Steps("Moment", session.guarded(lambda event: self._show_moment(event.new)))
-        self._moment_words, self._count_words, self._proof = note(""), note(""), wide_html()
+        self._count_words, self._proof = note(""), wide_html()
         self._certificate: Certificate | None = None
         self._names: list[str] = []
         self._waiting = empty(
@@ -216,13 +239,16 @@ class Results:
             "Sequences may share tokens, but no two may be equal as sets.",
         )
         self.blocks = card(
-            self._moment_words,
             plot_pane(self._plane.plot),
             self._steps.box,
             title="Tokens on their way through the blocks",
+            css_classes=["half"],
         )
         self.rival = card(
-            self._other_words, plot_pane(self._other_plane.plot), title="The other construction, as far on its way"
+            self._other_words,
+            plot_pane(self._other_plane.plot),
+            title="The other construction, as far on its way",
+            css_classes=["half"],
         )
         self._rival_table = card(self._rivals, title="Two constructions of the same data")
         self.rival.visible = self._rival_table.visible = False
@@ -234,8 +260,11 @@ class Results:
         self._changed = wide_html()
         self._changed.object = f'<div class="message note stale" role="status">{html.escape(STALE)}</div>'
         self._changed.visible = False
-        ways = beside(self.blocks, self.rival)
-        self.cards = [self._waiting, self._changed, ways, self._rival_table, self.proofs]
+
+    def cards(self, board: Any) -> list[Any]:
+        """All cards, with the board beside the plots of the tokens; on a phone, where one can draw less, below them."""
+        ways = beside(board, self.blocks, self.rival)
+        return [self._changed, ways, self._waiting, self._rival_table, self.proofs]
 
     def show(self, compiled: Compiled, moment: int) -> int:
         """Show another network at a moment; the moment that is shown, at most the last."""
@@ -246,8 +275,9 @@ class Results:
         self._plane.show(network, compiled.way, labels)
         self._names = sequence_names(len(network.data), labels)
         moment = min(moment, self._plane.last)
-        self._steps.show(self._plane.last, moment)
-        self._moment_words.object = noted(self._plane.show_moment(moment))
+        self._steps.show(self._plane.last, moment, self._plane.titles())
+        self._plane.show_moment(moment)
+        self._plane.play_along(moment)
         self._bars.show(counts, softmax=network.attention == "softmax")
         self._count_words.object = noted(
             f"N = {counted(len(network.data), 'sequence')}, M = {counted(network.data.targets, 'target')}: "
@@ -262,6 +292,7 @@ class Results:
         if second is not None:
             self._other_plane.show(second.network, second.way, second.problem.labels)
             self._rivals.object = comparison(names, [first, second])
+            self._other_plane.play_along(moment, self._other_plane.last / max(self._plane.last, 1))
             self._follow(moment)
 
     def _follow(self, moment: int) -> None:
@@ -279,6 +310,6 @@ class Results:
             self._proof.object = proof(self._certificate, self._names, stale=stale)
 
     def _show_moment(self, moment: int) -> None:
-        self._moment_words.object = noted(self._plane.show_moment(moment))
+        self._plane.show_moment(moment)
         self._follow(moment)
         self._moved(moment)

@@ -105,7 +105,7 @@ class RealModelPage(Page):
         self._plane, self._heat = PlaneView(session), HeatMap(session)
         # Panel cannot change the classes of a Bokeh pane itself.
         self._picture = pn.Column(plot_pane(self._plane.figure), sizing_mode="stretch_width", margin=0)
-        self._steps = Steps("Layer", session.guarded(self._moved), interval=900, numbered=False)
+        self._steps = Steps("Layer", session.guarded(self._moved), interval=900)
         self._about, self._lines, self._table, self._effects = note(""), wide_html(), wide_html(), wide_html()
         self._now, self._told = note(""), note("")
         self._empty = empty("Type a text", "The words are shown on their way through the layers of the model.")
@@ -313,9 +313,9 @@ class RealModelPage(Page):
         self._state = state.changed(layer=layer, head=head)
         with self._silence():
             self._head.param.update(options={str(k): k for k in range(computed.model.heads)}, value=head)
-            self._steps.show(computed.layers, layer)
+            titles = [f"Layer {k} of {computed.layers}" for k in range(computed.layers + 1)]
+            self._steps.show(computed.layers, layer, titles)
             self._unit.value = unit_length(state, computed.model)
-        self._steps.player.label = f"Layer {layer} of {computed.layers}"
         self._show_results(True)
         self._plane.show(computed, layer, head)
         self._show_head()

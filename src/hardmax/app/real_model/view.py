@@ -17,6 +17,7 @@ from ...figures.transformers import Targets
 from ..layout import noted, readable
 from ..look import FONT, Light, rank_colours
 from ..session import Session
+from ..stage import empty_frames, path_frames, register_stage
 from .state import Computed, Effect
 
 # Names that can be read in the plane, and its size in pixels on a laptop.
@@ -38,14 +39,15 @@ class PlaneView:
     def __init__(self, session: Session) -> None:
         self._light = session.lighting.light
         self._shown: tuple[Computed, int, int] | None = None
-        columns = ("x", "y", "word", "colour", "size", "shape", "target", "weight")
+        columns = ("x", "y", "token", "word", "colour", "size", "shape", "target", "weight")
         self.words = ColumnDataSource({name: [] for name in columns}, name="real-words")
-        self._names = ColumnDataSource({name: [] for name in ("x", "y", "word")})
+        self._names = ColumnDataSource({name: [] for name in ("x", "y", "token", "word")})
+        self._frames = empty_frames("real-frames")
         self._trails = ColumnDataSource({name: [] for name in ("xs", "ys", "colour")})
         self._lines = ColumnDataSource({name: [] for name in ("x0", "y0", "x1", "y1", "colour", "alpha")})
         plot = self.figure = session.figure(height=440, x_range=Range1d(-1, 1), y_range=Range1d(-1, 1), name="plane")
         plot.multi_line("xs", "ys", source=self._trails, line_color="colour", line_alpha=0.45, line_width=1.3)
-        plot.segment(
+        attending = plot.segment(
             "x0", "y0", "x1", "y1", source=self._lines, line_color="colour", line_alpha="alpha", line_dash=[4, 3]
         )
         self._dots = plot.scatter(
@@ -65,6 +67,13 @@ class PlaneView:
         tips = [("", "@word"), ("attends to", "@target"), ("weight", "@weight{0.000}")]
         plot.add_tools(HoverTool(renderers=[self._dots], tooltips=tips))
         session.lighting.follow(self._repaint)
+        parts = {
+            "trails": self._trails,
+            "parts": [self.words, self._names],
+            "names": self._names,
+            "resting": [attending],
+        }
+        register_stage(plot, "points", {"plot": plot, "frames": self._frames, **parts})
 
     def _repaint(self, light: Light) -> None:
         self._light = light
@@ -83,6 +92,7 @@ class PlaneView:
         self.words.data = {
             "x": now[:, 0],
             "y": now[:, 1],
+            "token": np.arange(len(now)),
             "word": list(words),
             "colour": colours,
             "size": np.where(sinks, 14, np.where(targets.leads, 19, 9)),
@@ -94,10 +104,16 @@ class PlaneView:
         self._trails.data = {"xs": list(trail[:, :, 0].T), "ys": list(trail[:, :, 1].T), "colour": colours}
         self._show_lines(now, targets, weights, drawn=layer < computed.layers)
         self._fit(path)
+        self._frames.data = path_frames(path[..., :2], layer, chosen=np.arange(len(now)), tints=colours)
         first = [*np.flatnonzero(targets.leads), *np.flatnonzero(~targets.leads)][:_NAMED]
         low, high = (np.array([getattr(axis, end) for axis in self._ranges]) for end in ("start", "end"))
         chosen = [first[one] for one in readable(now[first], [words[one] for one in first], low, high, _PIXELS)]
-        self._names.data = {"x": now[chosen, 0], "y": now[chosen, 1], "word": [words[one] for one in chosen]}
+        self._names.data = {
+            "x": now[chosen, 0],
+            "y": now[chosen, 1],
+            "token": chosen,
+            "word": [words[one] for one in chosen],
+        }
         shares = computed.placed.variance
         self.figure.xaxis.axis_label = f"first principal axis ({shares[0]:.0%} of the variance)"
         self.figure.yaxis.axis_label = f"second principal axis ({shares[1]:.0%})"

@@ -39,9 +39,9 @@
 
   let shown = null;
   // What is pointed at: a word as it is written, or the name of a dot, which may be several words.
-  function show(name, whole) {
+  function show(name, whole, anew) {
     const key = name === null ? null : (whole ? "=" : "") + name;
-    if (key === shown) { return; }
+    if (key === shown && !anew) { return; }
     shown = key;
     const own = new Set(name === null ? [] : whole ? parts(name) : [name]);
     for (const one of words(document)) { one.classList.toggle("here", own.has(one.dataset.word)); }
@@ -67,7 +67,10 @@
     return one instanceof Element ? one.closest("[data-word]") : null;
   };
   for (const kind of ["mouseover", "focusin"]) {
-    document.addEventListener(kind, (event) => { const one = at(event); if (one) { show(one.dataset.word, false); } });
+    document.addEventListener(kind, (event) => { 
+      const one = at(event);  // perhaps one that was written anew under the pointer
+      if (one) { show(one.dataset.word, false, !one.classList.contains("here")); }
+    });
   }
   for (const kind of ["mouseout", "focusout"]) {
     document.addEventListener(kind, (event) => { if (at(event)) { show(null); } });

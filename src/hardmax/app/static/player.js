@@ -18,9 +18,10 @@
   let latest = null;
 
   class Player {
-    constructor(root, data) {
+    constructor(root, data, tell) {
       this.root = root;
       this.data = data;
+      this.tell = tell;
       this.t = data.value;
       this.playing = false;
       this.frames = 0;
@@ -67,13 +68,13 @@
 
     // Words and slider for the time.
     show() {
-      const { end, label, last, scale, numbered } = this.data, k = Math.round(this.t);
+      const { end, label, last, scale, titles } = this.data, k = Math.round(this.t);
       const number = scale === 1 ? String(k) : (this.t * scale).toFixed(1);
-      const text = !numbered ? label : last && k >= end ? last : `${label} ${number}`;
+      const text = titles && k < titles.length ? titles[k] : last && k >= end ? last : `${label} ${number}`;
       if (this.words.textContent !== text) { this.words.textContent = text; }
       this.range.max = end;
       this.range.value = this.t;
-      this.range.setAttribute("aria-label", this.data.named || label.replace(/[\d.]+.*$/, "").trim() || "Moment");
+      this.range.setAttribute("aria-label", this.data.named || label);
       this.range.setAttribute("aria-valuetext", text);
       const name = this.playing ? "Pause" : "Play";
       if (this.button.getAttribute("aria-label") !== name) {
@@ -89,7 +90,7 @@
         window.hardmaxStages.clock.moving = true;
         window.hardmaxStages.draw(this.t);
       } else if (Math.floor(this.t) !== this.data.value) {
-        this.data.value = Math.floor(this.t);
+        this.tell(Math.floor(this.t));
       }
       this.show();
     }
@@ -97,18 +98,20 @@
     // Rest at a whole moment, and tell the server.
     settle() {
       this.playing = false;
+      this.target = null;
       this.t = Math.round(this.t);
       const { clock } = window.hardmaxStages, moved = this.data.value !== this.t;
       if (clock.moving) { window.hardmaxStages.draw(this.t); }
       clock.moving = false;
       clock.t = this.t;
-      if (moved) { this.data.value = this.t; }  // the server draws what belongs to a selected token there
+      if (moved) { this.tell(this.t); }  // the server draws what belongs to a selected token there
       else if (this.smooth()) { window.hardmaxStages.draw(this.t); }
       this.show();
     }
 
     halt() {
       this.playing = false;
+      this.target = null;
       cancelAnimationFrame(this.request);
       clearTimeout(this.waiting);
     }
@@ -116,6 +119,7 @@
     glide(target, milliseconds, then) {
       this.halt();
       if (calm.matches || !this.smooth()) { this.draw(target); this.settle(); return; }
+      this.target = target;
       const from = this.t, began = performance.now();
       const frame = (now) => {
         const share = Math.min(1, (now - began) / milliseconds);
@@ -126,7 +130,8 @@
     }
 
     step(by) {
-      const target = Math.max(0, Math.min(this.data.end, (by > 0 ? Math.floor(this.t + 1e-6) : Math.ceil(this.t - 1e-6)) + by));
+      const from = this.target ?? this.t;  // a key that is pressed several times quickly goes as many steps
+      const target = Math.max(0, Math.min(this.data.end, (by > 0 ? Math.floor(from + 1e-6) : Math.ceil(from - 1e-6)) + by));
       this.glide(target, STEP, () => this.settle());
     }
 
@@ -178,9 +183,10 @@
   }
 
   window.hardmaxPlayer = {
-    attach(root, data) {
+    // `tell` sets the moment of the player.
+    attach(root, data, tell = (moment) => { data.value = moment; }) {
       if (latest) { latest.halt(); }
-      latest = new Player(root, data);
+      latest = new Player(root, data, tell);
       root.player = latest;
       return latest;
     },

@@ -75,6 +75,40 @@
     trails.change.emit();
   }
 
+  // Whole paths of the chosen tokens up to time t.
+  function grow(trails, f, t, now) {
+    const all = f.positions[0], n = f.shape[0][1], upto = Math.floor(t), xs = [], ys = [];
+    for (const i of f.chosen[0]) {
+      const x = new Float64Array(upto + 2), y = new Float64Array(upto + 2);
+      for (let k = 0; k <= upto; k++) { x[k] = all[2 * (k * n + i)]; y[k] = all[2 * (k * n + i) + 1]; }
+      x[upto + 1] = now[2 * i];
+      y[upto + 1] = now[2 * i + 1];
+      xs.push(x);
+      ys.push(y);
+    }
+    Object.assign(trails.data, { xs, ys, colour: f.tints[0] });
+    trails.change.emit();
+  }
+
+  // Names that would be written over an earlier one are left out.
+  function thin({ x_range, y_range }, x, y) {
+    const wide = 0.18 * (x_range.end - x_range.start), high = 0.05 * (y_range.end - y_range.start);  // of a usual word
+    for (let i = 1; i < x.length; i++) {
+      for (let j = 0; j < i; j++) {
+        if (Math.abs(x[i] - x[j]) < wide && Math.abs(y[i] - y[j]) < high) { x[i] = NaN; break; }
+      }
+    }
+  }
+
+  // Ranges between those of two moments, where each moment has its own: left, right, bottom, top.
+  function look(plot, f, t) {
+    const all = f.windows[0], last = all.length / 4 - 1, k = Math.min(Math.floor(t), last), next = Math.min(k + 1, last);
+    const share = t - k, s = share * share * (3 - 2 * share);
+    const [left, right, bottom, top] = [0, 1, 2, 3].map((i) => (1 - s) * all[4 * k + i] + s * all[4 * next + i]);
+    plot.x_range.setv({ start: left, end: right }, { sync: false });
+    plot.y_range.setv({ start: bottom, end: top }, { sync: false });
+  }
+
   function by_depth(depth) { return Array.from(depth.keys()).sort((i, j) => depth[i] - depth[j]); }
 
   // Markers of tokens: a star for a leader from the layer on at which it leads.
@@ -131,6 +165,23 @@
       });
       stage.frame.change.emit();
     },
+    // Marks of several kinds, all of them tokens of one path: `token` of a source has their numbers.
+    points(stage, t) {
+      for (const one of stage.resting || []) {
+        if (one.visible === clock.moving) { one.setv({ visible: !clock.moving }, { sync: false }); }
+      }
+      if (!clock.moving) { return; }  // at rest the server draws
+      const f = stage.frames.data, now = positions(f, t);
+      for (const part of stage.parts) {
+        const { token } = part.data, x = new Float64Array(token.length), y = new Float64Array(token.length);
+        for (let i = 0; i < token.length; i++) { x[i] = now[2 * token[i]]; y[i] = now[2 * token[i] + 1]; }
+        if (part === stage.names) { thin(stage.plot, x, y); }
+        Object.assign(part.data, { x, y });
+        part.change.emit();
+      }
+      if (stage.trails) { grow(stage.trails, f, t, now); }
+      if (f.windows[0].length) { look(stage.plot, f, t); }
+    },
     circle(stage, t) {
       const f = stage.frames.data, [x, y] = flat(positions(f, t), f.shape[0][1]);
       Object.assign(stage.tokens.data, { x, y });
@@ -176,10 +227,12 @@
   function draw(stage, t) {
     const f = stage.frames.data;
     if (!f.shape || !f.shape.length) { return; }
+    if (f.pace) { t *= f.pace[0]; }  // a plot that takes fewer or more steps than the timeline
     draws[stage.kind](stage, t);
     if (stage.here && f.times) {
       const times = f.times[0], k = Math.min(Math.floor(t), times.length - 1), next = Math.min(k + 1, times.length - 1);
-      stage.here.setv({ location: times[k] + (t - k) * (times[next] - times[k]) }, { sync: false });
+      const location = times[k] + (t - k) * (times[next] - times[k]);
+      for (const one of [].concat(stage.here)) { one.setv({ location }, { sync: false }); }
     }
   }
 

@@ -12,7 +12,7 @@ import panel as pn
 from ...errors import HardmaxError
 from ...text.explaining.explanation import Explanation
 from ...text.pretrained import named
-from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, split, wide_html
+from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, split, stack, wide_html
 from ..page import Page
 from ..uploads import STAYS, FilePicker, Upload, example_of, rows_of, text_of
 from .reading import Reading, difference
@@ -131,9 +131,8 @@ class TextPage(Page):
         self._first, self._second = Reading(session), Reading(session, linked=False)
         self._plane, self._map = WordPlane(session), WordMap(session)
         self._plane.struck.on_change("data", session.guarded(lambda _a, _o, new: self._strike(new["word"])))
-        body = split(
-            [self._text_card(), self._model_card()], *self._answer_cards(), self._plane_card(), self._map_card()
-        )
+        self._plane_card()
+        body = split([self._text_card(), self._model_card()], *self._answer_cards(), self._map_card())
         self._survey()
         self._explain()
         return body
@@ -222,13 +221,13 @@ class TextPage(Page):
         return [self._empty, self._apart, self._answer]
 
     def _arrange(self) -> None:
-        """One text: the answer beside the words, the bars below. Two texts: one column each."""
+        """One text: its words in motion, beside them the answer; the bars below. Two texts: one column each."""
         one, other = self._first, self._second
         title = "What each leader contributes"
         if self._other is None:
-            words = card(*one.sentence, title="Leaders and followers", css_classes=["half", "later"])
             self._reasons = [card(*one.reasons, title=title, css_classes=["full"])]
-            self._answer[:] = [card(*one.answer, title="Answer", css_classes=["half"]), words, *self._reasons]
+            words = stack(card(*one.answer, title="Answer"), card(*one.sentence, title="Leaders and followers"))
+            self._answer[:] = [self._plane_box, words, *self._reasons]
             return
         self._reasons = [
             card(*one.reasons, title=f"{title}: first text"),
@@ -238,22 +237,23 @@ class TextPage(Page):
             card(*one.answer, *one.sentence, title="First text"),
             card(*other.answer, *other.sentence, title="Second text"),
             *self._reasons,
+            self._plane_box,
         ]
 
-    def _plane_card(self) -> Any:
+    def _plane_card(self) -> None:
         self._steps_shown = Steps("Layer", self._session.guarded(self._moved))
         self._plane_key = wide_html()
         self._plane_box = card(
+            plot_pane(self._plane.plot),
+            self._steps_shown.box,
+            self._plane_key,
             note(
                 "★ leader · ● follower, larger with its share of the text · ◆ the mean that is classified · "
                 "dashed: the boundary between the classes"
             ),
-            self._plane_key,
-            plot_pane(self._plane.plot),
-            self._steps_shown.box,
             title="Words move towards their leaders",
+            css_classes=["half"],
         )
-        return self._plane_box
 
     def _map_card(self) -> Any:
         self._map_key = wide_html()

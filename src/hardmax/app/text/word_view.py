@@ -13,7 +13,8 @@ from ...figures.text import word_map
 from ...text.explaining.corpus_statistics import Survey
 from ...text.explaining.explanation import Explanation
 from ..layout import readable as readable
-from ..look import FONT, Light
+from ..look import FONT, Light, on_first_screen
+from ..stage import empty_frames, path_frames, register_stage
 from .view import class_colours, colours_of_contributions
 
 if TYPE_CHECKING:
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 # Labels that can be read, and dots that a browser draws without delay.
 _NAMED = 30
 _MOST_DOTS = 4000
-_PIXELS = (700.0, 320.0)
+_PIXELS = (420.0, 300.0)
 """About the size of a plot on a laptop; on wider screens names have more room than they need."""
+_AROUND = 520
+"""Pixels of the first screen around the plot: the header, the heading of the page, and the player."""
 
 _NAME_STYLE: dict[str, Any] = {
     "x_offset": 12,
@@ -34,7 +37,7 @@ _NAME_STYLE: dict[str, Any] = {
 }
 
 
-def _plane(session: Session, height: int) -> tuple[Any, Span]:
+def _plane(session: Session, height: int, name: str) -> tuple[Any, Span]:
     """A plot for words, and the boundary between two classes in it."""
     plot = session.figure(
         height=height,
@@ -42,6 +45,7 @@ def _plane(session: Session, height: int) -> tuple[Any, Span]:
         y_range=Range1d(-1, 1),
         x_axis_label="along the decoder",
         y_axis_label="across it",
+        name=name,
     )
     boundary = Span(location=0, dimension="height", line_dash="dashed", line_width=1.5, visible=False)
     plot.add_layout(boundary)
@@ -70,13 +74,15 @@ class WordPlane:
 
     def __init__(self, session: Session) -> None:
         self._placed: WordsInPlane | None = None
-        columns = ("x", "y", "word", "colour", "size", "share", "leader")
+        columns = ("x", "y", "token", "word", "colour", "size", "share", "leader")
         self._words = ColumnDataSource({name: [] for name in columns}, name="words")
-        self._stars = ColumnDataSource({name: [] for name in ("x", "y", "word", "colour")})
-        self._names = ColumnDataSource({name: [] for name in ("x", "y", "word")})
+        self._stars = ColumnDataSource({name: [] for name in ("x", "y", "token", "word", "colour")})
+        self._names = ColumnDataSource({name: [] for name in ("x", "y", "token", "word")})
         self._trails = ColumnDataSource({name: [] for name in ("xs", "ys", "colour")})
-        self._mean = ColumnDataSource({"x": [], "y": []})
-        self.plot, self._boundary = _plane(session, 400)
+        self._mean = ColumnDataSource({"x": [], "y": [], "token": []})
+        self._frames = empty_frames("word-frames")
+        self.plot, self._boundary = _plane(session, 400, "word-plane")
+        on_first_screen(self.plot, around=_AROUND)
         self.plot.multi_line(xs="xs", ys="ys", color="colour", alpha=0.4, line_width=1.2, source=self._trails)
         dots = self.plot.scatter("x", "y", size="size", color="colour", alpha=0.85, source=self._words)
         stars = self.plot.scatter(
@@ -87,8 +93,8 @@ class WordPlane:
         # The words that are struck out: written by static/linked.js, drawn nowhere.
         self.struck = ColumnDataSource({"word": []}, name="struck")
         self.plot.scatter(x=0, y=0, source=self.struck, visible=False)
-        names = LabelSet(x="x", y="y", text="word", source=self._names, **_NAME_STYLE)
-        self.plot.add_layout(names)
+        # A glyph, because a LabelSet leaves letters behind when it gets fewer names.
+        names = self.plot.text("x", "y", "word", source=self._names, **_NAME_STYLE)
         self.plot.add_tools(
             HoverTool(
                 renderers=[dots],
@@ -103,9 +109,12 @@ class WordPlane:
             halo.glyph.line_color = light.ink
             stars.glyph.line_color = mean.glyph.line_color = light.ink
             mean.glyph.fill_color = light.card
-            names.text_color = light.ink
+            names.glyph.text_color = light.ink
 
         session.lighting.follow(repaint)
+        parts = [self._words, self._stars, self._names, self._mean]
+        models = {"plot": self.plot, "frames": self._frames, "trails": self._trails, "parts": parts}
+        register_stage(self.plot, "points", models | {"names": self._names, "resting": [halo]})
 
     @property
     def layers(self) -> int:
@@ -129,6 +138,7 @@ class WordPlane:
         self._words.data = {
             "x": placed.path[0, :, 0],
             "y": placed.path[0, :, 1],
+            "token": np.arange(len(colours)),
             "word": list(explanation.words),
             "colour": colours,
             "size": sizes,
@@ -138,6 +148,7 @@ class WordPlane:
         self._stars.data = {
             "x": placed.path[0, leaders, 0],
             "y": placed.path[0, leaders, 1],
+            "token": leaders,
             "word": [explanation.words[k] for k in leaders],
             "colour": [colours[k] for k in leaders],
         }
@@ -152,6 +163,9 @@ class WordPlane:
             right = 2 if axis is self.plot.x_range else 1  # names stand to the right of their points
             axis.update(start=low - air, end=high + right * air)
         self.show_layer(layer)
+        moved = np.concatenate([placed.path[..., :2], placed.mean[:, None, :2]], axis=1)  # the mean is the last one
+        trailed = np.arange(len(colours))
+        self._frames.data = path_frames(moved, min(layer, self.layers), chosen=trailed, tints=colours)
 
     def show_layer(self, layer: int) -> None:
         """Move the words to this layer."""
@@ -166,7 +180,9 @@ class WordPlane:
             "ys": list(path[:, :, 1].T),
         }
         mean = self._placed.mean[len(path) - 1]
-        self._mean.data = {"x": [mean[0]], "y": [mean[1]]}
+        self._mean.data = {"x": [mean[0]], "y": [mean[1]], "token": [len(now)]}
+        leads = self._stars.data["token"]
+        self._stars.data = {**self._stars.data, "x": now[leads, 0], "y": now[leads, 1]}
         # A word that has reached its leader has no name of its own.
         view = self.plot.x_range, self.plot.y_range
         low, high = np.array([axis.start for axis in view]), np.array([axis.end for axis in view])
@@ -175,6 +191,7 @@ class WordPlane:
         self._names.data = {
             "x": now[shown, 0],
             "y": now[shown, 1],
+            "token": shown,
             "word": [self._words.data["word"][k] for k in shown],
         }
 
@@ -187,7 +204,7 @@ class WordMap:
         columns = ("x", "y", "word", "colour", "size", "leads")
         self._stars = ColumnDataSource({name: [] for name in columns}, name="map")
         self._named = ColumnDataSource({name: [] for name in ("x", "y", "word")})
-        self.plot, self._boundary = _plane(session, 440)
+        self.plot, self._boundary = _plane(session, 440, "word-map")
         dots = self.plot.scatter("x", "y", size=4, alpha=0.45, line_color=None, source=self._dots)
         stars = self.plot.scatter(
             "x", "y", marker="star", size="size", fill_color="colour", line_width=0.6, source=self._stars
