@@ -358,7 +358,7 @@ def _claims_table(record: Mapping[str, Any], *, quick: bool) -> Table:
 
 
 def _minutes(records: Mapping[str, Mapping[str, Any]]) -> float:
-    return round(sum(record.get("processor_seconds", 0.0) for record in records.values()) / 60, 1)
+    return round(sum(float(record.get("processor_seconds", 0.0)) for record in records.values()) / 60, 1)
 
 
 def _fill(section: Section, record: Mapping[str, Any]) -> None:

@@ -93,7 +93,7 @@ def interpolation_claims(tables: Tables, *, quick: bool) -> list[Claim]:
         lambda found: abs(float(found) - 1.0) <= _SLOPE,
         lambda found: float(found) <= 1.0 + _SLOPE,
     )
-    claims = []
+    claims: list[Claim] = []
     for row, holds in zip(tables["claims"], tests, strict=True):
         found = str(row["found"])
         judged = "not evaluated" not in found
@@ -114,13 +114,14 @@ def meanfield_claims(tables: Tables, *, quick: bool) -> list[Claim]:
         ("time of escape against ln(beta), slope", "escape at t", 1.5),
     ):
         pairs = [(math.log(row["beta"]), row[column]) for row in phases if row[column] is not None]
-        slope = float(np.polyfit(*np.array(pairs).T, 1)[0]) if len(pairs) > 1 else math.nan
+        x, y = np.array(pairs).reshape(-1, 2).T
+        slope = float(np.polyfit(x, y, 1)[0]) if len(pairs) > 1 else math.nan
         near = abs(slope - theory) <= _SLOPE * theory
         verdict = NOT_JUDGED if quick else AGREES if near else DIFFERS
         reason = _QUICK if quick else f"derived constant; within {100 * _SLOPE:.0f} %"
         claims.append(Claim("Metastability", what, f"{theory:g}", f"{slope:.3f}", verdict, reason))
     logs = np.log(np.array([[row["beta"], row["rms error"]] for row in scaling])).T
-    power = float(np.polyfit(*logs, 1)[0])
+    power = float(np.polyfit(logs[0], logs[1], 1)[0])
     verdict = NOT_JUDGED if quick else AGREES if power <= -0.5 else DIFFERS
     reason = _QUICK if quick else "a bound: faster decay agrees"
     where, what = "Main theorem", "error at a fixed time as a power of beta"

@@ -241,8 +241,8 @@ def draw_picture(example: Example) -> bytes:
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
         axes.grid(False)
-        if axes.get_legend() is not None:
-            axes.get_legend().remove()
+        if (legend := axes.get_legend()) is not None:
+            legend.remove()
     buffer, small = io.BytesIO(), io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dots, facecolor="white")
     # A palette holds the few colours of a figure in a third of the bytes.

@@ -126,7 +126,7 @@ class Scene:
         left.add_patch(Circle((0, 0), 1.0, facecolor=light.shade if sphere else "none", edgecolor=light.line, lw=1.2))
         ghost, depth = self._projected(np.unique(np.asarray(self.limit.positions).round(3), axis=0)[:200])
         rings = [to_rgba(light.soft, 0.35 if behind else 1.0) for behind in depth < 0]
-        left.scatter(*ghost.T, s=320, facecolors="none", edgecolors=rings, ls="--", lw=1.5)
+        left.scatter(ghost[:, 0], ghost[:, 1], s=320, facecolors="none", edgecolors=rings, ls="--", lw=1.5)
         right.set_facecolor(light.card)
         right.tick_params(colors=light.soft)
         right.set_xlabel("time", color=light.soft)
@@ -144,7 +144,7 @@ class Scene:
         for (start, stop), name, colour in zip(phase_spans(self.found), PHASES, PALETTE, strict=False):
             if stop - start > 0.02 * float(self.found.times[-1]):
                 right.axvspan(start, stop, color=colour, alpha=0.12, lw=0)
-                place = {"transform": right.get_xaxis_transform(), "ha": "center", "va": "top"}
+                place: dict[str, Any] = {"transform": right.get_xaxis_transform(), "ha": "center", "va": "top"}
                 right.text(0.5 * (start + stop), 0.97, name, color=light.ink, fontsize=9, **place)
         right.plot(self.found.times, heights, color=PALETTE[0], lw=1.8)
         for time in (self.found.expected_approach_time, self.found.expected_escape_time):
@@ -160,7 +160,8 @@ class Scene:
         order = np.argsort(depth)
         colours = np.array(round_colours(states[0][some]))[order].tolist()
         alpha = np.where(depth[order] < 0, 0.22, 0.85)
-        dots = left.scatter(*now[order].T, s=34, c=colours, alpha=alpha, lw=0, zorder=3)
+        x, y = now[order].T
+        dots = left.scatter(x, y, s=34, c=colours, alpha=alpha, lw=0, zorder=3)  # type: ignore[arg-type]
         time = float((1 - share) * self._times[k] + share * self._times[following])
         words = left.text(0.0, 0.98, f"t = {time:.1f}", transform=left.transAxes, va="top", color=self.light.ink)
         return [(left, dots), (left, words), (right, right.axvline(time, color=self.light.ink, lw=1.3))]

@@ -77,7 +77,7 @@ class MeanFieldPage(Page):
 
     def build(self, session: Session) -> Any:
         self._session = session
-        self.history = History(self._state, self._travel, reset=MeanFieldState())
+        self.history = self._history = History(self._state, self._travel, reset=MeanFieldState())
         self.history.connect(session.guarded)
         self._make_widgets()
         self._distances = DistancesView(session)
@@ -138,7 +138,7 @@ class MeanFieldPage(Page):
         if getattr(self._state, name) == value:
             return  # the controls follow the state
         self._state = self._state.changed(**{name: value})
-        self.history.record(self._state, name)
+        self._history.record(self._state, name)
         self._arrange()
         self._run()
 

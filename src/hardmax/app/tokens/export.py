@@ -179,7 +179,7 @@ class Scene:
         back, ink = ("#14322a", "#8fe3c6") if dark else ("#e3f4ee", "#00553f")
         if not good:
             back, ink = ("#3a2417", "#ffbe97") if dark else ("#fdeee5", "#8a3c00")
-        corner = {"transform": ax.transAxes, "va": "top", "zorder": 9}
+        corner: dict[str, Any] = {"transform": ax.transAxes, "va": "top", "zorder": 9}
         if panel.title:
             ax.text(0.015, 0.98, panel.title, color=light.ink, fontweight="bold", fontsize=11, **corner)
         box = {"boxstyle": "round", "facecolor": back, "edgecolor": "none"}
@@ -246,7 +246,8 @@ class Scene:
         for some, marker in ((~leads, "o"), (leads, "*")):
             shown = order[some[order]]
             dots = ax.scatter(
-                *now[shown].T,
+                now[shown, 0],
+                now[shown, 1],
                 s=size[shown] ** 2,
                 c=fill[shown],
                 edgecolors=edge[shown],
@@ -269,8 +270,19 @@ class Scene:
             ax.add_patch(Polygon(corners, facecolor=PALETTE[3], edgecolor=self.light.soft, alpha=0.18, zorder=0.4))
             tip = half.here + 0.36 * top * unit
             ax.annotate(
-                "", tip, half.here, arrowprops={"arrowstyle": "->", "color": self.light.ink, "lw": 1.6}, zorder=4
+                "",
+                tuple(tip),
+                tuple(half.here),
+                arrowprops={"arrowstyle": "->", "color": self.light.ink, "lw": 1.6},
+                zorder=4,
             )
-        rings = {"facecolors": "none", "zorder": 4}
-        ax.scatter(*half.favourites.T, s=(24 * _POINT) ** 2, edgecolors="#D55E00", linewidths=1.9, **rings)
-        ax.scatter(*half.here, s=(19 * _POINT) ** 2, edgecolors=self.light.ink, linewidths=1.9, **rings)
+        rings: dict[str, Any] = {"facecolors": "none", "zorder": 4}
+        ax.scatter(
+            half.favourites[:, 0],
+            half.favourites[:, 1],
+            s=(24 * _POINT) ** 2,
+            edgecolors="#D55E00",
+            linewidths=1.9,
+            **rings,
+        )
+        ax.scatter(half.here[0], half.here[1], s=(19 * _POINT) ** 2, edgecolors=self.light.ink, linewidths=1.9, **rings)

@@ -122,7 +122,7 @@ class TokensPage(Page):
 
     def build(self, session: Session) -> Any:
         self._session = session
-        self.history = History(
+        self.history = self._history = History(
             self._state,
             self._travel,
             reset=TokensState(),
@@ -351,7 +351,7 @@ class TokensPage(Page):
         if settle:
             self._write_widgets()
             if record and not _same_view(self._recorded, state):
-                self.history.record(state, control)
+                self._history.record(state, control)
                 self._recorded = state
             elif not record:
                 self._recorded = state
@@ -373,7 +373,8 @@ class TokensPage(Page):
         if done and second_done:
             self._show(settle)
         elif all(one is None or len(one.tokens) <= _LIVE[one.settings.attention] for one in states):
-            self._take(tuple(None if one is None else Computed.of(one) for one in states), settle)
+            first, second = (None if one is None else Computed.of(one) for one in states)
+            self._take((first, second), settle)
         else:
 
             def work(job: Any) -> Any:
@@ -420,7 +421,10 @@ class TokensPage(Page):
     def _arrange(self) -> None:
         """Put the plots on the board: one, or two that are compared."""
         s = self._state.settings
-        pairs = {0: (self._plane, self._plane2), 1: (self._space, self._space2)}
+        pairs: dict[int, tuple[PlaneView | SpaceView, ...]] = {
+            0: (self._plane, self._plane2),
+            1: (self._space, self._space2),
+        }
         shown = pairs[s.space][: 2 if s.compare != "none" else 1]
         for view in (*pairs[0], *pairs[1]):
             if view not in shown:

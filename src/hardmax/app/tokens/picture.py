@@ -127,7 +127,7 @@ class Picture:
         k = min(int(moment), len(self.frames) - 1)
         share = moment - k
         if share <= 0 or k + 1 >= len(self.frames):
-            return self.frames[k]
+            return np.asarray(self.frames[k])
         eased = share * share * (3 - 2 * share)
         now: np.ndarray = (1 - eased) * self.frames[k] + eased * self.frames[k + 1]
         return now

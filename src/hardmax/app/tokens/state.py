@@ -301,7 +301,7 @@ def _placed(tokens: np.ndarray, x: float, y: float) -> np.ndarray:
     size = float(np.abs(tokens).max())
     digits = _DIGITS if size == 0 else max(_DIGITS, _DIGITS - math.floor(math.log10(size)))
     far = max(_FAR, 2 * size)
-    return np.clip(np.round([x, y], min(digits, 300)), -far, far)
+    return np.asarray(np.clip(np.round([x, y], min(digits, 300)), -far, far))
 
 
 # More changed tokens are given as a file, since code of more lines is not read.

@@ -119,11 +119,11 @@ def get_path(
             parts = field(path, words, "parts", list)
             if not parts:
                 raise FileError(path, f"model {name!r} is a mean of none", _DAMAGED)
-            weights = None
+            weights = None  # type: ignore[assignment]
             if f"{name}.weights" in arrays:  # files of earlier versions hold means with equal weights
                 given = _positive(path, f"{name}.weights", require(path, arrays, f"{name}.weights", (len(parts),)))
-                weights = tuple(float(weight) for weight in given)
-            return Mean(tuple(inner(part, i) for i, part in enumerate(parts)), weights)
+                weights = tuple(float(weight) for weight in given)  # type: ignore[assignment]
+            return Mean(tuple(inner(part, i) for i, part in enumerate(parts)), weights)  # type: ignore[arg-type]
         case "rollout":
             return _get_rollout(path, name, words, get, arrays, outputs)
     raise FileError(path, f"the kind {kind!r} of model {name!r} is not known", _DAMAGED)

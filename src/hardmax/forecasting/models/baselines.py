@@ -278,7 +278,9 @@ class Analogue:
         """
         _long_enough(windows, self.window)
         scaled = windows / self._scale
-        return self._scale * _follow(self._data, scaled, steps, self.lags_, self.spacing_, self.anchored_)
+        return self._scale * _follow(  # type: ignore[no-any-return]
+            self._data, scaled, steps, self.lags_, self.spacing_, self.anchored_
+        )
 
 
 def _follow(
