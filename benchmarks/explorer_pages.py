@@ -79,7 +79,7 @@ def run(quick: bool = False) -> Report:
         _visit(browser, trivial)
         for slug in ("", *slugs()):
             visits, plain = [], []
-            for _ in range(2 if quick else 5):
+            for _ in range(2 if quick else 7):
                 plain.append(_visit(browser, trivial)[2])
                 visits.append(_visit(browser, f"{explorer}{slug}"))
             size, files, _ = visits[0]
