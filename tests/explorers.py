@@ -8,8 +8,28 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
+
+# Plays from the beginning until a token was seen at five places between two moments.
+_GLIDE = """async (stage) => {
+  const { parts } = hardmaxStages.stages.get(stage), player = hardmaxPlayer.latest, seen = new Set();
+  player.go(0);
+  player.toggle();
+  while (seen.size < 5 && player.playing) {
+    await new Promise((next) => requestAnimationFrame(next));
+    if (player.t % 1 > 0) { seen.add(Array.from(parts[0].data.x).join(" ")); }
+  }
+  player.toggle();
+  return seen.size;
+}"""
+
+
+def glides(page: Any, stage: str) -> bool:
+    """Whether the tokens of a plot move between the moments of the player, drawn by the browser."""
+    page.wait_for_function(f"hardmaxStages.stages.has('{stage}') && Bokeh.documents[0].is_idle")
+    return bool(page.evaluate(_GLIDE, stage) == 5)
 
 
 class Explorer:

@@ -145,7 +145,7 @@ def test_a_page_is_driven() -> None:
     assert page._plane.rim.visible
     assert page._picture.css_classes == []
     assert page._plane.tokens.data["shape"][-1] == "star"
-    assert page._plane.tokens.data["index"][-1] == 0
+    assert page._plane.tokens.data["token"][-1] == 0
     again = ModelsPage()
     again.restore(page.state())
     assert again.code() == page.code()

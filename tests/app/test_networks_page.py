@@ -90,7 +90,9 @@ def test_the_player_ends_at_the_targets(visit):
     reached = {(round(x, 9), round(y, 9)) for x, y in zip(tokens["x"], tokens["y"], strict=True)}
     targets = page._results._plane._targets.data
     assert reached == {(x, y) for x, y in zip(targets["x"].tolist(), targets["y"].tolist(), strict=True)}
-    assert f"block {len(page._done.network.blocks)} of" in page._results._moment_words.object
+    titles = page._results._steps.player.titles
+    assert titles[-1].startswith(f"block {len(page._done.network.blocks)} of")
+    assert len(titles) == page._results._plane.last + 1
     assert page.state()["moment"] == str(page._results._plane.last)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from visits import run_code
+from visits import run_code, run_names
 
 
 def shown_code(page: Any) -> str:
@@ -72,3 +72,27 @@ def test_the_code_of_a_forecast(page: Any, explorer: str, tmp_path: Path) -> Non
     values, spread, time = json.loads("[" + run_code(code, tmp_path).splitlines()[-1].replace("] ", "], ") + "]")
     pairs = [x for pair in zip(values, spread, strict=True) for x in pair]
     assert [float(number) for number in rows[-1]] == [time, *pairs]
+
+
+def test_the_code_of_a_model(page: Any, explorer: str, tmp_path: Path) -> None:
+    page.goto(f"{explorer}/models?model=kuramoto&n=30&frame=20")
+    expect(page.locator("tr", has_text="order")).to_be_visible()
+    page.wait_for_function("hardmaxStages.stages.has('models')")
+    names = run_names(shown_code(page), tmp_path)
+    x, y = page.evaluate(
+        "(({x, y}) => [Array.from(x), Array.from(y)])(hardmaxStages.stages.get('models').parts[0].data)"
+    )
+    assert names["run"].tokens[names["k"]].T.tolist() == [x, y]  # to the last digit
+    order = names["model"].measure("order", names["run"])
+    expect(page.locator("tr", has_text="order").locator("td").nth(1)).to_have_text(f"{order:.6g}")
+
+
+def test_the_code_of_a_real_model(page: Any, explorer: str, tmp_path: Path) -> None:
+    page.goto(f"{explorer}/real_model?model=random-encoder&text=a+dull+plot&layer=2&head=3&factor=4")
+    expect(page.get_by_role("img", name="Layer 2, head 3.")).to_be_visible()
+    page.wait_for_function("Bokeh.documents[0].get_model_by_name('real-words').data.weight.length === 3")
+    weights = page.evaluate("Array.from(Bokeh.documents[0].get_model_by_name('real-words').data.weight)")
+    names = run_names(shown_code(page), tmp_path)
+    assert names["weights"].tolist() == weights  # to the last digit
+    rows = page.locator("tr[aria-current] td").all_inner_texts()
+    assert rows[0] == "3"

@@ -8,6 +8,8 @@ from typing import Any
 
 from playwright.sync_api import expect
 
+from explorers import glides
+
 
 def measured(page: Any, name: str) -> str:
     """The measured value in one row of the table."""
@@ -37,8 +39,9 @@ def test_a_model_by_keyboard_with_a_mistake_and_on_a_phone(page: Any, explorer: 
     page.get_by_label("Model", exact=True).select_option(label="Frank–Wolfe steps")
     expect(page.locator("tr", has_text="contraction")).to_contain_text("0.666667")
     page.locator("input[type=range]").press("End")
-    expect(page.locator(".pn-player-title")).to_have_text("Layer 30")
+    expect(page.locator(".moment")).to_have_text("Layer 30")
     expect(page).to_have_url(re.compile("frame=40"))
+    assert glides(page, "models")
     page.get_by_role("button", name="Show the Python code").click()
     expect(page.locator("pre.code")).to_contain_text("hm.zoo.frank_wolfe(alpha=0.5, sign=-1, n=40, d=2)")
 

@@ -7,6 +7,8 @@ import zipfile
 
 from playwright.sync_api import Page, expect
 
+from explorers import glides
+
 
 def _choose(page: Page, label: str, name: str, data: bytes, kind: str = "application/json") -> None:
     page.get_by_label(label).set_input_files({"name": name, "mimeType": kind, "buffer": data})
@@ -58,6 +60,19 @@ def test_draw_compile_and_download_a_network(explorer, page, shoot):
     _choose(page, "Or verify a saved network", "network.zip", data, "application/zip")
     expect(page.locator(".message.good")).to_contain_text("PROVED in exact rationals")
     shoot(page, "networks-checked")
+    # A forged target: the sequence has the name that the board gives it, and the board has the data of the file.
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    record = json.loads(files["network.json"])
+    record["data"]["outputs"][1][0][0] = "7"
+    forged = io.BytesIO()
+    with zipfile.ZipFile(forged, "w") as archive:
+        for name, content in {**files, "network.json": json.dumps(record).encode()}.items():
+            archive.writestr(name, content)
+    _choose(page, "Or verify a saved network", "forged.zip", forged.getvalue(), "application/zip")
+    expect(page.get_by_text("✗ Not proved")).to_be_visible()
+    expect(page.locator("li", has_text="sequence 2: ")).to_be_visible()
+    expect(lines).to_have_value(re.compile(r"\n.*-> \(7, "))
 
 
 def test_watch_the_tokens_go_through_the_blocks(explorer, page, shoot):
@@ -65,6 +80,7 @@ def test_watch_the_tokens_go_through_the_blocks(explorer, page, shoot):
     expect(page.get_by_text("The fewest blocks")).to_be_visible()
     slider = page.locator("input[type=range]").first
     expect(slider).to_have_attribute("max", "4")  # two blocks have four halves
+    assert glides(page, "blocks")
     slider.focus()
     slider.press("End")
     expect(page.get_by_text(re.compile(r"block (\d+) of \1: "))).to_be_visible()

@@ -9,12 +9,17 @@ from typing import Any
 
 from playwright.sync_api import expect
 
+from explorers import glides
+
 
 def test_a_text_by_keyboard_colder_and_on_a_phone(page: Any, explorer: str, shoot: Callable[..., Any]) -> None:
     page.goto(f"{explorer}/real_model?model=random-encoder&text=a+dull+plot")
     picture = page.get_by_role("img", name="Layer 0, head 0.")
     expect(picture).to_be_visible()
     expect(picture.locator("line")).to_have_count(3)
+    assert glides(page, "plane")
+    page.locator("input[type=range]").first.press("Home")
+    expect(picture).to_be_visible()
     page.locator("input[type=range]").first.press("ArrowRight")
     expect(page.get_by_role("img", name="Layer 1, head 0.")).to_be_visible()
     page.get_by_label("Head", exact=True).select_option("5")

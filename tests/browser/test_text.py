@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from explorers import glides
 from made_up_texts import opinions
 
 
@@ -83,7 +84,9 @@ def test_the_player_moves_the_words_the_code_can_be_read_and_nothing_teaches(exp
     page.get_by_role("button", name="Show the Python code").click()
     expect(page.locator("pre.code")).to_contain_text("model.explain(")
     slider = page.locator("input[type=range]").first
-    slider.focus()
+    assert glides(page, "word-plane")
+    slider.press("Home")
+    expect(page.locator(".moment")).to_have_text("Layer 0")
     for _ in range(4):
         slider.press("ArrowRight")
     expect(page).to_have_url(re.compile("layer=4"))
@@ -99,6 +102,12 @@ def test_train_on_a_table_and_download_the_model(explorer, page, shoot):
     table = io.StringIO()
     csv.writer(table).writerows([["text", "label"], *zip(texts, labels, strict=True)])
     expect(page.get_by_text("The map of words")).to_be_visible()
+    title = "Bokeh.documents[0].get_model_by_name('word-map').title.text"
+    page.wait_for_function(f"{title} !== ''")
+    words = page.evaluate(title)
+    with page.expect_download() as waiting:
+        page.get_by_text("Download the model").click()
+    shipped = waiting.value.path().read_bytes()
     _choose(page, "Train one: a CSV with texts and labels", "letters.csv", table.getvalue().encode())
     page.get_by_role("button", name="Train", exact=True).click()
     # Training takes seconds, or a minute on a busy machine.
@@ -111,6 +120,12 @@ def test_train_on_a_table_and_download_the_model(explorer, page, shoot):
     expect(page.get_by_text("film reviews (shipped)")).to_be_visible()
     _choose(page, "Load a model", "mine.safetensors", model, "application/octet-stream")
     expect(page.locator(".message.good")).to_contain_text("mine.safetensors is loaded")
+    page.wait_for_function(f"{title} !== {words!r}")
+    _choose(page, "Load a model", "shipped.safetensors", shipped, "application/octet-stream")
+    expect(page.locator(".message.good")).to_contain_text("shipped.safetensors is loaded")
+    page.wait_for_function(f"{title} === {words!r}")  # as many words as before
+    page.get_by_label("Your text").fill("another text")
+    expect(page.locator(".message")).to_have_count(0)  # what was said about the text before is gone
 
 
 def test_hostile_files_give_a_message_and_the_page_lives_on(explorer, page):
@@ -171,7 +186,7 @@ def test_a_word_is_seen_in_every_view_and_struck_out(explorer, page, shoot):
     expect(page.locator("mark.gone")).to_have_count(0)
     page.get_by_role("checkbox", name="Compare with another text").check()
     expect(page.locator(".verdict")).to_have_count(2)
-    page.get_by_label("Second text").fill("a wonderful film")
+    page.get_by_role("textbox", name="Second text").fill("a wonderful film")
     expect(page.locator(".verdict").last).to_contain_text("positive")
     page.locator("mark[data-word='wonderful']").first.hover()
     expect(page.locator("mark.here")).to_have_count(2)  # in both texts

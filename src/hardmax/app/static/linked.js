@@ -67,7 +67,7 @@
     return one instanceof Element ? one.closest("[data-word]") : null;
   };
   for (const kind of ["mouseover", "focusin"]) {
-    document.addEventListener(kind, (event) => { 
+    document.addEventListener(kind, (event) => {
       const one = at(event);  // perhaps one that was written anew under the pointer
       if (one) { show(one.dataset.word, false, !one.classList.contains("here")); }
     });
