@@ -67,7 +67,7 @@ def by_kernel(
     queries: torch.Tensor, points: torch.Tensor, documents: FlatBatch, previous: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Index of the word that each word attends to, by one kernel launch and without synchronisation."""
-    from ...attention.kernels.segments import best_in_segment
+    from ...attention.kernels.search import best_in_segment
 
     choice = torch.empty(len(points), dtype=torch.int64, device=points.device)
     if len(points):
