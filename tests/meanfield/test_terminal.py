@@ -175,16 +175,23 @@ def test_an_end_that_depends_on_the_sides_of_the_clusters_is_not_given(side: flo
     assert np.abs(last[0]) == pytest.approx(np.array(end) / np.linalg.norm(end), abs=0.02)
 
 
-def test_a_cluster_that_leaves_ends_where_its_centre_does() -> None:
-    """Antipodes move apart from e until they attend to themselves and each other alike."""
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_an_end_that_has_a_mirror_image_is_not_given(side: float) -> None:
+    """Antipodes leave e until they attend to themselves and each other alike, on one side of e or on the other."""
     B, V = np.diag([-2.0, 1.0]), np.diag([-1.0, -1.5])
     found = terminal_phase(B, V, np.array([1.0, 0.0]), both=True)
     assert found.attends == "its antipode"
     assert found.rate == pytest.approx(0.5)
-    assert np.abs(found.final) == pytest.approx(np.array([1.0, math.sqrt(2)]) / math.sqrt(3), abs=1e-6)
-    start = np.array([[1.0, 1e-2], [-1.0, -1e-2]])
-    last = _atoms_at(B, V, start / np.linalg.norm(start, axis=1, keepdims=True), 300.0, 40.0)
-    assert np.abs(last[0]) == pytest.approx(np.abs(found.final), abs=0.02)
+    assert found.final is None
+    assert "depends on the side to which it leaves" in str(found)
+    start = np.array([[1.0, side * 1e-2], [-1.0, -side * 1e-2]])
+    last = _atoms_at(B, V, start / np.linalg.norm(start, axis=1, keepdims=True), 300.0, 40.0)[0]
+    assert last * np.sign(last[0]) == pytest.approx(np.array([1.0, side * math.sqrt(2)]) / math.sqrt(3), abs=0.02)
+
+
+def test_a_cluster_that_leaves_for_an_eigenvector_has_an_end() -> None:
+    found = terminal_phase(np.diag([4.0, 1.0]), np.diag([1.0, 2.0]), np.array([1.0, 0.0]), both=True)
+    assert np.abs(found.final) == pytest.approx(np.array([0.0, 1.0]), abs=1e-6)
 
 
 @pytest.mark.parametrize("power", [-300, 300])

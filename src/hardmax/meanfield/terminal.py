@@ -126,9 +126,15 @@ def terminal_phase(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) -> T
     opposite = b > 0 or modes[-1][0] >= modes[0][0]
     final, towards = (e, "") if rate < 0 else (None, "")
     if rate > 0 and opposite and drift >= 0:
-        displaced = e + _DISPLACED * tangent @ direction
-        path = _path_of_centres(B, sign * V, displaced / np.linalg.norm(displaced), both, independent=b > 0)
-        final, towards = path.end, f", {path.why}"
+        paths = []
+        for side in (1.0, -1.0):
+            displaced = e + side * _DISPLACED * tangent @ direction
+            displaced = displaced / np.linalg.norm(displaced)
+            paths.append(_path_of_centres(B, sign * V, displaced, both, independent=b > 0))
+        final, towards = paths[0].end, f", {paths[0].why}"
+        other = paths[1].end
+        if final is not None and (other is None or abs(float(final @ other)) < 1 - 1e-6):
+            final, towards = None, f"{towards}, at an end that depends on the side to which it leaves"
     attends = "itself" if b > 0 else "its antipode"
     width = math.sqrt(float(np.trace(widths))) * 2.0 ** (-power_b / 2)
     rate = math.ldexp(rate, power_v)
