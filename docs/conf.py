@@ -52,6 +52,7 @@ html_math_renderer = "mathml"
 html_title = f"hardmax {release}"
 html_static_path = ["_static"]
 html_css_files = ["hardmax.css"]
+html_search_scorer = str(Path(__file__).parent / "_extensions" / "scorer.js")
 
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from .forecasting_study_cases import study_systems as study_systems
     from .interpolation import reproduce_interpolation as reproduce_interpolation
     from .meanfield import reproduce_meanfield as reproduce_meanfield
+    from .recorded import recorded_runs as recorded_runs
     from .sentiment import reproduce_sentiment as reproduce_sentiment
     from .tour import take_tour as take_tour
 
 _MODULE_OF = {
     "draw_forecasting_summary": ".forecasting_study",
+    "recorded_runs": ".recorded",
     "reproduce_all": ".all_papers",
     "reproduce_clustering": ".clustering",
     "reproduce_forecasting": ".forecasting",

@@ -18,7 +18,18 @@ RECORDED = Path(__file__).with_name("recorded.json")
 
 
 def recorded_runs(path: Path = RECORDED) -> dict[str, dict[str, Any]]:
-    """Recorded full runs by part of the report: command, date, machine, seconds, a note, and claims with verdicts."""
+    """Recorded full runs by part of the report.
+
+    Parameters
+    ----------
+    path
+        File of the records; the one that ships when left out.
+
+    Returns
+    -------
+    dict
+        By name of the part: command, date, machine, seconds, a note, and the claims with their verdicts.
+    """
     found: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return found
 
