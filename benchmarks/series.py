@@ -37,6 +37,9 @@ SECONDS = 3.0
 """Processor seconds of our search over the family per fit; the comparison with simple models comes on top."""
 _ARIMA_SEASONS, _ARIMA_SAMPLES = 20, 480
 """Seasons, and samples, at the end of a record that AutoARIMA is fitted to: its time grows quickly with them."""
+_LONGEST_ARIMA = 24
+"""Longest season of AutoARIMA with records of more than ``_ARIMA_SAMPLES``: half-hourly demand, of the development
+part, is measured without it and left out of the ranks."""
 _LONGEST_ETS = 24
 """Longest season of AutoETS; with a longer one it has none, as in R."""
 _STARTS = 4
@@ -74,6 +77,8 @@ def measure(
     packaged = find_spec("statsforecast") is not None
     if packaged:
         models |= {"AutoARIMA": _arima, "AutoETS": _ets, "AutoTheta": _theta, "MSTL": _mstl}
+        if series.season > _LONGEST_ARIMA and len(values) > _ARIMA_SAMPLES:
+            del models["AutoARIMA"]
     rival_code = version("statsforecast") if packaged else ""
     found: dict[str, list[Measured]] = {name: [] for name in (OURS, *models)}
     for origin in places(len(values), series.horizon, origins):
@@ -178,7 +183,7 @@ def _rival(model: object, before: np.ndarray, horizon: int) -> np.ndarray:
 
 def summary(found: Found) -> Report:
     """Table of MASE, mean ranks and geometric means, over the test part and over all series, with the targets."""
-    models = list(next(iter(found.values())))
+    models = max((list(rows) for rows in found.values()), key=len)
     report = Report("Real series", ["series", "seasons", *models, "to best simple", "in 68 %", "in 95 %"])
     part = {series.name: series for series, _ in available()}
     errors = {
@@ -189,8 +194,10 @@ def summary(found: Found) -> Report:
     for name, row in errors.items():
         words = "+".join(map(str, part[name].seasons)) or "-"
         mark = " *" if part[name].development else ""
-        report.rows.append([name + mark, words, *(row[m] for m in models), _to_simple(row), *map(float, held[name])])
-    sets = {"test part": [n for n in errors if not part[n].development], "all": list(errors)}
+        cells = [row.get(model) for model in models]
+        report.rows.append([name + mark, words, *cells, _to_simple(row), *map(float, held[name])])
+    whole = [name for name, row in errors.items() if len(row) == len(models)]
+    sets = {"test part": [n for n in whole if not part[n].development], "all": whole}
     for which, names in sets.items():
         if names:
             covered = np.mean([held[name] for name in names], axis=0)
@@ -198,7 +205,8 @@ def summary(found: Found) -> Report:
             report.rows.append([f"geometric mean, {which}", "", *_relative(errors, names, models), None, None, None])
     report.notes += [
         f"MASE, mean of {len(next(iter(next(iter(found.values())).values())))} origins; geometric mean of its ratio to "
-        "that of the seasonal naive; * marks the development part, on which settings were fixed.",
+        "that of the seasonal naive; * marks the development part, on which settings were fixed. A series without a "
+        "model is left out of ranks and means.",
         "Last columns: share of the samples after an origin that lie inside our intervals of 68 and 95 %, over "
         f"forecasts from all starts after it, {_STARTS} per horizon, by the fit before it.",
         "Read from " + ", ".join(f"{name} ({licence})" for name, licence in PACKAGES.items()) + ".",

@@ -78,7 +78,7 @@ def summary(ours: pd.DataFrame, stored: pd.DataFrame) -> Report:
     report.checks.append(Check("diverged forecasts", int(ours["diverged"].sum()), 0, at_least=False, unit=""))
     report.checks += coverage_checks("chaotic systems", [float(ours[name].mean()) for name in LEVELS])
     report.notes.append(
-        f"Every third system of the study, {ours['seed'].nunique()} seeds, {SECONDS:g} s of search; ranks among "
+        f"Every third system of the study, {ours['seed'].nunique()} seeds; ranks among "
         f"{len(models)} models, valid times in Lyapunov times. Stored: by the code of {STORED.stem}, on the same cases."
     )
     return report
