@@ -55,7 +55,7 @@ def test_a_dead_server_is_noticed_and_pages_come_back_with_their_state(
         expect(text.locator(".verdict")).to_contain_text("negative")
         expect(text).to_have_url(re.compile(r"text=a\+terrible\+film.*&layer=2"))
         expect(networks.get_by_text("✓ Proved")).to_be_visible()
-        expect(networks.get_by_label("Construction")).to_have_value("fewest")
+        expect(networks.get_by_label("Construction", exact=True)).to_have_value("fewest")
         expect(networks.get_by_label("One sequence per line")).to_have_value("(-1, 0) -> (1, 0)\n(1, 0) -> (-1, 0)")
         shoot(text, "connection-back")
         text.locator("#connection").get_by_role("button", name="Close").click()

@@ -144,8 +144,8 @@ def _coverage(z: np.ndarray, model: TimeDelayedTransformer, steps: int = 80) -> 
 def test_the_spread_covers_the_error_as_often_as_it_says(
     fitted: _Fit, make: _Series, least: float, most: float
 ) -> None:
-    # Errors of chaotic systems have heavy tails, so more than 68 % lie within one root mean square. One seed differs from
-    # another by 0.07 (standard deviation).
+    # Errors of chaotic systems have heavy tails, so more than 68 % lie within one root mean square. The standard
+    # deviation over seeds is 0.07.
     found = np.mean([_coverage(*fitted(make, seed)) for seed in range(3)], axis=0)
     assert least <= found[0] <= most, found
     assert found[1] >= 0.88, found
