@@ -51,6 +51,11 @@
       this.loop.addEventListener("click", () => {
         this.loop.setAttribute("aria-pressed", String(this.loop.getAttribute("aria-pressed") !== "true"));
       });
+      // A button that was clicked gives the focus back, so that the space bar plays and does not press it again.
+      this.root.addEventListener("click", (event) => {
+        const clicked = event.target.closest("button");
+        if (clicked && event.detail > 0) { clicked.blur(); }
+      });
       this.range.addEventListener("input", () => {
         this.halt();
         this.draw(this.smooth() ? Number(this.range.value) : Math.round(this.range.value));
