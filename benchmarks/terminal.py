@@ -7,8 +7,8 @@ such eigenvalues in independent bases, and Gaussian matrices. Pairs whose verdic
 concentration below 0.2, a rate of escape below 0.15 in size, a speed of drift below 0.15, a condition number of B above
 30.
 
-How runs are judged; this was fixed before the first run. Runs are integrated here in a few lines of NumPy, so that they
-share nothing with the predictions.
+How runs are judged. The thresholds were fixed before the first run, lengths and step sizes after pilot runs. Runs are
+integrated here in a few lines of NumPy, so that they share nothing with the predictions.
 
 Start: 120 random tokens, uniform on the sphere, moved by the exact zero-temperature flow to the first time on a grid at
 which the median token attends to at least ten others (by the inverse sum of squared attention). Below that a run is one
