@@ -150,7 +150,8 @@ def test_inputs_and_fields_are_read_as_in_the_fit(tmp_path: Path) -> None:
 
 
 def test_the_published_recipe_is_backtested_beside_the_baselines() -> None:
-    # After two seconds attention is five times as accurate as without the feed-forward layer; one is too few under load.
+    # After two seconds attention is five times as accurate as without the feed-forward layer; one is too short under
+    # load.
     settings = {"random_state": 0, "seconds": 2.0, "progress": False}
     model = TimeDelayedTransformer(1, recipe="paper", horizon=3, **settings).fit(_logistic())
     found = model.backtest(3, starts=8)
