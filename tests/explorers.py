@@ -26,9 +26,14 @@ _GLIDE = """async (stage) => {
 }"""
 
 
+def until(page: Any, condition: str) -> None:
+    """Wait until a JavaScript expression holds; while it cannot be evaluated, as of a plot to come, it does not."""
+    page.wait_for_function(f"(() => {{ try {{ return ({condition}); }} catch {{ return false; }} }})()")
+
+
 def glides(page: Any, stage: str) -> bool:
     """Whether the tokens of a plot move between the moments of the player, drawn by the browser."""
-    page.wait_for_function(f"hardmaxStages.stages.has('{stage}') && Bokeh.documents[0].is_idle")
+    until(page, f"hardmaxStages.stages.has('{stage}') && Bokeh.documents[0].is_idle")
     return bool(page.evaluate(_GLIDE, stage) == 5)
 
 

@@ -112,7 +112,9 @@ def test_a_model_goes_out_as_a_file_and_comes_back(explorer, page, shoot):
     page.goto(address)
     expect(page.get_by_text("150 samples")).to_be_visible()  # what the address asks for has been read
     page.get_by_role("button", name="Fit and forecast").click()
-    expect(page.get_by_text("Outcome: ")).to_contain_text("60 steps")
+    outcome = page.get_by_text("Outcome: ")
+    expect(outcome).to_be_visible()  # what it is depends on how much of the search the machine could do
+    said = outcome.inner_text()
     with page.expect_download() as waiting:
         page.get_by_text("Download the model").click()
     data = waiting.value.path().read_bytes()
@@ -127,7 +129,7 @@ def test_a_model_goes_out_as_a_file_and_comes_back(explorer, page, shoot):
     expect(page.locator(".empty")).to_be_visible()
     _load(page, "model.zip", data)
     expect(page.locator(".message.good")).to_contain_text("model.zip is loaded")
-    expect(page.get_by_text("Outcome: ")).to_contain_text("60 steps")
+    expect(outcome).to_have_text(said)
     expect(page.get_by_text("Eigenvalues of the linear path")).to_be_visible()
     page.get_by_role("button", name="Backtest and baselines").click()
     expect(page.locator("table")).to_contain_text("persistence")

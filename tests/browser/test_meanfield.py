@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import expect
 
+from explorers import until
 from visits import run_names
 
 
@@ -56,7 +57,7 @@ def test_beta_moves_the_phases(page: Any, explorer: str, shoot: Callable[..., An
     # Played in the browser: the line of the time moves along, and the address of the page is what it was.
     page.get_by_role("button", name="To the beginning").click()
     page.locator("body").press(" ")
-    page.wait_for_function("hardmaxPlayer.latest.t > 5")
+    until(page, "hardmaxPlayer.latest.t > 5")
     assert page.evaluate("Array.from(hardmaxStages.stages.get('circle').tokens.data.x)") != x
     here = "hardmaxStages.stages.get('circle').here.location"
     assert 0.3 < page.evaluate(here) < 12
@@ -70,7 +71,7 @@ def test_the_sphere_in_the_dark_and_a_run_that_is_cancelled(
 ) -> None:
     page.goto(f"{explorer}/meanfield?d=3&n=150&b1=2.5&theme=dark")
     wait_until_done(page)
-    page.wait_for_function("hardmaxStages.stages.get('sphere').tokens.data.x.length === 150")
+    until(page, "hardmaxStages.stages.get('sphere').tokens.data.x.length === 150")
     shoot(page, "meanfield-sphere-dark")
     page.goto(f"{explorer}/meanfield?n=2000&time=40&beta=500")
     page.get_by_role("button", name="Cancel").click()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from explorers import until
 from hardmax.app.guide import TOURS
 from hardmax.app.server import load_page, slugs
 
@@ -58,11 +59,11 @@ def test_the_light_is_remembered(page: Any, explorer: str) -> None:
     page.goto(f"{explorer}/tokens")
     page.get_by_role("button", name="Dark").click()
     plot = "Bokeh.documents[0].get_model_by_name('plane').below[0].major_label_text_color"
-    page.wait_for_function(f"{plot} === '#a3b0bb'")
+    until(page, f"{plot} === '#a3b0bb'")
     page.goto(explorer)
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.get_by_role("button", name="Dark").click()
-    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    until(page, "document.documentElement.dataset.theme === 'light'")
 
 
 def test_long_work_on_one_page_does_not_stop_another(page: Any, visitor: Any, explorer: str) -> None:

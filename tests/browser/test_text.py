@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from explorers import glides
+from explorers import glides, until
 from made_up_texts import opinions
 
 
@@ -55,7 +55,7 @@ def test_a_class_has_one_colour_on_the_whole_page(explorer, page, shoot, light):
     assert _backgrounds(page, ".verdict .chance") == both
     assert set(_backgrounds(page, "mark")) <= set(both)
     assert set(_backgrounds(page, ".swatch")) == set(both)
-    page.wait_for_function("Bokeh.documents[0].get_model_by_name('words').data.colour.length > 0")
+    until(page, "Bokeh.documents[0].get_model_by_name('words').data.colour.length > 0")
     for colours in page.evaluate(_COLOURS):
         assert set(colours) <= set(both)
     page.set_viewport_size({"width": 390, "height": 844})
@@ -103,7 +103,7 @@ def test_train_on_a_table_and_download_the_model(explorer, page, shoot):
     csv.writer(table).writerows([["text", "label"], *zip(texts, labels, strict=True)])
     expect(page.get_by_text("The map of words")).to_be_visible()
     title = "Bokeh.documents[0].get_model_by_name('word-map').title.text"
-    page.wait_for_function(f"{title} !== ''")
+    until(page, f"{title} !== ''")
     words = page.evaluate(title)
     with page.expect_download() as waiting:
         page.get_by_text("Download the model").click()
@@ -120,10 +120,10 @@ def test_train_on_a_table_and_download_the_model(explorer, page, shoot):
     expect(page.get_by_text("film reviews (shipped)")).to_be_visible()
     _choose(page, "Load a model", "mine.safetensors", model, "application/octet-stream")
     expect(page.locator(".message.good")).to_contain_text("mine.safetensors is loaded")
-    page.wait_for_function(f"{title} !== {words!r}")
+    until(page, f"{title} !== {words!r}")
     _choose(page, "Load a model", "shipped.safetensors", shipped, "application/octet-stream")
     expect(page.locator(".message.good")).to_contain_text("shipped.safetensors is loaded")
-    page.wait_for_function(f"{title} === {words!r}")  # as many words as before
+    until(page, f"{title} === {words!r}")  # as many words as before
     page.get_by_label("Your text").fill("another text")
     expect(page.locator(".message")).to_have_count(0)  # what was said about the text before is gone
 
@@ -155,7 +155,7 @@ _HALOS = """() => {
 def test_a_word_is_seen_in_every_view_and_struck_out(explorer, page, shoot):
     page.goto(f"{explorer}/text")
     expect(page.locator(".because")).to_contain_text("positive because of “")
-    page.wait_for_function("Bokeh.documents[0].get_model_by_name('words').data.x.length > 0")
+    until(page, "Bokeh.documents[0].get_model_by_name('words').data.x.length > 0")
     word = page.locator("mark[data-word='wonderful']")
     word.hover()
     expect(page.locator(".because .word.here").first).to_have_text("“wonderful”")

@@ -9,6 +9,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
+from explorers import until
 from visits import run_names
 
 # Where a point of the plane is on the screen.
@@ -28,7 +29,7 @@ SECOND = "hardmaxStages.stages.get('plane2')"
 def open_tokens(page: Any, explorer: str, query: str = "") -> None:
     page.goto(f"{explorer}/tokens{query}")
     expect(page.locator("table")).to_contain_text("leader")
-    page.wait_for_function("hardmaxStages.stages.has('plane') && Bokeh.documents[0].is_idle")
+    until(page, "hardmaxStages.stages.has('plane') && Bokeh.documents[0].is_idle")
     page.wait_for_timeout(300)  # the plot finds its height
 
 
@@ -58,7 +59,7 @@ def test_dragging_a_token_makes_it_a_leader(page: Any, explorer: str, shoot: Cal
     drag(page, (0.5, 0.2), (3.4, 2.4))
     # Still held: the words change while dragging, the table and the address at the drop.
     shown = "Bokeh.documents[0].get_model_by_name('plane').renderers.flatMap(r => r.data_source.data.shape || [])"
-    page.wait_for_function(f"{shown}[23] === 'star'")
+    until(page, f"{shown}[23] === 'star'")
     page.mouse.up()
     expect(page.locator("table")).to_contain_text("23")
     assert 0 not in leaders(page)  # the one it overtook
@@ -95,13 +96,13 @@ def test_limit_space_and_the_window_of_a_preset(page: Any, explorer: str, shoot:
     ends = "Bokeh.documents[0].get_model_by_name('plane').y_range.end"
     before = page.evaluate(ends)
     page.get_by_label("Start from").select_option(label="Random: heavy tails")
-    page.wait_for_function(f"{ends} > 1.5 * {before}")
+    until(page, f"{ends} > 1.5 * {before}")
     farthest = "Math.max(...hardmaxStages.stages.get('plane').tokens.data.y.map(Math.abs))"
-    page.wait_for_function(f"{farthest} < {ends} && {farthest} > 0.3 * {ends}")
+    until(page, f"{farthest} < {ends} && {farthest} > 0.3 * {ends}")
     expect(moment).to_have_text("Layer 0")
     page.get_by_role("button", name="Space", exact=True).click()
     expect(page.get_by_text("3-dimensional polytope")).to_be_visible()
-    page.wait_for_function("hardmaxStages.stages.get('space').tokens.data.x.length === 200")
+    until(page, "hardmaxStages.stages.get('space').tokens.data.x.length === 200")
     seen = page.evaluate("Array.from(hardmaxStages.stages.get('space').tokens.data.x)")
     box = page.locator("canvas").first.bounding_box()
     page.mouse.move(box["x"] + 300, box["y"] + 200)
@@ -171,7 +172,7 @@ def test_tokens_glide_between_layers_in_the_browser_alone(page: Any, explorer: s
     assert found["between"] > 0.5 * found["busy"]
     page.keyboard.press(" ")
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
-    page.wait_for_function("hardmaxPlayer.latest.t % 1 === 0")
+    until(page, "hardmaxPlayer.latest.t % 1 === 0")
     layer = int(page.evaluate("hardmaxPlayer.latest.t"))
     assert 0 <= layer <= 20
     expect(moment).to_have_text(f"Layer {layer}")
@@ -187,9 +188,9 @@ def test_tokens_glide_between_layers_in_the_browser_alone(page: Any, explorer: s
     page.get_by_role("button", name="Repeat").click()
     page.get_by_label("Speed").select_option("4")
     page.get_by_role("button", name="Play", exact=True).click()  # again from the beginning
-    page.wait_for_function("hardmaxPlayer.latest.t > 0.2 && hardmaxPlayer.latest.t < 20")
-    page.wait_for_function(
-        "window.was = Math.max(window.was || 0, hardmaxPlayer.latest.t), was > 20 && hardmaxPlayer.latest.t < 10"
+    until(page, "hardmaxPlayer.latest.t > 0.2 && hardmaxPlayer.latest.t < 20")
+    until(
+        page, "window.was = Math.max(window.was || 0, hardmaxPlayer.latest.t), was > 20 && hardmaxPlayer.latest.t < 10"
     )
 
 
@@ -213,7 +214,7 @@ def test_undo_uploads_and_presets_chosen_again(page: Any, explorer: str, tmp_pat
     points.write_text("1,2,3\n-1,0.5,2\n3,-3,1\n0.25,1,-2\n-2,-2,-2\n")
     page.locator("input[type=file]").set_input_files(points)
     expect(page.locator(".message")).to_contain_text("points.csv: 5 tokens.")
-    page.wait_for_function("hardmaxStages.stages.get('space').tokens.data.x.length === 5")
+    until(page, "hardmaxStages.stages.get('space').tokens.data.x.length === 5")
     lines = [f"{0.001 * (k % 141) - 0.07},{0.002 * (k // 141) - 0.14}" for k in range(20_000)]
     points.write_text("\n".join(lines))
     page.locator("input[type=file]").set_input_files(points)
@@ -232,9 +233,7 @@ def test_two_layers_side_by_side_and_their_files(
 ) -> None:
     open_tokens(page, explorer, "?start=broken-ties&layer=2")
     page.get_by_label("Compare with").select_option(label="Softmax at a temperature")
-    page.wait_for_function(
-        "hardmaxStages.stages.has('plane2') && hardmaxStages.stages.get('plane2').tokens.data.x.length > 0"
-    )
+    until(page, "hardmaxStages.stages.has('plane2') && hardmaxStages.stages.get('plane2').tokens.data.x.length > 0")
     heading = "(name) => Bokeh.documents[0].get_model_by_name(name + '-badge').text"
     assert "softmax" in page.evaluate(heading, "plane2")
     page.wait_for_timeout(500)
@@ -253,7 +252,7 @@ def test_two_layers_side_by_side_and_their_files(
     expect(saved.locator(".moment")).to_have_text("Layer 2")
     assert saved.evaluate("Array.from(hardmaxStages.stages.get('plane1').tokens.data.x)") == seen
     saved.get_by_role("button", name="Play", exact=True).click()
-    saved.wait_for_function("hardmaxPlayer.latest.t > 2.5")
+    until(saved, "hardmaxPlayer.latest.t > 2.5")
     assert saved.evaluate("Array.from(hardmaxStages.stages.get('plane1').tokens.data.x)") != seen
     assert all(url.startswith(("file:", "data:", "blob:")) for url in asked)
     saved.close()
@@ -263,7 +262,7 @@ def test_a_finger_drags_a_token_to_where_it_is(visitor: Any, explorer: str, shoo
     phone = visitor.browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = phone.new_page()
     open_tokens(page, explorer)
-    page.wait_for_function("hardmaxStages.stages.has('plane')")
+    until(page, "hardmaxStages.stages.has('plane')")
     fingers = phone.new_cdp_session(page)
 
     def touch(kind: str, *points: tuple[float, float]) -> None:
@@ -279,7 +278,7 @@ def test_a_finger_drags_a_token_to_where_it_is(visitor: Any, explorer: str, shoo
         touch("touchEnd")
         x, y = end
         data = "hardmaxStages.stages.get('plane').tokens.data"
-        page.wait_for_function(f"Math.hypot({data}.x[23] - {x}, {data}.y[23] - {y}) < 0.02")
+        until(page, f"Math.hypot({data}.x[23] - {x}, {data}.y[23] - {y}) < 0.02")
         assert page.evaluate("window.scrollY") == scrolled
     shoot(page, "tokens-phone")
     phone.close()
@@ -287,9 +286,7 @@ def test_a_finger_drags_a_token_to_where_it_is(visitor: Any, explorer: str, shoo
 
 def test_the_code_gives_what_is_shown(page: Any, explorer: str, tmp_path: Path) -> None:
     open_tokens(page, explorer, "?start=gaussian&n=40&layer=3&a=1.7&angle=33&compare=softmax&beta=3")
-    page.wait_for_function(
-        "hardmaxStages.stages.has('plane2') && hardmaxStages.stages.get('plane2').tokens.data.x.length > 0"
-    )
+    until(page, "hardmaxStages.stages.has('plane2') && hardmaxStages.stages.get('plane2').tokens.data.x.length > 0")
     page.get_by_role("button", name="Show the Python code").click()
     expect(page.locator("pre.code")).to_contain_text("hm.simulate")
     names = run_names(page.locator("pre.code").inner_text(), tmp_path)

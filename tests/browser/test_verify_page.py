@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import hardmax as hm
+from explorers import until
 from verifiers.corpus import KINDS, OPTIONS, PAGE, Verdict, by_program, compiled, damaged, files_of
 from verifiers.test_networks import alike
 
@@ -104,7 +105,7 @@ def test_a_long_proof_shows_progress_and_can_be_stopped(checker: Any, tmp_path: 
     tokens = np.random.default_rng(1).normal(size=(250, 3))
     path = hm.equilibrium_certificate(tokens).save(tmp_path / "limit.json")
     checker.set_input_files("#files", str(path))
-    checker.wait_for_function("document.getElementById('bar').value > 0 && !document.getElementById('work').hidden")
+    until(checker, "document.getElementById('bar').value > 0 && !document.getElementById('work').hidden")
     assert checker.inner_text("#step").startswith("layer 0 of")
     checker.click("#stop")
     checker.wait_for_selector(".verdict.refused")
