@@ -121,11 +121,13 @@ def _visit(browser: Any, address: str) -> tuple[int, int, float]:
     """Bytes, files and milliseconds until the first contentful paint of one visit with an empty cache."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
-    sizes: list[int] = []
-    page.on("requestfinished", lambda request: sizes.append(max(0, request.sizes()["responseBodySize"])))
+    finished: list[Any] = []
+    page.on("requestfinished", finished.append)
     page.goto(address)
     page.wait_for_function("window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle", timeout=60_000)
+    page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length", timeout=60_000)
     paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    sizes = [max(0, request.sizes()["responseBodySize"]) for request in list(finished)]
     context.close()
     return sum(sizes), len(sizes), float(paint)
 

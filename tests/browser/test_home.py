@@ -8,6 +8,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
+from explorers import until
 from hardmax.app.guide import GLOSSARY, TOURS
 from hardmax.app.home.gallery import EXAMPLES
 
@@ -67,3 +68,19 @@ def test_terms_explain_themselves(page: Any, explorer: str) -> None:
     expect(tip).to_be_hidden()
     assert bound.get_attribute("aria-label") == f"published bound: {GLOSSARY['published bound']}"
     assert re.search("published bound", page.get_by_role("heading", name="Number of blocks").inner_text())
+
+
+_PARTS = """() => {
+  const count = (root) => [...root.querySelectorAll("*")].reduce(
+    (sum, one) => sum + one.childNodes.length + (one.shadowRoot ? count(one.shadowRoot) : 0), 0);
+  return count(document);
+}"""
+
+
+def test_a_page_at_rest_does_not_grow(page: Any, explorer: str) -> None:
+    page.goto(f"{explorer}/tokens")
+    until(page, "document.querySelectorAll('.term').length > 0 && Bokeh.documents[0].is_idle")
+    page.wait_for_timeout(1_000)
+    parts = page.evaluate(_PARTS)
+    page.wait_for_timeout(1_000)
+    assert page.evaluate(_PARTS) == parts  # looking for words to explain has changed nothing once they are found

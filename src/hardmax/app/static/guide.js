@@ -126,7 +126,7 @@
   const terms = Object.keys(guide.glossary).sort((a, b) => b.length - a.length);
   const known = new Map(terms.map((term) => [term.toLowerCase(), term]));
   const escaped = terms.map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  const pattern = new RegExp("(?<![\\w-])(" + escaped.join("|") + ")(s)?(?![\\w-])", "i");
+  const pattern = new RegExp("(?<![\\w-])(" + escaped.join("|") + ")(s)?(?![\\w-])", "gi");
   const places = "p.soft, th, h2, li.soft, p.task, .intro > p";
   const not = "a, button, code, mark, .term, .told, .example, [data-word]";
   const tip = document.createElement("div");
@@ -143,24 +143,25 @@
       const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
       const nodes = [];
       while (texts.nextNode()) { nodes.push(texts.currentNode); }
-      for (let node of nodes) {
-        while (node && !node.parentElement.closest(not)) {
-          const found = node.data.match(pattern);
-          if (!found) { break; }
-          const word = node.splitText(found.index), rest = word.splitText(found[0].length), term = read(found);
-          if (!marked.has(term) || !marked.get(term).isConnected) {
-            const one = document.createElement("dfn");
-            Object.assign(one, { className: "term", tabIndex: 0 });
-            one.dataset.term = term;
-            one.setAttribute("role", "button");
-            one.setAttribute("aria-label", found[0] + ": " + guide.glossary[term]);
-            word.replaceWith(one);
-            one.append(word);
-            marked.set(term, one);
-          }
-          node = rest;
-        }
-      }
+      for (const node of nodes) { mark_text(node); }
+    }
+  }
+  // A text is cut only where a word is marked: every cut is a change of the page, and changes are looked through again.
+  function mark_text(text) {
+    if (text.parentElement.closest(not)) { return; }
+    const found = Array.from(text.data.matchAll(pattern));
+    for (const one of found.reverse()) {  // from the end, so that the places of the others stay
+      const term = read(one), earlier = found.some((other) => other.index < one.index && read(other) === term);
+      if (earlier || (marked.has(term) && marked.get(term).isConnected)) { continue; }
+      const word = text.splitText(one.index), item = document.createElement("dfn");
+      word.splitText(one[0].length);
+      Object.assign(item, { className: "term", tabIndex: 0 });
+      item.dataset.term = term;
+      item.setAttribute("role", "button");
+      item.setAttribute("aria-label", one[0] + ": " + guide.glossary[term]);
+      word.replaceWith(item);
+      item.append(word);
+      marked.set(term, item);
     }
   }
 

@@ -234,12 +234,46 @@
       const location = times[k] + (t - k) * (times[next] - times[k]);
       for (const one of [].concat(stage.here)) { one.setv({ location }, { sync: false }); }
     }
+    lift(stage);
   }
 
   function view_of(plot) {
     const find = (view) => view.model === plot ? view
       : (view.child_views || []).map(find).find((found) => found != null);
     return Object.values(window.Bokeh.index.roots).map(find).find((found) => found != null);
+  }
+
+  function view_in(stage) {
+    if (!stage.view || stage.view.is_destroyed) { stage.view = view_of(stage.plot); }
+    return stage.view;
+  }
+
+  // Bokeh waits a sixtieth of a second after each painting, and so misses every other frame of most screens. While tokens
+  // move, a plot is painted in the frame in which it was drawn.
+  const patient = new WeakSet();
+  function paint(stage) {
+    const view = view_in(stage);
+    if (!view) { return; }
+    if (!patient.has(view)) {
+      const later = view.throttled_paint;
+      patient.add(view);
+      view.throttled_paint = () => clock.moving ? Promise.resolve() : later();
+    }
+    view.paint();
+  }
+
+  // What moves is painted on the upper canvas of the plot, so that axes, grid and all that rests are not painted with it.
+  const levels = new WeakMap();
+  function lift(stage) {
+    const sources = new Set(Object.values(stage).flat()), view = view_in(stage);
+    for (const one of view ? stage.plot.renderers : []) {
+      if (!sources.has(one.data_source)) { continue; }
+      if (!levels.has(one)) { levels.set(one, one.level); }
+      const level = clock.moving ? "overlay" : levels.get(one);
+      if (one.level === level) { continue; }
+      one.setv({ level }, { sync: false });
+      view.request_paint();  // both canvases
+    }
   }
 
   // A finger on a token drags it, elsewhere it scrolls the page; on a view of space it turns sideways and scrolls upwards.
@@ -272,7 +306,11 @@
     },
     draw(t) {
       clock.t = t;
-      for (const stage of stages.values()) { if (!stage.hidden) { draw(stage, t); } }
+      for (const stage of stages.values()) {
+        if (stage.hidden) { continue; }
+        draw(stage, t);
+        if (clock.moving) { paint(stage); }
+      }
     },
     // Whether moments between two can be drawn here, for a timeline of so many steps.
     smooth(end) {
