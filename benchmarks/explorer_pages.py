@@ -122,7 +122,7 @@ def _visit(browser: Any, address: str) -> tuple[int, int, float]:
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     finished: list[Any] = []
-    page.on("requestfinished", finished.append)
+    page.on("requestfinished", lambda request: finished.append(request))
     page.goto(address)
     page.wait_for_function("window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle", timeout=60_000)
     page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length", timeout=60_000)
