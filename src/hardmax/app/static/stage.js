@@ -133,7 +133,11 @@
       const f = stage.frames.data, [, n] = f.shape[0], now = positions(f, t);
       if (clock.moving && f.fill) {  // at rest the server draws the tokens, with what belongs to a selected one
         const [x, y] = flat(now, n);
-        Object.assign(stage.tokens.data, { x, y }, marks(f, t, f.index[0].keys()));
+        const layer = Math.floor(t + 1e-9);
+        if (!stage.made || stage.made.of !== f || stage.made.layer !== layer) {  // they change with the layer alone
+          stage.made = { of: f, layer, marks: marks(f, t, f.index[0].keys()) };
+        }
+        Object.assign(stage.tokens.data, { x, y }, stage.made.marks);
         stage.tokens.change.emit();
       }
       for (const one of stage.resting) {
