@@ -46,7 +46,7 @@ import hardmax as hm
 
 from ._table import Check, Report
 
-SEED = 32136005
+SEED = 70411932
 _DIMENSIONS = (2, 3, 5, 10)
 _TOKENS = 120
 _ATTENDED = 10.0
