@@ -308,3 +308,11 @@ def test_sizes_of_the_published_training_are_settable() -> None:
     assert layer.weights["hidden"].shape == (6, 5)
     assert "30 steps" in layer.selected_
     assert np.isfinite(layer.roll(z[None, -10:], 5)).all()
+
+
+def test_a_record_with_fewer_windows_than_features() -> None:
+    z = _sinusoids(90)
+    z = z + 0.01 * np.random.default_rng(0).normal(size=z.shape)
+    layer = PublishedLayer(6, steps=4, restarts=1).fit([z], 1.0)  # 48 units beside the state of the layer
+    assert layer.parameters > 90
+    assert np.isfinite(layer.roll(z[None], 5)).all()

@@ -159,7 +159,7 @@ class ProjectedLoss:
         """Readout on base and network features, in their own units, and the errors that it leaves."""
         centred = np.concatenate([self._base, values - values.mean(axis=0)], axis=1)
         factor_q, factor = np.linalg.qr(centred / self._sizes)
-        left, singular, right = np.linalg.svd(factor)
+        left, singular, right = np.linalg.svd(factor, full_matrices=False)  # fewer rows than features in short records
         shrunk = singular / (singular**2 + _RIDGE * len(values))
         scaled = right.T @ (shrunk[:, None] * (left.T @ (factor_q.T @ self._targets)))
         return scaled / self._sizes[:, None], self._targets - (centred / self._sizes) @ scaled
@@ -223,7 +223,7 @@ def centred_readouts(features: FeatureMap, learner: Learner, noise: float, ridge
     usable = sizes > 1e-14 * np.abs(middle) + 1e-300
     sizes = np.where(usable, sizes, 1.0)
     factor_q, factor = np.linalg.qr((inner - middle) * (usable / sizes))
-    left, singular, right = np.linalg.svd(factor)
+    left, singular, right = np.linalg.svd(factor, full_matrices=False)  # fewer rows than features in short records
     mean = targets.mean(axis=0)
     rotated = left.T @ (factor_q.T @ (targets - mean))
     cut = singular > singular[0] * 1e-15
