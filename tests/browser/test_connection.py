@@ -13,7 +13,6 @@ from playwright.sync_api import Page, expect
 
 from explorers import Explorer
 
-
 # When the banner is first shown, by the clock of the page, which a test that waits for its turn does not delay.
 _WATCH = """document.addEventListener("DOMContentLoaded", () => {
   const banner = document.getElementById("connection");

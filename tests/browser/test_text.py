@@ -164,6 +164,14 @@ def test_a_word_is_seen_in_every_view_and_struck_out(explorer, page, shoot):
     assert plane == on_map == 3  # the word, and the pairs that hold it
     assert bars == ["★ stays with"]
     shoot(page, "text-linked")
+    # The words are written anew while the pointer rests on one.
+    word.click()
+    expect(page.locator("mark.gone")).to_have_text("wonderful")
+    expect(page.locator("mark.here")).to_have_text("wonderful")
+    assert page.evaluate(_HALOS) == [3, 3, ["★ stays with"]]
+    word.click()
+    expect(page.locator("mark.gone")).to_have_count(0)
+    expect(page.locator("mark.here")).to_have_text("wonderful")
     page.mouse.move(0, 0)
     expect(page.locator(".here")).to_have_count(0)
     assert page.evaluate(_HALOS) == [0, 0, []]
