@@ -309,4 +309,4 @@ class WordMap:
         self._boundary.visible = found.boundary is not None
         self._boundary.location = found.boundary or 0.0
         thinned = f" ({len(some):,} shown)" if len(some) < len(found.seen) else ""
-        self.plot.title.text = f"{len(found.seen):,} words{thinned}, and the {len(own)} that lead most texts"
+        self.plot.title.text = f"{len(found.seen):,} words{thinned} and {len(own)} leaders"
