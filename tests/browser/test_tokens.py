@@ -304,9 +304,7 @@ def test_the_code_gives_what_is_shown(page: Any, explorer: str, tmp_path: Path) 
 def test_the_film_as_mp4(page: Any, explorer: str, tmp_path: Path) -> None:
     video = pytest.importorskip("imageio_ffmpeg", reason="MP4 needs the extra video: pip install hardmax[video]")
     open_tokens(page, explorer)
-    with page.expect_download(
-        timeout=180_000
-    ) as waiting:  # every frame is drawn
+    with page.expect_download(timeout=180_000) as waiting:  # every frame is drawn
         page.get_by_role("button", name="MP4").click()
     assert waiting.value.suggested_filename == "hardmax-tokens.mp4"
     path = tmp_path / "film.mp4"

@@ -341,6 +341,8 @@ class RealModelPage(Page):
         self._table.object = heads_table(computed, layer, head)
         if fresh:
             self._mention_unknown(computed)
+            if self._computed is not computed:
+                return  # another example was run instead, and is shown
             self._about.object = noted(str(computed.model))
             self._effects.object = effects_table(computed)
         self._now.object = noted(
