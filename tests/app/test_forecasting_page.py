@@ -99,11 +99,11 @@ def test_parts_that_a_model_does_not_have_are_hidden_on_a_page_that_is_open(fitt
     page = opened.page
     # A browser has the page: its panes then carry style sheets that Panel itself would refuse.
     frame(opened.body, opened.session, entries=[], heading="", text="").server_doc(Document())
-    page._show_fit(fitted)
+    page._show_fit(fitted, page._now.fit_key)
     assert page._model._circle.plot.visible
     for what, circle in (("attention", True), ("eigenvalues", False)):
         monkeypatch.setattr(fitted.model, what, _refusing(what))
-        opened.session.guarded(page._show_fit)(fitted)
+        opened.session.guarded(page._show_fit)(fitted, page._now.fit_key)
         opened.settle()
         assert opened.message == ""
         assert caplog.records == []

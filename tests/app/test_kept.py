@@ -54,7 +54,7 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
 
 def test_history_is_bounded() -> None:
     shown: list[int] = []
-    history = History(0, shown.append, reset=0, weigh=lambda _: 10, most_bytes=100)
+    history = History(0, shown.append, reset=0, weigh=lambda k: {k: 10}, most_bytes=100)
     for k in range(1, 2 * MOST_STATES):
         history.record(k)
     assert len(history._states) == 10
@@ -63,3 +63,15 @@ def test_history_is_bounded() -> None:
     assert history.undo.disabled
     history.record(1)
     assert history.redo.disabled
+
+
+def test_an_object_of_several_states_is_weighed_once_and_a_player_makes_no_step() -> None:
+    shown: list[int] = []
+    history = History(0, shown.append, reset=0, weigh=lambda _: {7: 90}, most_bytes=100)
+    for k in range(1, 20):
+        history.record(k)
+    history.amend(100)
+    assert history.current == 100
+    history.step(-1)
+    history.step(1)
+    assert shown == [18, 100]

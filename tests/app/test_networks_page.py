@@ -74,11 +74,11 @@ def test_drawn_points_lie_on_quarters():
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_is_proved(example):
     opened = Visit(NetworksPage(), {"example": example})
-    assert opened.page._done.certificate.proved
+    assert opened.page._done.compiled.certificate.proved
     assert "✓ Proved" in opened.page._results._proof.object
-    assert opened.page._done.certificate.data_hash in opened.page._results._proof.object
-    rows = {name: blocks for name, blocks, _ in count_rows(opened.page._done.network.counts, softmax=False)}
-    data = opened.page._done.network.data
+    assert opened.page._done.compiled.certificate.data_hash in opened.page._results._proof.object
+    rows = {name: blocks for name, blocks, _ in count_rows(opened.page._done.compiled.network.counts, softmax=False)}
+    data = opened.page._done.compiled.network.data
     assert rows["published: 2M + 2N + 1"] == 2 * data.targets + 2 * len(data) + 1
     opened.close()
 
@@ -91,7 +91,7 @@ def test_the_player_ends_at_the_targets(visit):
     targets = page._results._plane._targets.data
     assert reached == {(x, y) for x, y in zip(targets["x"].tolist(), targets["y"].tolist(), strict=True)}
     titles = page._results._steps.player.titles
-    assert titles[-1].startswith(f"block {len(page._done.network.blocks)} of")
+    assert titles[-1].startswith(f"block {len(page._done.compiled.network.blocks)} of")
     assert len(titles) == page._results._plane.last + 1
     assert page.state()["moment"] == str(page._results._plane.last)
 
@@ -253,8 +253,8 @@ def test_hostile_data_give_a_message_and_the_page_lives_on(visit, name, data, wo
     visit.page._area.value = "(0, 0) -> (1, 1)"
     visit.page._compile()
     visit.settle()
-    assert visit.page._done.certificate.proved
-    assert len(visit.page._done.network.data) == 1
+    assert visit.page._done.compiled.certificate.proved
+    assert len(visit.page._done.compiled.network.data) == 1
 
 
 def test_uploaded_labels_become_lines(visit):
@@ -263,7 +263,7 @@ def test_uploaded_labels_become_lines(visit):
     assert visit.page._choices.lines == "(0, 0) (1, 1/2) -> cat\n(0, 1) -> dog"
     visit.page._compile()
     visit.settle()
-    assert visit.page._done.network.predict([[[0, 1]]]) == ["dog"]
+    assert visit.page._done.compiled.network.predict([[[0, 1]]]) == ["dog"]
 
 
 def test_impossible_wishes_are_refused_in_the_words_of_the_library(visit):
@@ -285,7 +285,7 @@ def test_choices_reach_the_network_and_the_code_compiles_it_again(visit, tmp_pat
     visit.settle()
     assert "width=6" in visit.page.code()
     printed = run_code(visit.page.code(), tmp_path)
-    assert visit.page._done.certificate.data_hash in printed
+    assert visit.page._done.compiled.certificate.data_hash in printed
     assert "softmax at temperature 1/10" in printed
     assert (tmp_path / "net" / "network.json").is_file()
     assert visit.page.state()["temperature"] == "1/10"
@@ -299,7 +299,7 @@ def test_an_address_that_makes_no_sense_does_no_harm(state):
     opened.page._area.value = "(0, 0) -> (1, 1)"
     opened.page._compile()
     opened.settle()
-    assert opened.page._done.certificate.proved
+    assert opened.page._done.compiled.certificate.proved
     opened.close()
 
 

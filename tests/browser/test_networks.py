@@ -7,7 +7,7 @@ import zipfile
 
 from playwright.sync_api import Page, expect
 
-from explorers import glides
+from explorers import glides, until
 
 
 def _choose(page: Page, label: str, name: str, data: bytes, kind: str = "application/json") -> None:
@@ -117,3 +117,64 @@ def test_upload_labels_then_hostile_files_and_the_page_lives_on(explorer, page, 
     _type(page, "One sequence per line", "(0, 0) -> (1, 1)", r"lines=%280%2C\+0%29")
     page.get_by_role("button", name="Compile").click()
     expect(page.get_by_text("1 with 1 token", exact=True)).to_be_visible()
+
+
+def test_undo_gives_back_the_sequences_with_their_proof(explorer, page):
+    _open(page, f"{explorer}/networks?example=swap&construction=fewest")
+    lines, proved = page.get_by_label("One sequence per line"), page.get_by_text("✓ Proved")
+    before, first = lines.input_value(), page.locator(".hash").inner_text()
+    undo, redo = page.get_by_role("button", name="Undo"), page.get_by_role("button", name="Redo")
+    expect(undo).to_be_disabled()
+    board = page.locator(".bk-Figure").first
+    box = board.bounding_box()
+    board.click(position={"x": 0.52 * box["width"], "y": 0.22 * box["height"]})
+    expect(lines).not_to_have_value(before)
+    after = lines.input_value()
+    expect(page.get_by_text("Not proved for what is shown")).to_be_visible()
+    page.locator("body").press("Control+z")
+    expect(lines).to_have_value(before)
+    expect(proved).to_be_visible()
+    expect(page.locator(".hash")).to_have_text(first)
+    expect(page).to_have_url(re.compile("example=swap"))
+    expect(page.get_by_role("button", name="Download the network")).to_be_enabled()
+    page.locator("body").press("Control+Shift+z")
+    expect(lines).to_have_value(after)
+    expect(page.get_by_text("Not proved for what is shown")).to_be_visible()
+    page.get_by_role("button", name="Compile").click()
+    expect(proved).to_be_visible()
+    second = page.locator(".hash").inner_text()
+    assert second != first
+    how = page.get_by_label("Construction", exact=True)
+    how.select_option("leaders")
+    expect(proved).to_have_count(0)
+    how.press("Control+z")  # a list has no undo of its own
+    expect(how).to_have_value("fewest")
+    expect(page.locator(".hash")).to_have_text(second)
+    # Each state has its own proof, never that of another.
+    undo.click()
+    expect(lines).to_have_value(before)
+    expect(page.locator(".hash")).to_have_text(first)
+    redo.click()
+    expect(lines).to_have_value(after)
+    expect(page.locator(".hash")).to_have_text(second)
+    # A sequence without a target cannot be read, and is on the board all the same.
+    points = "Bokeh.documents[0]._all_models.size, [...Bokeh.documents[0]._all_models.values()]"
+    shown = f"({points}.filter((m) => m.data && m.data.place && m.data.x.length).flatMap((m) => [...m.data.x]).length)"
+    count = page.evaluate(shown)
+    page.get_by_label("Sequence", exact=True).select_option(label="a new sequence")
+    board.click(position={"x": 0.3 * box["width"], "y": 0.8 * box["height"]})
+    until(page, f"{shown} === {count + 1}")
+    undo.click()
+    until(page, f"{shown} === {count}")
+    redo.click()
+    until(page, f"{shown} === {count + 1}")
+    page.get_by_role("button", name="Reset").click()
+    expect(page.get_by_label("Example")).to_have_value(re.compile("share tokens"))
+    expect(page).to_have_url(re.compile("example=overlap&construction=leaders"))
+    # In a box of text, Ctrl+Z is that of the box.
+    lines.click()
+    lines.press("End")
+    lines.press_sequentially(" ")
+    lines.press("Control+z")
+    expect(how).to_have_value("leaders")
+    expect(page.get_by_label("Example")).to_have_value(re.compile("share tokens"))

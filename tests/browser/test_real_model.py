@@ -52,3 +52,25 @@ def test_a_text_by_keyboard_colder_and_on_a_phone(page: Any, explorer: str, shoo
     expect(page.get_by_text("Heads of this layer")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     shoot(page, "real-model-phone")
+
+
+def test_undo_of_a_text_and_of_a_head(page: Any, explorer: str) -> None:
+    page.goto(f"{explorer}/real_model?model=random-encoder&text=a+dull+plot")
+    expect(page.get_by_role("img", name="Layer 0, head 0.").locator("line")).to_have_count(3)
+    page.get_by_label("Head", exact=True).select_option("5")
+    expect(page.get_by_role("img", name="Layer 0, head 5.")).to_be_visible()
+    area = page.get_by_label("Your text")
+    area.fill("two words")
+    page.get_by_role("button", name="Run the model").click()
+    expect(page.get_by_role("img", name="Layer 0, head 5.").locator("line")).to_have_count(2)
+    page.locator("body").press("Control+z")
+    expect(area).to_have_value("a dull plot")
+    expect(page.get_by_role("img", name="Layer 0, head 5.").locator("line")).to_have_count(3)
+    expect(page).to_have_url(re.compile("head=5&text=a.dull.plot"))
+    page.locator("body").press("Control+z")
+    expect(page.get_by_role("img", name="Layer 0, head 0.")).to_be_visible()
+    expect(page.get_by_label("Head", exact=True)).to_have_value("0")
+    page.get_by_role("button", name="Redo").click()
+    page.get_by_role("button", name="Redo").click()
+    expect(area).to_have_value("two words")
+    expect(page.get_by_role("img", name="Layer 0, head 5.").locator("line")).to_have_count(2)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from explorers import until
@@ -298,3 +299,27 @@ def test_the_code_gives_what_is_shown(page: Any, explorer: str, tmp_path: Path) 
         assert names[run].tokens[3].T.tolist() == data, plot  # to the last digit
     table = [int(row.split()[0]) for row in page.locator("table tr").all_inner_texts()[1:]]
     assert set(table) == set(names["limit"].leaders.tolist())
+
+
+def test_the_film_as_mp4(page: Any, explorer: str, tmp_path: Path) -> None:
+    video = pytest.importorskip("imageio_ffmpeg", reason="MP4 needs the extra video: pip install hardmax[video]")
+    open_tokens(page, explorer)
+    with page.expect_download(timeout=180_000) as waiting:  # every frame is drawn
+        page.get_by_role("button", name="MP4").click()
+    assert waiting.value.suggested_filename == "hardmax-tokens.mp4"
+    path = tmp_path / "film.mp4"
+    waiting.value.save_as(path)
+    data = path.read_bytes()
+    assert data[4:8] == b"ftyp"
+    assert data.index(b"moov") < data.index(b"mdat")  # a browser plays it before it has all of it
+    assert 20_000 < len(data) < 20_000_000
+    expect(page.locator(".message.good")).to_contain_text(f"hardmax-tokens.mp4: {len(data) / 1e6:.1f} MB.")
+    about = next(video.read_frames(str(path)))
+    assert about["codec"] == "h264"
+    frames, seconds = video.count_frames_and_secs(str(path))
+    assert about["fps"] == 12
+    assert abs(frames - 12 * seconds) <= 1
+    assert 3 < seconds < 30  # a few layers of 0.7 seconds, and the end
+    width, height = about["size"]
+    assert height == 486
+    assert 0.8 < width / height < 3.1

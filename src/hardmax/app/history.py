@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import panel as pn
@@ -19,7 +19,8 @@ _ONE_MOVE = 1.0
 class History(Generic[T]):
     """States of a page with buttons for undo, redo and reset; ``show(state)`` is called for the state to go to.
 
-    ``weigh(state)`` are the bytes that a state holds by itself; the oldest states are dropped beyond ``most_bytes``.
+    ``weigh(state)`` are the bytes of the large objects of a state by their ``id``; an object of several states counts
+    once, and the oldest states are dropped beyond ``most_bytes``.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class History(Generic[T]):
         show: Callable[[T], None],
         *,
         reset: T,
-        weigh: Callable[[T], int] = lambda _: 0,
+        weigh: Callable[[T], Mapping[int, int]] = lambda _: {},
         most_bytes: int = 32 * 2**20,
     ) -> None:
         self._states, self._at = [first], 0
@@ -57,12 +58,25 @@ class History(Generic[T]):
         same = bool(control) and before[0] == control and now - before[1] < _ONE_MOVE and self._at > 0
         del self._states[self._at + (0 if same else 1) :]
         self._states.append(state)
-        while len(self._states) > MOST_STATES or (
-            len(self._states) > 2 and sum(map(self._weigh, self._states)) > self._most_bytes
-        ):
+        while len(self._states) > MOST_STATES or (len(self._states) > 2 and self._bytes() > self._most_bytes):
             del self._states[0]
         self._at = len(self._states) - 1
         self._mark()
+
+    @property
+    def current(self) -> T:
+        """The state that is shown."""
+        return self._states[self._at]
+
+    def amend(self, state: T) -> None:
+        """Replace the current state without a step, for changes that are not undone, such as those of a player."""
+        self._states[self._at] = state
+
+    def _bytes(self) -> int:
+        found: dict[int, int] = {}
+        for state in self._states:
+            found.update(self._weigh(state))
+        return sum(found.values())
 
     def step(self, by: int) -> None:
         """Go back or forth by so many states, as far as there are some."""

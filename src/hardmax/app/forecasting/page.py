@@ -13,6 +13,7 @@ import panel as pn
 from ...errors import HardmaxError
 from ...figures.forecasting import draw_forecast
 from ...forecasting.diagnostics.backtest import Backtest
+from ..history import History
 from ..layout import beside, card, controls, empty, note, noted, plot_pane, split, wide_html
 from ..page import Page
 from ..uploads import STAYS, FilePicker, Upload
@@ -25,6 +26,7 @@ from .state import (
     Choices,
     Data,
     Fit,
+    ForecastingState,
     code_of,
     code_of_loaded,
     fit_and_forecast,
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
     from ..jobs import Job
     from ..session import Session
 
+STALE = "The series or the settings have changed since this forecast was made. Press Fit and forecast for a new one."
+_MOST_FITS = 8
+"""Forecasts that are kept for undo and redo, the latest ones."""
 _LAG = 8
 """Lag in samples of the phase portrait of a single channel."""
 
@@ -67,6 +72,10 @@ class ForecastingPage(Page):
         self._data: Data | None = None
         self._upload: Upload | None = None
         self._fit: Fit | None = None
+        self._fit_for: tuple[object, ...] = ()
+        """What the forecast that is shown was made for."""
+        self._fits: dict[tuple[object, ...], Fit] = {}
+        self._quiet = False
         self._at_once = False
         """Whether the address asks for a forecast without a press of the button."""
 
@@ -114,6 +123,12 @@ class ForecastingPage(Page):
     def build(self, session: Session) -> Any:
         """The body of the page: data and model on the left, plots on the right."""
         self._session = session
+        self._fill = pn.widgets.Checkbox(label="Fill gaps by interpolation", visible=False)
+        self._even = pn.widgets.Checkbox(label="Resample uneven times", visible=False)
+        self.history = self._history = History(
+            self._now, self._travel, reset=ForecastingState(Choices()), weigh=ForecastingState.weigh
+        )
+        self.history.connect(session.guarded)
         self._fan, self._portrait, self._errors = Fan(session), PhasePortrait(session), ErrorCurves(session)
         self._model = ModelCards(session)
         body = split([self._data_card(), self._fit_card()], *self._cards())
@@ -128,12 +143,10 @@ class ForecastingPage(Page):
         self._count = pn.widgets.IntInput(
             label="Samples to learn from", value=self._choices.samples, start=FEWEST, end=MOST_SAMPLES, step=100
         )
-        for widget in (self._which, self._count):
-            widget.param.watch(guarded(lambda _: self._chosen()), "value")
+        for name, widget in {"system": self._which, "samples": self._count}.items():
+            widget.param.watch(guarded(lambda _, name=name: self._chosen(name)), "value")
         picker = FilePicker(label="Or upload a CSV: one row per time, one column per channel")
         picker.on_file((".csv", ".tsv", ".txt"), self._take, self._session.fail)
-        self._fill = pn.widgets.Checkbox(label="Fill gaps by interpolation", visible=False)
-        self._even = pn.widgets.Checkbox(label="Resample uneven times", visible=False)
         for widget in (self._fill, self._even):
             widget.param.watch(guarded(lambda _: self._reread()), "value")
         self._about = note("")
@@ -149,8 +162,8 @@ class ForecastingPage(Page):
         self._budget = pn.widgets.FloatSlider(
             label="Seconds of search", value=self._choices.seconds, start=0.5, end=LONGEST_SEARCH, step=0.5
         )
-        for widget in (self._ahead, self._budget):
-            widget.param.watch(guarded(lambda _: self._changed_fit()), "value")
+        for name, widget in {"steps": self._ahead, "seconds": self._budget}.items():
+            widget.param.watch(guarded(lambda _, name=name: self._changed_fit(name)), "value")
         self._look_back = pn.widgets.Button(label="Backtest and baselines", disabled=True)
         self._look_back.on_click(guarded(lambda _: self._backtest()))
         self._model_file = self._download("model.zip", "Download the model", model_archive)
@@ -190,13 +203,16 @@ class ForecastingPage(Page):
             "held-out part of the series; the best bounded one is selected.",
         )
         self._key = note("")
+        self._changed = wide_html()
+        self._changed.object = f'<div class="message note stale" role="status">{STALE}</div>'
+        self._changed.visible = False
         self._table = wide_html()
         self._backtest_card = card(
             plot_pane(self._errors.plot), self._table, title="Backtest: forecasts of known samples"
         )
         self._model.cards.visible = self._backtest_card.visible = False
         return [
-            card(row, plot_pane(self._fan.plot), self._key, self._outcome, title="Past and future"),
+            card(row, self._changed, plot_pane(self._fan.plot), self._key, self._outcome, title="Past and future"),
             self._waiting,
             self._backtest_card,
             beside(
@@ -205,21 +221,80 @@ class ForecastingPage(Page):
             self._model.cards,
         ]
 
+    # The history
+
+    @property
+    def _now(self) -> ForecastingState:
+        fill, even = bool(self._fill.value), bool(self._even.value)
+        return ForecastingState(self._choices, self._upload, fill, even, self._at_once)
+
+    def _record(self, control: str = "") -> None:
+        """Add a step to the history where the settings or the table have changed."""
+        if self._now != self._history.current:
+            self._history.record(self._now, control)
+        self._mark_stale()
+
+    def _travel(self, state: ForecastingState) -> None:
+        """Show a state of the history, with its forecast if that is kept."""
+        self._session.jobs.cancel()  # what it makes belongs to the state before
+        self._session.clear_message()
+        chosen = self._choices = state.choices
+        self._upload, self._at_once = state.upload, state.at_once
+        uploaded = chosen.system == UPLOAD
+        self._quiet = True
+        try:
+            self._which.param.update(options=self._systems(), value=chosen.system)
+            self._count.value, self._ahead.value, self._budget.value = chosen.samples, chosen.steps, chosen.seconds
+            self._fill.value, self._even.value = state.fill, state.even
+        finally:
+            self._quiet = False
+        self._fill.visible = self._even.visible = uploaded
+        self._mark_stale()
+        kept = self._fits.get(state.fit_key)
+        if kept is not None:
+            self._show_data(kept.data)
+            self._show_fit(kept, state.fit_key)
+        elif uploaded and state.upload is not None:
+            self._show_data(read_data(state.upload, self._session.folder, fill=state.fill, even=state.even))
+        else:
+            self._make()
+        self._session.changed()
+
+    def _systems(self) -> dict[str, str]:
+        """Names of the systems by their titles, and the uploaded table."""
+        found = {title: name for name, title in systems().items()}
+        return found if self._upload is None else found | {self._upload.name: UPLOAD}
+
+    def _mark_stale(self) -> None:
+        """Say that a forecast is one of other settings, where it is."""
+        made_for, now = self._fit_for, self._now.fit_key
+        if self._fit is not None and self._fit.loaded:  # without a search, whose seconds are the last part
+            made_for, now = made_for[:-1], now[:-1]
+        self._changed.visible = self._fit is not None and made_for != now
+
     # Events
 
-    def _chosen(self) -> None:
+    def _chosen(self, control: str) -> None:
+        if self._quiet or self._count.value is None:
+            return
         self._choices = replace(self._choices, samples=self._count.value)
         if self._which.value == UPLOAD:
             if self._choices.system != UPLOAD:
                 self._reread()
+            else:
+                self._record(control)
             return
         self._choices = replace(self._choices, system=self._which.value)
         self._fill.visible = self._even.visible = False
+        self._record(control)
         self._make()
 
-    def _changed_fit(self) -> None:
+    def _changed_fit(self, control: str) -> None:
+        if self._quiet or self._ahead.value is None:
+            return
         before = self._choices.steps
         self._choices = replace(self._choices, seconds=self._budget.value, steps=self._ahead.value)
+        self._record(control)
         if self._choices.steps != before and self._choices.system != UPLOAD:
             self._make()  # the true future must be as long as the forecast
         self._session.changed()
@@ -241,20 +316,21 @@ class ForecastingPage(Page):
         self._upload = upload
         self._choices = replace(self._choices, system=UPLOAD)
         self._at_once = False
-        options = {title: name for name, title in systems().items()} | {upload.name: UPLOAD}
-        self._which.param.update(options=options, value=UPLOAD)
+        self._record()
+        self._which.param.update(options=self._systems(), value=UPLOAD)
         self._fill.visible = self._even.visible = True
         self._show_data(data)
         self._session.show_message(f"{upload.name} is read. Press Fit and forecast.", "good")
 
     def _reread(self) -> None:
-        if self._upload is not None:
+        if self._upload is not None and not self._quiet:
             self._take(self._upload)
 
     def _show_data(self, data: Data) -> None:
         self._data, self._fit = data, None
         names = data.series.names
         self._choices = replace(self._choices, channel=min(self._choices.channel, len(names) - 1))
+        self._history.amend(self._now)
         # Shortened names could be equal, and would then be one option.
         options = {f"{name[:14]}" if len(name) <= 14 else f"{name[:12]}… {k + 1}": k for k, name in enumerate(names)}
         self._show_channel.param.update(options=options, value=self._choices.channel)
@@ -268,6 +344,7 @@ class ForecastingPage(Page):
         self._model.cards.visible = self._backtest_card.visible = self._key.visible = False
         for button in (self._look_back, self._model_file, self._table_file):
             button.disabled = True
+        self._mark_stale()
         self._draw()
         self._session.changed()
 
@@ -279,14 +356,19 @@ class ForecastingPage(Page):
 
     def _channel_chosen(self, event: Any) -> None:
         self._choices = replace(self._choices, channel=event.new)
+        self._record("channel")
         self._draw()
         self._session.changed()
 
     def _begin(self) -> None:
         if self._data is None:
             return
-        data, seconds, steps = self._data, self._choices.seconds, self._choices.steps
-        self._session.start("Fitting", lambda job: fit_and_forecast(data, seconds, steps, job.tell), self._show_fit)
+        data, seconds, steps, asked = self._data, self._choices.seconds, self._choices.steps, self._now.fit_key
+        self._session.start(
+            "Fitting",
+            lambda job: fit_and_forecast(data, seconds, steps, job.tell),
+            lambda fit: self._show_fit(fit, asked),
+        )
 
     def _load(self, upload: Upload) -> None:
         """Forecast with an uploaded model from the end of the series that is shown."""
@@ -297,13 +379,19 @@ class ForecastingPage(Page):
         model.budget = min(model.budget or LONGEST_SEARCH, LONGEST_SEARCH)  # for backtests
         fit = forecast_with(model, upload.name, data, steps)
         self._session.clear_message()
-        self._show_fit(fit)
+        self._show_fit(fit, self._now.fit_key)
         self._session.show_message(
             f"{upload.name} is loaded and forecasts from the end of {data.series.source}.", "good"
         )
 
-    def _show_fit(self, fit: Fit) -> None:
-        self._fit = fit
+    def _show_fit(self, fit: Fit, made_for: tuple[object, ...]) -> None:
+        """Show the forecast of some settings, which may have changed while it was made."""
+        self._fit, self._fit_for = fit, made_for
+        self._fits.pop(made_for, None)
+        self._fits[made_for] = fit
+        while len(self._fits) > _MOST_FITS:
+            del self._fits[next(iter(self._fits))]
+        self._mark_stale()
         self._waiting.visible = False
         self._model.cards.visible = self._key.visible = True
         for button in (self._look_back, self._model_file, self._table_file):

@@ -104,6 +104,30 @@ class Choices:
         )
 
 
+@dataclass(frozen=True)
+class ForecastingState:
+    """A state of the history of the page: the choices, and the uploaded table with the way in which it is read."""
+
+    choices: Choices
+    upload: Upload | None = None
+    fill: bool = False
+    even: bool = False
+    at_once: bool = False
+    """Whether a forecast is made without a press of the button."""
+
+    def weigh(self) -> dict[int, int]:
+        """Bytes of the uploaded table, by its ``id``."""
+        return {} if self.upload is None else {id(self.upload): len(self.upload.data)}
+
+    @property
+    def fit_key(self) -> tuple[object, ...]:
+        """What a forecast depends on."""
+        c = self.choices
+        if c.system == UPLOAD:
+            return (UPLOAD, self.upload, self.fill, self.even, c.steps, c.seconds)
+        return (c.system, c.samples, c.steps, c.seconds)
+
+
 def _whole(query: Mapping[str, str], name: str, usual: int, least: int, most: int) -> int:
     text = query.get(name, "")
     return min(max(int(text[:9]), least), most) if text.isdecimal() else usual

@@ -11,6 +11,7 @@ import panel as pn
 
 import hardmax as hm
 
+from ..history import History
 from ..layout import Steps, beside, card, controls, note, noted, plot_pane, split, wide_html
 from ..page import Page
 from ..session import Session
@@ -76,6 +77,8 @@ class ModelsPage(Page):
 
     def build(self, session: Session) -> Any:
         self._session = session
+        self.history = self._history = History(self._state, self._travel, reset=ModelsState())
+        self.history.connect(session.guarded)
         self._make_widgets()
         self._curve = CurveView(session)
         self._plane = PlaneView(session, self._curve.spans)
@@ -208,6 +211,7 @@ class ModelsPage(Page):
         if model.duration != self._state.model.duration:  # it depends on a parameter
             state = state.changed(duration=None)
         self._state = state
+        self._record(parameter.name)
         self._duration_box[:] = self._duration(model)
         self._update()
         if message:
@@ -225,6 +229,7 @@ class ModelsPage(Page):
         if self._quiet or value is None:
             return
         self._state = self._state.changed(**{name: value})
+        self._record(name)
         if name in ("frame", "trails", "zoom") and not self._is_computed():
             self._session.changed()  # the run that is under way is shown with this setting
         else:
@@ -238,11 +243,29 @@ class ModelsPage(Page):
         """Show another model."""
         if not self._quiet:
             self._state = state
-            self._session.clear_message()
-            self._write_widgets()
-            self._describe(state.model)
+            self._record()
+            self._show_state(other_model=True)
+
+    def _record(self, control: str = "") -> None:
+        """Add a step to the history, unless the player alone has moved."""
+        if self._state.changed(frame=0) == self._history.current.changed(frame=0):
+            self._history.amend(self._state)
+        else:
+            self._history.record(self._state, control)
+
+    def _travel(self, state: ModelsState) -> None:
+        """Show a state of the history."""
+        before, self._state = self._state, state
+        self._show_state(other_model=before.name != state.name)
+
+    def _show_state(self, *, other_model: bool) -> None:
+        """Set the controls to the state, and compute its run."""
+        self._session.clear_message()
+        self._write_widgets()
+        if other_model:
+            self._describe(self._state.model)
             self._table.object = ""
-            self._update()
+        self._update()
 
     # Drawing
 
@@ -291,6 +314,12 @@ class ModelsPage(Page):
             try:
                 titles = [_moment(computed, one) for one in range(len(computed.frames))]
                 self._steps.show(len(computed.frames) - 1, k, titles)
+            finally:
+                self._quiet = False
+        elif self._steps.player.value != k:
+            self._quiet = True
+            try:
+                self._steps.player.value = k
             finally:
                 self._quiet = False
         if before is not None and before.run is computed.run and before.curve is computed.curve:

@@ -61,6 +61,11 @@ class Board:
         self._showing = False
 
     @property
+    def problem(self) -> Problem | None:
+        """The data set that is shown."""
+        return self._problem
+
+    @property
     def editable(self) -> bool:
         """Whether points can be added and moved: in the plane, and not too many."""
         problem = self._problem

@@ -13,6 +13,7 @@ from ...errors import HardmaxError, InputError
 from ...figures.interpolation import draw_construction
 from ...interpolation.evaluation.running import journey
 from ...interpolation.problems import Problem
+from ..history import History
 from ..layout import card, controls, note, noted, plot_pane, split
 from ..page import Page
 from ..uploads import FilePicker, Upload, example_of
@@ -23,6 +24,8 @@ from .state import (
     WIDEST,
     Choices,
     Compiled,
+    NetworksState,
+    Shown,
     load_network,
     network_archive,
     outcome_of,
@@ -66,9 +69,9 @@ class NetworksPage(Page):
         self._choices = Choices()
         self._moment = 0
         self._problem: Problem | None = None
-        self._done: Compiled | None = None
-        self._done_for = self._choices
-        """The choices that the network was compiled for."""
+        self._done: Shown | None = None
+        """The networks that are shown, and the choices that they were compiled for."""
+        self._quiet = False
 
     # The address
 
@@ -93,13 +96,20 @@ class NetworksPage(Page):
         """Five stages of the network, drawn by the library."""
         if self._stale:
             raise HardmaxError(STALE)
-        return None if self._done is None else cast("Figure", draw_construction(self._done.network))
+        return None if self._done is None else cast("Figure", draw_construction(self._done.compiled.network))
 
     # The layout
 
     def build(self, session: Session) -> Any:
         """The body of the page: data and choices on the left, board and results on the right."""
         self._session = session
+        self.history = self._history = History(
+            NetworksState(self._choices, self._moment),
+            self._travel,
+            reset=NetworksState(Choices()),
+            weigh=NetworksState.weigh,
+        )
+        self.history.connect(session.guarded)
         self._board = Board(session, self._drawn)
         self._results = Results(session, self._moved)
         body = split([self._data_card(), self._network_card()], *self._results.cards(self._board_card()))
@@ -143,8 +153,9 @@ class NetworksPage(Page):
             label="Beside another construction", options={"none": "", **{name: name for name in _WORDS}},
             value=self._choices.beside,
         )  # fmt: skip
-        for widget in (self._how, self._wide, self._heat, self._beside):
-            widget.param.watch(guarded(lambda _: self._chosen()), "value")
+        tied = {"how": self._how, "wide": self._wide, "heat": self._heat, "beside": self._beside}
+        for name, widget in tied.items():
+            widget.param.watch(guarded(lambda _, name=name: self._chosen(name)), "value")
         self._download = pn.widgets.FileDownload(
             callback=guarded(self._archive),
             filename="network.zip",
@@ -187,7 +198,7 @@ class NetworksPage(Page):
     @property
     def _stale(self) -> bool:
         """Whether the network that is shown is one of other sequences or choices."""
-        return self._done is not None and self._choices != self._done_for
+        return self._done is not None and self._choices != self._done.choices
 
     def _mark_stale(self) -> None:
         """Show a proof only beside what was proved."""
@@ -203,6 +214,37 @@ class NetworksPage(Page):
             return
         self._choices = replace(self._choices, lines=lines)
         self._read()
+        self._record("lines")
+        self._session.changed()
+
+    def _record(self, control: str = "") -> None:
+        """Add a step to the history where the sequences or the choices have changed."""
+        if self._choices != self._history.current.choices:
+            known = None if self._stale else self._done
+            drawn = None if self._problem is not None else self._board.problem
+            self._history.record(NetworksState(self._choices, self._moment, known, drawn), control)
+
+    def _travel(self, state: NetworksState) -> None:
+        """Show a state of the history, with the network that was proved for it, if there is one."""
+        chosen = self._choices = state.choices
+        self._moment = state.moment
+        self._session.clear_message()
+        self._quiet = True
+        try:
+            self._area.value = chosen.lines
+            self._how.value, self._wide.value = chosen.construction, chosen.width
+            self._heat.value, self._beside.value = chosen.temperature, chosen.beside
+        finally:
+            self._quiet = False
+        self._how_words.object = noted(_WORDS[chosen.construction])
+        self._read()
+        if self._problem is None and state.drawn is not None:
+            self._board.show(state.drawn)
+            self._after_edit()
+        if state.shown is not None:
+            if not chosen.lines.strip():
+                self._show_on_board(state.shown.compiled)
+            self._show(state.shown)
         self._session.changed()
 
     def _read(self) -> None:
@@ -232,6 +274,7 @@ class NetworksPage(Page):
         except InputError as error:
             self._problem = None
             self._hint.object = noted(str(error))
+        self._record()
         self._after_edit()
         self._session.changed()
 
@@ -248,7 +291,9 @@ class NetworksPage(Page):
         )
         self._mark_stale()
 
-    def _chosen(self) -> None:
+    def _chosen(self, control: str) -> None:
+        if self._quiet or self._wide.value is None:
+            return
         self._choices = replace(
             self._choices,
             construction=self._how.value,
@@ -256,6 +301,7 @@ class NetworksPage(Page):
             temperature=self._heat.value.strip(),
             beside=self._beside.value,
         )
+        self._record(control)
         self._how_words.object = noted(_WORDS[self._choices.construction])
         self._mark_stale()
         self._session.changed()
@@ -285,7 +331,7 @@ class NetworksPage(Page):
                     done.append(Compiled(network, certificate, journey(network)))
             return done
 
-        self._session.start("Compiling and proving", work, lambda done: self._show(asked, *done))
+        self._session.start("Compiling and proving", work, lambda done: self._show(Shown(asked, *done)))
 
     def _check(self, upload: Upload) -> None:
         files = load_network(upload)
@@ -297,7 +343,7 @@ class NetworksPage(Page):
 
         def done(compiled: Compiled) -> None:
             unlike = self._show_data_of(compiled)
-            self._show(self._choices, compiled)
+            self._show(Shown(self._choices, compiled))
             kind = "good" if compiled.certificate.proved else "error"
             self._session.show_message(f"{outcome_of(compiled.certificate)}{unlike}", kind)
 
@@ -314,19 +360,30 @@ class NetworksPage(Page):
         self._area.value = lines if fits else ""
         if fits:
             return ""
-        self._board.show(compiled.problem)
-        self._hint.object = noted(f"On the board: {size_of(compiled.problem)}, from the file.")
+        self._show_on_board(compiled)
         return " Its data are on the board; they are too long for the lines, or have labels that lines cannot hold."
 
-    def _show(self, choices: Choices, compiled: Compiled, rival: Compiled | None = None) -> None:
-        self._done, self._done_for = compiled, choices
-        self._moment = self._results.show(compiled, self._moment)
-        self._results.show_rival(compiled, rival, (choices.construction, choices.beside), self._moment)
+    def _show_on_board(self, compiled: Compiled) -> None:
+        self._board.show(compiled.problem)
+        self._hint.object = noted(f"On the board: {size_of(compiled.problem)}, from the file.")
+
+    def _show(self, shown: Shown) -> None:
+        """Show compiled networks; those of earlier choices do not replace the ones that were proved for these."""
+        choices = shown.choices
+        if choices != self._choices and self._done is not None and not self._stale:
+            return
+        self._done = shown
+        self._moment = self._results.show(shown.compiled, self._moment)
+        names = (choices.construction, choices.beside)
+        self._results.show_rival(shown.compiled, shown.rival, names, self._moment)
         self._mark_stale()
+        if choices == self._choices:
+            self._history.amend(NetworksState(choices, self._moment, shown))
         self._session.changed()
 
     def _moved(self, moment: int) -> None:
         self._moment = moment
+        self._history.amend(replace(self._history.current, moment=moment))
         self._session.changed()
 
     def _archive(self) -> BytesIO:
@@ -334,4 +391,5 @@ class NetworksPage(Page):
             raise HardmaxError("there is no network yet: press Compile first")
         if self._stale:
             raise HardmaxError(STALE)
-        return BytesIO(network_archive(self._done.network, self._done.certificate, self._session.folder))
+        done = self._done.compiled
+        return BytesIO(network_archive(done.network, done.certificate, self._session.folder))

@@ -232,6 +232,46 @@ class Compiled:
         return Problem(inputs, outputs, None)
 
 
+_BYTES_OF_A_RATIONAL = 200
+"""About what a weight takes in memory: a fraction of two integers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What the page shows for some choices: a network, and a second one where two constructions are compared."""
+
+    choices: Choices
+    compiled: Compiled
+    rival: Compiled | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the networks and the positions of their tokens take."""
+        size = 0
+        for one in (self.compiled, self.rival):
+            if one is not None:
+                places = [one.way.before, *one.way.after_feed_forward, *one.way.after_block]
+                size += sum(array.nbytes for array in places)
+                size += _BYTES_OF_A_RATIONAL * one.network.counts.parameters
+        return size
+
+
+@dataclass(frozen=True)
+class NetworksState:
+    """A state of the history of the page, with the network that was compiled for its choices, if there is one."""
+
+    choices: Choices
+    moment: int = 0
+    shown: Shown | None = None
+    drawn: Problem | None = None
+    """What the board shows while the lines cannot be read, such as a sequence that has no target yet."""
+
+    def weigh(self) -> dict[int, int]:
+        """Bytes of its large parts, by their ``id``."""
+        parts = {id(self.choices.lines): len(self.choices.lines)}
+        return parts if self.shown is None else parts | {id(self.shown): self.shown.nbytes}
+
+
 def _as_text(side: Sequence[Sequence[Sequence[object]]]) -> list[list[list[object]]]:
     return [[[str(number) for number in point] for point in points] for points in side]
 

@@ -159,7 +159,7 @@ def count_rows(counts: Counts, *, softmax: bool) -> list[tuple[str, int, str]]:
     """Name, number of blocks and colour of each bar."""
     return [
         ("this network", counts.blocks, _USED),
-        ("formula of this construction", counts.formula, _OTHER),
+        ("its formula", counts.formula, _OTHER),
         ("its worst case", counts.worst_case, _OTHER),
         ("published: 2M + 3N" if softmax else "published: 2M + 2N + 1", counts.published, _BOUND),
         ("necessary", counts.necessary_blocks, _OTHER),

@@ -13,6 +13,7 @@ import panel as pn
 import hardmax as hm
 
 from ...errors import HardmaxError
+from ..history import History
 from ..jobs import Job
 from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, split, wide_html
 from ..page import Page
@@ -76,6 +77,8 @@ class RealModelPage(Page):
         self._report: hm.ProbeReport | None = None
         self._probing: Job | None = None
         self._quiet = False
+        self._automatic = False
+        """Whether the page itself changes its state, which is then no step of the history."""
 
     # The interface of a page
 
@@ -101,6 +104,8 @@ class RealModelPage(Page):
         self._offers = SHELF.offers()
         if self._state.model not in self._offers:
             self._state = self._state.changed(model="")
+        self.history = self._history = History(self._state, self._travel, reset=RealModelState())
+        self.history.connect(session.guarded)
         self._make_widgets()
         self._plane, self._heat = PlaneView(session), HeatMap(session)
         # Panel cannot change the classes of a Bokeh pane itself.
@@ -228,6 +233,19 @@ class RealModelPage(Page):
         if self._quiet:
             return
         self._state = self._state.changed(**values)
+        if self._automatic or self._state.changed(layer=0) == self._history.current.changed(layer=0):
+            self._history.amend(self._state)
+        else:
+            self._history.record(self._state, next(iter(values)))
+        self._update()
+
+    def _travel(self, state: RealModelState) -> None:
+        """Show a state of the history."""
+        self._state = state
+        self._session.clear_message()
+        with self._silence():
+            self._pick.value, self._factor.value = self._offer.name, state.factor
+            self._area.value, self._example.value = state.text, example_of(state.text, EXAMPLES) or ""
         self._update()
 
     def _picked(self, event: Any) -> None:
@@ -311,6 +329,7 @@ class RealModelPage(Page):
         state = self._state
         layer, head = min(state.layer, computed.layers), min(state.head, computed.model.heads - 1)
         self._state = state.changed(layer=layer, head=head)
+        self._history.amend(self._state)
         with self._silence():
             self._head.param.update(options={str(k): k for k in range(computed.model.heads)}, value=head)
             titles = [f"Layer {k} of {computed.layers}" for k in range(computed.layers + 1)]
@@ -322,6 +341,8 @@ class RealModelPage(Page):
         self._table.object = heads_table(computed, layer, head)
         if fresh:
             self._mention_unknown(computed)
+            if self._computed is not computed:
+                return  # another example was run instead, and is shown
             self._about.object = noted(str(computed.model))
             self._effects.object = effects_table(computed)
         self._now.object = noted(
@@ -335,7 +356,11 @@ class RealModelPage(Page):
         if 3 * computed.unknown <= len(computed.words):
             return
         if example_of(self._state.text, EXAMPLES) is not None and self._state.text != REACTION:
-            self._example.value = "reaction"
+            self._automatic = True
+            try:
+                self._example.value = "reaction"
+            finally:
+                self._automatic = False
             return
         self._session.show_message(
             f"The model does not know {computed.unknown} of the {len(computed.words)} tokens of this text: it was "

@@ -37,7 +37,7 @@
     to.data = { bar: of("bar"), left: of("left"), right: of("right") };
   }
 
-  let shown = null;
+  let shown = null, pointer = null;
   // What is pointed at: a word as it is written, or the name of a dot, which may be several words.
   function show(name, whole, anew) {
     const key = name === null ? null : (whole ? "=" : "") + name;
@@ -53,10 +53,42 @@
     if (told) { told.textContent = tip.dataset.tip; }
   }
 
+  // The element under the pointer, through shadow roots.
+  function under() {
+    let one = pointer ? document.elementFromPoint(pointer.x, pointer.y) : null;
+    while (one && one.shadowRoot) {
+      const inner = one.shadowRoot.elementFromPoint(pointer.x, pointer.y);
+      if (!inner || inner === one) { break; }
+      one = inner;
+    }
+    return one instanceof Element ? one.closest("[data-word]") : null;
+  }
+  // The page may write its words anew while the pointer rests on one, and the browser need not report an event of the
+  // pointer then: the new words are shown as the old ones were.
+  function renew() {
+    if (shown === null) { return; }
+    const whole = shown.startsWith("="), name = whole ? shown.slice(1) : shown, own = new Set(whole ? parts(name) : [name]);
+    const named = [...words(document)].filter((one) => own.has(one.dataset.word));
+    if (named.length && named.every((one) => one.classList.contains("here"))) { return; }
+    if (whole) {
+      if (named.length) { show(name, true, true); }
+      return;
+    }
+    const now = under() || (focused() ? focused().closest("[data-word]") : null);
+    if (now) { show(now.dataset.word, false, true); } else { show(null); }
+  }
+  function focused() {
+    let one = document.activeElement;
+    while (one && one.shadowRoot && one.shadowRoot.activeElement) { one = one.shadowRoot.activeElement; }
+    return one;
+  }
+  document.addEventListener("mousemove", (event) => { pointer = { x: event.clientX, y: event.clientY }; });
+  document.documentElement.addEventListener("mouseleave", () => { pointer = null; });
+  setInterval(renew, 150);
+
   function strike(word) {
     const source = model("struck");
     if (!source) { return; }
-    show(null);  // the marks are written anew, so that the pointer never leaves the old one
     const now = [...source.data.word];
     const next = word === null ? [] : now.includes(word) ? now.filter((one) => one !== word) : [...now, word];
     source.data = { word: next };

@@ -208,18 +208,19 @@
       if (one.shadowRoot) { yield* inside(one.shadowRoot, selector); }
     }
   }
+  // A box of text has an undo of its own.
   const typing = (one) => one && one.matches("textarea, select, input:not([type=range]):not([type=checkbox]):not([type=radio])");
 
   document.addEventListener("keydown", (event) => {
     const focus = event.composedPath()[0];
-    if (!(focus instanceof Element) || typing(focus)) { return; }
+    if (!(focus instanceof Element) || (typing(focus) && !focus.matches("select"))) { return; }
     if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "z") {
       const [host] = inside(document, event.shiftKey ? ".redo" : ".undo");
       const button = host && (host.shadowRoot || host).querySelector("button");
       if (button && !button.disabled) { event.preventDefault(); button.click(); }
       return;
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || !latest || !latest.root.isConnected) { return; }
+    if (event.ctrlKey || event.metaKey || event.altKey || !latest || !latest.root.isConnected || typing(focus)) { return; }
     const own = focus.closest("button, a, summary, [role=slider], input");
     if (event.key === " " && !own) { event.preventDefault(); latest.toggle(); }
     if ((event.key === "ArrowRight" || event.key === "ArrowLeft") && !own) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,6 +13,7 @@ import panel as pn
 from ...errors import HardmaxError
 from ...text.explaining.explanation import Explanation
 from ...text.pretrained import named
+from ..history import History
 from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, split, stack, wide_html
 from ..page import Page
 from ..uploads import STAYS, FilePicker, Upload, example_of, rows_of, text_of
@@ -21,6 +23,7 @@ from .state import (
     MOST_CHARACTERS,
     SUFFIX,
     TextModel,
+    TextState,
     documents_of,
     in_the_link,
     kept,
@@ -128,6 +131,11 @@ class TextPage(Page):
     def build(self, session: Session) -> Any:
         """Text and model on the left, the answer and its reasons on the right."""
         self._session = session
+        start = TextState(EXAMPLES["cast"][1], (), None, shipped())
+        self.history = self._history = History(
+            self._now, self._travel, reset=start, weigh=TextState.weigh, most_bytes=2**27
+        )
+        self.history.connect(session.guarded)
         self._first, self._second = Reading(session), Reading(session, linked=False)
         self._plane, self._map = WordPlane(session), WordMap(session)
         self._plane.struck.on_change("data", session.guarded(lambda _a, _o, new: self._strike(new["word"])))
@@ -264,6 +272,35 @@ class TextPage(Page):
             title="The map of words",
         )
 
+    # The history
+
+    @property
+    def _now(self) -> TextState:
+        return TextState(self._typed, self._struck, self._other, self._using, self._layer)
+
+    def _record(self, control: str = "") -> None:
+        """Add a step to the history where the texts, the words that are struck out or the model have changed."""
+        if not self._now.shows(self._history.current):
+            self._history.record(self._now, control)
+
+    def _travel(self, state: TextState) -> None:
+        """Show a state of the history."""
+        alone, surveyed = self._other is None, self._using
+        self._typed, self._struck, self._other = state.typed, state.struck, state.other
+        self._using, self._layer = state.using, state.layer
+        self._session.clear_message()  # a message about the state before
+        self._put(state.typed)
+        self._pick.value = example_of(state.typed, EXAMPLES) or ""
+        self._both.value = self._other_area.visible = state.other is not None
+        if state.other is not None:
+            self._other_area.param.update(value=state.other, value_input=state.other)
+        if alone != (state.other is None):
+            self._arrange()
+        self._back.visible = state.using is not shipped()
+        if state.using is not surveyed:
+            self._survey()
+        self._explain()
+
     # Events
 
     def _picked(self, event: Any) -> None:
@@ -296,6 +333,7 @@ class TextPage(Page):
         if text == self._typed:
             return
         self._typed, self._struck = text, ()
+        self._record("text")
         self._session.clear_message()  # a message about the previous text
         self._pick.value = example_of(text, EXAMPLES) or ""
         self._explain()
@@ -303,6 +341,7 @@ class TextPage(Page):
     def _take_other(self, text: str) -> None:
         if self._other is not None and text[:MOST_CHARACTERS] != self._other:
             self._other = text[:MOST_CHARACTERS]
+            self._record("second text")
             self._explain_other()
             self._session.changed()
 
@@ -314,6 +353,7 @@ class TextPage(Page):
         self._other = (self._other_area.value_input or _SECOND) if wanted else None
         if wanted:
             self._other_area.param.update(value=self._other, value_input=self._other)
+        self._record()
         self._arrange()
         self._explain_other()
         self._session.changed()
@@ -322,6 +362,7 @@ class TextPage(Page):
         struck = tuple(str(word) for word in words)[:_MOST_STRUCK]
         if struck != self._struck:
             self._struck = struck
+            self._record()
             self._first.strike(struck)
             self._session.changed()
 
@@ -363,6 +404,7 @@ class TextPage(Page):
     def _moved(self, event: Any) -> None:
         self._plane.show_layer(event.new)
         self._layer = event.new
+        self._history.amend(replace(self._history.current, layer=event.new))
         self._session.changed()
 
     def _survey(self) -> None:
@@ -377,6 +419,7 @@ class TextPage(Page):
         self._using = model
         self._back.visible = model is not shipped()
         self._struck = ()
+        self._record()
         self._survey()
         self._explain()
 

@@ -134,6 +134,36 @@ class TextModel:
             return survey(self.model, list(self.texts))
 
 
+_BYTES_PER_WORD = 150
+"""About what a word of a vocabulary takes in memory, beside its coordinates."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextState:
+    """A state of the history of the page: the texts, the words that are struck out, the model and the layer."""
+
+    typed: str
+    struck: tuple[str, ...]
+    other: str | None
+    """The second text; None while there is none beside the first."""
+    using: TextModel
+    layer: int = 0
+
+    def shows(self, other: TextState) -> bool:
+        """Whether both differ at most in the layer, which the player sets."""
+        same = (self.typed, self.struck, self.other) == (other.typed, other.struck, other.other)
+        return same and self.using is other.using
+
+    def weigh(self) -> dict[int, int]:
+        """Bytes of its texts and of a model of the visitor, by their ``id``."""
+        parts = {id(text): len(text) for text in (self.typed, self.other) if text is not None}
+        if self.using is shipped():
+            return parts
+        model = self.using.model
+        size = model.network_.embedding.nbytes + _BYTES_PER_WORD * len(model.words())
+        return parts | {id(self.using): size + sum(map(len, self.using.texts))}
+
+
 @cache
 def reviews() -> Documents | None:
     """Test reviews of the corpus, which the shipped model was not trained on; None if it is not installed."""

@@ -52,6 +52,34 @@ def _plane(session: Session, height: int, name: str) -> tuple[Any, Span]:
     return plot, boundary
 
 
+_ROOM_FOR_NAMES = """
+const {x, word} = source.data, width = plot.inner_width;
+if (x.length && width > 120) {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = font;
+  const low = Math.min(...x);
+  const ends = word.map((name, k) => {
+    const room = name ? Math.min(offset + 4 + pen.measureText(name).width, 0.6 * width) : 0;
+    return low + (x[k] - low) * width / (width - room);
+  });
+  plot.x_range.setv({start: low, end: Math.max(...ends)});
+}
+"""
+"""Sets the range of the first axis so that the names, to the right of their points, fit into the plot at any width."""
+
+
+def _room_for_names(plot: Any) -> ColumnDataSource:
+    """A source of names and the largest first coordinates that they take; rows without a name are edges of the plot."""
+    source = ColumnDataSource({"x": [], "word": []})
+    font = f"{_NAME_STYLE['text_font_size']} {FONT}"
+    code = CustomJS(
+        args={"plot": plot, "source": source, "font": font, "offset": _NAME_STYLE["x_offset"]}, code=_ROOM_FOR_NAMES
+    )
+    plot.js_on_change("inner_width", code)
+    source.js_on_change("data", code)
+    return source
+
+
 _POINTED_AT = """
 const rows = cb_data.index.indices;
 if (window.hardmaxLinked) { window.hardmaxLinked.show(rows.length ? source.data.word[rows[0]] : null, true); }
@@ -83,6 +111,7 @@ class WordPlane:
         self._frames = empty_frames("word-frames")
         self.plot, self._boundary = _plane(session, 400, "word-plane")
         on_first_screen(self.plot, around=_AROUND)
+        self._room = _room_for_names(self.plot)
         self.plot.multi_line(xs="xs", ys="ys", color="colour", alpha=0.4, line_width=1.2, source=self._trails)
         dots = self.plot.scatter("x", "y", size="size", color="colour", alpha=0.85, source=self._words)
         stars = self.plot.scatter(
@@ -160,8 +189,12 @@ class WordPlane:
             if axis is self.plot.x_range and placed.boundary is not None:
                 low, high = min(low, placed.boundary), max(high, placed.boundary)
             air = 0.12 * (high - low) or 1.0
-            right = 2 if axis is self.plot.x_range else 1  # names stand to the right of their points
-            axis.update(start=low - air, end=high + right * air)
+            axis.update(start=low - air, end=high + air)
+        edges = [self.plot.x_range.start, self.plot.x_range.end]
+        self._room.data = {
+            "x": [*placed.path[:, self._named, 0].max(axis=0), *edges],
+            "word": [*(explanation.words[k] for k in self._named), "", ""],
+        }
         self.show_layer(layer)
         moved = np.concatenate([placed.path[..., :2], placed.mean[:, None, :2]], axis=1)  # the mean is the last one
         trailed = np.arange(len(colours))
@@ -205,6 +238,7 @@ class WordMap:
         self._stars = ColumnDataSource({name: [] for name in columns}, name="map")
         self._named = ColumnDataSource({name: [] for name in ("x", "y", "word")})
         self.plot, self._boundary = _plane(session, 440, "word-map")
+        self._room = _room_for_names(self.plot)
         dots = self.plot.scatter("x", "y", size=4, alpha=0.45, line_color=None, source=self._dots)
         stars = self.plot.scatter(
             "x", "y", marker="star", size="size", fill_color="colour", line_width=0.6, source=self._stars
@@ -263,12 +297,16 @@ class WordMap:
         low, high = found.positions[some].min(axis=0), found.positions[some].max(axis=0)
         low, high = np.minimum(low, spots.min(axis=0, initial=0)), np.maximum(high, spots.max(axis=0, initial=0))
         air = 0.06 * (high - low) + 1e-9
-        low, high = low - air, high + air * np.array([2.5, 1.0])  # names stand to the right of their points
+        low, high = low - air, high + air
         for axis, start, end in zip((self.plot.x_range, self.plot.y_range), low, high, strict=True):
             axis.update(start=float(start), end=float(end))
         shown = readable(spots, words, low, high, _PIXELS)
         self._named.data = {"x": spots[shown, 0], "y": spots[shown, 1], "word": [words[k] for k in shown]}
+        self._room.data = {
+            "x": [*spots[shown, 0], float(low[0]), float(high[0])],
+            "word": [*(words[k] for k in shown), "", ""],
+        }
         self._boundary.visible = found.boundary is not None
         self._boundary.location = found.boundary or 0.0
         thinned = f" ({len(some):,} shown)" if len(some) < len(found.seen) else ""
-        self.plot.title.text = f"{len(found.seen):,} words{thinned}, and the {len(own)} that lead most texts"
+        self.plot.title.text = f"{len(found.seen):,} words{thinned} and {len(own)} leaders"

@@ -126,7 +126,7 @@ class TokensPage(Page):
             self._state,
             self._travel,
             reset=TokensState(),
-            weigh=lambda state: 0 if state.edited is None else state.edited.nbytes,
+            weigh=lambda state: {} if state.edited is None else {id(state.edited): state.edited.nbytes},
         )
         self._recorded = self._state
         self.history.connect(session.guarded)
