@@ -37,12 +37,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import multiprocessing
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import hardmax as hm
+from hardmax.progress import Ticker
 
 from ._table import Check, Report
 
@@ -86,17 +90,25 @@ def run(quick: bool = False) -> Report:
     )
     everything: list[_Judged] = []
     redrawn = 0
-    for d, commuting in itertools.product(_DIMENSIONS, (True, False)):
+    groups = [*itertools.product(_DIMENSIONS, (True, False))]
+    cases = [(d, commuting, k) for d, commuting in groups for k in range(each)]
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(mp_context=spawned) as pool, Ticker("pairs", len(cases)) as ticker:
+        waiting = {pool.submit(_pair_judged, *case): case for case in cases}
+        results = {}
+        for one in as_completed(waiting):
+            results[waiting[one]] = one.result()
+            ticker.advance()
+    for d, commuting in groups:
+        name = f"d = {d}, {'commuting' if commuting else 'not commuting'}"
         found = []
         for k in range(each):
-            pair, again = _draw(np.random.default_rng([SEED, d, commuting, k]), d, commuting, k)
+            judged, again, second = results[d, commuting, k]
             redrawn += again
-            found.append(_judged(pair))
-            if found[-1].agrees is False or not found[-1].limit:
-                name = f"d = {d}, {'commuting' if commuting else 'not commuting'}, pair {k}"
-                verdict = "agrees" if _judged(_with_more(pair, k)).agrees else "disagrees"
-                report.notes.append(f"{name}: {found[-1].why}; {verdict} with {4 * _TOKENS} tokens.")
-        report.rows.append([f"d = {d}, {'commuting' if commuting else 'not commuting'}", *_counts(found)])
+            found.append(judged)
+            if second:
+                report.notes.append(f"{name}, pair {k}: {judged.why}; {second} with {4 * _TOKENS} tokens.")
+        report.rows.append([name, *_counts(found)])
         everything += found
     report.rows.append(["all", *_counts(everything)])
     reasons = Counter(one.why for one in everything if one.kind == "none")
@@ -114,6 +126,16 @@ def run(quick: bool = False) -> Report:
         )
     ]
     return report
+
+
+def _pair_judged(d: int, commuting: bool, k: int) -> tuple[_Judged, int, str]:
+    """One pair, how many were drawn again before it, and what a run with more tokens says about a disagreement."""
+    with threadpool_limits(1):
+        pair, again = _draw(np.random.default_rng([SEED, d, commuting, k]), d, commuting, k)
+        judged = _judged(pair)
+        if judged.agrees is not False and judged.limit:
+            return judged, again, ""
+        return judged, again, "agrees" if _judged(_with_more(pair, k)).agrees else "disagrees"
 
 
 def _counts(found: list[_Judged]) -> list[str | int]:
@@ -226,7 +248,7 @@ def _long_run(pair: _Pair, beta: float) -> tuple[float, np.ndarray]:
 def _bound(pair: _Pair) -> str:
     """Verdict of the theorem on a short run."""
     flow = hm.SphereFlow(pair.B, pair.V, 100.0, few_tokens="ignore")
-    run = hm.simulate(pair.tokens[:100], flow, time=1.0, step=0.02, keep=hm.Every(25), progress=False)
+    run = hm.simulate(pair.tokens[:100], flow, time=1.0, step=0.01, keep=hm.Every(50), progress=False)
     return hm.check_theorem(run).verdict(run).outcome
 
 
