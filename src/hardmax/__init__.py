@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .attention.base import AbstractLayer as AbstractLayer
     from .attention.base import Block as Block
     from .attention.base import Context as Context
+    from .attention.base import LayerSequence as LayerSequence
     from .attention.choice import Choice as Choice
     from .attention.feed_forward import FeedForwardLayer as FeedForwardLayer
     from .attention.heads import AbstractBias as AbstractBias
@@ -45,19 +46,18 @@ if TYPE_CHECKING:
     from .attention.layer import SoftmaxLayer as SoftmaxLayer
     from .attention.masks import Mask as Mask
     from .attention.moves import AbstractMove as AbstractMove
+    from .attention.moves import AbstractSteps as AbstractSteps
     from .attention.moves import ConvexStep as ConvexStep
+    from .attention.moves import GeometricSteps as GeometricSteps
     from .attention.moves import ImplicitStep as ImplicitStep
     from .attention.moves import NoSkip as NoSkip
+    from .attention.moves import PowerSteps as PowerSteps
     from .attention.moves import ResidualStep as ResidualStep
     from .attention.moves import SphereStep as SphereStep
     from .attention.norms import AbstractNorm as AbstractNorm
     from .attention.norms import LayerNorm as LayerNorm
     from .attention.norms import RmsNorm as RmsNorm
     from .attention.norms import UnitNorm as UnitNorm
-    from .attention.sequences import LayerSequence as LayerSequence
-    from .attention.steps import AbstractSteps as AbstractSteps
-    from .attention.steps import GeometricSteps as GeometricSteps
-    from .attention.steps import PowerSteps as PowerSteps
     from .attention.torch_layers import from_torch as from_torch
     from .attention.weighting import AbstractWeighting as AbstractWeighting
     from .attention.weighting import DoublyStochastic as DoublyStochastic
@@ -183,7 +183,7 @@ _MODULE_OF = {
     "AbstractLayer": "attention.base",
     "AbstractMove": "attention.moves",
     "AbstractNorm": "attention.norms",
-    "AbstractSteps": "attention.steps",
+    "AbstractSteps": "attention.moves",
     "AbstractWeighting": "attention.weighting",
     "Adaptive": "dynamics.runge_kutta",
     "Assumptions": "dynamics.assumptions",
@@ -217,7 +217,7 @@ _MODULE_OF = {
     "FileError": "errors",
     "Finding": "geometry.findings",
     "Forecast": "forecasting.forecast",
-    "GeometricSteps": "attention.steps",
+    "GeometricSteps": "attention.moves",
     "Hardmax": "attention.weighting",
     "HardmaxError": "errors",
     "HardmaxLayer": "attention.layer",
@@ -226,7 +226,7 @@ _MODULE_OF = {
     "InputError": "errors",
     "Intervention": "models.probe.interventions",
     "LayerNorm": "attention.norms",
-    "LayerSequence": "attention.sequences",
+    "LayerSequence": "attention.base",
     "LeaderClassifier": "text.classifier",
     "LeaderIndex": "attention.index",
     "Leaders": "geometry.leaders",
@@ -248,7 +248,7 @@ _MODULE_OF = {
     "PhaseDiagram": "sweeps.phase_diagram",
     "Phases": "meanfield.phases",
     "Polytope": "polytopes",
-    "PowerSteps": "attention.steps",
+    "PowerSteps": "attention.moves",
     "ProbeReport": "models.probe.report",
     "ProcessError": "errors",
     "Processes": "distributed",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import hardmax as hm
 from hardmax.attention.heads import Head
 from hardmax.attention.masks import Mask
-from hardmax.attention.steps import GeometricSteps, PowerSteps
+from hardmax.attention.moves import GeometricSteps, PowerSteps
 from hardmax.distributed import Processes
 from hardmax.dynamics.family import ExactFamilyProcess, FamilyProcess
 from hardmax.dynamics.leadership import leaders_of_groups

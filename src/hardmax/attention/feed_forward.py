@@ -12,9 +12,8 @@ from ..inputs import as_number, as_tensor
 from ..scalars import as_choice
 from ..shapes import ArrayLike, Matrix, PerToken, Tokens, Values
 from .base import AbstractLayer
-from .heads import as_vector
+from .heads import as_vector, in_blocks
 from .norms import AbstractNorm
-from .row_blocks import in_blocks
 
 _ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "relu": torch.relu,

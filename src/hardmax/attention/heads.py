@@ -1,13 +1,17 @@
-r"""Attention heads: how pairs of tokens are scored, and what is passed on.
+r"""Attention heads: scores of pairs of tokens, and the values that are passed on.
 
 Head h scores the pair (i, k) by :math:`\langle Q_h z_i + q_h,\, K_h z_k + k_h\rangle + b_h(i, k)`, or by
 :math:`\langle A_h z_i, z_k\rangle + b_h(i, k)`, and passes on :math:`V_h z_k + v_h`.
+
+Queries, keys and values are computed in blocks of rows of a fixed shape (:func:`in_blocks`). A matrix product of
+another shape may round differently; in blocks of one shape, at fixed places of the sequence, the result of a row does
+not depend, to the last bit, on how many rows come after it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,7 +22,23 @@ from ..inputs import as_number, as_score_matrix, as_square, as_tensor
 from ..scalars import shown
 from ..shapes import ArrayLike, Indices, Matrix, Projected, Square, Tokens, Values
 from .choice import apply
-from .row_blocks import in_blocks
+
+# Rows per block: with 1e5 tokens the scores of a block take 100 MB.
+ROWS = 128
+
+
+def in_blocks(function: Callable[[torch.Tensor], torch.Tensor], rows: torch.Tensor) -> torch.Tensor:
+    """A function of each row by itself, evaluated block by block, shape (rows, …)."""
+    return torch.cat([function(block) for block in torch.split(padded(rows), ROWS)])[: len(rows)]
+
+
+def padded(rows: torch.Tensor) -> torch.Tensor:
+    """Rows with zeros below, up to a multiple of the rows of a block, contiguous in memory.
+
+    A product of rows that are stored by columns rounds differently.
+    """
+    missing = -len(rows) % ROWS
+    return torch.cat([rows, rows.new_zeros((missing, rows.shape[1]))]) if missing else rows.contiguous()
 
 
 class AbstractBias(ABC):

@@ -26,10 +26,10 @@ from .distinct import distinct
 from .feed_forward import FeedForwardLayer as FeedForwardLayer
 from .heads import Head, Share, as_heads, as_shares, dimension_of
 from .masks import Mask, as_mask
+from .moves import AbstractSteps, as_step, step_size
 from .rational import exact_choice
 from .scaling import scale, scaled_down
 from .search import attended
-from .steps import AbstractSteps, as_step, step_size
 from .weighting import Hardmax, Softmax, Tolerance, as_inverse_temperature, heads_sum
 
 

@@ -18,9 +18,8 @@ from ..scalars import as_count
 from ..shapes import Matrix, PerToken, Points, Projected, Tokens
 from ..threads import in_order
 from .choice import TIE_UNITS
-from .heads import AbstractBias, Head, Share
+from .heads import ROWS, AbstractBias, Head, Share, padded
 from .masks import Mask
-from .row_blocks import ROWS, padded
 
 Tolerance = float | Literal["exact"] | None
 

@@ -16,8 +16,7 @@ import typer
 from ..attention.attention_layer import AttentionLayer
 from ..attention.base import AbstractLayer
 from ..attention.layer import HardmaxLayer, SoftmaxLayer
-from ..attention.moves import ConvexStep, ResidualStep
-from ..attention.steps import AbstractSteps, GeometricSteps, PowerSteps
+from ..attention.moves import AbstractSteps, ConvexStep, GeometricSteps, PowerSteps, ResidualStep
 from ..attention.weighting import AbstractWeighting, DoublyStochastic, Hardmax, Linear, Sigmoid, Softmax, TopK
 from ..datasets import MATRICES, make_matrix, make_tokens
 from ..distributed import processes

@@ -14,10 +14,10 @@ from ..attention.choice import Choice, default_tolerance, score
 from ..attention.distinct import Distinct, distinct
 from ..attention.heads import Head
 from ..attention.layer import HardmaxLayer
+from ..attention.moves import AbstractSteps
 from ..attention.rational import Rows, rational, rational_rows
 from ..attention.scaling import scale, scaled_down
 from ..attention.search import attended
-from ..attention.steps import AbstractSteps
 from ..errors import InputError
 from ..inputs import Kind
 from ..shapes import Indices, PerToken, Points, Square, Tokens

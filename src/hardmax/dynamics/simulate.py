@@ -11,10 +11,9 @@ from typing import overload
 import numpy as np
 import torch
 
-from ..attention.base import AbstractLayer, Context
+from ..attention.base import AbstractLayer, Context, LayerSequence, layers_of
 from ..attention.choice import Choice
 from ..attention.layer import HardmaxLayer
-from ..attention.sequences import LayerSequence, layers_of
 from ..distributed import ALONE, Processes
 from ..errors import InputError
 from ..inputs import Kind, as_count, as_positive, as_tokens, as_weights

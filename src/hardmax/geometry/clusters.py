@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ..attention.layer import HardmaxLayer
-from ..attention.steps import AbstractSteps
+from ..attention.moves import AbstractSteps
 from ..dynamics.closed_form import grain_of, same_limits
 from ..dynamics.equilibrium import equilibrium
 from ..dynamics.trajectory import Trajectory

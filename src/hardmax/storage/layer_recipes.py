@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..attention import heads, moves, norms, steps, weighting
+from ..attention import heads, moves, norms, weighting
 from ..attention.attention_layer import AttentionLayer
-from ..attention.base import ALL_ROWS, AbstractLayer, Block
+from ..attention.base import ALL_ROWS, AbstractLayer, Block, LayerSequence
 from ..attention.choice import Choice
 from ..attention.feed_forward import FeedForwardLayer
 from ..attention.layer import HardmaxLayer, SoftmaxLayer
 from ..attention.masks import Mask
-from ..attention.sequences import LayerSequence
 from ..dynamics.attention_flow import AttentionFlow
 from ..dynamics.flows import AbstractFlow
 from ..dynamics.integrators import Adaptive, FlowStep, integrator_named, name_of
@@ -51,8 +50,8 @@ _PARTS: dict[str, Any] = {
     "layer norm": norms.LayerNorm,
     "rms norm": norms.RmsNorm,
     "unit norm": norms.UnitNorm,
-    "power steps": steps.PowerSteps,
-    "geometric steps": steps.GeometricSteps,
+    "power steps": moves.PowerSteps,
+    "geometric steps": moves.GeometricSteps,
 }
 _NAMES = {kind: name for name, kind in _PARTS.items()}
 # Arguments of an attention flow besides its mask.

@@ -18,11 +18,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..attention.attention_layer import AttentionLayer
-from ..attention.base import AbstractLayer
+from ..attention.base import AbstractLayer, LayerSequence
 from ..attention.heads import Head
 from ..attention.moves import NoSkip, ResidualStep, SphereStep
 from ..attention.norms import UnitNorm
-from ..attention.sequences import LayerSequence
 from ..attention.weighting import Softmax
 from ..dynamics.attention_flow import AttentionFlow
 from ..errors import InputError

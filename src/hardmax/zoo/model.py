@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..attention.base import AbstractLayer
-from ..attention.sequences import LayerSequence
+from ..attention.base import AbstractLayer, LayerSequence
 from ..citations import PAPERS, PAPERS_OF_MODEL, Paper
 from ..dynamics.flows import AbstractFlow
 from ..dynamics.keep_and_stop_rules import Keep

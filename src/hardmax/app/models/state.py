@@ -10,7 +10,7 @@ from functools import cache
 
 import hardmax as hm
 
-from ...attention.sequences import LayerSequence
+from ...attention.base import LayerSequence
 from ...errors import InputError
 from ...scalars import shown
 from ...zoo.equiangular_tokens import SCHEMES
