@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 import hardmax as hm
+from hardmax.dynamics.leadership import counted_reasons
 from hardmax.dynamics.process_setup import start
-from hardmax.dynamics.undecided import counted_reasons
 from hardmax.progress import Ticker
 
 from ._measure import processor_seconds

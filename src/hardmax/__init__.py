@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from .dynamics.keep_and_stop_rules import Every as Every
     from .dynamics.leadership import Leadership as Leadership
     from .dynamics.leadership import Ties as Ties
+    from .dynamics.leadership import Undecided as Undecided
     from .dynamics.modified_flows import MomentumFlow as MomentumFlow
     from .dynamics.modified_flows import NoisyFlow as NoisyFlow
     from .dynamics.modified_flows import TimeDependentFlow as TimeDependentFlow
@@ -94,15 +95,14 @@ if TYPE_CHECKING:
     from .dynamics.simulate import choose as choose
     from .dynamics.simulate import simulate as simulate
     from .dynamics.trajectory import Trajectory as Trajectory
-    from .dynamics.undecided import Undecided as Undecided
     from .errors import FileError as FileError
     from .errors import HardmaxError as HardmaxError
     from .errors import InputError as InputError
     from .errors import MissingExtraError as MissingExtraError
     from .errors import ProcessError as ProcessError
-    from .figures.animate import animate_tokens as animate_tokens
-    from .figures.attention import draw_attention_geometry as draw_attention_geometry
+    from .figures.clustering import draw_attention_geometry as draw_attention_geometry
     from .figures.save import save_figure as save_figure
+    from .figures.tokens import animate_tokens as animate_tokens
     from .figures.tokens import draw as draw
     from .figures.tokens import draw_panels as draw_panels
     from .figures.tokens import draw_tokens as draw_tokens
@@ -115,10 +115,10 @@ if TYPE_CHECKING:
     from .geometry.clusters import clusters as clusters
     from .geometry.findings import Finding as Finding
     from .geometry.findings import TheoremReport as TheoremReport
+    from .geometry.leaders import Attention as Attention
     from .geometry.leaders import Leaders as Leaders
+    from .geometry.leaders import attention_at as attention_at
     from .geometry.leaders import leaders as leaders
-    from .geometry.listening import Attention as Attention
-    from .geometry.listening import attention_at as attention_at
     from .geometry.theorem import check_assumptions as check_assumptions
     from .interpolation.constructions.interpolate import classify_exactly as classify_exactly
     from .interpolation.constructions.interpolate import interpolate as interpolate
@@ -187,7 +187,7 @@ _MODULE_OF = {
     "AbstractWeighting": "attention.weighting",
     "Adaptive": "dynamics.runge_kutta",
     "Assumptions": "dynamics.assumptions",
-    "Attention": "geometry.listening",
+    "Attention": "geometry.leaders",
     "AttentionFlow": "dynamics.attention_flow",
     "AttentionLayer": "attention.attention_layer",
     "Backtest": "forecasting.diagnostics.backtest",
@@ -274,10 +274,10 @@ _MODULE_OF = {
     "Transformer": "models.transformer",
     "TransformerLayer": "models.layer",
     "Transport": "meanfield.transport",
-    "Undecided": "dynamics.undecided",
+    "Undecided": "dynamics.leadership",
     "UnitNorm": "attention.norms",
-    "animate_tokens": "figures.animate",
-    "attention_at": "geometry.listening",
+    "animate_tokens": "figures.tokens",
+    "attention_at": "geometry.leaders",
     "axial_density": "meanfield.density",
     "check_assumptions": "geometry.theorem",
     "check_laplace": "meanfield.laplace",
@@ -290,7 +290,7 @@ _MODULE_OF = {
     "clusters": "geometry.clusters",
     "continue_depth": "models.probe.states",
     "draw": "figures.tokens",
-    "draw_attention_geometry": "figures.attention",
+    "draw_attention_geometry": "figures.clustering",
     "draw_panels": "figures.tokens",
     "draw_tokens": "figures.tokens",
     "equilibrium": "dynamics.equilibrium",

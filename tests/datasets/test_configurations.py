@@ -7,7 +7,7 @@ from hardmax.attention.layer import HardmaxLayer
 from hardmax.datasets import four_configurations, half_space_example, make_matrix, paper_configurations
 from hardmax.dynamics.equilibrium import equilibrium
 from hardmax.dynamics.simulate import choose, simulate
-from hardmax.geometry.listening import attention_at
+from hardmax.geometry.leaders import attention_at
 
 BY_NAME = {c.name: c for c in (*four_configurations(), *paper_configurations())}
 

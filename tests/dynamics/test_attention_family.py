@@ -19,10 +19,9 @@ from hardmax.attention.masks import Mask
 from hardmax.attention.moves import GeometricSteps, PowerSteps
 from hardmax.distributed import Processes
 from hardmax.dynamics.family import ExactFamilyProcess, FamilyProcess
-from hardmax.dynamics.leadership import leaders_of_groups
+from hardmax.dynamics.leadership import Undecided, leaders_of_groups
 from hardmax.dynamics.process import HardmaxProcess
 from hardmax.dynamics.process_setup import start
-from hardmax.dynamics.undecided import Undecided
 from hardmax.errors import InputError
 from helpers import examples, spd
 from threads import with_processes

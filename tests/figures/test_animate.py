@@ -11,8 +11,8 @@ from PIL import Image
 import hardmax as hm
 from hardmax.datasets import four_configurations, make_tokens
 from hardmax.errors import FileError, InputError, MissingExtraError
-from hardmax.figures import animate as module
 from hardmax.figures import animate_tokens
+from hardmax.figures import tokens as module
 
 
 def _run(depth=3):

@@ -11,8 +11,8 @@ from drawn import artists, colour_at, places, words
 from hardmax.datasets import four_configurations, make_tokens, paper_configurations
 from hardmax.errors import InputError
 from hardmax.figures import draw, draw_panels, draw_tokens, figure_bytes
-from hardmax.figures._marks import density
-from hardmax.geometry.listening import attention_at
+from hardmax.figures._stage import density
+from hardmax.geometry.leaders import attention_at
 
 CONFIGURATIONS = {c.name: c for c in four_configurations()}
 

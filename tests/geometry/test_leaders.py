@@ -5,8 +5,7 @@ import pytest
 import torch
 
 import hardmax as hm
-from hardmax.geometry.leaders import leaders
-from hardmax.geometry.listening import attention_at
+from hardmax.geometry.leaders import attention_at, leaders
 
 # A token between two equally long leaders, one that follows the right one, one far below.
 FACE = np.array([[2.0, 2.0], [-2.0, 2.0], [0.0, 1.0], [0.5, -0.1], [0.0, -3.0]])

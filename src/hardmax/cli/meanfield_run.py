@@ -112,8 +112,8 @@ def read_square(option: str, text: str) -> np.ndarray:
 
 
 def _require_writable_all(request: Request) -> None:
-    from ..figures.animate import FORMATS as FILMS
     from ..figures.save import FORMATS as PICTURES
+    from ..figures.save import MOVIE_FORMATS as FILMS
 
     require_target("--figure", request.figure, PICTURES)
     require_target("--animate", request.animate, FILMS)
@@ -171,7 +171,7 @@ def _write(request: Request, runs: list[Trajectory], found: list[Phases]) -> lis
         _draw(runs, found, request.figure)
         written.append(str(request.figure))
     if request.animate is not None:
-        from ..figures.animate import animate_tokens
+        from ..figures.tokens import animate_tokens
 
         film = _thinned(runs[int(np.argmax(request.betas))])
         animate_tokens(film, request.animate, seconds_per_layer=0.1, progress=False if request.quiet else None)

@@ -188,8 +188,8 @@ def is_zarr(path: Path | None) -> bool:
 
 def require_targets(figure: Path | None, animate: Path | None, to_save: Path | None) -> None:
     """Refuse names that could not be written, before any work is done."""
-    from ..figures.animate import FORMATS as FILMS
     from ..figures.save import FORMATS as PICTURES
+    from ..figures.save import MOVIE_FORMATS as FILMS
 
     require_target("--figure", figure, PICTURES)
     require_target("--animate", animate, FILMS)
@@ -213,7 +213,7 @@ def write_files(
     if figure is not None:
         _draw(result, tokens, figure)
     if animation is not None:
-        from ..figures.animate import animate_tokens
+        from ..figures.tokens import animate_tokens
 
         film = result if isinstance(result, Trajectory) else _way_to(result, tokens, weights)
         animate_tokens(film, animation, progress=False if quiet else None)

@@ -29,9 +29,8 @@ from .assumptions import Assumptions
 from .closed_form import same_limits
 from .execution import TokenProcess, execution_on
 from .family import ExactFamilyProcess, FamilyProcess
-from .leadership import Leadership, Ties
+from .leadership import Leadership, Ties, counted_reasons
 from .process import SMALLEST_ALPHA
-from .undecided import counted_reasons
 
 if TYPE_CHECKING:
     import xarray

@@ -24,9 +24,8 @@ from ..shapes import Indices, PerToken, Points, Square, Tokens
 from .assumptions import Assumptions, assumptions_of
 from .exact import ExactProcess
 from .family import ExactFamilyProcess, FamilyProcess, search_in_sight
-from .leadership import Leadership, give_back_leadership
+from .leadership import Leadership, Undecided, give_back_leadership
 from .process import HardmaxProcess
-from .undecided import Undecided
 
 # Beyond this many coordinates, fewer tokens than coordinates count as swapped axes unless A is given.
 _SUSPICIOUS_DIMENSION = 64

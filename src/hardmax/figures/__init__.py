@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..drawing.style import new_figure as new_figure
     from ..drawing.words import draw_explanation as draw_explanation
-    from .animate import animate_tokens as animate_tokens
-    from .attention import draw_attention_geometry as draw_attention_geometry
-    from .clustering_results import draw_cluster_sizes as draw_cluster_sizes
-    from .clustering_results import draw_convergence as draw_convergence
-    from .clustering_results import draw_layers_until_decided as draw_layers_until_decided
+    from .clustering import draw_attention_geometry as draw_attention_geometry
+    from .clustering import draw_cluster_sizes as draw_cluster_sizes
+    from .clustering import draw_convergence as draw_convergence
+    from .clustering import draw_layers_until_decided as draw_layers_until_decided
     from .fields import draw_fields as draw_fields
     from .forecast_diagnostics import draw_backtest as draw_backtest
     from .forecast_diagnostics import draw_eigenvalues as draw_eigenvalues
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from .text_results import draw_accuracy_by_epoch as draw_accuracy_by_epoch
     from .text_results import draw_faithfulness as draw_faithfulness
     from .text_results import draw_softmax_and_hardmax as draw_softmax_and_hardmax
+    from .tokens import animate_tokens as animate_tokens
     from .tokens import draw as draw
     from .tokens import draw_panels as draw_panels
     from .tokens import draw_tokens as draw_tokens
@@ -58,18 +58,18 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "animate_explanation": ".text_layers",
     "animate_network": ".interpolation",
-    "animate_tokens": ".animate",
+    "animate_tokens": ".tokens",
     "draw": ".tokens",
     "draw_accuracy_by_dimension": ".text_results",
     "draw_accuracy_by_epoch": ".text_results",
     "draw_angles": ".sphere",
-    "draw_attention_geometry": ".attention",
+    "draw_attention_geometry": ".clustering",
     "draw_backtest": ".forecast_diagnostics",
     "draw_block_counts": ".interpolation_results",
     "draw_climate": ".forecasting",
-    "draw_cluster_sizes": ".clustering_results",
+    "draw_cluster_sizes": ".clustering",
     "draw_construction": ".interpolation",
-    "draw_convergence": ".clustering_results",
+    "draw_convergence": ".clustering",
     "draw_depth": ".transformers",
     "draw_distances": ".meanfield",
     "draw_durations": ".meanfield",
@@ -83,7 +83,7 @@ _MODULE_OF = {
     "draw_heads": ".transformers",
     "draw_lag_attention": ".forecast_diagnostics",
     "draw_layers": ".text_layers",
-    "draw_layers_until_decided": ".clustering_results",
+    "draw_layers_until_decided": ".clustering",
     "draw_leader_counts": ".text",
     "draw_leader_histogram": ".text",
     "draw_loss_against_decay": ".interpolation_results",

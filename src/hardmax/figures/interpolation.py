@@ -17,7 +17,7 @@ from ..interpolation.arithmetic.numbers import to_floats
 from ..interpolation.evaluation.running import Moment, five_moments, journey
 from ..interpolation.transformer import ExactTransformer
 from ..progress import Ticker
-from ._movies import checked_target, eased, fix_layout, pixels, write_movie
+from .save import checked_target, eased, fix_layout, pixels, write_movie
 
 TOKENS, TARGETS = "tokens", "targets"
 """Names (gid) by which the artists can be found again."""

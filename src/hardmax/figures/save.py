@@ -1,18 +1,24 @@
-"""Figures as files, in the format of the suffix."""
+"""Figures and animations as files, in the format of the suffix, and functions for the frames of all animations."""
 
 from __future__ import annotations
 
 import base64
 import io
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 from ..drawing.style import styled
-from ..errors import FileError, InputError
+from ..errors import FileError, InputError, MissingExtraError
 from ..files import replacing
+from ..inputs import as_count
+from ..progress import Ticker
 
 FORMATS = (".png", ".pdf", ".svg", ".html")
 # Sharp in print at the size of a column.
@@ -93,3 +99,109 @@ def _page(png: bytes) -> bytes:
         "<style>body{margin:0;background:#fff}img{display:block;max-width:100%;height:auto;margin:auto}</style>"
         f'</head><body><img alt="Figure made by hardmax" src="data:image/png;base64,{source}"></body></html>\n'
     ).encode()
+
+
+MOVIE_FORMATS = (".gif", ".mp4")
+Frames = Callable[[Ticker], Iterator[np.ndarray]]
+"""Frames of shape (height, width, 3), of bytes, with even height and width as H.264 requires; one tick per frame."""
+
+
+def checked_target(
+    path: str | os.PathLike[str], fps: int, argument: str, seconds: float, usual: float
+) -> tuple[Path, int]:
+    """The file and the frames per second, after checks of both and of ``argument``, a time in seconds."""
+    target = Path(path)
+    require_suffix(target, MOVIE_FORMATS)
+    fps = as_count("fps", fps, least=1)
+    if not 0 < seconds <= 60:
+        raise InputError(argument, seconds, "must lie in (0, 60]", f"pass for example {usual:g}")
+    return target, fps
+
+
+def write_movie(target: Path, frames: Frames, count: int, fps: int, progress: bool | None) -> Path:
+    """Write ``count`` frames to ``target``, which appears when the file is complete."""
+    suffix = require_suffix(target, MOVIE_FORMATS)
+    if suffix == ".mp4":
+        require_ffmpeg()
+    write = _write_gif if suffix == ".gif" else _write_mp4
+    with replacing(target) as draft, Ticker("frames", count, progress=progress) as ticker:
+        write(draft, frames(ticker), fps)
+    return target
+
+
+def fix_layout(figure: Figure) -> None:
+    """Compute the position of the axes once for all frames, because that takes longer than drawing."""
+    for _ in range(2):  # axes of equal scales need two rounds
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+def eased(share: float) -> float:
+    """Share of the way after a share of the time, for a motion that starts and stops softly.
+
+    >>> eased(0.0), eased(0.5), eased(1.0)
+    (0.0, 0.5, 1.0)
+    """
+    return share * share * (3 - 2 * share)
+
+
+def pixels(canvas: Any) -> np.ndarray:
+    """The canvas as a frame, shape (height, width, 3); an odd last row or column is cut off."""
+    canvas.draw()
+    frame = np.asarray(canvas.buffer_rgba())[:, :, :3]
+    return np.ascontiguousarray(frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2])
+
+
+def _write_gif(path: Path, frames: Iterator[np.ndarray], fps: int) -> None:
+    images = [Image.fromarray(frame) for frame in frames]
+    palette = _common_palette(images)
+    indexed = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
+    duration = round(1000 / fps)
+    indexed[0].save(path, save_all=True, append_images=indexed[1:], duration=duration, loop=0, optimize=False)
+
+
+def _common_palette(images: list[Image.Image]) -> Image.Image:
+    """One palette for all frames, or colours would flicker; it is taken from the first and the last frame."""
+    width, height = images[0].size
+    sample = Image.new("RGB", (width, 2 * height))
+    sample.paste(images[0], (0, 0))
+    sample.paste(images[-1], (0, height))
+    found = sample.quantize(255, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    colours = np.array(found.getpalette()).reshape(-1, 3)
+    colours[colours.sum(axis=1).argmax()] = 255  # the background stays white
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(colours.ravel().tolist())
+    return palette
+
+
+def require_ffmpeg() -> None:
+    """Raise an error that names the extra where ffmpeg is missing."""
+    try:
+        import imageio_ffmpeg  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("imageio-ffmpeg", "video", "writing MP4") from None
+
+
+def _write_mp4(path: Path, frames: Iterator[np.ndarray], fps: int) -> None:
+    import imageio_ffmpeg
+
+    first = next(frames)
+    size = (first.shape[1], first.shape[0])
+    quality = ["-crf", "20", "-movflags", "+faststart"]
+    writer = imageio_ffmpeg.write_frames(
+        str(path),
+        size,
+        fps=fps,
+        codec="libx264",
+        quality=None,
+        macro_block_size=2,
+        ffmpeg_log_level="error",
+        output_params=quality,
+    )
+    writer.send(None)
+    try:
+        writer.send(first)
+        for frame in frames:
+            writer.send(frame)
+    finally:
+        writer.close()

@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..inputs import as_count
 from ..progress import Ticker
 from ..text.explaining.explanation import Explanation
-from ._movies import checked_target, eased, fix_layout, pixels, write_movie
+from .save import checked_target, eased, fix_layout, pixels, write_movie
 
 WORDS = "words"
 """Name (gid) by which the dots of the words can be found again."""

@@ -17,7 +17,7 @@ from matplotlib.patches import Circle
 import hardmax as hm
 
 from ...drawing.style import styled
-from ...figures._movies import fix_layout, write_movie
+from ...figures.save import fix_layout, write_movie
 from ...progress import Progress, Ticker
 from ..jobs import JobPool
 from ..look import NIGHT, PALETTE, Light

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
 from ...drawing.style import styled
-from ...figures._movies import fix_layout, write_movie
+from ...figures.save import fix_layout, write_movie
 from ...progress import Progress, Ticker
 from ..look import NIGHT, PALETTE, Light, rank_colours
 from ..player import INTERVAL

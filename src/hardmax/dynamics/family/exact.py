@@ -15,9 +15,8 @@ from flint import fmpq, fmpq_mat
 
 from ...attention.rational import Rational, Rows, as_float, rational, rational_rows, require_small
 from ...shapes import PerToken, Tokens
-from ..exact_ties import Point, dot, mean, minus
-from ..leadership import leaders_of_groups
-from ..undecided import Undecided
+from ..exact import Point, dot, mean, minus
+from ..leadership import Undecided, leaders_of_groups
 from .ties import is_examined_together
 
 # The end of a segment is placed a little further on, so that rounding of the infinite product does not matter.

@@ -25,9 +25,8 @@ from ...attention.search import attended
 from ...attention.search.masked import attended_in
 from ...shapes import Indices, PerToken, Queries, Square, Tokens
 from ..certainty import safely_inside
-from ..leadership import leaders_of_groups
+from ..leadership import Undecided, leaders_of_groups
 from ..process import SMALLEST_ALPHA
-from ..undecided import Undecided
 from .form import FamilySystem
 from .ties import is_examined_together, lasting_ties, lasting_together
 from .view import HeadChoice, View, choose_certainly
