@@ -21,9 +21,9 @@ if not torch.cuda.is_available():
 install_import_hook(
     [
         "hardmax.attention.choice",
-        "hardmax.attention.distinct",
+        "hardmax.attention.normal_form",
         "hardmax.attention.rational",
-        "hardmax.attention.scaling",
+        "hardmax.attention.normal_form",
         "hardmax.attention.search",
         "hardmax.dynamics.closed_form",
         "hardmax.dynamics.exact",

@@ -123,7 +123,7 @@ if TYPE_CHECKING:
     from .interpolation.constructions.interpolate import classify_exactly as classify_exactly
     from .interpolation.constructions.interpolate import interpolate as interpolate
     from .interpolation.evaluation.certificate import Certificate as Certificate
-    from .interpolation.evaluation.verification import verify as verify
+    from .interpolation.evaluation.certificate import verify as verify
     from .interpolation.transformer import ExactTransformer as ExactTransformer
     from .meanfield.density import SphereDensity as SphereDensity
     from .meanfield.density import axial_density as axial_density
@@ -167,7 +167,7 @@ if TYPE_CHECKING:
     from .outcomes import Ending as Ending
     from .outcomes import Outcome as Outcome
     from .polytopes import Polytope as Polytope
-    from .storage.to_disk import ToDisk as ToDisk
+    from .storage.trajectories import ToDisk as ToDisk
     from .storage.trajectories import load as load
     from .storage.trajectories import save as save
     from .sweeps import read_sweep as read_sweep
@@ -267,7 +267,7 @@ _MODULE_OF = {
     "Ties": "dynamics.leadership",
     "TimeDelayedTransformer": "forecasting.forecaster",
     "TimeDependentFlow": "dynamics.modified_flows",
-    "ToDisk": "storage.to_disk",
+    "ToDisk": "storage.trajectories",
     "TokenFate": "dynamics.equilibrium_certificate",
     "TopK": "attention.weighting",
     "Trajectory": "dynamics.trajectory",
@@ -321,7 +321,7 @@ _MODULE_OF = {
     "sphere_quadrature": "meanfield.measures",
     "sphere_sample": "meanfield.measures",
     "sweep": "sweeps",
-    "verify": "interpolation.evaluation.verification",
+    "verify": "interpolation.evaluation.certificate",
     "wasserstein": "meanfield.transport",
     "zero_temperature_solution": "meanfield.exact",
 }

@@ -14,7 +14,7 @@ from hardmax.app.networks.page import NetworksPage
 from hardmax.app.networks.state import EXAMPLES, read_lines, write_lines
 from hardmax.app.networks.view import count_rows
 from hardmax.app.uploads import Upload
-from hardmax.interpolation.problems import Problem
+from hardmax.interpolation.data import Problem
 from visits import Visit, run_code
 
 _NUMBER = st.one_of(

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.attention import reference
-from hardmax.attention.distinct import distinct
+from hardmax.attention.normal_form import distinct, scale, scaled_down
 from hardmax.attention.rational import as_float, exact_choice, rational
-from hardmax.attention.scaling import scale, scaled_down
 
 small = st.lists(st.lists(st.integers(-2, 2), min_size=2, max_size=2), min_size=1, max_size=9)
 

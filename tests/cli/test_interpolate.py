@@ -181,7 +181,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 def test_without_onnx_nothing_is_computed_or_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = write(tmp_path / "data.json", GOOD)
     hide(monkeypatch, "onnx")
-    monkeypatch.setattr("hardmax.interpolation.problems.read_problem", None)  # nothing is even read
+    monkeypatch.setattr("hardmax.interpolation.data.read_problem", None)  # nothing is even read
     result = run("interpolate", good, "-o", tmp_path / "net", "--onnx", tmp_path / "n.onnx")
     with pytest.raises(MissingExtraError, match="writing ONNX files needs the package onnx"):
         raise result.exception  # type: ignore[misc]
@@ -197,7 +197,7 @@ def test_without_onnx_the_rest_works(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_places_that_cannot_be_written_are_refused_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = write(tmp_path / "data.json", GOOD)
     (tmp_path / "folder").mkdir()
-    monkeypatch.setattr("hardmax.interpolation.problems.read_problem", None)
+    monkeypatch.setattr("hardmax.interpolation.data.read_problem", None)
     for arguments, message in (
         (("-o", tmp_path / "net", "--onnx", tmp_path / "folder"), "is a folder and would be lost"),
         (("-o", tmp_path / "net", "--onnx", tmp_path / "no" / "n.onnx"), "does not exist"),

@@ -14,7 +14,7 @@ from hardmax.app.uploads import Upload, numbers_of, rows_of
 from hardmax.datasets import read_series
 from hardmax.datasets.documents import read_documents
 from hardmax.errors import FileError
-from hardmax.interpolation.problems import read_problem
+from hardmax.interpolation.data import read_problem
 from hardmax.storage.token_tables import read_tokens
 
 _NAMES = ("sequence", "token", "x", "y")

@@ -8,7 +8,7 @@ from fractions import Fraction
 from mpmath import mp, mpf
 
 from hardmax.interpolation import Block
-from hardmax.interpolation.blocks import dense
+from hardmax.interpolation.network import dense
 
 
 def _number(x: object) -> mpf:

@@ -27,7 +27,6 @@ from hardmax.interpolation.arithmetic.numbers import (
     round_up,
     to_float,
 )
-from hardmax.interpolation.blocks import stacked
 from hardmax.interpolation.constructions.identification import (
     SeparationError,
     _ordered,
@@ -47,6 +46,7 @@ from hardmax.interpolation.constructions.paper_and_witness import _dividing_valu
 from hardmax.interpolation.data import read_data
 from hardmax.interpolation.evaluation.counts import advice, block_bound, necessary_blocks, published_bound
 from hardmax.interpolation.export.torch_module import _chunks, _padding
+from hardmax.interpolation.network import stacked
 
 ZERO, ONE = fmpq(0), fmpq(1)
 E1, E2 = (ONE, ZERO), (ZERO, ONE)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from hardmax.errors import FileError
-from hardmax.interpolation.problems import read_problem
+from hardmax.interpolation.data import read_problem
 
 INPUTS = "sequence,token,x,y\nA,2,1,1/2\nA,10,0,0\nB,one,0,1\n"
 OUTPUTS = "sequence,token,x,y\nA,1,3,4\nB,1,5,6\n"

@@ -26,8 +26,7 @@ from hardmax.reproduce.claims import (
     meanfield_claims,
     sentiment_claims,
 )
-from hardmax.reproduce.report import Report
-from hardmax.reproduce.tables import Table
+from hardmax.reproduce.report import Report, Table
 
 
 class _Small:

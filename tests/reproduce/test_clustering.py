@@ -13,8 +13,8 @@ from PIL import Image
 import hardmax as hm
 from hardmax.errors import FileError
 from hardmax.figures import figure_bytes, save_figure
-from hardmax.reproduce import clustering, random_systems, report
-from hardmax.reproduce.random_systems import (
+from hardmax.reproduce import clustering, report
+from hardmax.reproduce.clustering import (
     draw_system,
     facts_table,
     layers_by_size,
@@ -35,8 +35,8 @@ def _save_one_pdf(drawn, path, **options):
 @pytest.fixture(scope="module")
 def small():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(random_systems, "TOKENS", (5, 20))
-        patch.setattr(random_systems, "DIMENSIONS", (2, 3))
+        patch.setattr(clustering, "TOKENS", (5, 20))
+        patch.setattr(clustering, "DIMENSIONS", (2, 3))
         patch.setattr(clustering, "_QUICK", (2, 2))
         patch.setattr(report, "save_figure", _save_one_pdf)
         patch.setattr(clustering, "figure_bytes", lambda drawn, **_: figure_bytes(drawn, dpi=40))

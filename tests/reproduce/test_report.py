@@ -9,8 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from hardmax.errors import FileError, InputError
-from hardmax.reproduce.report import Picture, Report
-from hardmax.reproduce.tables import Table, shown
+from hardmax.reproduce.report import Picture, Report, Table, shown
 
 _VOID = {"meta", "img", "br", "link"}
 

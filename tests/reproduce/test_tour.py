@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from hardmax.reproduce import random_systems, tour_clustering
+from hardmax.reproduce import clustering, tour
 from hardmax.reproduce.report import Section
 from hardmax.reproduce.tour import STOPS, Stop, take_tour
 
 
 @pytest.fixture(autouse=True)
 def _fewer_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tour_clustering, "_MILLION", 2000)
-    monkeypatch.setattr(random_systems, "TOKENS", (5, 20))
+    monkeypatch.setattr(tour, "_MILLION", 2000)
+    monkeypatch.setattr(clustering, "TOKENS", (5, 20))
 
 
 def _shown(show: object) -> str:
@@ -30,20 +30,20 @@ def _number(page: str, label: str) -> str:
 
 
 def test_leaders() -> None:
-    page = _shown(tour_clustering.show_leaders)
+    page = _shown(tour.show_leaders)
     assert "data:image/png;base64," in page
     assert "(2.4, 0.7)" in page
 
 
 def test_a_million() -> None:
-    page = _shown(tour_clustering.show_a_million)
+    page = _shown(tour.show_a_million)
     assert _number(page, "tokens") == "2,000"
     assert float(_number(page, "seconds to infinite depth")) < 60
     assert int(_number(page, "leaders")) >= 3
 
 
 def test_ties_are_certified() -> None:
-    page = _shown(tour_clustering.show_ties)
+    page = _shown(tour.show_ties)
     assert _number(page, "exact run agrees with the rounded one") == "yes"
     assert _number(page, "tokens tied for ever") == "5"
     assert _number(page, "late leader emerges at layer") == "3"
@@ -51,11 +51,11 @@ def test_ties_are_certified() -> None:
 
 
 def test_softmax_tends_to_hardmax() -> None:
-    assert "data:image/png;base64," in _shown(tour_clustering.show_softmax)
+    assert "data:image/png;base64," in _shown(tour.show_softmax)
 
 
 def test_facts_hold() -> None:
-    page = _shown(tour_clustering.show_facts)
+    page = _shown(tour.show_facts)
     assert _number(page, "violations") == "0"
     assert int(_number(page, "statements measured")) > 100
 

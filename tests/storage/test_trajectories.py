@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.errors import FileError, InputError
-from hardmax.storage.contents import FORMAT
+from hardmax.storage.array_files import FORMAT
 from storage.runs import assert_equal, make_runs
 
 _RUNS = make_runs()

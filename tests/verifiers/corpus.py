@@ -17,8 +17,8 @@ from safetensors.numpy import save as save_tensors
 
 import hardmax as hm
 from hardmax.errors import FileError
-from hardmax.interpolation.blocks import stacked
 from hardmax.interpolation.export.files import read_network
+from hardmax.interpolation.network import stacked
 from interpolation.families import make
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from scipy.special import iv
 import hardmax as hm
 from hardmax import zoo
 from hardmax.citations import PAPERS_OF_MODEL
-from hardmax.zoo.quantities import equiangular_tokens
+from hardmax.zoo.model import equiangular_tokens
 from hardmax.zoo.synchronisation import ott_antonsen
 
 SMALL = {

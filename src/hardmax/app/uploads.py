@@ -22,7 +22,7 @@ from panel.reactive import ReactiveHTML
 from ..errors import FileError
 from ..tables.delimited import Limits, read_cells, read_numbers
 from ..tables.dialect import is_number
-from ..tables.encodings import decoded
+from ..tables.files import decoded
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from .base import ALL_ROWS
 from .choice import Choice, default_tolerance
 from .heads import Head, Share
 from .masks import Mask
+from .normal_form import scale, scaled_down
 from .rational import exact_choice_in, rational_rows
-from .scaling import scale, scaled_down
 from .search import attended
 from .search.masked import attended_in
 from .weighting import Tolerance

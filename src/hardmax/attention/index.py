@@ -30,8 +30,8 @@ from .best_keys import (
     scores_in_order,
 )
 from .choice import default_tolerance
+from .normal_form import scale, scaled_down
 from .rational import Rational, as_float, rational
-from .scaling import scale, scaled_down
 from .search.margins import UNIT64, product_error
 
 Give = Callable[[np.ndarray], Array]

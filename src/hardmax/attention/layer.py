@@ -22,13 +22,12 @@ from .base import ALL_ROWS, FIRST, Context
 from .base import AbstractLayer as AbstractLayer
 from .base import Block as Block
 from .choice import Choice, apply, default_tolerance
-from .distinct import distinct
 from .feed_forward import FeedForwardLayer as FeedForwardLayer
 from .heads import Head, Share, as_heads, as_shares, dimension_of
 from .masks import Mask, as_mask
 from .moves import AbstractSteps, as_step, step_size
+from .normal_form import distinct, scale, scaled_down
 from .rational import exact_choice
-from .scaling import scale, scaled_down
 from .search import attended
 from .weighting import Hardmax, Softmax, Tolerance, as_inverse_temperature, heads_sum
 

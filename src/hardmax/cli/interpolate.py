@@ -66,7 +66,7 @@ def interpolate(
     """
     from ..interpolation import classify_exactly
     from ..interpolation import interpolate as build
-    from ..interpolation.problems import read_problem
+    from ..interpolation.data import read_problem
 
     _require_outputs(output, onnx)
     problem = read_problem(data, outputs)

@@ -18,12 +18,10 @@ from ..figures.transformers import draw_heads, draw_who_attends
 from ..files import write_text
 from ..models.attention_targets import attention_targets
 from ..models.example_texts import examples_for
-from ..models.installed import HOW_TO_INSTALL, installed_models
-from ..models.loading import load_transformer
+from ..models.loading import HOW_TO_INSTALL, installed_models, load_transformer
 from ..models.probe import ProbeReport, probe
 from ..models.transformer import Transformer
-from ..reproduce.report import Report, Section
-from ..reproduce.tables import Table
+from ..reproduce.report import Report, Section, Table
 
 PAGE = "report.html"
 # Rows of a table on the page; the files beside it have all of them.

@@ -18,7 +18,7 @@ from ..datasets.documents import Documents, read_documents
 from ..distributed import Processes, processes
 from ..errors import InputError
 from ..files import require_writable, write_text
-from ..tables.encodings import decoded
+from ..tables.files import decoded
 from ..text.classifier import LeaderClassifier
 from ..text.evaluation import quality
 from ..text.explaining.corpus_statistics import survey

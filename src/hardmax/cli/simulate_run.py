@@ -28,8 +28,8 @@ from ..dynamics.trajectory import Trajectory
 from ..errors import FileError, InputError
 from ..files import require_writable
 from ..geometry.theorem import check_theorem
-from ..storage.to_disk import ToDisk
 from ..storage.token_tables import read_matrix, read_tokens, read_weights
+from ..storage.trajectories import ToDisk
 from . import standard_input
 from .options import RULES, waiting
 from .simulate_report import Summary, is_zarr, require_targets, write_files

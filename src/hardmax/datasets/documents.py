@@ -18,8 +18,7 @@ import numpy as np
 from ..errors import FileError
 from ..tables.delimited import as_numbers, read_cells
 from ..tables.dialect import with_points
-from ..tables.encodings import SPREADSHEET, decoded, encoding_of
-from ..tables.files import file_bytes, read_parquet, require_readable
+from ..tables.files import SPREADSHEET, decoded, encoding_of, file_bytes, read_parquet, require_readable
 
 if TYPE_CHECKING:
     import pandas as pd

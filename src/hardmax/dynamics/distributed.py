@@ -32,9 +32,8 @@ import torch
 
 from ..attention.base import ALL_ROWS, FIRST, AbstractLayer, Block, Context
 from ..attention.choice import Choice, apply, default_tolerance, length
-from ..attention.distinct import distinct, projection
 from ..attention.layer import HardmaxLayer
-from ..attention.scaling import exponent_of, scale, scaled_down
+from ..attention.normal_form import distinct, exponent_of, projection, scale, scaled_down
 from ..attention.search import attended
 from ..attention.search.cells import HIGHEST_DIMENSION
 from ..attention.search.margins import UNIT64, tie_margin

@@ -15,8 +15,8 @@ from typing import TypeAlias
 import torch
 from flint import fmpq, fmpq_mat
 
-from ..attention.distinct import distinct
 from ..attention.layer import HardmaxLayer
+from ..attention.normal_form import distinct
 from ..attention.rational import Rational, Rows, rational, rational_rows
 from ..errors import InputError
 from ..files import PathLike, write_text

@@ -34,8 +34,9 @@ SMALLEST_ALPHA = 2.0**-40
 class HardmaxProcess:
     """Distinct points under the hardmax map, advanced one layer at a time until all are decided.
 
-    ``points`` and ``A`` are float64 and of size about one (see :mod:`hardmax.attention.scaling`). ``search`` finds the
-    tokens that active tokens listen to; several processes share that work (see :mod:`hardmax.dynamics.distributed`).
+    ``points`` and ``A`` are float64 and of size about one (see :mod:`hardmax.attention.normal_form`). ``search`` finds
+    the tokens that active tokens listen to; several processes share that work (see
+    :mod:`hardmax.dynamics.distributed`).
     """
 
     def __init__(

@@ -11,12 +11,11 @@ import torch
 from flint import fmpq_mat
 
 from ..attention.choice import Choice, default_tolerance, score
-from ..attention.distinct import Distinct, distinct
 from ..attention.heads import Head
 from ..attention.layer import HardmaxLayer
 from ..attention.moves import AbstractSteps
+from ..attention.normal_form import Distinct, distinct, scale, scaled_down
 from ..attention.rational import Rows, rational, rational_rows
-from ..attention.scaling import scale, scaled_down
 from ..attention.search import attended
 from ..errors import InputError
 from ..inputs import Kind

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 
 from ..attention.choice import TIE_UNITS, Choice, apply, default_tolerance
-from ..attention.distinct import distinct
 from ..attention.layer import HardmaxLayer
-from ..attention.scaling import scaled_down
+from ..attention.normal_form import distinct, scaled_down
 from ..attention.search import attended
 from ..dynamics.assumptions import is_positive_definite
 from ..dynamics.equilibrium import Equilibrium

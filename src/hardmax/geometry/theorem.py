@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ..attention.distinct import distinct
 from ..attention.layer import HardmaxLayer
+from ..attention.normal_form import distinct
 from ..dynamics.assumptions import Assumptions, assumptions_of
 from ..dynamics.equilibrium import Equilibrium
 from ..dynamics.keep_and_stop_rules import Decided

@@ -7,20 +7,20 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .blocks import Block as Block
-    from .blocks import Neuron as Neuron
-    from .blocks import OuterProduct as OuterProduct
     from .constructions.interpolate import classify_exactly as classify_exactly
     from .constructions.interpolate import interpolate as interpolate
     from .data import DataSet as DataSet
+    from .data import Problem as Problem
+    from .data import read_problem as read_problem
     from .evaluation.certificate import Certificate as Certificate
     from .evaluation.certificate import Failure as Failure
+    from .evaluation.certificate import verify as verify
     from .evaluation.counts import Counts as Counts
-    from .evaluation.verification import verify as verify
     from .export.torch_module import TorchTransformer as TorchTransformer
+    from .network import Block as Block
+    from .network import Neuron as Neuron
+    from .network import OuterProduct as OuterProduct
     from .network import Report as Report
-    from .problems import Problem as Problem
-    from .problems import read_problem as read_problem
     from .regularised import RegularisedRun as RegularisedRun
     from .regularised import TrainableTransformer as TrainableTransformer
     from .regularised import TrainingData as TrainingData
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from .transformer import ExactTransformer as ExactTransformer
 
 _MODULE_OF = {
-    "Block": "blocks",
+    "Block": "network",
     "Certificate": "evaluation.certificate",
     "Counts": "evaluation.counts",
     "DataSet": "data",
     "ExactTransformer": "transformer",
     "Failure": "evaluation.certificate",
-    "Neuron": "blocks",
-    "OuterProduct": "blocks",
-    "Problem": "problems",
+    "Neuron": "network",
+    "OuterProduct": "network",
+    "Problem": "data",
     "RegularisedRun": "regularised",
     "Report": "network",
     "TorchTransformer": "export.torch_module",
@@ -52,11 +52,11 @@ _MODULE_OF = {
     "decay_exponents": "regularised",
     "interpolate": "constructions.interpolate",
     "paper_data": "regularised",
-    "read_problem": "problems",
+    "read_problem": "data",
     "threshold": "regularised",
     "train": "regularised",
     "training_data": "regularised",
-    "verify": "evaluation.verification",
+    "verify": "evaluation.certificate",
 }
 
 

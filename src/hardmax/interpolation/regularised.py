@@ -27,8 +27,7 @@ from ..errors import InputError
 from ..inputs import as_count, as_positive
 from ..progress import Ticker
 from .arithmetic.numbers import ONE, to_float, to_floats
-from .blocks import Block, dense
-from .network import CompiledNetwork
+from .network import Block, CompiledNetwork, dense
 
 _RECORDED = 400  # epochs, spaced geometrically: enough for a smooth curve
 

@@ -22,8 +22,8 @@ import torch
 
 from ..attention.argmax import attended_mean
 from ..attention.choice import apply, default_tolerance
-from ..attention.distinct import distinct
 from ..attention.masks import as_mask
+from ..attention.normal_form import distinct
 from ..attention.search import attended
 from ..attention.weighting import Softmax, weighted_sums
 from ..dynamics.flows import AbstractFlow

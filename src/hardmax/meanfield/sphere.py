@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import torch
 
-from ..attention.scaling import exponent_of, scale
+from ..attention.normal_form import exponent_of, scale
 from ..dynamics.spaces import UnitSphere
 from ..errors import InputError
 from ..inputs import as_square

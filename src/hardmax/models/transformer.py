@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..scalars import shown
 from .layer import Norm, TransformerLayer, moved
 from .rules import as_indices
-from .tokeniser import AbstractTokeniser, Tokenised, batches
+from .tokenisers import AbstractTokeniser, Tokenised, batches
 
 TextOrIds = str | Sequence[int]
 """A text, or the numbers of its tokens."""

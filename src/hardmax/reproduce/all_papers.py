@@ -35,8 +35,7 @@ from .claims import (
     sentiment_claims,
 )
 from .recorded import measured_in_full, recorded_runs
-from .report import Report, Section
-from .tables import Table
+from .report import Report, Section, Table
 
 PAGE, RECORD, _DONE = "index.html", "report.json", "finished.json"
 # Counts up when stored parts of an older version can no longer be read.

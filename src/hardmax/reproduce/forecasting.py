@@ -36,8 +36,7 @@ from .forecasting_comparison import (
     models,
     overlay,
 )
-from .report import Report
-from .tables import Table
+from .report import Report, Table
 
 PAGE = "forecasting.html"
 _LEAD = (

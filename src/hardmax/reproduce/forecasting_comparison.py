@@ -22,7 +22,7 @@ from ..forecasting.protocol import AbstractForecaster
 from ..forecasting.rollout import Fade, Predictor
 from ..forecasting.search.refit import data_range
 from .forecasting_cases import ForecastCase
-from .tables import Table
+from .report import Table
 
 OURS, DMD = "ours", "TD-DMD, tuned"
 PAPER, WELL = "published layer, AdamW as published", "published layer, well trained"

@@ -42,8 +42,7 @@ from .forecasting_study_cases import (
     make_case,
     study_systems,
 )
-from .report import Report
-from .tables import Table
+from .report import Report, Table
 
 if TYPE_CHECKING:
     import pandas as pd

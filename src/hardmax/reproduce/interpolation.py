@@ -25,8 +25,7 @@ from ..files import make_folder, write_text
 from ..interpolation import ExactTransformer, interpolate
 from ..interpolation.evaluation.certificate import Certificate
 from ..interpolation.regularised import RegularisedRun, decay_exponents, paper_data, train
-from .report import Report
-from .tables import Table
+from .report import Report, Table
 
 PAGE = "interpolation.html"
 CONSTRUCTIONS = ("paper", "witness", "conditioned", "leaders", "fewest")

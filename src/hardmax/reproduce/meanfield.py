@@ -34,8 +34,7 @@ from ..meanfield.measures import Measure, circle_quantiles, fibonacci_sphere
 from ..meanfield.phases import Phases, phases
 from ..meanfield.transport import wasserstein
 from ..progress import Ticker
-from .report import Report, write_results
-from .tables import Table
+from .report import Report, Table, write_results
 
 PAGE = "meanfield.html"
 CIRCLE_B, CIRCLE_V = np.diag([4.0, 1.0]), np.diag([1.0, 2.0])

@@ -25,9 +25,8 @@ from ..text.classifier import LeaderClassifier
 from ..text.explaining.corpus_statistics import Survey, survey
 from ..text.explaining.explanation import Explanation
 from ..text.words.documents import NoKnownWordWarning
-from .report import Report, write_results
+from .report import Report, Table, write_results
 from .sentiment_models import PUBLISHED, PUBLISHED_EPOCHS, Reviews, Trained, default_model, published_model
-from .tables import Table
 
 PAGE = "sentiment.html"
 # A run of about a minute.

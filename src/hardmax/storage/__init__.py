@@ -7,16 +7,16 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .to_disk import ToDisk as ToDisk
     from .token_tables import read_matrix as read_matrix
     from .token_tables import read_tokens as read_tokens
     from .token_tables import read_weights as read_weights
     from .token_tables import write_tokens as write_tokens
+    from .trajectories import ToDisk as ToDisk
     from .trajectories import load as load
     from .trajectories import save as save
 
 _MODULE_OF = {
-    "ToDisk": "to_disk",
+    "ToDisk": "trajectories",
     "load": "trajectories",
     "read_matrix": "token_tables",
     "read_tokens": "token_tables",

@@ -28,7 +28,7 @@ from ..dynamics.modified_flows import MomentumFlow, NoisyFlow
 from ..errors import InputError
 from ..meanfield.flow import SphereFlow, SphereHardmaxFlow
 from ..shapes import PerToken, Tokens
-from .contents import Contents, Reader
+from .array_files import Contents, Reader
 
 # Parts whose constructor takes exactly their fields.
 _PARTS: dict[str, Any] = {

@@ -18,7 +18,7 @@ from ..meanfield.rates import Rates, terminal_of
 from ..meanfield.spectrum import Leading
 from ..outcomes import Ending, Outcome
 from ..shapes import Array
-from .contents import Contents, Reader
+from .array_files import Contents, Reader
 
 
 def put_outcome(contents: Contents, outcome: Outcome) -> None:

@@ -29,8 +29,7 @@ from ..meanfield.flow import SphereFlow
 from ..meanfield.measures import sphere_sample
 from ..meanfield.phases import phases
 from ..scalars import as_choice, as_count, as_positive
-from .grid import sweep
-from .rows import OWN
+from .grid import OWN, sweep
 
 _MADE: dict[str, Callable[[int, int], Series]] = {
     "lorenz63": lambda n, seed: lorenz63(n, random_state=seed),

@@ -16,8 +16,7 @@ from ..attention.weighting import DoublyStochastic, Softmax
 from ..dynamics.attention_flow import AttentionFlow
 from ..errors import InputError
 from ..scalars import as_count, as_number, as_positive, shown
-from .model import FieldModel, Run
-from .quantities import duration, spread, times_of
+from .model import FieldModel, Run, duration, spread, times_of
 from .synchronisation import as_beta
 
 # Values of the leading coordinate count as one where they differ by less than this share of their range.

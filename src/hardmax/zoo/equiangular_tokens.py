@@ -26,8 +26,17 @@ from ..attention.weighting import Softmax
 from ..dynamics.attention_flow import AttentionFlow
 from ..errors import InputError
 from ..scalars import as_choice, as_count, as_number, as_positive, shown
-from .model import FieldModel, Run
-from .quantities import attention_to_others, cosine, duration, equiangular_tokens, mean_cosine, order, solved
+from .model import (
+    FieldModel,
+    Run,
+    attention_to_others,
+    cosine,
+    duration,
+    equiangular_tokens,
+    mean_cosine,
+    order,
+    solved,
+)
 from .synchronisation import as_beta
 
 SCHEMES = ("post", "pre", "peri", "nGPT", "mixed")

@@ -31,8 +31,7 @@ from ..attention.weighting import Exponential, Softmax
 from ..dynamics.attention_flow import AttentionFlow
 from ..dynamics.modified_flows import NoisyFlow
 from ..scalars import as_count, as_number, as_positive
-from .model import FieldModel, Run
-from .quantities import order, unit_vectors
+from .model import FieldModel, Run, order, unit_vectors
 from .synchronisation import as_beta
 
 # Below this the Bessel functions are replaced by their first terms, exact to float64.

@@ -15,8 +15,19 @@ from ..dynamics.flows import AbstractFlow, AbstractWrappedFlow
 from ..errors import InputError
 from ..scalars import as_count, as_number, as_positive, shown
 from ..shapes import PerToken, Tokens, Values
-from .model import FieldModel, Run
-from .quantities import cosine, duration, energy_of, initial_order, order, solved, spread, times_of, unit_vectors
+from .model import (
+    FieldModel,
+    Run,
+    cosine,
+    duration,
+    energy_of,
+    initial_order,
+    order,
+    solved,
+    spread,
+    times_of,
+    unit_vectors,
+)
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 # Clusters are separate where the gap between neighbours exceeds this angle.

@@ -11,7 +11,7 @@ from bokeh.models import ColumnDataSource, HoverTool, PointDrawTool, Range1d
 
 from ...figures.interpolation import window_around
 from ...interpolation.arithmetic.numbers import rational, to_float
-from ...interpolation.problems import Problem
+from ...interpolation.data import Problem
 from ..look import rank_colours
 from .state import sequence_names
 

@@ -11,8 +11,8 @@ import panel as pn
 
 from ...errors import HardmaxError, InputError
 from ...figures.interpolation import draw_construction
+from ...interpolation.data import Problem
 from ...interpolation.evaluation.running import journey
-from ...interpolation.problems import Problem
 from ..history import History
 from ..layout import card, controls, note, noted, plot_pane, split
 from ..page import Page

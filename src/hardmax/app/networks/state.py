@@ -16,11 +16,10 @@ from typing import Any, cast, get_args
 
 from ...errors import FileError, InputError
 from ...interpolation.constructions.interpolate import Construction, classify_exactly, interpolate
-from ...interpolation.evaluation.certificate import Certificate
+from ...interpolation.data import Problem, read_problem
+from ...interpolation.evaluation.certificate import Certificate, verify
 from ...interpolation.evaluation.running import Journey
-from ...interpolation.evaluation.verification import verify
 from ...interpolation.export.files import JSON_NAME, TENSORS_NAME
-from ...interpolation.problems import Problem, read_problem
 from ...interpolation.transformer import ExactTransformer
 from ...progress import Tell
 from ..archives import pack, unpack

@@ -17,7 +17,7 @@ from typing import Any
 import hardmax as hm
 
 from ...errors import InputError
-from ...models.installed import HOW_TO_INSTALL
+from ...models.loading import HOW_TO_INSTALL
 
 # Models in memory at once: visitors who compare two models do not load them again and again.
 _MOST_LOADED = 2

@@ -10,7 +10,7 @@ from ...errors import InputError
 from ...shapes import Indices, PerQuery, Queries, Tokens
 from .. import kernels
 from ..choice import AbstractBallot, Ballot, Choice
-from ..scaling import exponents_of, scale_rows, scaled_down
+from ..normal_form import exponents_of, scale_rows, scaled_down
 from .accelerated import decide_by_kernels, takes
 from .blocks import decide_by_blocks, decide_by_longest
 from .cells import HIGHEST_DIMENSION, decide_by_cells

@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...shapes import Indices, Queries, Tokens
 from .. import kernels
 from ..choice import AbstractBallot, Choice, zero_rows
-from ..scaling import exponents_of, scale_rows, scaled_down
+from ..normal_form import exponents_of, scale_rows, scaled_down
 from .accelerated import choice_by_kernels, takes
 from .auto import attended, decide, is_ordinary
 from .cells import HIGHEST_DIMENSION

@@ -20,7 +20,7 @@ from fractions import Fraction
 import torch
 
 from ...attention.choice import Choice, apply, length, score
-from ...attention.distinct import distinct
+from ...attention.normal_form import distinct
 from ...attention.search import attended
 from ...attention.search.masked import attended_in
 from ...shapes import Indices, PerToken, Queries, Square, Tokens

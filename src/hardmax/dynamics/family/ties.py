@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import torch
 
 from ...attention.choice import apply, length, score
-from ...attention.distinct import Distinct, distinct
+from ...attention.normal_form import Distinct, distinct
 from ...shapes import Indices, Tokens
 from .form import FamilySystem
 from .view import HeadChoice, View

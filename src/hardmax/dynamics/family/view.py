@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from ...attention.choice import Choice, length, score
-from ...attention.distinct import Distinct
+from ...attention.normal_form import Distinct
 from ...shapes import Indices, PerQuery, Queries, Square, Tokens, Values
 from .form import FamilySystem
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from flint import fmpq
 
-from ..blocks import Block, Neuron
+from ..network import Block, Neuron
 from .numbers import ONE, ZERO, Vector, to_float, to_floats
 
 # Distance from one to the next float64: twice the relative error of a rounding.

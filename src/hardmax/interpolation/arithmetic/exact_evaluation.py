@@ -17,7 +17,7 @@ from flint import arb, fmpq
 
 from ...errors import HardmaxError
 from ...progress import Progress, telling
-from ..blocks import Block, LowRank, Neuron
+from ..network import Block, LowRank, Neuron
 from .affine import AffineMap, SignFilter, affine_map, patterns
 from .numbers import ZERO, Vector, to_float
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ..blocks import Block, dense
+from ..network import Block, dense
 from .numbers import as_fraction
 
 Point = list[Fraction]

@@ -15,8 +15,8 @@ from flint import fmpq
 
 from ...errors import HardmaxError
 from ..arithmetic.numbers import ONE, Vector, unit
-from ..blocks import Block, Neuron, in_layers
 from ..data import DataSet
+from ..network import Block, Neuron, in_layers
 from .line import Item
 
 

@@ -29,7 +29,7 @@ from ...errors import InputError
 from ..arithmetic.directions import Lattice
 from ..arithmetic.exact_evaluation import Number, State, UndecidedError, evaluate, is_exact, linear, sparse
 from ..arithmetic.numbers import ONE, TWO, ZERO, Vector, power_of_two, power_of_two_at_most, scaled
-from ..blocks import Block, Neuron, OuterProduct
+from ..network import Block, Neuron, OuterProduct
 from .identification import Identification, Interval, SeparationError, behind_pass, make_items, plane, useful_gap
 from .line import Item
 

@@ -30,7 +30,7 @@ from ..arithmetic.numbers import (
     to_float,
     unit,
 )
-from ..blocks import Block, Neuron, OuterProduct, identity
+from ..network import Block, Neuron, OuterProduct, identity
 
 
 @dataclass(frozen=True, slots=True)

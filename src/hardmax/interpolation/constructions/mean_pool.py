@@ -39,8 +39,8 @@ from ..arithmetic.numbers import (
     to_float,
     unit,
 )
-from ..blocks import Block, Neuron, OuterProduct, in_layers
 from ..data import DataSet
+from ..network import Block, Neuron, OuterProduct, in_layers
 from .identification import Identification, behind_pass, crossing, dual, plane, useful_gap
 from .line import Item, Knot, smallest_gap, top_down
 

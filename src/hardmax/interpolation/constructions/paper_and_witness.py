@@ -25,8 +25,8 @@ from flint import fmpq
 
 from ..arithmetic.directions import Lattice
 from ..arithmetic.numbers import ONE, ZERO, Vector, power_of_two_at_most, scaled, unit
-from ..blocks import Block, Neuron, OuterProduct, identity, in_layers
 from ..data import DataSet
+from ..network import Block, Neuron, OuterProduct, identity, in_layers
 from .identification import Identification, behind_pass, plane
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..arithmetic.numbers import brief
-from ..blocks import stages
 from ..data import DataSet
-from ..network import CompiledNetwork
+from ..network import CompiledNetwork, stages
 
 
 def _ceil(a: int, b: int) -> int:

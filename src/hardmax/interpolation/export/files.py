@@ -25,10 +25,9 @@ from safetensors.numpy import save as save_tensors
 from ...errors import FileError, InputError
 from ...files import make_folder, write_bytes, write_text
 from ..arithmetic.numbers import Vector, unit
-from ..blocks import Block, LowRank, Neuron, OuterProduct, stacked
 from ..data import DataSet, read_data
 from ..evaluation.counts import count_blocks
-from ..network import CompiledNetwork, Report
+from ..network import Block, CompiledNetwork, LowRank, Neuron, OuterProduct, Report, stacked
 
 # Rationals of the format, so that every reader accepts the same files: fmpq alone also takes " 3/-8 ".
 _RATIONAL = re.compile(r"-?[0-9]+(/[0-9]+)?", re.ASCII)

@@ -9,8 +9,7 @@ import numpy as np
 
 from ...errors import MissingExtraError
 from ...files import write_bytes
-from ..blocks import stacked
-from ..network import CompiledNetwork
+from ..network import CompiledNetwork, stacked
 
 _OPSET = 18  # the first with axes of ReduceMax as an input
 

@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from ...errors import InputError
-from ..blocks import NAMES, stacked
-from ..network import CompiledNetwork
+from ..network import NAMES, CompiledNetwork, stacked
 
 _MOST_SCORES = 20_000_000  # padded scores per chunk: 160 MB of float64
 

@@ -18,7 +18,7 @@ from torch.nn import functional
 from ...errors import InputError
 from ...scalars import shown
 from ..rules import as_indices, as_rule
-from ..tokeniser import Tokenised, batches
+from ..tokenisers import Tokenised, batches
 from ..transformer import Transformer
 
 EVERY_HEAD = "every head"

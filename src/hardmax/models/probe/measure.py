@@ -17,7 +17,7 @@ from ...files import PathLike, make_folder
 from ...progress import Progress, Ticker
 from ...randomness import seeded
 from ...scalars import shown
-from ..tokeniser import Tokenised
+from ..tokenisers import Tokenised
 from ..transformer import TextOrIds, Transformer
 from .interventions import Intervention, Run, as_interventions, parts, results
 from .report import ProbeReport, as_frame, empty

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..tokeniser import Tokenised
+from ..tokenisers import Tokenised
 from ..transformer import Transformer
 from .hypotheses import OV_PREDICTION, QK_PREDICTION, ov_seen, qk_seen, weight_figures
 from .report import COLUMNS, LITTLE, as_frame, empty

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..layer import TransformerLayer
-from ..tokeniser import Tokenised
+from ..tokenisers import Tokenised
 from ..transformer import Transformer
 from .rows import FACTORS, SUMS, LayerRows, first_measured, in_sight, layer_rows
 from .states import STATE_FIGURES, pulls, state_figures
