@@ -6,7 +6,7 @@ In a transformer a sequence is a list of vectors, the *tokens*. Attention moves 
 highly, and a model with many layers does this many times. In this lesson we put five tokens into the plane, follow
 them through the layers, and compute where they go after infinitely many layers.
 
-It needs nothing but an installed hardmax.
+The lesson requires only hardmax.
 """
 
 # %%
@@ -54,7 +54,7 @@ print(run.outcome)
 print(np.round(run.final, 3))
 
 # %%
-# Every result says in words what happened. *Every token is decided* means that no token will change what it attends to,
+# Every result has an outcome in words. *Every token is decided* means that no token will change what it attends to,
 # so that all later layers have a closed form.
 #
 # Infinitely many layers
@@ -108,7 +108,7 @@ print(report.holds, "-", report["support"].sentence)
 # A larger example
 # ----------------
 #
-# The limit costs about as much as one layer, so many tokens are no problem. A score matrix :math:`A` changes the
+# The limit costs about as much as one layer, also for many tokens. A score matrix :math:`A` changes the
 # geometry.
 
 crowd = hm.make_tokens("gaussian", 2000, 2, random_state=1)
@@ -120,7 +120,7 @@ figure = hm.draw(far)
 # Where to go next
 # ----------------
 #
-# - :doc:`/concepts/leaders-and-limits` explains why the limit is so cheap, :doc:`/devdocs/loyal-followers` proves it.
+# - :doc:`/concepts/leaders-and-limits` explains the cost of the limit, :doc:`/devdocs/loyal-followers` has the proof.
 # - :doc:`/howto/attention-layers` has masks, heads, softmax and layers that differ along depth.
 # - :doc:`/howto/tolerance` says when two scores count as equal.
 # - ``hardmax explore`` opens a page in the browser on which tokens can be dragged.

@@ -1,15 +1,15 @@
 r"""
-Classify texts and see why
-==========================
+Classify texts with explanations
+================================
 
 The classifier of this library places every word at a learned point. The words of a text attend to each other by
 hardmax attention until they have collapsed onto a few of them, the *leaders*, and a linear decoder reads the mean.
-So a prediction is a sum of contributions of a few words. In this lesson we explain a prediction of a model that
+A prediction is therefore a sum of contributions of a few words. In this lesson we explain a prediction of a model that
 ships with the library, train a model on texts of our own, and measure it with scikit-learn.
 """
 
 # %%
-# A model that ships
+# A pretrained model
 # ------------------
 #
 # The shipped model was trained on film reviews.
@@ -39,8 +39,8 @@ print(f"sum {total:.10f}, logit {why.logits[0]:.10f}")
 axes = why.draw()
 
 # %%
-# Contributions describe the model. What happens to the prediction when a word is deleted is another question, and its
-# answer is exact too:
+# Contributions describe the model. The effect of deleting a word on the prediction is a different quantity, which is
+# also computed exactly:
 
 for reason in why.reasons(3):
     print(f"without {reason.word!r} the logit would change by {-reason.effect[0]:+.2f}")
@@ -72,7 +72,7 @@ print(own.explain("an old bird near the tree, and moss"))
 # %%
 # Report two more numbers with an accuracy: how many leaders a text has, and how far words have moved onto them (0
 # is a model that averages words, 1 is full collapse). A model that does not cluster can be more accurate, but
-# explains nothing.
+# has no short explanation.
 
 print("leaders per text:", own.count_leaders(texts[200:]).mean(), "collapse:", round(own.collapse_, 3))
 
@@ -80,7 +80,7 @@ print("leaders per text:", own.count_leaders(texts[200:]).mean(), "collapse:", r
 # Compare with a baseline
 # -----------------------
 #
-# On a few hundred texts a linear model is often as good. The comparison belongs into every report.
+# On a few hundred texts a linear model is often as good. Report the comparison with every result.
 
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression

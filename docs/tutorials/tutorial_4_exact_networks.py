@@ -1,9 +1,9 @@
 r"""
-Build a network that is exactly right
-=====================================
+Build a network that interpolates exactly
+=========================================
 
-Training makes a loss small. This lesson does something else: it *compiles* a data set of sequences into a transformer
-that maps every input sequence to its output exactly, and proves it in rational arithmetic.
+This lesson *compiles* a data set of sequences, without training, into a transformer that maps every input sequence to
+its output exactly, and proves it in rational arithmetic.
 """
 
 # %%
@@ -39,7 +39,7 @@ print(net)
 print(net.summary())
 
 # %%
-# It is a function. The answer is computed without rounding and rounded once at the end, or not at all:
+# The network is a function. The answer is computed without rounding and rounded once at the end, or not at all:
 
 print(net(inputs[1]))
 print(net(inputs[1], exact=True)[0])
@@ -75,7 +75,7 @@ soft = hm.interpolate(inputs, outputs, attention="softmax", temperature=0.1)
 print(soft.certify().proved)
 
 # %%
-# Give it to others
+# Share the network
 # -----------------
 #
 # The file has every weight as a fraction. ``hardmax verify net`` proves it again, and so do two programs that share
@@ -88,7 +88,7 @@ first = json.loads((folder / "network.json").read_text())["blocks"][0]
 print(first["U"], first["b"])
 
 # %%
-# For gradients, a GPU or another runtime there is PyTorch, in floating point:
+# For gradients or a GPU, the network is converted to a PyTorch module, in floating point:
 
 import torch
 
@@ -101,4 +101,4 @@ print(module([torch.tensor(inputs[1], dtype=torch.float64)])[0])
 #
 # - :doc:`/howto/compile-a-network`: spreadsheets, several targets, ONNX.
 # - :doc:`/papers/interpolation`: which construction to take, and how many blocks each needs.
-# - :doc:`/devdocs/interpolation`: why it is right.
+# - :doc:`/devdocs/interpolation`: the proofs.

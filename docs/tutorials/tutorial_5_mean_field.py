@@ -2,7 +2,7 @@ r"""
 Many tokens at low temperature
 ==============================
 
-With layer normalisation tokens live on the unit sphere, and a long sequence is better described by the *distribution*
+With layer normalisation tokens lie on the unit sphere, and a long sequence is better described by the *distribution*
 of its tokens: the mean field. In this lesson tokens on a circle attend by softmax at a low temperature. They gather
 at a limit that can be computed beforehand, stay there for a long time, and finally leave it.
 """
@@ -44,7 +44,7 @@ for time in (0, 4, 8, 14):
 
 # %%
 # The distance (Wasserstein's :math:`W_2`) falls, stays low and grows again: the limit of low temperature is
-# *metastable*. The value matrix prefers the other axis, and wins in the end.
+# *metastable*. In the terminal phase tokens move to the leading axis of the value matrix.
 #
 # Three phases
 # ------------
@@ -63,16 +63,16 @@ print(f"beta = 30: leaves at {found.escape_time:.1f}; beta = 90: leaves at {cold
 print(f"difference {colder.escape_time - found.escape_time:.2f}, theory 1.5 ln 3 = {1.5 * np.log(3):.2f}")
 
 # %%
-# How many tokens are enough
-# --------------------------
+# Number of tokens
+# ----------------
 #
-# Few tokens are no mean field: at low temperature each attends only to its neighbours, and then to itself. Ask
-# beforehand how many share an attention kernel; below ten there is a warning.
+# Few tokens do not approximate the mean field: at low temperature each attends only to its neighbours, and then to
+# itself. ``kernel_occupancy`` is the number of tokens that share an attention kernel; below ten there is a warning.
 
 print(hm.kernel_occupancy(law.points, B, beta=30.0))
 
 # %%
-# Infinitely many tokens need no tokens at all: :func:`hardmax.simulate_density` follows the density.
+# :func:`hardmax.simulate_density` solves for the density of infinitely many tokens.
 
 density = hm.circle_density(lambda angle: 1 + np.sin(angle) / 2)
 smooth = hm.simulate_density(density, hm.SphereFlow(B, V, beta=5.0), time=4.0, every=0.5)

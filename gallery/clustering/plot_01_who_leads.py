@@ -1,6 +1,6 @@
 """
-Who leads, who follows
-======================
+Leaders and followers
+=====================
 
 In every layer a token listens to the token with the largest score and moves a step towards it. A token that
 listens to itself alone is a **leader**: it never moves again. All other tokens follow.

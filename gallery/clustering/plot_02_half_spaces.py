@@ -1,8 +1,8 @@
 r"""
-Who can attract a token
-=======================
+Points that can attract a token
+===============================
 
-Token i scores token j by :math:`\langle A z_i, z_j\rangle`. It can only be drawn by points y that score at least as
+Token i scores token j by :math:`\langle A z_i, z_j\rangle`. It is attracted only by points y that score at least as
 high as itself, :math:`\langle A z_i, y\rangle \ge \langle A z_i, z_i\rangle`: a half-plane with its boundary through
 :math:`z_i`, normal to :math:`A z_i` (Figure 1 of the clustering paper).
 """
@@ -28,7 +28,7 @@ for ax, (name, A) in zip(axes, matrices.items(), strict=True):
     print(f"{name}: the first token listens to {chosen}")
 
 # %%
-# With the identity the half-plane faces away from the origin, so tokens are drawn outwards: norms never decrease. Two
+# With the identity the half-plane faces away from the origin, so tokens move outwards: norms never decrease. Two
 # tokens tie here, and the first token moves towards the mean of both. Another A turns the half-plane, and the tie is
 # broken.
 #

@@ -1,10 +1,10 @@
 """
-Four things that can happen
-===========================
+Four configurations of the paper
+================================
 
 The four starting configurations of Figure 2 of the clustering paper, with alpha = 0.5 and A = I, at its layers. Stars
-listen to themselves alone; colours say who is followed, two colours that two are followed; a token that others follow
-has an edge in the colour of these. The last panel shades the polytope that the leaders span.
+listen to themselves alone; the colour of a token is that of the leader it follows, two colours mean two
+leaders; a token that others follow has an edge in their colour. The last panel shades the polytope that the leaders span.
 """
 
 # sphinx_gallery_capture_repr = ()
@@ -62,6 +62,6 @@ show(non_leaders)
 # Ties that break
 # ---------------
 # A configuration that is not in the paper: three leaders at different distances from the origin. Four tokens start with
-# two equal scores, but after one layer the leader of larger norm wins.
+# two equal scores, but after one layer they listen to the leader of larger norm.
 
 show(four_configurations()[3])

@@ -1,9 +1,9 @@
 """
-A million tokens, infinitely deep
-=================================
+A million tokens at infinite depth
+==================================
 
-Only corners of the convex hull can win an argmax, and a follower never changes its leader. So a million tokens can be
-taken to infinite depth at about the cost of one layer, without comparing each with each.
+Only vertices of the convex hull can have the largest score, and a follower never changes its leader. Therefore the
+limit of a million tokens costs about as much as one layer, without scores of all pairs.
 """
 
 # sphinx_gallery_capture_repr = ()
@@ -23,14 +23,14 @@ limit = hm.equilibrium(tokens, hm.HardmaxLayer(alpha=0.5))
 print(f"{time.perf_counter() - began:.2f} seconds: {limit.outcome}")
 
 # %%
-# A handful of tokens lead a million. Every token is counted in its pixel, in the colour of the leader with whom it
-# ends; stronger is denser. The basins are almost cones: what counts is the direction of a token, not how far out it is.
+# A few tokens lead a million. Every token is counted in its pixel, in the colour of its leader; stronger colours mean
+# more tokens. The basins are almost cones: the leader depends on the direction of a token, hardly on its length.
 
 figure, ax = plt.subplots(figsize=(7, 6.4), layout="constrained")
 draw_tokens(limit, start=tokens, ax=ax)
 
 # %%
-# At the end only the leaders are left, and how many stand with each of them.
+# The leaders, and the number of tokens that converge to each:
 
 figure, ax = plt.subplots(figsize=(7, 6.4), layout="constrained")
 draw_tokens(limit, ax=ax)

@@ -2,9 +2,9 @@ r"""
 Ties, and points on faces
 =========================
 
-A token that scores two tokens alike listens to both and moves towards their mean. What becomes of such a tie depends
-on the two: if both have the same norm :math:`\|z\|_A` it lasts for ever, and the token ends on a face of the polytope;
-if not, the larger one wins at the next layer.
+A token that gives two tokens the same score listens to both and moves towards their mean. If both have the same norm
+:math:`\|z\|_A` the tie lasts for ever, and the token ends on a face of the polytope; otherwise the token listens to the
+one of larger norm at the next layer.
 """
 
 # sphinx_gallery_capture_repr = ()
@@ -36,7 +36,7 @@ draw_panels(run, [0, 2, 30], axes=axes)
 print("tied for ever:", len(run.leadership.ties))
 
 # %%
-# Integer points are full of exact ties. A tolerance decides them in floating point; rational arithmetic decides them
+# Integer points have many exact ties. A tolerance decides them in floating point; rational arithmetic decides them
 # without one, and both agree.
 
 rng = np.random.default_rng(12)

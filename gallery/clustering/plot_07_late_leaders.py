@@ -2,8 +2,8 @@
 Leaders that emerge late
 ========================
 
-Most leaders lead from the first layer. Some have to wait: they listen to a neighbour until it has moved away, and only
-then to themselves alone.
+Most leaders lead from the first layer. Others listen to a neighbour until it has moved away, and only then to
+themselves alone.
 """
 
 # sphinx_gallery_capture_repr = ()
@@ -32,8 +32,8 @@ figure, axes = plt.subplots(1, 4, figsize=(12, 3.9), layout="constrained")
 draw_panels(run, [0, 1, 2, 3], axes=axes)
 
 # %%
-# Timing decides. Whether the token leads at all depends on where its neighbour is at each layer, and so on the step
-# alpha; every dot is a step with which it does. The smaller the step, the longer it has to wait.
+# Whether the token leads at all depends on the position of its neighbour at each layer, and therefore on the step
+# alpha; every dot is a step with which it leads. The smaller the step, the later the token becomes a leader.
 
 alphas = np.geomspace(0.05, 3.0, 48)
 emerged_at = []

@@ -1,6 +1,6 @@
 r"""
-How fast tokens arrive
-======================
+Rate of convergence
+===================
 
 Once a token listens to one leader alone, its distance to it shrinks by the factor :math:`1/(1+\alpha)` in every layer,
 whatever A and the other tokens are. On a logarithmic axis that is a straight line.

@@ -1,6 +1,6 @@
 r"""
-What travels between processes
-==============================
+Communication between processes
+===============================
 
 Of tokens split over processes, only few need to be sent to the others. Each process selects among its own tokens the
 few that can be listened to at all; the leaders are found among these. A token that follows one leader from the first

@@ -36,7 +36,7 @@ for ax, (title, layer) in zip(axes.flat, layers.items(), strict=True):
     print(f"{title}: {limit.outcome}")
 
 # %%
-# The hull of what a token has seen grows with its place in the sequence, so leaders become rare: the n-th token of a
+# The hull of the tokens in sight grows with the place in the sequence, so leaders become rare: the n-th token of a
 # Gaussian sequence leads about as often as it is a new vertex of the hull.
 
 count = 20_000

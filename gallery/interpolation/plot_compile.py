@@ -3,7 +3,7 @@ Compile a data set into a transformer
 =====================================
 
 Three overlapping sequences of tokens in the plane go to one, two and three targets. The network is built from the data,
-without training, and proved right in exact arithmetic.
+without training, and proved in exact arithmetic.
 """
 
 from hardmax.figures import draw_construction
@@ -26,7 +26,7 @@ print(net(inputs[1]))  # the network is a function: computed without rounding, r
 figure = draw_construction(net)
 
 # %%
-# The route outlined in the paper needs almost three times as many blocks for the same data.
+# The construction outlined in the paper needs almost three times as many blocks for the same data.
 route = interpolate(inputs, outputs, construction="paper")
 print(len(net.blocks), "blocks instead of", len(route.blocks), "and the published bound", net.counts.published)
 figure = draw_construction(route)

@@ -1,6 +1,6 @@
 r"""
-A circle on the way
-===================
+A metastable great circle on the sphere
+=======================================
 
 A repeated leading eigenvalue of :math:`VB`: on the sphere, tokens first gather on a great circle, the unit sphere of
 the leading eigenspace, and only much later at the two ends of the leading direction of V.
@@ -21,7 +21,7 @@ print(law)
 
 # %%
 # At beta = 60 only four of these tokens share an attention kernel, too few for the duration of the second phase to be
-# that of the mean field; the phases themselves are there. ``few_tokens="ignore"`` says that we know.
+# that of the mean field; the phases themselves are there. ``few_tokens="ignore"`` switches the warning off.
 
 flow = hm.SphereFlow(B, V, beta=60.0, few_tokens="ignore")
 run = hm.simulate(tokens, flow, time=25.0, step=0.1, keep=[0, 15, 50, 120, 250])

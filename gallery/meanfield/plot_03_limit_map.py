@@ -1,8 +1,8 @@
 r"""
-Oblique, not orthogonal
-=======================
+The limit map is an oblique projection
+======================================
 
-Tokens go where the *spectral* projector of :math:`VB` sends them, which is oblique in general. With a pair that does
+The limit of a token is its image under the *spectral* projector of :math:`VB`, which is oblique in general. With a pair that does
 not commute, a third of the tokens end on the other side from where the orthogonal projector would send them.
 """
 
@@ -36,7 +36,7 @@ ax.spines[["top", "right"]].set_visible(False)
 ax.legend(loc="upper center", ncols=3, frameon=False)
 
 # %%
-# Where the theory has no limit, it says why:
+# Where no limit exists, the error names the reason:
 
 try:
     hm.low_temperature_limit(tokens, V=[[0.0, -1.0], [1.0, 0.0]])

@@ -17,8 +17,8 @@ from hardmax.figures import draw_sphere
 tokens = hm.sphere_sample(64, 3, random_state=1).points
 
 # %%
-# High temperature: one cluster soon. These tokens are meant themselves and stand for no measure, so we say
-# ``few_tokens="ignore"``.
+# High temperature: one cluster soon. These tokens do not approximate a measure, so ``few_tokens="ignore"`` switches
+# the warning off.
 
 warm = hm.simulate(tokens, hm.SphereFlow(beta=1.0, few_tokens="ignore"), time=15.0, step=0.1)
 figure = draw_sphere(warm, [0.0, 2.0, 5.0, 15.0])

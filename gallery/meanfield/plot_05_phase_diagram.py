@@ -2,7 +2,7 @@ r"""
 A phase diagram by a sweep
 ==========================
 
-A sweep runs a function on a grid, one row a run, in as many processes as wanted, and goes on where it stopped. Here it
+A sweep runs a function on a grid, one row per run, in any number of processes, and resumes where it stopped. Here it
 measures how the two characteristic times depend on :math:`\beta`.
 """
 

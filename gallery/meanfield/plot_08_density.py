@@ -1,9 +1,9 @@
 r"""
-The density itself
-==================
+The density of infinitely many tokens
+=====================================
 
-Instead of tokens, the law: :func:`hardmax.simulate_density` solves the mean-field equation along characteristics, so
-that nothing depends on a number of tokens. Two clusters form at the angles 0 and :math:`\pi`, and the gap between them
+:func:`hardmax.simulate_density` solves the mean-field equation for the law along characteristics, so that the result
+does not depend on a number of tokens. Two clusters form at the angles 0 and :math:`\pi`, and the gap between them
 empties faster than any exponential.
 """
 

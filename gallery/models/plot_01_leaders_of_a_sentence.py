@@ -3,8 +3,8 @@ Leaders of a sentence
 =====================
 
 In MiniLM, an encoder of sentences, each token of one head attends mostly to one other token. Tokens that several
-others attend to are leaders (stars); the special tokens and the first one take attention whatever they say and are
-counted apart as sinks (squares).
+others attend to are leaders (stars); the special tokens and the first one receive attention regardless of their
+content and are counted separately as sinks (squares).
 
 .. code-block:: python
 

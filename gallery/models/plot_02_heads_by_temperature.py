@@ -2,7 +2,7 @@
 Heads by temperature
 ====================
 
-How concentrated are the 72 heads of MiniLM? The largest weight of each row, averaged, and the verdict of a test:
+Concentration of the 72 heads of MiniLM: the largest weight of each row, averaged, and the verdict of a test:
 hardmax in this head alone changes the embedding little (cosine at least 0.995) while silencing the head changes it at
 least three times as much. Without the control by silence many more heads would be called replaceable.
 
@@ -31,5 +31,5 @@ print(heads.groupby("layer")[["tau", "largest_weight", "attended"]].mean().round
 print(heads["verdict"].value_counts())
 
 # %%
-# What the probe says of these eight sentences.
+# The summary of the probe for these eight sentences.
 print("\n".join(measured["summary"]))

@@ -2,9 +2,9 @@
 The sink of a causal model
 ==========================
 
-In SmolLM2, a causal model of 30 layers, the first token is what most tokens attend to most, whatever it says. In the
+In SmolLM2, a causal model of 30 layers, most tokens attend most to the first token, regardless of its content. In the
 middle layers it is also many times longer than the others. The theory of causal hardmax has a first token that never
-moves and that others follow; here it takes attention that is not needed elsewhere.
+moves and that others follow; here the first token receives attention that is not needed elsewhere.
 """
 
 import json

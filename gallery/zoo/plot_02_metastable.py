@@ -1,8 +1,8 @@
 r"""
-Metastability: the energy climbs a staircase
-============================================
+Metastability: the energy rises in steps
+========================================
 
-At large :math:`\beta` clusters barely feel each other. They wait, for times that grow exponentially with :math:`\beta`,
+At large :math:`\beta` clusters interact weakly. They stay apart for times that grow exponentially with :math:`\beta`,
 and then merge quickly; the energy is constant in between.
 """
 

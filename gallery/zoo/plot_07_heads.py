@@ -3,7 +3,7 @@ Equiangular tokens, with one head and with several
 ==================================================
 
 Tokens whose pairs all have the same cosine keep that symmetry, so one scalar equation describes them. The rates of
-several heads add up: a cold head alone waits long, a warm head beside it sets the pace.
+several heads add up: a cold head alone is slow, and with a warm head beside it the warm head determines the rate.
 """
 
 # sphinx_gallery_capture_repr = ()
