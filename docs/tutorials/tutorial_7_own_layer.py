@@ -2,8 +2,8 @@ r"""
 Write a layer of your own
 =========================
 
-The library runs any rule that moves tokens. In this lesson we write a layer, use it in functions of the library, combine
-existing parts, and check the layer against an independent computation.
+The library runs any rule that moves tokens. In this lesson we write a layer, use it in functions of the library,
+combine existing parts, and check the layer against an independent computation.
 """
 
 # %%

@@ -4,7 +4,8 @@ Four configurations of the paper
 
 The four starting configurations of Figure 2 of the clustering paper, with alpha = 0.5 and A = I, at its layers. Stars
 listen to themselves alone; the colour of a token is that of the leader it follows, two colours mean two
-leaders; a token that others follow has an edge in their colour. The last panel shades the polytope that the leaders span.
+leaders; a token that others follow has an edge in their colour. The last panel shades the polytope that the leaders
+span.
 """
 
 # sphinx_gallery_capture_repr = ()

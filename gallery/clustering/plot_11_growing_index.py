@@ -2,9 +2,10 @@ r"""
 An index that grows
 ===================
 
-A decoder appends one key per token and searches the key of the largest score for each query. Here 240 keys arrive along a spiral that
-winds outwards, rests and winds on, and after each arrival :class:`hardmax.LeaderIndex` is asked in 360 directions. Only
-vertices of the convex hull are ever attended to, and each new key takes over the directions in which it lies outside.
+A decoder appends one key per token and searches the key of the largest score for each query. Here 240 keys arrive
+along a spiral that winds outwards, rests and winds on, and after each arrival :class:`hardmax.LeaderIndex` is queried
+in 360 directions. Only vertices of the convex hull are attended to, and each new key is attended to in the directions
+in which it lies outside of the hull.
 """
 
 # sphinx_gallery_capture_repr = ()
@@ -38,8 +39,8 @@ print(
 # %%
 # On the left the keys in the order of their arrival, and the convex hull after 30, 100 and 240 of them. In the middle
 # the key that each direction attends to, over the number of keys: colours as on the left, so that bright stripes are
-# new keys taking over, and flat bands are times at which the spiral shrinks and earlier keys remain the best. On the right
-# the margin to the next key, which vanishes where one key gives way to another.
+# new keys taking over, and flat bands are times at which the spiral shrinks and earlier keys remain the best. On the
+# right the margin to the next key, which vanishes where the best key changes.
 
 figure, (left, middle, right) = plt.subplots(
     1, 3, figsize=(13.2, 4.6), layout="constrained", width_ratios=(1, 1.25, 1.25)

@@ -2,8 +2,9 @@ r"""
 The limit map is an oblique projection
 ======================================
 
-The limit of a token is its image under the *spectral* projector of :math:`VB`, which is oblique in general. With a pair that does
-not commute, a third of the tokens end on the other side from where the orthogonal projector would send them.
+The limit of a token is its image under the *spectral* projector of :math:`VB`, which is oblique in general. For
+matrices that do not commute, a third of the tokens end on the other side from where the orthogonal projector would send
+them.
 """
 
 # sphinx_gallery_capture_repr = ()

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 import hardmax as hm
-from hardmax.models.example_texts import FILM, REACTIONS, SENTENCES
+from hardmax.models.loading import FILM, REACTIONS, SENTENCES
 
 STORY = (
     "In every layer a token listens to the tokens of the largest score and moves towards their mean. "

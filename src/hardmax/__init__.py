@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from .dynamics.flows import AbstractFlow as AbstractFlow
     from .dynamics.flows import CallableFlow as CallableFlow
     from .dynamics.flows import EuclideanFlow as EuclideanFlow
+    from .dynamics.integrator_steps import Adaptive as Adaptive
     from .dynamics.keep_and_stop_rules import Bound as Bound
     from .dynamics.keep_and_stop_rules import Decided as Decided
     from .dynamics.keep_and_stop_rules import Every as Every
@@ -91,7 +92,6 @@ if TYPE_CHECKING:
     from .dynamics.modified_flows import MomentumFlow as MomentumFlow
     from .dynamics.modified_flows import NoisyFlow as NoisyFlow
     from .dynamics.modified_flows import TimeDependentFlow as TimeDependentFlow
-    from .dynamics.runge_kutta import Adaptive as Adaptive
     from .dynamics.simulate import choose as choose
     from .dynamics.simulate import simulate as simulate
     from .dynamics.trajectory import Trajectory as Trajectory
@@ -185,7 +185,7 @@ _MODULE_OF = {
     "AbstractNorm": "attention.norms",
     "AbstractSteps": "attention.moves",
     "AbstractWeighting": "attention.weighting",
-    "Adaptive": "dynamics.runge_kutta",
+    "Adaptive": "dynamics.integrator_steps",
     "Assumptions": "dynamics.assumptions",
     "Attention": "geometry.leaders",
     "AttentionFlow": "dynamics.attention_flow",

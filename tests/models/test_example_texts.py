@@ -8,7 +8,7 @@ import pytest
 
 import hardmax as hm
 from hardmax.models import AbstractTokeniser, Tokenised
-from hardmax.models.example_texts import REACTIONS, SENTENCES, examples_for
+from hardmax.models.loading import REACTIONS, SENTENCES, examples_for
 
 
 class Letters(AbstractTokeniser):

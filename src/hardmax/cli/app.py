@@ -140,8 +140,8 @@ def _hardmax(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit."),
     ] = None,
 ) -> None:
-    """Transformers as dynamical systems: tokens are points, layers are time. Simulate them, find their
-    leaders and limits, and put them to work.
+    """Transformers as dynamical systems: tokens are points, layers are time. Simulate them, compute
+    their leaders and limits, classify texts, forecast series and compile networks.
 
     [bold]To begin[/bold]
 

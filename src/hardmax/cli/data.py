@@ -22,7 +22,7 @@ def _group() -> None:
 
 def imdb(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the reviews go (.csv, .csv.gz, .csv.xz).")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="File of the reviews (.csv, .csv.gz, .csv.xz).")
     ] = Path("imdb.csv"),
     archive: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Read this local aclImdb_v1.tar.gz instead of fetching it.")

@@ -20,7 +20,7 @@ def demo(
     output: Annotated[Path, typer.Option(metavar="PATH", help="The page to write (.html).")] = Path("out/demo.html"),
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Run a tour of what hardmax can do and write it as one page that needs nothing else.
+    """Run a tour of the library and write it as one self-contained HTML page.
 
     [bold]Examples[/bold]
 

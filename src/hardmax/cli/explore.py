@@ -17,10 +17,11 @@ def register(app: typer.Typer) -> None:
 
 
 def explore(
-    port: Annotated[str, typer.Option(metavar="P", help="Where to listen; 0 for any free port.")] = "5007",
+    port: Annotated[str, typer.Option(metavar="P", help="Port of the server; 0 for any free port.")] = "5007",
     address: Annotated[str, typer.Option(metavar="HOST", help="The interface to listen on.")] = "localhost",
     public: Annotated[
-        bool, typer.Option("--public", help="Allow an address other than localhost: others can then use it.")
+        bool,
+        typer.Option("--public", help="Allow an address other than localhost, for other machines."),
     ] = False,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
     pages: Annotated[
@@ -33,7 +34,7 @@ def explore(
         ),
     ] = None,
 ) -> None:
-    """See, drag, type, upload: the library in the browser, served from this machine to this machine.
+    """Open the explorer in the browser, from a server that only this machine can reach.
 
     [bold]Examples[/bold]
 
@@ -41,7 +42,7 @@ def explore(
     [cyan]hardmax explore[/cyan]
     [dim]# on another port, without opening a browser[/dim]
     [cyan]hardmax explore --port 8080 --no-browser[/cyan]
-    [dim]# with a trained model from a folder of yours[/dim]
+    [dim]# with a trained model from a folder[/dim]
     [cyan]hardmax explore --model models/all-MiniLM-L6-v2[/cyan]
     [dim]# for a class in the same network[/dim]
     [cyan]hardmax explore --address 0.0.0.0 --public[/cyan]

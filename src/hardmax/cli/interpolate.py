@@ -26,7 +26,7 @@ def interpolate(
         Path,
         typer.Argument(help="JSON, or CSV/Parquet in long form (sequence, token, coordinates).", show_default=False),
     ],
-    output: Annotated[Path, _output("--output", "-o", metavar="FOLDER", help="Where the network goes.")],
+    output: Annotated[Path, _output("--output", "-o", metavar="FOLDER", help="Folder of the network.")],
     outputs: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="For CSV/Parquet: the output points, in the same long form."),
@@ -50,7 +50,7 @@ def interpolate(
     onnx: Annotated[Path | None, _output(metavar="FILE", help="Also write the network for ONNX runtimes.")] = None,
     workers: Annotated[int, _output(metavar="P", help="Processes that share the proof.")] = 1,
 ) -> None:
-    """Compile a data set into a transformer that is exactly right on all of it, and prove it.
+    """Compile a data set into a transformer that maps every input exactly to its output, with a proof.
 
     [bold]data.json[/bold] holds {"inputs": [[[0, 0], [1, "3/8"]], ...], "outputs": [[[1, 2]], ...]}: per sequence a
     list of tokens and a list of at most as many output points. Give "labels": ["spam", "ham", ...] instead of outputs
@@ -109,7 +109,7 @@ def verify(
     workers: Annotated[int, typer.Option(metavar="P", help="Processes that share the proof.")] = 1,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status is the answer.")] = False,
 ) -> None:
-    """Prove a saved network again, trusting nothing but its data and its weights.
+    """Prove a saved network again, from its data and its weights alone.
 
     The exit status is 0 when every sequence provably goes to its output and every claim of the file holds, 1 when not
     (the sequences that fail are named), 2 when the file cannot be read.

@@ -32,16 +32,16 @@ def meanfield(
     tokens: Annotated[
         Path | None, _law(metavar="FILE", help="Tokens of length one, CSV, NPY or Parquet, instead of a law.")
     ] = None,
-    n: Annotated[str | None, _law("--n", "--number", metavar="N", help="How many tokens to make (1000).")] = None,
+    n: Annotated[str | None, _law("--n", "--number", metavar="N", help="Number of tokens (1000).")] = None,
     tilt: Annotated[
         str, _law(metavar="A", help="The law: density 1 + A x, x the last coordinate, between -1 and 1 (0.5).")
     ] = "0.5",
     random: Annotated[
         bool, _law("--random", help="Draw tokens at random instead of deterministically (d = 2 and 3).")
     ] = False,
-    seed: Annotated[str, _law(metavar="S", help="Seed of all that is random.")] = "0",
+    seed: Annotated[str, _law(metavar="S", help="Seed of the random generator.")] = "0",
     normalise: Annotated[bool, _law("--normalise", help="Scale tokens of a file to length one.")] = False,
-    time: Annotated[str, _run(metavar="T", help="How long to follow the flow.")] = "14",
+    time: Annotated[str, _run(metavar="T", help="Duration of the flow.")] = "14",
     step: Annotated[str, _run(metavar="H", help="The longest step.")] = "0.1",
     integrator: Annotated[str, _run(metavar="NAME", help="euler, residual, heun, rk4 or adaptive.")] = "heun",
     precision: Annotated[str, _run(metavar="NAME", help="float64 or float32.")] = "float64",
@@ -61,7 +61,7 @@ def meanfield(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Follow attention on the sphere at low temperature: concentration, metastability, terminal phase.
+    """Simulate attention on the sphere at low temperature: concentration, metastability, terminal phase.
 
     [bold]Examples[/bold]
 

@@ -44,14 +44,14 @@ def model(
     n: Annotated[str | None, _run("--n", "--number", metavar="N", help="Number of tokens.")] = None,
     time: Annotated[str | None, _run(metavar="T", help="Duration of a model in continuous time.")] = None,
     depth: Annotated[str | None, _run(metavar="K", help="Number of layers of a model made of layers.")] = None,
-    seed: Annotated[str | None, _run(metavar="S", help="Seed of all that is random.", show_default="0")] = None,
+    seed: Annotated[str | None, _run(metavar="S", help="Seed of the random generator.", show_default="0")] = None,
     figure: Annotated[Path | None, _output(metavar="PATH", help="Draw to .png, .pdf, .svg or .html.")] = None,
     animate: Annotated[Path | None, _output(metavar="PATH", help="Film to .gif or .mp4.")] = None,
     save: Annotated[Path | None, _output(metavar="PATH", help="Save the run to .zarr, .zip or .nc.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a model of the field and show what is measured beside what its theory predicts.
+    """Run a model of the field and show its measures beside the predictions of the theory.
 
     [bold]Examples[/bold]
 
@@ -110,7 +110,7 @@ def phase_diagram(
     name: _NAME = None,
     x: Annotated[str | None, _axes("--x", metavar="NAME=VALUES", help="As coupling=1:4:8, or beta=0.5,1,2.")] = None,
     y: Annotated[str | None, _axes("--y", metavar="NAME=VALUES", help="The other axis, in the same form.")] = None,
-    measure: Annotated[str, _axes(metavar="NAME", help="What is measured.")] = "order",
+    measure: Annotated[str, _axes(metavar="NAME", help="Quantity to measure.")] = "order",
     settings: _SET = None,
     seeds: Annotated[str | None, _run(metavar="S", help="Runs per point.", show_default="3")] = None,
     time: Annotated[str | None, _run(metavar="T", help="Duration of each run.")] = None,

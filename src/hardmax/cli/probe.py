@@ -10,7 +10,7 @@ import typer
 from ..errors import InputError
 from .options import Quiet, panel, read_whole
 
-_what = panel("What is measured")
+_what = panel("Measurements")
 _output = panel("Output")
 
 
@@ -75,7 +75,7 @@ def probe(
     [cyan]hardmax probe --example[/cyan]
     [dim]# a model and texts of your own[/dim]
     [cyan]hardmax probe path/to/model texts.txt --report out/[/cyan]
-    [dim]# which heads could be hardmax? each head replaced by hardmax and by zero, with the effect on the model[/dim]
+    [dim]# each head replaced by hardmax and by zero, with the effect on the model[/dim]
     [cyan]hardmax probe path/to/model texts.txt --every-head --rule hardmax --rule top-8[/cyan]
     """
     if not example and (model is None or file is None):

@@ -17,8 +17,7 @@ from ..figures.save import figure_bytes
 from ..figures.transformers import draw_heads, draw_who_attends
 from ..files import write_text
 from ..models.attention_targets import attention_targets
-from ..models.example_texts import examples_for
-from ..models.loading import HOW_TO_INSTALL, installed_models, load_transformer
+from ..models.loading import HOW_TO_INSTALL, examples_for, installed_models, load_transformer
 from ..models.probe import ProbeReport, probe
 from ..models.transformer import Transformer
 from ..reproduce.report import Report, Section, Table

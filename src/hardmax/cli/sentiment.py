@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
 
 def train(
     file: _File = None,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File of the model.")] = Path(
         "model.safetensors"
     ),
     text: _Text = None,
@@ -69,7 +69,7 @@ def train(
     ] = "0",
     lemmas: Annotated[str | None, typer.Option(metavar="LANGUAGE", help="Dictionary forms, for example en.")] = None,
     epochs: Annotated[str | None, typer.Option(metavar="N", help="Passes through the data.")] = None,
-    seed: Annotated[str, typer.Option(metavar="S", help="Seed of all that is random.")] = "0",
+    seed: Annotated[str, typer.Option(metavar="S", help="Seed of the random generator.")] = "0",
     test_share: Annotated[
         str,
         typer.Option(metavar="SHARE", help="Share of the file, from its end, that is used for testing; 0 for none."),

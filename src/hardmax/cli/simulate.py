@@ -37,9 +37,9 @@ def simulate(
         str | None,
         _tokens(metavar="LAW", help=f"Draw tokens instead: {', '.join(LAWS)}. Without a file: gaussian."),
     ] = None,
-    n: Annotated[str | None, _tokens("--n", "--number", metavar="N", help="How many tokens to draw (200).")] = None,
+    n: Annotated[str | None, _tokens("--n", "--number", metavar="N", help="Number of tokens to draw (200).")] = None,
     dim: Annotated[str | None, _tokens(metavar="D", help="Coordinates of each token drawn (2).")] = None,
-    seed: Annotated[str | None, _tokens(metavar="S", help="Seed of all that is random.", show_default="0")] = None,
+    seed: Annotated[str | None, _tokens(metavar="S", help="Seed of the random generator.", show_default="0")] = None,
     weights: Annotated[Path | None, _tokens(metavar="FILE", help="One positive weight per token.")] = None,
     alpha: Annotated[str, _layer(metavar="NUMBER", help="Step size towards the attended tokens: 0.5 or 1/2.")] = "0.5",
     matrix: Annotated[
@@ -122,7 +122,7 @@ def simulate(
     [cyan]hardmax simulate --depth 20 --animate run.gif --save run.zarr[/cyan]
 
     Two processes share the work of [cyan]torchrun --nproc-per-node 2 -m hardmax simulate …[/cyan]; the first prints and
-    writes. Say --number for --n there, which torchrun takes for its own.
+    writes. Under torchrun use --number, because --n is an option of torchrun.
 
     The exit status is 0 for a complete run, 1 when the run ended early or the theorem failed, 2 for bad input.
     """

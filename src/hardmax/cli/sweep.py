@@ -35,7 +35,7 @@ def sweep(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run every combination of some values, one row per run, and resume a sweep that was stopped.
+    """Run a grid of parameter values, one row per run, and resume a sweep that was stopped.
 
     [bold]Examples[/bold]
 
@@ -43,7 +43,7 @@ def sweep(
     [cyan]hardmax sweep --example > leaders.toml[/cyan]
     [dim]# run it; if it is killed, the same command runs what is missing[/dim]
     [cyan]hardmax sweep leaders.toml[/cyan]
-    [dim]# how far is it?[/dim]
+    [dim]# show the progress[/dim]
     [cyan]hardmax sweep leaders.toml --status[/cyan]
 
     Each row has the seed, the parameters, what was found, the outcome, the seconds and, if the run failed, its error.

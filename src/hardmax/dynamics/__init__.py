@@ -8,38 +8,38 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .integrator_steps import AbstractIntegrator as AbstractIntegrator
+    from .integrator_steps import AbstractStochasticIntegrator as AbstractStochasticIntegrator
+    from .integrator_steps import EulerMaruyama as EulerMaruyama
+    from .integrator_steps import Heun as Heun
+    from .integrator_steps import NoiseSplitting as NoiseSplitting
+    from .integrator_steps import ProjectedEuler as ProjectedEuler
+    from .integrator_steps import ResidualNormalise as ResidualNormalise
+    from .integrator_steps import RungeKutta4 as RungeKutta4
+    from .integrator_steps import StochasticHeun as StochasticHeun
     from .integrators import FlowStep as FlowStep
     from .keep_and_stop_rules import KeepRule as KeepRule
     from .keep_and_stop_rules import Moment as Moment
     from .keep_and_stop_rules import StopRule as StopRule
-    from .runge_kutta import AbstractIntegrator as AbstractIntegrator
-    from .runge_kutta import Heun as Heun
-    from .runge_kutta import ProjectedEuler as ProjectedEuler
-    from .runge_kutta import ResidualNormalise as ResidualNormalise
-    from .runge_kutta import RungeKutta4 as RungeKutta4
     from .spaces import AbstractSpace as AbstractSpace
     from .spaces import EuclideanSpace as EuclideanSpace
     from .spaces import UnitSphere as UnitSphere
-    from .stochastic_integrators import AbstractStochasticIntegrator as AbstractStochasticIntegrator
-    from .stochastic_integrators import EulerMaruyama as EulerMaruyama
-    from .stochastic_integrators import NoiseSplitting as NoiseSplitting
-    from .stochastic_integrators import StochasticHeun as StochasticHeun
 
 _MODULE_OF = {
-    "AbstractIntegrator": "runge_kutta",
+    "AbstractIntegrator": "integrator_steps",
     "AbstractSpace": "spaces",
-    "AbstractStochasticIntegrator": "stochastic_integrators",
+    "AbstractStochasticIntegrator": "integrator_steps",
     "EuclideanSpace": "spaces",
-    "EulerMaruyama": "stochastic_integrators",
+    "EulerMaruyama": "integrator_steps",
     "FlowStep": "integrators",
-    "Heun": "runge_kutta",
+    "Heun": "integrator_steps",
     "KeepRule": "keep_and_stop_rules",
     "Moment": "keep_and_stop_rules",
-    "NoiseSplitting": "stochastic_integrators",
-    "ProjectedEuler": "runge_kutta",
-    "ResidualNormalise": "runge_kutta",
-    "RungeKutta4": "runge_kutta",
-    "StochasticHeun": "stochastic_integrators",
+    "NoiseSplitting": "integrator_steps",
+    "ProjectedEuler": "integrator_steps",
+    "ResidualNormalise": "integrator_steps",
+    "RungeKutta4": "integrator_steps",
+    "StochasticHeun": "integrator_steps",
     "StopRule": "keep_and_stop_rules",
     "UnitSphere": "spaces",
 }

@@ -13,16 +13,16 @@ from ..inputs import as_positive
 from ..outcomes import Ending, Outcome
 from ..shapes import PerToken, States, Tokens
 from .flows import AbstractFlow
-from .runge_kutta import AbstractIntegrator as AbstractIntegrator
-from .runge_kutta import Adaptive as Adaptive
-from .runge_kutta import Heun as Heun
-from .runge_kutta import ProjectedEuler as ProjectedEuler
-from .runge_kutta import ResidualNormalise as ResidualNormalise
-from .runge_kutta import RungeKutta4 as RungeKutta4
-from .stochastic_integrators import AbstractStochasticIntegrator as AbstractStochasticIntegrator
-from .stochastic_integrators import EulerMaruyama as EulerMaruyama
-from .stochastic_integrators import NoiseSplitting as NoiseSplitting
-from .stochastic_integrators import StochasticHeun as StochasticHeun
+from .integrator_steps import AbstractIntegrator as AbstractIntegrator
+from .integrator_steps import AbstractStochasticIntegrator as AbstractStochasticIntegrator
+from .integrator_steps import Adaptive as Adaptive
+from .integrator_steps import EulerMaruyama as EulerMaruyama
+from .integrator_steps import Heun as Heun
+from .integrator_steps import NoiseSplitting as NoiseSplitting
+from .integrator_steps import ProjectedEuler as ProjectedEuler
+from .integrator_steps import ResidualNormalise as ResidualNormalise
+from .integrator_steps import RungeKutta4 as RungeKutta4
+from .integrator_steps import StochasticHeun as StochasticHeun
 
 _DEFAULT_STEP = 0.05  # twenty steps per unit of time
 _MOST_STEPS = 10_000_000  # longer runs are refused

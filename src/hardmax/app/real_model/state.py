@@ -14,7 +14,7 @@ import hardmax as hm
 from ...errors import InputError
 from ...figures.transformers import Targets, WordPaths, word_paths
 from ...models.attention_targets import AttentionTargets
-from ...models.example_texts import BREAD, FILM, REACTIONS
+from ...models.loading import BREAD, FILM, REACTIONS
 from ...models.transformer import TextOrIds
 from ...progress import Tell
 from ..page import choice, whole
