@@ -1,4 +1,4 @@
-"""LIME (the package ``lime``) on the very words that our classifier reads.
+"""LIME (the package ``lime``) on the words that the classifier reads.
 
 A document's words are switched off at random, the classifier answers, and a linear model is fitted to its answers; the
 words with the largest weights are named as reasons. Sampling, distances and kernel are those of LIME for texts; the

@@ -1,4 +1,4 @@
-"""The explorer under load: ten visitors at once, each on another page, who come, work and go for two minutes.
+"""The explorer under load: ten simulated visitors, two on each page, for two minutes.
 
 The server is a process of its own; visitors are Bokeh clients, which speak to it as a browser does. No error may be
 logged, and its memory must stay flat.

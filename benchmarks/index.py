@@ -1,4 +1,4 @@
-"""The index that grows: keys appended and asked for in turn, beside a convex hull kept by hand and faiss."""
+"""The index that grows: keys appended and queried in turn, beside a convex hull in sorted lists and faiss."""
 
 from __future__ import annotations
 

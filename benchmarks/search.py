@@ -1,4 +1,4 @@
-"""The search for whom to listen to: argmax_j <A z_i, z_j> for every token i, exactly."""
+"""The search for the attended tokens: argmax_j <A z_i, z_j> for every token i, exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ideas for more accuracy at full collapse, and how far each goes on rows kept from training.
+"""Ideas for more accuracy at full collapse, and the gain of each on held-out rows.
 
 Trained and judged as in ``benchmarks.text_selection``: the test rows are never looked at. The models are of one
 dimension, so each has two leaders by construction; only the accurate recipe has four axes and up to eight leaders. What

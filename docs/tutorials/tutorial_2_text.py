@@ -70,7 +70,7 @@ print("accuracy on the other 100 texts:", own.score(texts[200:], labels[200:]))
 print(own.explain("an old bird near the tree, and moss"))
 
 # %%
-# Report two more numbers with an accuracy: how many leaders a text has, and how far words have moved onto them (0
+# Report two more numbers with an accuracy: the number of leaders per text, and how far words have moved onto them (0
 # is a model that averages words, 1 is full collapse). A model that does not cluster can be more accurate, but
 # has no short explanation.
 
