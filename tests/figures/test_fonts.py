@@ -13,8 +13,9 @@ from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 from matplotlib.font_manager import fontManager
 
-from hardmax.drawing import style
-from hardmax.drawing.style import DEFAULT, FontWarning, families, new_figure, styled
+from hardmax.drawing import fonts
+from hardmax.drawing.fonts import DEFAULT, FontWarning, families
+from hardmax.drawing.style import new_figure, styled
 
 GOOD = "好"
 
@@ -47,7 +48,7 @@ def square(tmp_path: Path) -> Iterator[None]:
     fontManager.addfont(square_font(tmp_path / "square.ttf", "Noto Sans CJK SC", GOOD))
     yield
     fontManager.ttflist[:] = before
-    style._installed.cache_clear()
+    fonts._installed.cache_clear()
 
 
 def ink(text: str) -> float:
@@ -88,5 +89,5 @@ def test_missing_characters_are_named_once() -> None:
 def test_other_warnings_while_drawing_arrive() -> None:
     figure = new_figure(2.0, 1.0)
     figure.add_subplot().set_title("title")
-    with pytest.warns(UserWarning, match="told"), style.one_warning_for_boxes(set()):
+    with pytest.warns(UserWarning, match="told"), fonts.one_warning_for_boxes(set()):
         warnings.warn("told", stacklevel=1)
