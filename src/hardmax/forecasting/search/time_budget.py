@@ -9,21 +9,27 @@ from collections.abc import Callable
 _AMPLE = 8.0
 """Seconds from which on a budget reduces no count of models."""
 _FOR_THE_SEARCH = 0.6
-"""Share of wall time for the search itself: selection, boundedness checks and refit come after it."""
+"""Share of a budget for the search itself: ranking, boundedness checks and refit come after it."""
 _LATE, _FEWER = 0.5, 3
 """Past this share of wall time, one in three models is evaluated at full length."""
-_NEARLY_OVER = 0.9
-"""Share of wall time after which no further model is checked for boundedness: the refit still needs time."""
+_FOR_RANKING = 0.72
+"""Share of a budget after which no further model is ranked on the second fold."""
+_NEARLY_OVER = 0.82
+"""Share of a budget after which no further model is checked for boundedness: the refit still needs time."""
 
 
 class TimeBudget:
     """Budgets of processor time and of wall time since construction, each None for no limit.
 
     ``seconds`` is processor time of this thread, which does not depend on the load of the machine, for comparisons at
-    equal cost. ``budget`` is wall time.
+    equal cost. ``budget`` is wall time. ``for_the_search`` is the share of both in which models are searched; a model
+    without a selection and boundedness checks after its search passes 1.
     """
 
-    def __init__(self, seconds: float | None = None, budget: float | None = None) -> None:
+    def __init__(
+        self, seconds: float | None = None, budget: float | None = None, *, for_the_search: float = _FOR_THE_SEARCH
+    ) -> None:
+        self._for_the_search = for_the_search
         self._started = time.thread_time()
         self._began = time.monotonic()
         self.seconds, self.budget = seconds, budget
@@ -53,15 +59,21 @@ class TimeBudget:
         """Whether less than this share of the time for the search was used."""
         if self.on_check is not None:
             self.on_check()
-        inside = self._processor() < share and self._wall() < share * _FOR_THE_SEARCH
-        self.ended = self.ended or not inside
-        return inside
+        return self._left(share * self._for_the_search)
+
+    def time_for_ranking(self) -> bool:
+        """Whether there is time left to rank further models on the second fold after the search."""
+        return self._left(_FOR_RANKING)
 
     def time_for_selection(self) -> bool:
-        """Whether there is wall time left to check further models after the search."""
+        """Whether there is time left to check further models for boundedness after the ranking."""
+        return self._left(_NEARLY_OVER)
+
+    def _left(self, share: float) -> bool:
+        """Whether less than this share of both budgets was used; progress is reported and cancelling noticed."""
         if self.on_check is not None:
             self.on_check()
-        left = self._wall() < _NEARLY_OVER
+        left = self.used() < share
         self.ended = self.ended or not left
         return left
 
