@@ -73,6 +73,26 @@ def test_every_budget_leaves_time_for_what_comes_after_the_search(hands: _Hands,
     assert TimeBudget(2.0, 10.0).affordable(40, 8) == TimeBudget(10.0, 2.0).affordable(40, 8) == 10
 
 
+def test_a_check_foresees_another_piece_of_work_as_long_as_the_longest(hands: _Hands) -> None:
+    time_budget = TimeBudget(10.0)
+    # The limit of the selection is 8: with pieces of 0.3 it goes on at 7.6, after one of 1.0 it ends at 7.1.
+    for processor, left in ((6.7, True), (7.0, True), (7.3, True), (7.6, True), (7.8, False)):
+        hands.processor = processor
+        assert time_budget.time_for_selection() is left
+    hands.processor = 0.0
+    time_budget = TimeBudget(10.0)
+    for processor, left in ((6.1, True), (7.1, False)):
+        hands.processor = processor
+        assert time_budget.time_for_selection() is left
+    # Pieces of the ranking do not count for the selection.
+    hands.processor = 0.0
+    time_budget = TimeBudget(10.0)
+    for processor in (2.0, 7.3):
+        hands.processor = processor
+        time_budget.time_for_ranking()
+    assert time_budget.time_for_selection()
+
+
 def test_a_model_without_a_selection_searches_for_its_whole_budget(hands: _Hands) -> None:
     time_budget = TimeBudget(10.0, for_the_search=1.0)
     hands.processor = 9.9

@@ -243,6 +243,17 @@ def test_what_is_clearly_better_is_selected_although_it_may_leave_the_range() ->
     assert not found.bounded
 
 
+@pytest.mark.parametrize(("score", "twice"), [(-0.13, True), (-0.05, False)])
+def test_what_is_accurate_twice_as_long_is_selected_although_only_td_dmd_is_bounded(score: float, twice: bool) -> None:
+    linear, wild = _linear(-0.02), Finalist((_candidate(score, 1.0),), score)
+    found = select(Ranking((wild, linear), ()), lambda f: f is linear)
+    assert found.chosen is (wild if twice else linear)
+    assert found.bounded is not twice
+    # A bounded nonlinear model that is as accurate as TD-DMD is no reason to give up boundedness.
+    tame = Finalist((_candidate(-0.02, -0.5),), -0.02)
+    assert select(Ranking((wild, tame, linear), ()), lambda f: f is not wild).chosen is tame
+
+
 def test_td_dmd_is_selected_when_nothing_is_bounded() -> None:
     linear = Finalist((Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 0.0, np.zeros((2, 1)), 0.1),), 0.1)
     found = select(Ranking((Finalist((_candidate(-1.0, 1.0),), -1.0), linear), ()), lambda f: False)

@@ -46,7 +46,7 @@ _SMALL, _LARGE = 150, 300
 """Units of the reservoirs: small ones to compare settings, large ones of the best settings."""
 _SHORTEST_WARM_UP = 30
 """Samples without which the state of a reservoir still depends on its start."""
-_ONE_STEP_ROWS = 32
+_ONE_STEP_ROWS = 8
 """Steps of each rollout at which one-step errors are measured."""
 _ERROR_STARTS = 64
 """Starts per fold from which the errors of the published model are measured; models are compared from fewer."""

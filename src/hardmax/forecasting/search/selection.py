@@ -18,6 +18,9 @@ _SIMPLE = 6
 """Polynomials of lags that are ranked over all folds however many other candidates score better on the first."""
 _CLEARLY_BETTER = 0.2
 """Difference in score for which boundedness is given up: errors lower by a factor of about 1.5."""
+_TWICE, _AT_LEAST = 2.0, 0.02
+"""Ratio of scores, and difference beside it, for which boundedness is given up where TD-DMD alone is bounded. Where
+forecasts fail early in the horizon all scores are near 0, and one of twice the size is accurate for twice the time."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,8 @@ def select(
 
     When ``may_continue`` returns False, the best single polynomial model is checked next, then TD-DMD, and no other
     model. Where the result is clearly worse (by 0.2 in score) than TD-DMD, or else than the best of all, that one is
-    selected and marked as not bounded.
+    selected and marked as not bounded. So is the best of all where only TD-DMD is bounded and has less than half its
+    score.
     """
     linear = ranking.linear
     all_checked = True
@@ -199,7 +203,9 @@ def select(
     if chosen is None or linear.score < chosen.score - _CLEARLY_BETTER:
         # Growing or drifting records do leave their range, and TD-DMD extrapolates them.
         chosen, bounded = linear, False
-    elif best.score < chosen.score - _CLEARLY_BETTER:
+    elif best.score < chosen.score - _CLEARLY_BETTER or (
+        chosen.is_linear and best.score < _TWICE * min(chosen.score, 0.0) - _AT_LEAST
+    ):
         # A bounded model would be much less accurate; fading returns this one when it leaves the range.
         chosen, bounded = best, False
     return Selection(chosen, linear, ranking.best, bounded, len(refused), all_checked)

@@ -12,10 +12,11 @@ _FOR_THE_SEARCH = 0.6
 """Share of a budget for the search itself: ranking, boundedness checks and refit come after it."""
 _LATE, _FEWER = 0.5, 3
 """Past this share of wall time, one in three models is evaluated at full length."""
-_FOR_RANKING = 0.72
+_FOR_RANKING = 0.7
 """Share of a budget after which no further model is ranked on the second fold."""
-_NEARLY_OVER = 0.82
-"""Share of a budget after which no further model is checked for boundedness: the refit still needs time."""
+_NEARLY_OVER = 0.8
+"""Share of a budget after which no further model is checked for boundedness: the comparison with simple models, the
+refit and the held-out errors take the rest."""
 
 
 class TimeBudget:
@@ -33,6 +34,8 @@ class TimeBudget:
         self._started = time.thread_time()
         self._began = time.monotonic()
         self.seconds, self.budget = seconds, budget
+        self._checked: tuple[float, float] | None = None
+        self._longest = 0.0
         self.ended = False
         """Whether work was left out because a budget was used up."""
         self.on_check: Callable[[], None] | None = None
@@ -63,17 +66,27 @@ class TimeBudget:
 
     def time_for_ranking(self) -> bool:
         """Whether there is time left to rank further models on the second fold after the search."""
-        return self._left(_FOR_RANKING)
+        return self._left(_FOR_RANKING, foreseeing=True)
 
     def time_for_selection(self) -> bool:
         """Whether there is time left to check further models for boundedness after the ranking."""
-        return self._left(_NEARLY_OVER)
+        return self._left(_NEARLY_OVER, foreseeing=True)
 
-    def _left(self, share: float) -> bool:
-        """Whether less than this share of both budgets was used; progress is reported and cancelling noticed."""
+    def _left(self, share: float, *, foreseeing: bool = False) -> bool:
+        """Whether less than this share of both budgets was used; progress is reported and cancelling noticed.
+
+        With ``foreseeing``, whether that still holds after one more piece of work, as long as the longest one between
+        two checks with the same share.
+        """
         if self.on_check is not None:
             self.on_check()
-        left = self.used() < share
+        used = self.used()
+        if self._checked is not None and self._checked[0] == share:
+            self._longest = max(self._longest, used - self._checked[1])
+        else:
+            self._longest = 0.0
+        self._checked = (share, used)
+        left = used + (self._longest if foreseeing else 0.0) < share
         self.ended = self.ended or not left
         return left
 
