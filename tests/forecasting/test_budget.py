@@ -93,6 +93,23 @@ def test_a_check_foresees_another_piece_of_work_as_long_as_the_longest(hands: _H
     assert time_budget.time_for_selection()
 
 
+def test_simple_models_have_as_much_processor_time_as_the_family(hands: _Hands) -> None:
+    time_budget = TimeBudget(10.0)
+    hands.processor = 11.0
+    left = time_budget.comparison()
+    hands.processor = 20.9
+    assert left()
+    assert not time_budget.ended
+    hands.processor = 21.1
+    assert not left()
+    assert time_budget.ended
+    left = TimeBudget(None, 10.0).comparison()
+    hands.wall = 8.9
+    assert left()
+    hands.wall = 9.1
+    assert not left()
+
+
 def test_a_model_without_a_selection_searches_for_its_whole_budget(hands: _Hands) -> None:
     time_budget = TimeBudget(10.0, for_the_search=1.0)
     hands.processor = 9.9

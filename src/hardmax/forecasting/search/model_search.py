@@ -176,8 +176,6 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
 
 _FAMILY_OF = {"td-dmd": "linear", "ng-rc": "polynomial"}
 """Families of candidates under the names of the argument ``model``, where these differ."""
-_EXTRA = 1.0
-"""Processor time for simple models, as a share of ``seconds``: they come after the search that it bounds."""
 
 
 def _selected(ranking: Ranking, refit: Refit, settings: Settings, time_budget: TimeBudget) -> Selection:
@@ -226,19 +224,13 @@ def _compared(
     given = most if settings.delays is None else settings.delays + 1
     recipes = recipes_for(trajectories, outputs, seasons, min(reach, given), zero, min(most, given))
     family: list[Recipe] = []
-    begun = time_budget.spent()
-
-    def may_continue() -> bool:
-        cheap = time_budget.seconds is None or time_budget.spent() - begun < _EXTRA * time_budget.seconds
-        return time_budget.time_for_selection() and cheap
-
     if settings.model == "auto":
         family.append(refit.recipe(selection.chosen, "family"))
         if not selection.chosen.is_linear:
             family.append(refit.recipe(selection.linear, "td-dmd"))
     else:
         recipes = [recipe for recipe in recipes if recipe.kind == settings.model]
-    found = compare(family, recipes, origins, seasons, may_continue) if family or recipes else None
+    found = compare(family, recipes, origins, seasons, time_budget.comparison()) if family or recipes else None
     if found is None and settings.model != "auto":
         raise InputError(
             "model",

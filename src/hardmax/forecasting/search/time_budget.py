@@ -14,6 +14,8 @@ _LATE, _FEWER = 0.5, 3
 """Past this share of wall time, one in three models is evaluated at full length."""
 _FOR_RANKING = 0.7
 """Share of a budget after which no further model is ranked on the second fold."""
+_FOR_SIMPLE_MODELS = 0.9
+"""Share of wall time after which no further simple model is compared."""
 _NEARLY_OVER = 0.8
 """Share of a budget after which no further model is checked for boundedness: the comparison with simple models, the
 refit and the held-out errors take the rest."""
@@ -71,6 +73,22 @@ class TimeBudget:
     def time_for_selection(self) -> bool:
         """Whether there is time left to check further models for boundedness after the ranking."""
         return self._left(_NEARLY_OVER, foreseeing=True)
+
+    def comparison(self) -> Callable[[], bool]:
+        """Function that says whether there is time left for simple models, whose comparison begins now.
+
+        It has as much processor time as the family, because it decides alone where a record has no dynamics.
+        """
+        begun = self.spent()
+
+        def left() -> bool:
+            if self.on_check is not None:
+                self.on_check()
+            inside = _share(self.spent() - begun, self.seconds) < 1.0 and self._wall() < _FOR_SIMPLE_MODELS
+            self.ended = self.ended or not inside
+            return inside
+
+        return left
 
     def _left(self, share: float, *, foreseeing: bool = False) -> bool:
         """Whether less than this share of both budgets was used; progress is reported and cancelling noticed.
