@@ -108,8 +108,9 @@ def test_our_intervals_are_compared_with_the_samples_after_the_origin() -> None:
     assert [check.passed for check in (*low, *high)] == [True, True, True, False]
 
 
-def test_ours_is_ranked_in_place_of_the_stored_one() -> None:
-    names = {study.OURS: 2.0, "NG-RC": 3.0, "TD-DMD": 1.0, study.UNIFORM: 9.0}
+def _study_rows() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Stored rows of three systems, and rows of ours on two of them with one of NG-RC on the data of each."""
+    names = {study.OURS: 2.0, study.NGRC: 3.0, study.ESN: 1.0, study.UNIFORM: 9.0}
     stored = pd.DataFrame(
         [
             {"setting": "full state", "system": system, "seed": 0, "model": name, "valid_time": valid}
@@ -117,13 +118,43 @@ def test_ours_is_ranked_in_place_of_the_stored_one() -> None:
             for name, valid in names.items()
         ]
     )
-    ours = stored[(stored["model"] == study.OURS) & (stored["system"] != "Coullet")].drop(columns="model")
-    ours = ours.assign(valid_time=[4.0, 2.5], diverged=[0, 1], in68=[0.6, 0.8], in95=[1.0, 0.9])
-    report = study.summary(ours, stored)
-    assert report.rows == [["full state", 2, 1.5, 2.0, 3.25, 2.0, 1, pytest.approx(0.7), pytest.approx(0.95)]]
-    verdicts = [check.passed for check in report.checks]
-    assert verdicts == [True, False, True, True, True, True]
-    assert report.checks[0].value == -0.5
+    measured = {"code": "new", "setting": "full state", "seed": 0, "in68": 0.7, "in95": 0.95, "fit_seconds": 7.0}
+    measured |= {"speed": 20.0, "diverged": 0}
+    rows = [
+        {"system": "Chen", "model": study.OURS, "valid_time": 0.1, "data": "a", "code": "old"},
+        {"system": "Chen", "model": study.OURS, "valid_time": 4.0, "data": "a"},
+        {"system": "Lorenz '63", "model": study.OURS, "valid_time": 2.5, "data": "b", "diverged": 1},
+        {"system": "Chen", "model": study.NGRC, "valid_time": 5.0, "data": "a"},
+        {"system": "Lorenz '63", "model": study.NGRC, "valid_time": 0.5, "data": "other"},
+    ]
+    return pd.DataFrame([measured | row for row in rows]), stored
+
+
+def test_ours_is_ranked_in_place_of_the_stored_one_among_rivals_on_the_same_data() -> None:
+    rows, stored = _study_rows()
+    report = study.summary(rows, stored)
+    # On Chen NG-RC was measured again, 5.0; on Lorenz its new row is of other data, so that the stored 3.0 counts.
+    expected = ["full state", 2, 2.0, 2.0, 3.25, 2.0, 1, pytest.approx(0.7), pytest.approx(0.95), "0 : 2", "2 : 0", 7.0]
+    assert report.rows == [expected]
+    assert [check.passed for check in report.checks] == [True, False, True, True, True, True]
+    assert report.checks[0].value == 0.0
+    assert "2 fits on 2 systems, seeds 0" in report.notes[0]
+    assert report.notes[1].startswith("1 rows of")
+
+
+def test_rows_of_the_study_count_for_their_code_and_rivals_for_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, _ = _study_rows()
+    monkeypatch.setattr(study, "AGAIN", tmp_path / "again.csv")
+    assert study._done() == set()
+    rows.to_csv(study.AGAIN, index=False)
+    monkeypatch.setattr(study, "code_version", lambda: "old")
+    full = "full state"
+    rivals = {(full, "Chen", study.NGRC, 0), (full, "Lorenz '63", study.NGRC, 0)}
+    assert study._done() == {(full, "Chen", study.OURS, 0)} | rivals
+    fits = study.cases()
+    assert len(fits) == len(set(fits)) == 21 * 4 * (3 + 2)
 
 
 def test_rows_of_series_are_stored_and_count_for_their_code_alone(tmp_path: Path) -> None:

@@ -43,30 +43,79 @@ def test_processor_time_does_not_count_what_others_do(hands: _Hands) -> None:
     time_budget = TimeBudget(10.0)
     hands.wall = 1e9
     assert time_budget.within(0.1)
-    hands.processor = 4.9
+    hands.processor = 2.9
     assert time_budget.within(0.5)
     assert not time_budget.ended
-    hands.processor = 5.1
+    hands.processor = 3.1
     assert not time_budget.within(0.5)
     assert time_budget.ended
     assert time_budget.time_for_selection()
-    assert time_budget.used() == pytest.approx(0.51)
+    assert time_budget.used() == pytest.approx(0.31)
 
 
-def test_wall_time_leaves_some_for_what_comes_after_the_search(hands: _Hands) -> None:
-    time_budget = TimeBudget(None, 10.0)
-    hands.processor = 1e9
+@pytest.mark.parametrize("which", ["processor", "wall"])
+def test_every_budget_leaves_time_for_what_comes_after_the_search(hands: _Hands, which: str) -> None:
+    time_budget = TimeBudget(10.0) if which == "processor" else TimeBudget(None, 10.0)
+    setattr(hands, "wall" if which == "processor" else "processor", 1e9)
     assert time_budget.within()
     assert time_budget.affordable(40, 8) == 40
-    hands.wall = 5.9
+    setattr(hands, which, 5.9)
     assert time_budget.within()
-    assert time_budget.affordable(40, 8) == 13
-    hands.wall = 6.1
+    assert time_budget.affordable(40, 8) == (40 if which == "processor" else 13)
+    setattr(hands, which, 6.1)
     assert not time_budget.within()
+    assert time_budget.time_for_ranking()
+    setattr(hands, which, 7.5)
+    assert not time_budget.time_for_ranking()
     assert time_budget.time_for_selection()
-    hands.wall = 9.1
+    setattr(hands, which, 9.1)
     assert not time_budget.time_for_selection()
     assert TimeBudget(2.0, 10.0).affordable(40, 8) == TimeBudget(10.0, 2.0).affordable(40, 8) == 10
+
+
+def test_a_check_foresees_another_piece_of_work_as_long_as_the_longest(hands: _Hands) -> None:
+    time_budget = TimeBudget(10.0)
+    # The limit of the selection is 8: with pieces of 0.3 it goes on at 7.6, after one of 1.0 it ends at 7.1.
+    for processor, left in ((6.7, True), (7.0, True), (7.3, True), (7.6, True), (7.8, False)):
+        hands.processor = processor
+        assert time_budget.time_for_selection() is left
+    hands.processor = 0.0
+    time_budget = TimeBudget(10.0)
+    for processor, left in ((6.1, True), (7.1, False)):
+        hands.processor = processor
+        assert time_budget.time_for_selection() is left
+    # Pieces of the ranking do not count for the selection.
+    hands.processor = 0.0
+    time_budget = TimeBudget(10.0)
+    for processor in (2.0, 7.3):
+        hands.processor = processor
+        time_budget.time_for_ranking()
+    assert time_budget.time_for_selection()
+
+
+def test_simple_models_have_as_much_processor_time_as_the_family(hands: _Hands) -> None:
+    time_budget = TimeBudget(10.0)
+    hands.processor = 11.0
+    left = time_budget.comparison()
+    hands.processor = 20.9
+    assert left()
+    assert not time_budget.ended
+    hands.processor = 21.1
+    assert not left()
+    assert time_budget.ended
+    left = TimeBudget(None, 10.0).comparison()
+    hands.wall = 8.9
+    assert left()
+    hands.wall = 9.1
+    assert not left()
+
+
+def test_a_model_without_a_selection_searches_for_its_whole_budget(hands: _Hands) -> None:
+    time_budget = TimeBudget(10.0, for_the_search=1.0)
+    hands.processor = 9.9
+    assert time_budget.within()
+    hands.processor = 10.1
+    assert not time_budget.within()
 
 
 def _waves() -> np.ndarray:

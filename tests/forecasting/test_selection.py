@@ -1,17 +1,25 @@
 """Folds, scores, the boundedness check and the selection."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardmax.forecasting.data.delay_windows import lags
-from hardmax.forecasting.features.candidates import Embeddings, lag_polynomial_groups, linear_groups, truncated_groups
+from hardmax.forecasting.features.candidates import (
+    Embeddings,
+    lag_polynomial_groups,
+    linear_groups,
+    principal_polynomial_groups,
+    truncated_groups,
+)
 from hardmax.forecasting.features.feature_map import FeatureMap
 from hardmax.forecasting.rollout import Fade, Member, roll
 from hardmax.forecasting.search.model_search import fit_family, plan_for
 from hardmax.forecasting.search.readout_search import BY_MODES, RIDGES, Candidate, Learner, Search, score_together
-from hardmax.forecasting.search.refit import stays_bounded
+from hardmax.forecasting.search.refit import fade_limits, stays_bounded
 from hardmax.forecasting.search.selection import Finalist, Ranking, rank, select
 from hardmax.forecasting.search.time_budget import TimeBudget
 from hardmax.forecasting.search.validation import Fold, make_folds, outside_validation
@@ -118,24 +126,96 @@ def test_the_boundedness_check_allows_one_step_of_a_hundred_a_little_outside(sha
     assert stays_bounded([jump], np.zeros((12, 1, 2)), Fade(np.zeros(1), np.ones(1)), future=future) is allowed
 
 
-def test_when_the_time_is_over_only_td_dmd_is_still_asked() -> None:
-    linear = Finalist((Candidate("linear", "TD-DMD", FeatureMap(1, lags(1, 1)), 0.0, 0.0, np.zeros((2, 1)), 0.1),), 0.1)
-    good = Finalist((_candidate(0.05, -0.5),), 0.05)
+def _linear(score: float) -> Finalist:
+    features = FeatureMap(1, lags(1, 1))
+    return Finalist((Candidate("linear", "TD-DMD", features, 0.0, 0.0, np.zeros((2, 1)), score),), score)
+
+
+def _trained(score: float) -> Finalist:
+    """A finalist of another family than polynomials."""
+    return Finalist((replace(_candidate(score, -0.5), family="attention"),), score)
+
+
+def test_when_the_time_is_over_only_the_cheap_models_are_still_asked() -> None:
+    linear, cheap, better = _linear(0.1), Finalist((_candidate(0.05, -0.5),), 0.05), _trained(0.0)
     asked: list[Finalist] = []
 
     def is_bounded(finalist: Finalist) -> bool:
         asked.append(finalist)
         return True
 
-    found = select(Ranking((good, linear), ()), is_bounded, lambda: False)
-    assert asked == [linear]
-    assert found.chosen is linear
-    assert found.bounded
-    assert not found.all_checked
-    better = Finalist((_candidate(-1.0, 1.0),), -1.0)
-    found = select(Ranking((better, linear), ()), is_bounded, lambda: False)
-    assert found.chosen is better
+    def linear_only(finalist: Finalist) -> bool:
+        return is_bounded(finalist) and finalist is linear
+
+    for check, expected, chosen in ((is_bounded, [cheap], cheap), (linear_only, [cheap, linear], linear)):
+        asked.clear()
+        found = select(Ranking((better, cheap, linear), ()), check, lambda: False)
+        assert [id(f) for f in asked] == [id(f) for f in expected]
+        assert found.chosen is chosen
+        assert found.bounded
+        assert not found.all_checked
+    clearly = _trained(-1.0)
+    found = select(Ranking((clearly, cheap, linear), ()), is_bounded, lambda: False)
+    assert found.chosen is clearly
     assert not found.bounded
+
+
+def test_a_cheap_model_that_was_refused_is_not_asked_again_when_the_time_is_over() -> None:
+    linear, cheap = _linear(0.1), Finalist((_candidate(0.05, -0.5),), 0.05)
+    left = iter((True, False))
+    asked: list[Finalist] = []
+
+    def is_bounded(finalist: Finalist) -> bool:
+        asked.append(finalist)
+        return finalist is linear
+
+    select(Ranking((cheap, _trained(0.07), linear), ()), is_bounded, lambda: next(left))
+    assert [id(f) for f in asked] == [id(cheap), id(linear)]
+
+
+def test_td_dmd_and_ng_rc_are_ranked_however_little_time_there_is() -> None:
+    z = _logistic()
+    folds = make_folds([z], 1, 20, 20)
+    search = Search(folds[0], 1, 0, TimeBudget())
+    search.screen(linear_groups(1, 8), (0.0,))
+    search.screen(lag_polynomial_groups(1, 1, 8), (0.0,))
+    search.evaluate_best(30)
+    # Better ones that would fill all places.
+    other = Search(folds[0], 1, 0, TimeBudget())
+    other.screen(principal_polynomial_groups(1, 2, 8, Embeddings(folds[0].training)), (0.0, 1e-3))
+    crowd = [replace(c, score=-9.0) for c in other.evaluate_best(60)]
+    assert len(crowd) > 40
+    full = rank([*crowd, *search.candidates], folds, 1, 0, 20)
+    short = rank([*crowd, *search.candidates], folds, 1, 0, 20, lambda: False)
+    for ranking in (full, short):
+        ranked = [f.sources[0] for f in ranking.best if len(f.sources) == 1]
+        linear = min(c.score for c in search.candidates if c.features.is_linear)
+        assert min(c.score for c in ranked if c.features.is_linear) == linear
+        simple = min(c.score for c in search.candidates if c.family == "polynomial")
+        assert min(c.score for c in ranked if c.features.is_polynomial_of_lags) == simple
+    assert not any(f.sources[0].score == -9.0 for f in short.best)
+    assert len(short.best) + len(short.rest) == len(crowd) + len(search.candidates)
+
+
+def test_a_screening_out_of_time_tries_the_smallest_features_of_a_group() -> None:
+    fold = make_folds([_logistic()], 1, 20, 20)[0]
+    over = Search(fold, 1, 0, TimeBudget(1e-9))
+    group = next(iter(lag_polynomial_groups(1, 1, 8)))
+    over.screen([group], (0.0,), at_least_one=True)
+    assert {c.features.size for c in over.screened} == {group.nested[0].size}
+    assert over.evaluate_best(8)
+
+
+def test_a_record_that_grows_beyond_its_range_widens_the_fade() -> None:
+    t = np.arange(3000)
+    still = np.sin(0.1 * t)[:, None]
+    assert fade_limits([still], 1) == pytest.approx((1.15, 1.6), rel=1e-3)
+    # The last fifth is 1.4 times as large as all before.
+    grown = np.where(t < 2400, 1.0, 1.4)[:, None] * still
+    assert fade_limits([grown], 1) == pytest.approx((1.4 * 1.15, 1.4 * 1.6), rel=1e-3)
+    assert fade_limits([np.where(t < 2400, 1.0, 9.0)[:, None] * still], 1) == pytest.approx((2.0125, 2.8))
+    # Of few samples the growth would be chance.
+    assert fade_limits([grown[2000:2900]], 1) == (1.15, 1.6)
 
 
 def _candidate(score: float, growth: float) -> Candidate:
@@ -161,6 +241,17 @@ def test_what_is_clearly_better_is_selected_although_it_may_leave_the_range() ->
     found = select(ranking, lambda f: f is tame)
     assert found.chosen is wild
     assert not found.bounded
+
+
+@pytest.mark.parametrize(("score", "twice"), [(-0.13, True), (-0.05, False)])
+def test_what_is_accurate_twice_as_long_is_selected_although_only_td_dmd_is_bounded(score: float, twice: bool) -> None:
+    linear, wild = _linear(-0.02), Finalist((_candidate(score, 1.0),), score)
+    found = select(Ranking((wild, linear), ()), lambda f: f is linear)
+    assert found.chosen is (wild if twice else linear)
+    assert found.bounded is not twice
+    # A bounded nonlinear model that is as accurate as TD-DMD is no reason to give up boundedness.
+    tame = Finalist((_candidate(-0.02, -0.5),), -0.02)
+    assert select(Ranking((wild, tame, linear), ()), lambda f: f is not wild).chosen is tame
 
 
 def test_td_dmd_is_selected_when_nothing_is_bounded() -> None:

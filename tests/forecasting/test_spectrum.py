@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 from hardmax.errors import InputError
-from hardmax.forecasting.diagnostics.spectrum import companion, lag_operator
+from hardmax.forecasting.data.delay_windows import lags
+from hardmax.forecasting.diagnostics import spectrum as spectrum_module
+from hardmax.forecasting.diagnostics.spectrum import companion, lag_operator, lyapunov_exponent
+from hardmax.forecasting.features.feature_map import FeatureMap
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
 from hardmax.forecasting.models.td_dmd import TimeDelayedDMD, least_squares
+from hardmax.forecasting.rollout import Fade, Member, Predictor
 
 
 def _fit(series: np.ndarray, **settings: object) -> TimeDelayedTransformer:
@@ -51,6 +55,29 @@ def test_local_eigenvalues_of_the_logistic_map_are_its_slope(logistic: TimeDelay
     for state in (0.2, 0.5, 0.71):
         found = logistic.local_eigenvalues(np.array([state]))
         assert found[0].real == pytest.approx(4.0 * (1 - 2 * state), abs=1e-4)
+
+
+def _cancelling_logistic(weight: float) -> Predictor:
+    """The map z' = 1 - 2 z², with two large weights on z of which only the difference counts."""
+    features = FeatureMap(1, lags(1, 1), lags(1, 1), 2)
+    member = Member(features, np.array([[[1.0], [weight], [-1.0 - weight], [-2.0]]]))
+    return Predictor(1, (member,), member, Fade(np.zeros(1), np.ones(1)))
+
+
+@pytest.mark.parametrize("weight", [0.0, 1e7, 1e9])
+def test_weights_that_amplify_rounding_leave_the_lyapunov_exponent_as_it_is(weight: float) -> None:
+    # With the weight 1e9, rounding alone changes a sample by about 1e-7, the smallest difference that is followed.
+    found = lyapunov_exponent(_cancelling_logistic(weight), np.array([[[0.3]]]), 0.02, 2000, 0)
+    assert found * 0.02 == pytest.approx(np.log(2.0), rel=0.1)
+
+
+def test_a_lyapunov_exponent_that_depends_on_the_difference_is_not_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Rounding of the size r makes of every smaller difference one of the size r: a rate of log(r / size) per chunk.
+    def by_rounding(predictor: Predictor, windows: object, dt: float, steps: int, seed: int, size: float, chunk: int):
+        return np.log(0.1 / size) / (chunk * dt)
+
+    monkeypatch.setattr(spectrum_module, "_growth_rate", by_rounding)
+    assert np.isnan(lyapunov_exponent(_cancelling_logistic(0.0), np.array([[[0.3]]]), 0.02, 400, 0))
 
 
 def test_the_lyapunov_exponent_of_the_logistic_map_is_log_two(logistic: TimeDelayedTransformer) -> None:

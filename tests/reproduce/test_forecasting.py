@@ -51,7 +51,7 @@ def test_the_page_has_every_case(tmp_path, monkeypatch):
     monkeypatch.setattr(
         forecasting,
         "models",
-        lambda quick: {
+        lambda seconds: {
             "TD-DMD, tuned": TimeDelayedDMD(8),
             forecasting.OURS: TimeDelayedTransformer(seconds=0.3, random_state=0, progress=False),
         },
@@ -59,7 +59,7 @@ def test_the_page_has_every_case(tmp_path, monkeypatch):
     monkeypatch.setattr(
         forecasting,
         "attention_variants",
-        lambda quick: {MLP: PublishedLayer(2, hidden=4, steps=2, variant="mlp", seconds=0.2)},
+        lambda seconds: {MLP: PublishedLayer(2, hidden=4, steps=2, variant="mlp", seconds=0.2)},
     )
     monkeypatch.setattr(forecasting, "PARTS", forecasting.PARTS[:4:2])
     forecasting.reproduce_forecasting(tmp_path, quick=True)
@@ -124,11 +124,11 @@ def test_the_wake_is_shown_as_fields_beside_the_benchmark(tmp_path, monkeypatch)
     monkeypatch.setattr(
         forecasting,
         "models",
-        lambda quick: {
+        lambda seconds: {
             forecasting.OURS: forecasting.TimeDelayedTransformer(seconds=0.3, random_state=0, progress=False)
         },
     )
-    monkeypatch.setattr(forecasting, "attention_variants", lambda quick: {})
+    monkeypatch.setattr(forecasting, "attention_variants", lambda seconds: {})
     monkeypatch.setattr(forecasting, "PARTS", forecasting.PARTS[4:])
     forecasting.reproduce_forecasting(tmp_path, quick=True)
     page = (tmp_path / forecasting.PAGE).read_text()

@@ -1,12 +1,15 @@
 """The study: its rule, its data, its rows, and a summary that is honest about what is missing."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from hardmax.datasets import chaotic_systems
 from hardmax.errors import FileError, InputError
 from hardmax.files import make_folder
-from hardmax.reproduce import forecasting_study
+from hardmax.reproduce import forecasting_study, processor_speed
 from hardmax.reproduce.forecasting_study import (
     draw_forecasting_summary,
     read_study,
@@ -57,6 +60,23 @@ def test_cases_show_models_what_they_say():
     assert coarse.horizon < full.horizon
     with pytest.raises(InputError, match="setting is not known, got 'blind'"):
         make_case("Chen", "blind", 0)
+
+
+def test_the_fingerprint_tells_data_that_differ_in_one_digit():
+    case = make_case("Chen", FULL, 0)
+    truth = case.truth.copy()
+    assert replace(case, truth=truth).fingerprint == case.fingerprint
+    truth[3, 7, 1] = np.nextafter(truth[3, 7, 1], np.inf)
+    assert replace(case, truth=truth).fingerprint != case.fingerprint
+
+
+def test_the_speed_of_the_processor_counts_its_own_time(monkeypatch):
+    ticks = iter([0.0, 0.5, 1.0, 1.25, 2.0, 3.0])
+    monkeypatch.setattr(processor_speed, "time", SimpleNamespace(thread_time=lambda: next(ticks)))
+    processor_speed.processor_speed.cache_clear()
+    assert processor_speed.processor_speed() == pytest.approx(4.0)
+    assert processor_speed.processor_speed() == pytest.approx(4.0)
+    processor_speed.processor_speed.cache_clear()
 
 
 def test_no_start_lies_in_the_training_data():

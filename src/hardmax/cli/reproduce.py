@@ -155,6 +155,9 @@ def sentiment(
 def forecasting(
     output: _Folder = Path("out/forecasting"),
     quick: Annotated[bool, typer.Option("--quick", help="Shorter records and searches, in a minute.")] = False,
+    seconds: Annotated[
+        str | None, typer.Option(metavar="S", help="Processor seconds after which each search or training ends.")
+    ] = None,
 ) -> None:
     """The four cases of the time-delayed transformer paper (arXiv 2602.08478), its claims beside measurements.
 
@@ -164,10 +167,14 @@ def forecasting(
     [cyan]hardmax reproduce forecasting[/cyan]
     [dim]# shorter records and searches[/dim]
     [cyan]hardmax reproduce forecasting --quick[/cyan]
+    [dim]# whole records, searches of 20 seconds each[/dim]
+    [cyan]hardmax reproduce forecasting --seconds 20[/cyan]
     """
     from ..reproduce import reproduce_forecasting
+    from .options import read_number
 
-    reproduce_forecasting(output, quick=quick)
+    limit = None if seconds is None else read_number("--seconds", seconds, 60.0)
+    reproduce_forecasting(output, quick=quick, seconds=limit)
     _say_where(output, "forecasting.html")
 
 

@@ -172,7 +172,7 @@ class ModelAnalysis(LearnedModel):
         Returns
         -------
         float
-            The exponent.
+            The exponent; NaN where rounding, amplified by large weights of the model, leaves it unresolved.
         """
         predictor = self._require_predictor()
         if self.forcing_ is not None:

@@ -33,7 +33,7 @@ class Settings:
     ablation
         Replacement for attention: None (attention), ``"uniform"`` or ``"mlp"``.
     seconds
-        Budget of processor seconds for the search, or None.
+        Budget of processor seconds for search, selection and refit, or None.
     seed
         Seed of all random numbers.
     progress

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from matplotlib.figure import Figure
 
@@ -50,6 +51,7 @@ _QUICK = (
     "that the computation works. It cannot judge the trained models, whose training it ends early, nor the Lyapunov "
     "exponent and the histogram of long rollouts, which it leaves out; run the command without --quick for those."
 )
+_LIMITED = "Records are whole; every search or training ended after {:g} s of processor time."
 _NO_CLAIM = (
     "Not in the paper. A cylinder between two walls sheds vortices at Re = 100, computed by a lattice Boltzmann "
     "method; the cycle is nearly linear once the velocity is reduced by POD."
@@ -86,18 +88,25 @@ _FITS = 7 * 4 + 5
 
 
 def reproduce_forecasting(
-    output: str | os.PathLike[str], *, quick: bool = False, progress: bool | None = None
+    output: str | os.PathLike[str],
+    *,
+    quick: bool = False,
+    seconds: float | None = None,
+    progress: bool | None = None,
 ) -> Report:
     """The cases of the time-delayed transformer paper (arXiv 2602.08478), as a page.
 
-    Figures are written as PNG and PDF, the table as CSV, JSON and Markdown, the page as ``forecasting.html``.
+    Figures are written as PNG and PDF, the table as CSV, JSON and Markdown, the page as ``forecasting.html``; rows are
+    written case by case.
 
     Parameters
     ----------
     output
         Folder for the figures, the tables and the page; it is made if it does not exist.
     quick
-        Shorter records and searches.
+        Shorter records, and searches of two seconds.
+    seconds
+        Processor seconds after which each search or training ends, on the whole records; None for no limit.
     progress
         Show a progress bar: True, False, or None for only when it takes long and there is a terminal.
 
@@ -107,16 +116,19 @@ def reproduce_forecasting(
         The page.
     """
     folder = make_folder(output)
-    report = Report("Time-delayed transformers", lead=f"{_LEAD} {_QUICK}" if quick else _LEAD)
+    limit = "" if seconds is None else _LIMITED.format(seconds)
+    size = _QUICK if quick else limit
+    seconds = 2.0 if quick else seconds
+    report = Report("Time-delayed transformers", lead=f"{_LEAD} {size}".strip())
     rows: list[tuple[object, ...]] = []
     measured: dict[str, dict[str, float]] = {}
     by_time: set[str] = set()
     with Ticker("fits", _FITS, progress=progress) as ticker:
         for part in PARTS:
             case = part.make(quick)
-            fitted = models(quick=quick)
+            fitted = models(seconds=seconds)
             if part.claim:
-                fitted |= attention_variants(quick=quick)
+                fitted |= attention_variants(seconds=seconds)
             found = []
             for name, model in fitted.items():
                 began = time.thread_time()
@@ -173,23 +185,37 @@ def reproduce_forecasting(
                 section.picture(
                     figure_bytes(circle, dpi=130), "Eigenvalues of the linear path: eight on the circle.", narrow=True
                 )
+            _write_tables(folder, rows, measured, by_time, size)
+    adds, table = _write_tables(folder, rows, measured, by_time, size)
+    report.section("What attention adds").table(adds)
+    report.section("All cases").table(table)
+    report.write(folder / PAGE)
+    return report
+
+
+def _write_tables(
+    folder: Path,
+    rows: list[tuple[object, ...]],
+    measured: dict[str, dict[str, float]],
+    by_time: set[str],
+    size: str,
+) -> tuple[Table, Table]:
+    """The tables of attention and of all cases so far, also written as files; ``size`` says what limits the run."""
     table = Table(
         "All cases",
         ("case", "model", "NRMSE", "valid time", "seconds"),
         rows,
         "NRMSE: root mean square error of rollouts over all starts and steps, in standard deviations of the data (of "
-        "the whole field for the spiral and the wake). Seconds of one core for the fit and the rollouts.",
+        "the whole field for the spiral and the wake). Seconds of one core for the fit and the rollouts."
+        + (f" {size}" if size else ""),
     )
     adds = attention_table(measured, by_time)
-    report.section("What attention adds").table(adds)
-    report.section("All cases").table(table)
     write_text(folder / "attention.csv", adds.to_csv())
     write_text(folder / "attention.md", f"{adds.to_markdown()}\n\n{adds.note}\n")
     write_text(folder / "cases.csv", table.to_csv())
     write_text(folder / "cases.json", table.to_json())
     write_text(folder / "cases.md", f"{table.to_markdown()}\n\n{table.note}\n")
-    report.write(folder / PAGE)
-    return report
+    return adds, table
 
 
 def _fields(case: ForecastCase, view: FieldView, model: TimeDelayedTransformer) -> Figure:

@@ -34,9 +34,8 @@ _PORTRAIT_LAG = 6
 """Samples between the axes of the portraits of one channel: a sixth of an orbit of Lorenz '63 at dt = 0.02."""
 
 
-def models(*, quick: bool) -> dict[str, AbstractForecaster]:
-    """The models that are compared, by name; in a quick run their searches are shorter."""
-    seconds = 2.0 if quick else None
+def models(*, seconds: float | None) -> dict[str, AbstractForecaster]:
+    """The models that are compared, by name; ``seconds`` of processor time end each search, None none."""
     return {
         DMD: TimeDelayedDMD(seconds=seconds),
         "NG-RC, tuned": NextGenerationReservoir(seconds=seconds),
@@ -46,9 +45,8 @@ def models(*, quick: bool) -> dict[str, AbstractForecaster]:
     }
 
 
-def attention_variants(*, quick: bool) -> dict[str, AbstractForecaster]:
+def attention_variants(*, seconds: float | None) -> dict[str, AbstractForecaster]:
     """The well trained layer without attention, by name: uniform attention, and an MLP in place of the layer."""
-    seconds = 2.0 if quick else None
     return {
         UNIFORM: PublishedLayer(variant="uniform", seconds=seconds),
         MLP: PublishedLayer(variant="mlp", seconds=seconds),

@@ -115,9 +115,37 @@ def _output_columns(length: int, channels: int, outputs: int) -> npt.NDArray[np.
 
 
 def lyapunov_exponent(predictor: Predictor, windows: FloatArray, dt: float, steps: int, seed: int) -> float:
-    """Largest exponent of the learned map: the mean growth rate of a small difference that is rescaled repeatedly."""
-    # The difference is rescaled to 1e-7 every 20 steps: far above rounding, far below the size of the data.
-    size, chunk = 1e-7, 20
+    """Largest exponent of the learned map: the mean growth rate of a small difference that is rescaled repeatedly.
+
+    A readout with large weights amplifies rounding, and a difference below it grows by rounding alone. The exponent is
+    therefore computed for two sizes of the difference, of which the larger is ten times the smaller; where they do not
+    agree both are raised, and then rescaled more often, for maps whose differences grow quickly. NaN where no two
+    sizes agree: the exponent is not resolved.
+    """
+    for chunk in _CHUNKS:
+        smaller = float("nan")
+        for size in _DIFFERENCES:
+            found = _growth_rate(predictor, windows, dt, steps, seed, size, chunk)
+            if abs(found - smaller) <= _AGREE * (max(abs(smaller), abs(found)) + 1.0 / (chunk * dt)):
+                return smaller
+            smaller = found
+    return float("nan")
+
+
+_DIFFERENCES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+"""Sizes of the difference, in standard deviations: from far above rounding to what is still small for the data."""
+_CHUNKS = (20, 4)
+"""Steps after which the difference is rescaled, the usual number first."""
+_VANISHED = 1e-7
+"""Share of its size below which a difference counts as vanished: a contraction stronger than that is not resolved."""
+_AGREE = 0.1
+"""Two exponents agree if they differ by less than a tenth of the larger plus 10 % of growth between rescalings."""
+
+
+def _growth_rate(
+    predictor: Predictor, windows: FloatArray, dt: float, steps: int, seed: int, size: float, chunk: int
+) -> float:
+    """Mean growth rate of a difference that is rescaled to ``size`` every ``chunk`` steps."""
     length = predictor.window
     state = windows[:, -length:]
     generator = np.random.default_rng(seed)
@@ -130,7 +158,7 @@ def lyapunov_exponent(predictor: Predictor, windows: FloatArray, dt: float, step
         state, moved = paths[: len(state)], paths[len(state) :]
         difference = moved - state
         norm = np.sqrt((difference**2).mean(axis=(1, 2), keepdims=True))
-        norm = np.maximum(norm, 1e-14)
+        norm = np.maximum(norm, _VANISHED * size)
         rates.append(np.log(norm[:, 0, 0] / size))
         difference *= size / norm
     settled = np.array(rates[max(2, length // chunk + 2) :] or rates)

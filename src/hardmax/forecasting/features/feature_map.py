@@ -95,6 +95,12 @@ class FeatureMap:
         return not self.networks and self.reservoir is None and (self.polynomial is None or self.degree == 1)
 
     @cached_property
+    def is_polynomial_of_lags(self) -> bool:
+        """Whether the features are monomials of lags only: NG-RC."""
+        only = not self.networks and self.reservoir is None and self.polynomial is not None and self.degree > 1
+        return only and self.polynomial is not None and self.polynomial.matrix is None
+
+    @cached_property
     def size(self) -> int:
         """Number of features."""
         return (

@@ -240,7 +240,7 @@ class PublishedLayer:
     def _search(self, rows: Sequence[FloatArray]) -> _Candidate:
         """The selected candidate with its readout solved on all data."""
         channels = rows[0].shape[1]
-        budget = TimeBudget(self._settings.seconds)
+        budget = TimeBudget(self._settings.seconds, for_the_search=1.0)
         # Of the longest window of TD-DMD, which is tuned on its own.
         plan = plan_for(rows, replace(self._settings, delays=None))
         windows = self._windows(rows)

@@ -127,7 +127,7 @@ class TunedBaseline(ABC):
         Self
             The fitted model itself.
         """
-        time_budget = TimeBudget(self.seconds)
+        time_budget = TimeBudget(self.seconds, for_the_search=1.0)
         checked, self._units = read_for_tuning(trajectories, dt)
         data = [self._units.normalise(z) for z in checked]
         context = min(_CONTEXT, max(2, min(len(z) for z in data) // 4))

@@ -36,7 +36,7 @@ from .classical_search import Comparison, Recipe, compare, longest_window, make_
 from .held_out import folds_of
 from .readout_search import BY_MODES, RIDGES, Candidate, Learner, Search
 from .refit import Refit
-from .selection import Ranking, Selection, rank, select, select_family
+from .selection import Finalist, Ranking, Selection, rank, select, select_family
 from .time_budget import TimeBudget
 from .validation import Fold, make_folds, outside_validation
 
@@ -46,10 +46,12 @@ _SMALL, _LARGE = 150, 300
 """Units of the reservoirs: small ones to compare settings, large ones of the best settings."""
 _SHORTEST_WARM_UP = 30
 """Samples without which the state of a reservoir still depends on its start."""
-_ONE_STEP_ROWS = 32
+_ONE_STEP_ROWS = 8
 """Steps of each rollout at which one-step errors are measured."""
 _ERROR_STARTS = 64
 """Starts per fold from which the errors of the published model are measured; models are compared from fewer."""
+_RESERVOIRS = 0.5
+"""Share of the search until which small reservoirs are tried: more than the 0.4 that polynomials may take."""
 _FEWEST_FOR_RESERVOIR = 600
 """Training samples below which no reservoir is tried: its readout has hundreds of weights."""
 TRUNCATED_RIDGES: FloatArray = np.append(RIDGES[::3], BY_MODES)
@@ -140,7 +142,8 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
             stages.begin("attention")
             explained = _network_stage(search, plan, settings, outside_validation(trajectories))
         stages.begin("selection")
-        ranking = rank(search.candidates, folds, outputs, settings.seed, time_budget.affordable(40, 8))
+        finalists = time_budget.affordable(40, 8)
+        ranking = rank(search.candidates, folds, outputs, settings.seed, finalists, time_budget.time_for_ranking)
         stages.begin("bounded rollouts and refit")
         refit = Refit(trajectories, outputs, settings.seed, folds[0])
         selection = _selected(ranking, refit, settings, time_budget)
@@ -173,19 +176,23 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
 
 _FAMILY_OF = {"td-dmd": "linear", "ng-rc": "polynomial"}
 """Families of candidates under the names of the argument ``model``, where these differ."""
-_EXTRA = 1.0
-"""Processor time for simple models, as a share of ``seconds``: they come after the search that it bounds."""
 
 
 def _selected(ranking: Ranking, refit: Refit, settings: Settings, time_budget: TimeBudget) -> Selection:
     """The best model of the family, or of the one that was asked for."""
     family = _FAMILY_OF.get(settings.model, settings.model)
+
+    def is_bounded(finalist: Finalist) -> bool:
+        # TD-DMD and single polynomial models are checked to the end: one of them remains when the time is over.
+        cheap = finalist.is_linear or (len(finalist.sources) == 1 and finalist.sources[0].family == "polynomial")
+        return refit.is_bounded(finalist) if cheap else refit.is_bounded(finalist, time_budget.time_for_selection)
+
     if settings.model in ("auto", "family"):
-        return select(ranking, refit.is_bounded, time_budget.time_for_selection)
+        return select(ranking, is_bounded, time_budget.time_for_selection)
     if family not in FAMILIES:
         linear = ranking.linear
         return Selection(linear, linear, ranking.best, refit.is_bounded(linear), 0)
-    found = select_family(ranking, family, refit.is_bounded, time_budget.time_for_selection)
+    found = select_family(ranking, family, is_bounded, time_budget.time_for_selection)
     if found is None:
         raise InputError(
             "model",
@@ -217,19 +224,13 @@ def _compared(
     given = most if settings.delays is None else settings.delays + 1
     recipes = recipes_for(trajectories, outputs, seasons, min(reach, given), zero, min(most, given))
     family: list[Recipe] = []
-    begun = time_budget.spent()
-
-    def may_continue() -> bool:
-        cheap = time_budget.seconds is None or time_budget.spent() - begun < _EXTRA * time_budget.seconds
-        return time_budget.time_for_selection() and cheap
-
     if settings.model == "auto":
         family.append(refit.recipe(selection.chosen, "family"))
         if not selection.chosen.is_linear:
             family.append(refit.recipe(selection.linear, "td-dmd"))
     else:
         recipes = [recipe for recipe in recipes if recipe.kind == settings.model]
-    found = compare(family, recipes, origins, seasons, may_continue) if family or recipes else None
+    found = compare(family, recipes, origins, seasons, time_budget.comparison()) if family or recipes else None
     if found is None and settings.model != "auto":
         raise InputError(
             "model",
@@ -302,7 +303,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
         base is None
         or plan.longest < _SHORTEST_WARM_UP
         or rows < _FEWEST_FOR_RESERVOIR
-        or not search.time_budget.within(0.4)
+        or not search.time_budget.within(_RESERVOIRS)
     ):
         return
     generator = np.random.default_rng([settings.seed, 5])
@@ -312,7 +313,9 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     small = draw_reservoir(channels, _SMALL, generator)
     for kind in product(RADII, STRENGTHS, LEAKS):
         before = len(search.screened)
-        search.screen(reservoir_groups(plan.longest, small, alone, [kind]), (noise,), share=0.5, ridges=RIDGES[5:])
+        search.screen(
+            reservoir_groups(plan.longest, small, alone, [kind]), (noise,), share=_RESERVOIRS, ridges=RIDGES[5:]
+        )
         added = search.screened[before:]
         if added:
             kinds.append((min(c.score for c in added), kind))
@@ -380,10 +383,10 @@ def tuned_member(
     outputs = trajectories[0].shape[1]
     plan = plan_for(trajectories, settings)
     fold = make_folds(trajectories, outputs, plan.longest, plan.horizon)[0]
-    search = Search(fold, outputs, settings.seed, TimeBudget(settings.seconds))
+    search = Search(fold, outputs, settings.seed, TimeBudget(settings.seconds, for_the_search=1.0))
     for some, noises, ridges in groups(plan, fold.training):
         search.screen(some, noises, ridges=ridges)
-    search.evaluate_best(60)
+    search.evaluate_best(60, in_time=False)
     best = search.candidates[0]
     solved = Learner(trajectories, outputs, settings.seed).readouts([best.features], best.noise, np.array([best.ridge]))
     return Member(best.features, solved[0])

@@ -8,7 +8,7 @@ factorisation, and the leading columns of :math:`F` alone (a lower degree) cost 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -233,14 +233,17 @@ class Search:
                     return
                 at_least_one = False
                 # Window noise acts as a ridge, so that the smallest ridges make no difference.
-                self._screen_one(group, noise, ridges if noise == 0 else ridges[ridges > 1e-16])
+                self._screen_one(group, noise, ridges if noise == 0 else ridges[ridges > 1e-16], share)
 
-    def _screen_one(self, group: Group, noise: float, ridges: FloatArray) -> None:
+    def _screen_one(self, group: Group, noise: float, ridges: FloatArray, share: float) -> None:
+        """Candidates of a group, smallest features first, until the time is over; the first in any case."""
         try:
             solved = self.learner.readouts(group.nested, noise, ridges)
         except np.linalg.LinAlgError:
             return
-        for features, readouts in zip(group.nested, solved, strict=bool(solved)):
+        for place, (features, readouts) in enumerate(zip(group.nested, solved, strict=bool(solved))):
+            if place and not self.time_budget.within(share):
+                return
             paths = roll([Member(features, readouts)], self._few.windows, self.short, future=self._few.future)
             scores = self._few.score(paths, self.short)
             label = f"{group.label}, degree {features.degree}" if group.family == "polynomial" else group.label
@@ -251,8 +254,12 @@ class Search:
                 if np.isfinite(readout).all()
             ]
 
-    def evaluate_best(self, count: int) -> list[Candidate]:
-        """The best screened candidates of every family, scored over the whole horizon; the others are dropped."""
+    def evaluate_best(self, count: int, *, in_time: bool = True) -> list[Candidate]:
+        """The best screened candidates of every family, scored over the whole horizon; the others are dropped.
+
+        With ``in_time`` so are those for which the time of the search does not suffice: the least accurate on short
+        rollouts; the best candidate of every family is scored in any case.
+        """
         ranked = sorted(self.screened, key=lambda c: c.score)
         count = self.time_budget.affordable(count, 8)
         families = {c.family for c in ranked}
@@ -262,8 +269,13 @@ class Search:
         self.screened = []
         unique = {id(c): c for c in chosen}
         found = list(unique.values())
-        scores = score_together(self.fold, [c.member for c in found])
-        evaluated = [replace(c, score=score) for c, score in zip(found, scores, strict=True)]
+        first = {next(id(c.features) for c in ranked if c.family == family) for family in families}
+        scores = score_together(
+            self.fold,
+            [c.member for c in found],
+            lambda member: not in_time or id(member.features) in first or self.time_budget.within(),
+        )
+        evaluated = [replace(c, score=score) for c, score in zip(found, scores, strict=True) if score is not None]
         self.candidates = sorted([*self.candidates, *evaluated], key=lambda c: c.score)
         return evaluated
 
@@ -272,13 +284,20 @@ class Search:
         return next((c for c in self.candidates if family in (None, c.family)), None)
 
 
-def score_together(fold: Fold, members: Sequence[Member]) -> list[float]:
-    """Scores over the whole horizon, one per member, with one rollout for all readouts of the same features."""
+def score_together(
+    fold: Fold, members: Sequence[Member], wanted: Callable[[Member], bool] = lambda member: True
+) -> list[float | None]:
+    """Scores over the whole horizon, one per member, with one rollout for all readouts of the same features.
+
+    ``wanted`` is asked with the first member of the same features; where it returns False the scores are None.
+    """
     by_features: dict[int, list[int]] = {}
     for index, member in enumerate(members):
         by_features.setdefault(id(member.features), []).append(index)
-    scores = [0.0] * len(members)
+    scores: list[float | None] = [None] * len(members)
     for indices in by_features.values():
+        if not wanted(members[indices[0]]):
+            continue
         stacked = np.concatenate([members[i].readouts for i in indices])
         together = Member(members[indices[0]].features, stacked)
         found = fold.score(roll([together], fold.windows, fold.horizon, future=fold.future))

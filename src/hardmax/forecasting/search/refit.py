@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -22,10 +22,8 @@ STEPS = 1200
 """Steps of the boundedness check at most."""
 STARTS = 12
 """Windows from which the boundedness check starts."""
-_OUTSIDE = 1.15
-"""Excess from which on a step counts as outside the range; there the nonlinear part begins to fade."""
-_LIMIT = 1.65
-"""Excess that no step may reach: just above the end of the fade (1.6), where fading rollouts are clipped."""
+_ABOVE_THE_END = 1.03
+"""Excess that no step may reach, relative to the end of the fade, where fading rollouts are clipped."""
 _RARELY = 0.01
 """Share of steps that may lie outside the range."""
 _FIRST = (40, 200)
@@ -42,19 +40,26 @@ def stays_bounded(
 ) -> bool:
     """Whether rollouts from a few windows stay within the range of the data.
 
-    They may leave it (by more than 15 % of the half-range) in one step of a hundred, and never exceed 1.65
-    half-ranges. With inputs the rollout is as long as the inputs are known.
+    They may leave it (by more than the excess at which the fade begins, 15 % of the half-range unless the record has
+    grown beyond its range itself) in one step of a hundred, and never exceed the end of the fade by 3 %. With inputs
+    the rollout is as long as the inputs are known.
     """
+    # Most unbounded rollouts diverge early, so that a short check makes the long one unnecessary.
+    return all(
+        _bounded_for(some, members, windows, fade, future) for some in sorted({*(min(steps, f) for f in _FIRST), steps})
+    )
+
+
+def _bounded_for(
+    steps: int, members: Sequence[Member], windows: FloatArray, fade: Fade, future: FloatArray | None
+) -> bool:
+    """Whether rollouts of this many steps from a few of the windows stay within the range of the data."""
     chosen = np.unique(np.linspace(0, len(windows) - 1, STARTS).astype(int))
+    windows, future = windows[chosen], None if future is None else future[chosen]
     if future is not None:
         steps = min(steps, future.shape[1])
-    windows, future = windows[chosen], None if future is None else future[chosen]
-    for some in sorted({min(steps, first) for first in (*_FIRST, steps)}):
-        # Most unbounded rollouts diverge early, so that a short check makes the long one unnecessary.
-        excess = fade.excess(roll(members, windows, some, future=future, fade=fade)[0])
-        if not (excess < _LIMIT).all() or (excess > _OUTSIDE).mean() > _RARELY:
-            return False
-    return True
+    excess = fade.excess(roll(members, windows, steps, future=future, fade=fade)[0])
+    return bool((excess < _ABOVE_THE_END * fade.end).all() and (excess > fade.begin).mean() <= _RARELY)
 
 
 _PLACES = 12
@@ -77,7 +82,8 @@ class Refit:
         self._members: dict[int, Member] = {}
         self._windows, self._future = _start_windows(trajectories, outputs, fold)
         self._steps = int(np.clip(2 * max(len(z) for z in trajectories), 100, STEPS))
-        self._fade = Fade(*self._bounds, self._fallback(trajectories[0].shape[1]))
+        self._limits = fade_limits(trajectories, outputs)
+        self._fade = Fade(*self._bounds, self._fallback(trajectories[0].shape[1]), *self._limits)
 
     def member(self, candidate: Candidate) -> Member:
         """The candidate with its readout fitted to all data."""
@@ -86,17 +92,31 @@ class Refit:
             self._members[key] = refit_member(self._learner, candidate)
         return self._members[key]
 
-    def is_bounded(self, finalist: Finalist) -> bool:
-        """Whether long rollouts stay bounded, both as fitted on the first fold and as refitted on all data."""
-        fold = self._fold
-        fade = self._fade_for(finalist)
-        if not stays_bounded(finalist.members, fold.windows, fade, steps=self._steps, future=fold.future):
+    def is_bounded(self, finalist: Finalist, may_continue: Callable[[], bool] = lambda: True) -> bool:
+        """Whether long rollouts stay bounded, both as fitted on the first fold and as refitted on all data.
+
+        Short rollouts of both are checked before long ones of either. When ``may_continue`` returns False in between,
+        boundedness is not established.
+        """
+        fold, fade = self._fold, self._fade_for(finalist)
+        short = min(max(_FIRST), self._steps)
+        if not stays_bounded(finalist.members, fold.windows, fade, steps=short, future=fold.future):
             return False
         try:
             members = [self.member(source) for source in finalist.sources]
         except np.linalg.LinAlgError:
             return False
-        return stays_bounded(members, self._windows, fade, steps=self._steps, future=self._future)
+        if not stays_bounded(members, self._windows, fade, steps=short, future=self._future):
+            return False
+        if short == self._steps:
+            return True
+        return all(
+            may_continue() and _bounded_for(self._steps, some, windows, fade, future)
+            for some, windows, future in (
+                (finalist.members, fold.windows, fold.future),
+                (members, self._windows, self._future),
+            )
+        )
 
     def validation_errors(
         self, finalist: Finalist, folds: Sequence[HeldOut], *, fitted_on_first: bool = True
@@ -128,7 +148,9 @@ class Refit:
         return measure_growth(paths, truths, apart)
 
     def _fade_for(self, finalist: Finalist) -> Fade:
-        return Fade(*self._bounds) if finalist.is_linear or finalist.recipe is not None else self._fade
+        if finalist.is_linear or finalist.recipe is not None:
+            return Fade(*self._bounds, None, *self._limits)
+        return self._fade
 
     def recipe(self, finalist: Finalist, kind: str) -> Recipe:
         """Recipe that refits a finalist of the family to any pieces of the record."""
@@ -191,6 +213,35 @@ def _start_windows(
         return np.stack([z[k - length : k] for z, k in [*ends, (trajectories[-1], len(trajectories[-1]))]]), None
     windows = np.stack([z[k - length : k] for z, k in ends])
     return windows, np.stack([z[k : k + ahead, outputs:] for z, k in ends])
+
+
+_GROWTH_CUTS = (0.5, 0.65, 0.8)
+"""Shares of a record at which its range is compared with that of the samples that follow."""
+_LONG_ENOUGH = 1000
+"""Samples from which on the growth of the range is measured: of few samples it is chance, or a trend."""
+_WIDEST = 1.75
+"""Growth of the range at most: the fade then ends at 2.8 half-ranges, below the 3 from which forecasts diverge."""
+
+
+def range_growth(trajectories: Sequence[FloatArray], outputs: int) -> float:
+    """Excess that samples reach beyond the range of the samples before them, at least 1 and at most 1.75.
+
+    It is the largest over three cuts of each record of at least 1,000 samples, each followed by a fifth of the record.
+    """
+    found = []
+    for z in trajectories:
+        if len(z) < _LONG_ENOUGH:
+            continue
+        ends = [(int(cut * len(z)), int((cut + 0.2) * len(z))) for cut in _GROWTH_CUTS]
+        ranges = [Fade(*data_range([z[:cut]], outputs)) for cut, _ in ends]
+        found += [float(r.excess(z[cut:end, :outputs]).max()) for r, (cut, end) in zip(ranges, ends, strict=True)]
+    return float(np.clip(max(found, default=1.0), 1.0, _WIDEST))
+
+
+def fade_limits(trajectories: Sequence[FloatArray], outputs: int) -> tuple[float, float]:
+    """Excess at which the fade begins and ends: 1.15 and 1.6, times the growth of the range of the record."""
+    growth = range_growth(trajectories, outputs)
+    return Fade.begin * growth, Fade.end * growth
 
 
 def data_range(trajectories: Sequence[FloatArray], outputs: int) -> tuple[FloatArray, FloatArray]:

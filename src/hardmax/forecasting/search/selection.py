@@ -14,8 +14,13 @@ from .validation import Fold
 
 _MEMBERS = (3, 6)
 """Numbers of best models whose means are candidates too."""
+_SIMPLE = 6
+"""Polynomials of lags that are ranked over all folds however many other candidates score better on the first."""
 _CLEARLY_BETTER = 0.2
 """Difference in score for which boundedness is given up: errors lower by a factor of about 1.5."""
+_TWICE, _AT_LEAST = 2.0, 0.02
+"""Ratio of scores, and difference beside it, for which boundedness is given up where TD-DMD alone is bounded. Where
+forecasts fail early in the horizon all scores are near 0, and one of twice the size is accurate for twice the time."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,11 @@ class Ranking:
         """The best TD-DMD, which is always among the finalists."""
         return next(f for f in self.best if f.is_linear)
 
+    @property
+    def simple(self) -> Finalist | None:
+        """The best single polynomial model, whose check for boundedness is cheap; None without any."""
+        return next((f for f in self.best if len(f.sources) == 1 and f.sources[0].family == "polynomial"), None)
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -83,17 +93,37 @@ class FoldScores:
         self._second = Learner(folds[1].training, outputs, seed) if len(folds) > 1 else None
         self._members: dict[int, Member] = {}
 
-    def singles(self, candidates: Sequence[Candidate]) -> list[Finalist]:
-        """Each candidate with its mean score, best first."""
-        scores = [[c.score] for c in candidates]
-        if self._second is not None:
-            self._learn(candidates)
-            known = [i for i, c in enumerate(candidates) if id(c) in self._members]
-            found = score_together(self.folds[1], [self._members[id(candidates[i])] for i in known])
-            for i, score in zip(known, found, strict=True):
-                scores[i].append(score)
-        finalists = [Finalist((c,), float(np.mean(s))) for c, s in zip(candidates, scores, strict=True)]
+    def singles(
+        self, candidates: Sequence[Candidate], first: Sequence[Candidate], may_continue: Callable[[], bool]
+    ) -> list[Finalist]:
+        """Each candidate with its mean score, best first.
+
+        Candidates are scored in the order given, all of one feature map and noise together, after those of the models
+        of ``first``, until ``may_continue`` returns False; those that remain are left out.
+        """
+        together: dict[tuple[int, float], list[Candidate]] = {}
+        for candidate in (*first, *candidates):
+            together.setdefault((id(candidate.features), candidate.noise), [])
+        for candidate in candidates:
+            together[id(candidate.features), candidate.noise].append(candidate)
+        needed = {(id(c.features), c.noise) for c in first}
+        finalists: list[Finalist] = []
+        for key, group in together.items():
+            if key not in needed and not may_continue():
+                break
+            finalists += self._scored(group)
         return sorted(finalists, key=lambda f: f.score)
+
+    def _scored(self, group: Sequence[Candidate]) -> list[Finalist]:
+        """Candidates of one feature map and noise with their mean scores."""
+        scores = [[c.score] for c in group]
+        if self._second is not None:
+            self._learn(group)
+            known = [i for i, c in enumerate(group) if id(c) in self._members]
+            found = score_together(self.folds[1], [self._members[id(group[i])] for i in known])
+            for i, score in zip(known, found, strict=True):
+                scores[i] += [] if score is None else [score]
+        return [Finalist((c,), float(np.mean(s))) for c, s in zip(group, scores, strict=True)]
 
     def mean_of(self, sources: tuple[Candidate, ...]) -> Finalist:
         """Mean of several candidates, each already fitted by :meth:`singles`."""
@@ -106,34 +136,41 @@ class FoldScores:
         ]
         return Finalist(sources, float(np.mean(scores)))
 
-    def _learn(self, candidates: Sequence[Candidate]) -> None:
-        together: dict[tuple[int, float], list[Candidate]] = {}
-        for candidate in candidates:
-            together.setdefault((id(candidate.features), candidate.noise), []).append(candidate)
-        for (_, noise), group in together.items():
-            ridges = np.array([c.ridge for c in group])
-            try:
-                solved = self._second.readouts([group[0].features], noise, ridges) if self._second else []
-            except np.linalg.LinAlgError:
-                continue
-            for candidate, readout in zip(group, solved[0] if solved else (), strict=bool(solved)):
-                self._members[id(candidate)] = Member(candidate.features, readout[None])
+    def _learn(self, group: Sequence[Candidate]) -> None:
+        ridges = np.array([c.ridge for c in group])
+        try:
+            solved = self._second.readouts([group[0].features], group[0].noise, ridges) if self._second else []
+        except np.linalg.LinAlgError:
+            return
+        for candidate, readout in zip(group, solved[0] if solved else (), strict=bool(solved)):
+            self._members[id(candidate)] = Member(candidate.features, readout[None])
 
 
 def rank(
-    candidates: Sequence[Candidate], folds: Sequence[Fold], outputs: int, seed: int, finalists: int = 40
+    candidates: Sequence[Candidate],
+    folds: Sequence[Fold],
+    outputs: int,
+    seed: int,
+    finalists: int = 40,
+    may_continue: Callable[[], bool] = lambda: True,
 ) -> Ranking:
-    """Ranking of the best candidates and of means of the best over the folds, followed by all others."""
+    """Ranking of the best candidates and of means of the best over the folds, followed by all others.
+
+    The best TD-DMD and the best polynomials of lags (NG-RC) are always ranked, and before all others; further ones
+    until ``may_continue`` returns False.
+    """
     two = FoldScores(folds, outputs, seed)
     ranked = sorted(candidates, key=lambda c: c.score)
     entered = _distinct(ranked, finalists, ridges=3)
     linear = _distinct([c for c in ranked if c.features.is_linear], max(4, finalists // 5), ridges=3)
-    pool = {id(c): c for c in (*entered, *linear)}
-    singles = two.singles(list(pool.values()))
+    simple = _distinct([c for c in ranked if c.features.is_polynomial_of_lags], _SIMPLE, ridges=3)
+    pool = {id(c): c for c in (*entered, *linear, *simple)}
+    singles = two.singles(list(pool.values()), [*linear[:1], *simple[:1]], may_continue)
     distinct = _distinct([f.sources[0] for f in singles], max(_MEMBERS))
-    means = [two.mean_of(tuple(distinct[:count])) for count in _MEMBERS if len(distinct) >= count]
+    means = [two.mean_of(tuple(distinct[:count])) for count in _MEMBERS if len(distinct) >= count and may_continue()]
     best = tuple(sorted([*singles, *means], key=lambda f: f.score))
-    rest = tuple(Finalist((c,), c.score) for c in ranked if id(c) not in pool)
+    scored = {id(f.sources[0]) for f in singles}
+    rest = tuple(Finalist((c,), c.score) for c in ranked if id(c) not in scored)
     return Ranking(best, rest)
 
 
@@ -142,30 +179,36 @@ def select(
 ) -> Selection:
     """Selection of the first model of the ranking for which ``is_bounded`` returns True.
 
-    When ``may_continue`` returns False, TD-DMD is checked next, and no other model. Where the result is clearly worse
-    (by 0.2 in score) than TD-DMD, or else than the best of all, that one is selected and marked as not bounded.
+    When ``may_continue`` returns False, the best single polynomial model is checked next, then TD-DMD, and no other
+    model. Where the result is clearly worse (by 0.2 in score) than TD-DMD, or else than the best of all, that one is
+    selected and marked as not bounded. So is the best of all where only TD-DMD is bounded and has less than half its
+    score.
     """
     linear = ranking.linear
-    rejected, all_checked = 0, True
+    all_checked = True
+    refused: set[int] = set()
     chosen: Finalist | None = None
     for finalist in (*ranking.best, *ranking.rest):
         if not may_continue():
             all_checked = False
-            chosen = linear if is_bounded(linear) else None
+            last = [f for f in (ranking.simple, linear) if f is not None and id(f) not in refused]
+            chosen = next((f for f in sorted(last, key=lambda f: f.score) if is_bounded(f)), None)
             break
         if is_bounded(finalist):
             chosen = finalist
             break
-        rejected += 1
+        refused.add(id(finalist))
     bounded = True
     best = ranking.best[0]
     if chosen is None or linear.score < chosen.score - _CLEARLY_BETTER:
         # Growing or drifting records do leave their range, and TD-DMD extrapolates them.
         chosen, bounded = linear, False
-    elif best.score < chosen.score - _CLEARLY_BETTER:
+    elif best.score < chosen.score - _CLEARLY_BETTER or (
+        chosen.is_linear and best.score < _TWICE * min(chosen.score, 0.0) - _AT_LEAST
+    ):
         # A bounded model would be much less accurate; fading returns this one when it leaves the range.
         chosen, bounded = best, False
-    return Selection(chosen, linear, ranking.best, bounded, rejected, all_checked)
+    return Selection(chosen, linear, ranking.best, bounded, len(refused), all_checked)
 
 
 def select_family(
