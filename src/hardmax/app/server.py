@@ -20,6 +20,7 @@ from ..errors import InputError
 from .home.gallery import EXAMPLES, HEADING, TEXT, gallery, picture
 from .jobs import JobPool
 from .look import static
+from .message_order import keep_messages_in_order
 from .page import Page
 from .real_model.shelf import SHELF
 from .session import Session
@@ -193,6 +194,7 @@ def make_server(
         raise InputError("--port", port, f"cannot be listened on ({error.strerror})", "choose another port") from error
     server.pool = pool
     _send_less(server)
+    keep_messages_in_order(server._tornado)
     return server
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import html
 import logging
 import tempfile
@@ -26,6 +28,13 @@ _QUIET_MILLISECONDS = 250
 """The address is updated at most four times per second while a slider moves."""
 
 
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 class Session:
     """One visit to one page; without a ``document``, outside of a server, callbacks run immediately."""
 
@@ -36,6 +45,8 @@ class Session:
         self._on_change: Callable[[], None] | None = None
         self._change_waits = False
         self._lock = threading.Lock()
+        self._thread = threading.get_ident()
+        self._loop = _running_loop()
         self.lighting = Lighting()
         self.jobs = Jobs(pool, self.later, self._show_job)
         self.messages = pn.pane.HTML("", css_classes=["messages"], sizing_mode="stretch_width", visible=False)
@@ -129,9 +140,14 @@ class Session:
 
     def later(self, callback: Callable[[], None]) -> None:
         """Run a callback soon on the event loop; may be called from any thread."""
-        if self._closed:
+        if self._loop is not None and threading.get_ident() != self._thread:
+            # A document is not safe to use from another thread: while it collects changes, a callback that another
+            # thread adds can be lost.
+            with contextlib.suppress(RuntimeError):  # the server has stopped
+                self._loop.call_soon_threadsafe(self.later, callback)
+        elif self._closed:
             return
-        if self._document is None:
+        elif self._document is None:
             callback()
         else:
             self._document.add_next_tick_callback(callback)
