@@ -17,10 +17,10 @@ from tornado.web import HTTPError, RequestHandler
 import hardmax
 
 from ..errors import InputError
+from .documents import keep_messages_in_order
 from .home.gallery import EXAMPLES, HEADING, TEXT, gallery, picture
 from .jobs import JobPool
 from .look import static
-from .message_order import keep_messages_in_order
 from .page import Page
 from .real_model.shelf import SHELF
 from .session import Session

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import panel as pn
 
 from ..errors import HardmaxError
+from .documents import unlocked
 from .jobs import Job, JobPool, Jobs
 from .look import Lighting
 
@@ -96,7 +97,7 @@ class Session:
 
         @wraps(callback)
         def call(*args: Any, **kwargs: Any) -> T | None:
-            if args and self._unlocked():
+            if args and unlocked(self._document):
                 self.later(lambda: cast("None", call(*args, **kwargs)))
                 return None
             try:
@@ -106,12 +107,6 @@ class Session:
                 return None
 
         return call
-
-    def _unlocked(self) -> bool:
-        context = getattr(self._document, "session_context", None)
-        visit = getattr(context, "session", None)
-        # Bokeh has no public attribute for it; it checks this one before it refuses a change.
-        return visit is not None and getattr(visit, "_pending_writes", ()) is None
 
     # Jobs
 

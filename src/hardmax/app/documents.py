@@ -1,4 +1,4 @@
-"""Messages to a browser in the order in which they were made.
+"""Bokeh's documents: whether one is locked, and messages to a browser in the order in which they were made.
 
 A message about models that the browser has not seen carries their definitions, and later messages only name them, so
 messages must be written in the order in which they were made. Bokeh writes the changes of a callback when it has ended;
@@ -15,6 +15,14 @@ from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from panel.io.document import extra_socket_handlers
+
+
+def unlocked(document: Any) -> bool:
+    """Whether a document is part of a visit and not locked, so that it must not be changed now."""
+    context = getattr(document, "session_context", None)
+    visit = getattr(context, "session", None)
+    # Bokeh has no public attribute for it; it checks this one before it refuses a change.
+    return visit is not None and getattr(visit, "_pending_writes", ()) is None
 
 
 class OrderedSocket:
