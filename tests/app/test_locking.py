@@ -1,5 +1,9 @@
 """Events that come while the document is not locked wait; downloads, which change nothing, do not."""
 
+import asyncio
+import threading
+from collections.abc import Callable
+
 from hardmax.app.jobs import JobPool
 from hardmax.app.session import Session
 from visits import Loop
@@ -40,3 +44,32 @@ def test_a_download_is_answered_at_once():
     pool = JobPool(workers=1)
     assert Session(pool, Document()).guarded(lambda: b"file")() == b"file"
     pool.close()
+
+
+def test_a_result_of_a_thread_reaches_the_document_from_the_thread_of_the_visit():
+    async def visit() -> tuple[list[int], list[str]]:
+        threads: list[int] = []
+        done: list[str] = []
+        over = asyncio.Event()
+
+        class Watched(Loop):
+            def add_next_tick_callback(self, callback: Callable[[], None]) -> None:
+                threads.append(threading.get_ident())
+                callback()
+
+        pool = JobPool(workers=1)
+        session = Session(pool, Watched())
+
+        def then(result: str) -> None:
+            done.append(result)
+            over.set()
+
+        session.start("work", lambda _: "result", then)
+        await asyncio.wait_for(over.wait(), 10)
+        session.close()
+        pool.close()
+        return threads, done
+
+    threads, done = asyncio.run(visit())
+    assert set(threads) == {threading.get_ident()}
+    assert done == ["result"]

@@ -79,13 +79,16 @@ def page(visitor: Any, explorer: str) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def shoot() -> Callable[[Any, str], Path]:
-    """Take a picture of the whole page, ``shoot(page, "name")``, kept as out/browser/name.png."""
+def shoot() -> Callable[..., Path]:
+    """Take a picture of the whole page, ``shoot(page, "name")``, kept as out/browser/name.png.
+
+    With ``whole=False``, of what is on the screen.
+    """
     SHOTS.mkdir(parents=True, exist_ok=True)
 
-    def take(page: Any, name: str) -> Path:
+    def take(page: Any, name: str, whole: bool = True) -> Path:
         path = SHOTS / f"{name}.png"
-        page.screenshot(path=str(path), full_page=True)
+        page.screenshot(path=str(path), full_page=whole)
         return path
 
     return take

@@ -90,3 +90,24 @@ def test_leaving_a_page_is_no_loss(page: Any, explorer: str) -> None:
     page.go_back()
     expect(page.get_by_text("✓ Proved")).to_be_visible()
     expect(page.locator("#connection")).to_be_hidden()
+
+
+def test_a_change_that_cannot_be_shown_reloads_the_page_at_its_address(visitor: Any, explorer: str) -> None:
+    page = visitor.new_page()  # not watched: the failed change is an error on its console
+    page.goto(f"{explorer}/networks?example=swap&construction=fewest")
+    expect(page.get_by_text("✓ Proved")).to_be_visible()
+    lost = {"kind": "ModelChanged", "model": {"id": "p99999999"}, "attr": "text", "new": "about a plot that never came"}
+    fail = "(event) => { try { Bokeh.documents[0].apply_json_patch({events: [event]}); } catch (e) { return `${e}`; } }"
+    banner = page.locator("#connection")
+    page.evaluate("window.before = true")
+    assert "isn't known" in page.evaluate(fail, lost)
+    expect(banner).to_contain_text("was loaded again")
+    assert page.evaluate("window.before") is None  # another page than before
+    expect(page.get_by_label("Construction", exact=True)).to_have_value("fewest")
+    expect(page.get_by_text("✓ Proved")).to_be_visible()
+    # A fault that returns at once does not load the page for ever.
+    page.evaluate("window.before = true")
+    page.evaluate(fail, lost)
+    expect(banner).to_contain_text("Load it once more")
+    assert page.evaluate("window.before") is True
+    page.close()

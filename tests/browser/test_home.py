@@ -80,7 +80,9 @@ _PARTS = """() => {
 def test_a_page_at_rest_does_not_grow(page: Any, explorer: str) -> None:
     page.goto(f"{explorer}/tokens")
     until(page, "document.querySelectorAll('.term').length > 0 && Bokeh.documents[0].is_idle")
-    page.wait_for_timeout(1_000)
+    expect(page.locator("table")).to_contain_text("leader")
+    frames = "async () => { for (let k = 0; k < 40; k++) { await new Promise(requestAnimationFrame); } }"
+    page.evaluate(frames)
     parts = page.evaluate(_PARTS)
-    page.wait_for_timeout(1_000)
+    page.evaluate(frames)
     assert page.evaluate(_PARTS) == parts  # looking for words to explain has changed nothing once they are found

@@ -1,15 +1,13 @@
-"""What is true of every page: it stays on this machine, fits a tablet, has two lights and lets others work."""
+"""What is true of every page: it stays on this machine, has two lights and lets others work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from playwright.sync_api import expect
 
 from explorers import until
-from hardmax.app.guide import TOURS
 from hardmax.app.server import load_page, slugs
 
 
@@ -29,30 +27,6 @@ def test_the_first_page_leads_to_all_others(page: Any, explorer: str, shoot: Cal
         page.get_by_role("link", name="simulate", exact=True).click()
     expect(waiting.value.get_by_role("heading", level=1)).to_have_text("hardmax.simulate")
     waiting.value.close()
-
-
-@pytest.mark.parametrize("slug", slugs())
-def test_every_page_fits_a_tablet(page: Any, explorer: str, shoot: Callable[..., Any], slug: str) -> None:
-    page.set_viewport_size({"width": 820, "height": 1100})
-    page.goto(f"{explorer}/{slug}")
-    expect(page.get_by_role("button", name="Show the Python code")).to_be_visible()
-    page.wait_for_timeout(500)
-    wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-    assert wide <= 0, f"the page is {wide} pixels wider than the screen"
-    fonts = page.evaluate("getComputedStyle(document.body).fontFamily")
-    assert fonts.startswith("system-ui")
-    page.get_by_role("button", name="Show the Python code").click()
-    expect(page.locator("pre.code")).to_contain_text("import hardmax")
-    shoot(page, f"tablet-{slug}")
-    page.locator("#tour").click()
-    pointed = 0
-    for number, (_, words) in enumerate(TOURS[slug], start=1):
-        expect(page.locator("#tour-box")).to_contain_text(f"Step {number} of 5")
-        expect(page.locator("#tour-box")).to_contain_text(words)
-        pointed += page.locator("#tour-ring").is_visible()
-        page.keyboard.press("ArrowRight")
-    assert pointed >= 3, "a tour points at what is on the page; some cards appear with the first results"
-    expect(page.locator("#tour-box")).to_have_count(0)
 
 
 def test_the_light_is_remembered(page: Any, explorer: str) -> None:

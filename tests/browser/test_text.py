@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from explorers import glides, until
 from made_up_texts import opinions
+from visits import run_names
 
 
 def _choose(page: Page, label: str, name: str, data: bytes, kind: str = "text/csv") -> None:
@@ -29,6 +30,10 @@ def test_type_a_text_and_see_the_words(explorer, page, shoot):
     expect(page).to_have_url(re.compile(r"text=two\+dull\+hours%2C\+a\+terrible\+waste"))
     page.reload()
     expect(page.get_by_label("Your text")).to_have_value("two dull hours, a terrible waste")
+    # What is nearly certain is not called certain.
+    area.fill("a wonderful, excellent, brilliant, superb and beautiful masterpiece, the best film of the year " * 3)
+    expect(page.locator(".verdict")).to_contain_text(re.compile(r"99\.\d%"))
+    expect(page.locator(".verdict")).not_to_contain_text("100%")
 
 
 _COLOURS = """() => {
@@ -96,7 +101,7 @@ def test_the_player_moves_the_words_the_code_can_be_read_and_nothing_teaches(exp
     shoot(page, "text-empty")
 
 
-def test_train_on_a_table_and_download_the_model(explorer, page, shoot):
+def test_train_on_a_table_and_download_the_model(explorer, page, shoot, tmp_path):
     page.goto(f"{explorer}/text?text=a wonderful scene and a dull plot")
     texts, labels = opinions(60)
     table = io.StringIO()
@@ -113,6 +118,13 @@ def test_train_on_a_table_and_download_the_model(explorer, page, shoot):
     # Training takes seconds, or a minute on a busy machine.
     expect(page.locator(".message.good")).to_contain_text("held-out texts the accuracy is", timeout=120_000)
     shoot(page, "text-trained")
+    # The code on the page trains the same model from the same table.
+    (tmp_path / "letters.csv").write_text(table.getvalue(), newline="")
+    page.get_by_role("button", name="Show the Python code").click()
+    expect(page.locator("pre.code")).to_contain_text("letters.csv")
+    names = run_names(str(page.locator("pre.code").text_content()), tmp_path)
+    shown = "Bokeh.documents[0].get_model_by_name('contributions').data"
+    assert names["why"].logits[0] in page.evaluate(f"[...{shown}.left, ...{shown}.right]")  # the last bar ends there
     with page.expect_download() as waiting:
         page.get_by_text("Download the model").click()
     model = waiting.value.path().read_bytes()
@@ -152,6 +164,35 @@ _HALOS = """() => {
 }"""
 
 
+def _write_anew_under_a_resting_pointer(page: Page) -> None:
+    """The page may write its words anew without an event of the pointer, which rests on "wonderful"."""
+    page.evaluate("""() => {
+      window.deaf = true;
+      for (const kind of ["mouseover", "mouseout", "mousemove"]) {
+        window.addEventListener(kind, (event) => { if (window.deaf) { event.stopImmediatePropagation(); } }, true);
+      }
+    }""")
+    marked, here = page.locator(".marked"), page.locator("mark.here")
+    write = "(one, [from, to]) => { one.innerHTML = one.innerHTML.replaceAll(' here', '').replaceAll(from, to); }"
+    marked.evaluate(write, ["wonderful", "wonderful"])
+    expect(here).to_have_text("wonderful")
+    marked.evaluate(write, ["wonderful", "marvellous"])  # another word where the pointer is
+    expect(here).to_have_text("marvellous")
+    marked.evaluate(write, ["marvellous", "wonderful"])
+    expect(here).to_have_text("wonderful")
+    page.evaluate("window.hardmaxLinked.show('is dull', true)")  # a dot of the plane is pointed at
+    marked.evaluate(write, ["wonderful", "wonderful"])
+    expect(here).to_have_text(["is", "dull", "is", "is"])
+    page.evaluate("window.hardmaxLinked.show('wonderful')")
+    words = marked.evaluate("one => { const before = one.innerHTML; one.innerHTML = 'gone'; return before; }")
+    expect(page.locator(".here")).to_have_count(0)  # nothing is under the pointer
+    marked.evaluate("(one, words) => { one.innerHTML = words.replaceAll(' here', ''); }", words)
+    page.evaluate("window.deaf = false")
+    page.mouse.move(0, 0)
+    page.locator("mark[data-word='wonderful']").hover()
+    expect(here).to_have_text("wonderful")
+
+
 def test_a_word_is_seen_in_every_view_and_struck_out(explorer, page, shoot):
     page.goto(f"{explorer}/text")
     expect(page.locator(".because")).to_contain_text("positive because of “")
@@ -164,9 +205,7 @@ def test_a_word_is_seen_in_every_view_and_struck_out(explorer, page, shoot):
     assert plane == on_map == 3  # the word, and the pairs that hold it
     assert bars == ["★ stays with"]
     shoot(page, "text-linked")
-    # The words are written anew while the pointer rests on one.
-    page.locator(".marked").evaluate("one => { one.innerHTML = one.innerHTML.replaceAll(' here', ''); }")
-    expect(page.locator("mark.here")).to_have_text("wonderful")
+    _write_anew_under_a_resting_pointer(page)
     word.click()
     expect(page.locator("mark.gone")).to_have_text("wonderful")
     expect(page.locator("mark.here")).to_have_text("wonderful")

@@ -24,6 +24,14 @@ _PLACE = """([x, y]) => {
 }"""
 
 
+# The plot finds its height in some frames after it was first drawn.
+_HEIGHT_FOUND = """async () => {
+  const plot = Bokeh.documents[0].get_model_by_name("plane"), frame = () => new Promise(requestAnimationFrame);
+  for (let same = 0, before = 0; same < 6; before = plot.inner_height) {
+    await frame();
+    same = plot.inner_height === before ? same + 1 : 0;
+  }
+}"""
 SECOND = "hardmaxStages.stages.get('plane2')"
 
 
@@ -31,7 +39,7 @@ def open_tokens(page: Any, explorer: str, query: str = "") -> None:
     page.goto(f"{explorer}/tokens{query}")
     expect(page.locator("table")).to_contain_text("leader")
     until(page, "hardmaxStages.stages.has('plane') && Bokeh.documents[0].is_idle")
-    page.wait_for_timeout(300)  # the plot finds its height
+    page.evaluate(_HEIGHT_FOUND)
 
 
 def place(page: Any, x: float, y: float) -> tuple[float, float]:
@@ -171,9 +179,15 @@ def test_tokens_glide_between_layers_in_the_browser_alone(page: Any, explorer: s
     # Other places in most frames; how many there are, `python -m benchmarks explorer_pages` measures.
     assert found["moved"] > 0.5 * found["busy"] > 1
     assert found["between"] > 0.5 * found["busy"]
+    # Moving tokens are painted on canvases of their own, without Bokeh, whose own marks are hidden meanwhile.
+    marks = "Bokeh.documents[0].get_model_by_name('plane').renderers.filter((one) => one.data_source.data.shape)"
+    expect(page.locator("canvas.motion")).to_have_count(2)
+    assert page.evaluate(f"{marks}.map((one) => one.visible)") == [False]
     page.keyboard.press(" ")
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
     until(page, "hardmaxPlayer.latest.t % 1 === 0")
+    expect(page.locator("canvas.motion")).to_have_count(0)
+    assert page.evaluate(f"{marks}.map((one) => one.visible)") == [True]
     layer = int(page.evaluate("hardmaxPlayer.latest.t"))
     assert 0 <= layer <= 20
     expect(moment).to_have_text(f"Layer {layer}")
@@ -323,3 +337,15 @@ def test_the_film_as_mp4(page: Any, explorer: str, tmp_path: Path) -> None:
     width, height = about["size"]
     assert height == 486
     assert 0.8 < width / height < 3.1
+
+
+def test_a_field_left_by_another_choice_changes_both(page: Any, explorer: str) -> None:
+    open_tokens(page, explorer, "?start=gaussian&n=30")
+    seed = page.get_by_label("Seed", exact=True)
+    for value, view in enumerate(("Space", "Plane", "Space"), start=2):
+        seed.fill(str(value))  # not left yet: the press on the view sends two changes at once
+        page.get_by_role("button", name=view, exact=True).click()
+        name = view.lower()
+        until(page, f"hardmaxStages.stages.get('{name}').tokens.data.x.length === 30")
+        expect(page).to_have_url(re.compile(rf"\bseed={value}\b"))
+    until(page, "hardmaxStages.stages.get('plane').frames.data.at.length === 0")

@@ -90,13 +90,23 @@ def on_first_screen(plot: Any, around: int) -> None:
     plot.js_on_change("outer_width", CustomJS(args={"plot": plot, **sizes}, code=_FIRST_SCREEN))
 
 
-_SAME_SCALE = """
-const {x_range, y_range, inner_width, inner_height} = plot;
-if (inner_width > 0 && inner_height > 0) {
-  const reach = 0.5 * (y_range.end - y_range.start) * inner_width / inner_height;
+SIZE = """
+const size = (name) => plot.properties[name].is_unset ? 0 : plot[name];
+const [width, height] = [size("inner_width"), size("inner_height")];
+"""
+"""The size of the frame of a plot for a CustomJS, 0 before the browser has laid it out: to read it then is an error,
+which would stop the rest of the message that caused it."""
+
+_SAME_SCALE = (
+    SIZE
+    + """
+const {x_range, y_range} = plot;
+if (width > 0 && height > 0) {
+  const reach = 0.5 * (y_range.end - y_range.start) * width / height;
   x_range.setv({start: -reach, end: reach});
 }
 """
+)
 
 
 def equal_scales(plot: Any) -> None:

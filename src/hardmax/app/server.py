@@ -17,6 +17,7 @@ from tornado.web import HTTPError, RequestHandler
 import hardmax
 
 from ..errors import InputError
+from .documents import keep_messages_in_order
 from .home.gallery import EXAMPLES, HEADING, TEXT, gallery, picture
 from .jobs import JobPool
 from .look import static
@@ -193,6 +194,7 @@ def make_server(
         raise InputError("--port", port, f"cannot be listened on ({error.strerror})", "choose another port") from error
     server.pool = pool
     _send_less(server)
+    keep_messages_in_order(server._tornado)
     return server
 
 

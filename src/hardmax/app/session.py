@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import html
 import logging
 import tempfile
@@ -14,6 +16,7 @@ from typing import Any, TypeVar, cast
 import panel as pn
 
 from ..errors import HardmaxError
+from .documents import unlocked
 from .jobs import Job, JobPool, Jobs
 from .look import Lighting
 
@@ -26,6 +29,13 @@ _QUIET_MILLISECONDS = 250
 """The address is updated at most four times per second while a slider moves."""
 
 
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 class Session:
     """One visit to one page; without a ``document``, outside of a server, callbacks run immediately."""
 
@@ -36,6 +46,8 @@ class Session:
         self._on_change: Callable[[], None] | None = None
         self._change_waits = False
         self._lock = threading.Lock()
+        self._thread = threading.get_ident()
+        self._loop = _running_loop()
         self.lighting = Lighting()
         self.jobs = Jobs(pool, self.later, self._show_job)
         self.messages = pn.pane.HTML("", css_classes=["messages"], sizing_mode="stretch_width", visible=False)
@@ -85,7 +97,7 @@ class Session:
 
         @wraps(callback)
         def call(*args: Any, **kwargs: Any) -> T | None:
-            if args and self._unlocked():
+            if args and unlocked(self._document):
                 self.later(lambda: cast("None", call(*args, **kwargs)))
                 return None
             try:
@@ -95,12 +107,6 @@ class Session:
                 return None
 
         return call
-
-    def _unlocked(self) -> bool:
-        context = getattr(self._document, "session_context", None)
-        visit = getattr(context, "session", None)
-        # Bokeh has no public attribute for it; it checks this one before it refuses a change.
-        return visit is not None and getattr(visit, "_pending_writes", ()) is None
 
     # Jobs
 
@@ -129,9 +135,14 @@ class Session:
 
     def later(self, callback: Callable[[], None]) -> None:
         """Run a callback soon on the event loop; may be called from any thread."""
-        if self._closed:
+        if self._loop is not None and threading.get_ident() != self._thread:
+            # A document is not safe to use from another thread: while it collects changes, a callback that another
+            # thread adds can be lost.
+            with contextlib.suppress(RuntimeError):  # the server has stopped
+                self._loop.call_soon_threadsafe(self.later, callback)
+        elif self._closed:
             return
-        if self._document is None:
+        elif self._document is None:
             callback()
         else:
             self._document.add_next_tick_callback(callback)

@@ -173,7 +173,7 @@ def frame(
     template.add_variable("page_css", static("page.css"))
     template.add_variable("names_js", static("names.js"))
     template.add_variable("connection_js", static("connection.js"))
-    template.add_variable("player_js", static("stage.js") + static("player.js"))
+    template.add_variable("player_js", static("motion.js") + static("stage.js") + static("player.js"))
     for name, value in {
         "entries": list(entries),
         "home": "./",

@@ -44,7 +44,7 @@ def standalone(
         f'<!doctype html>\n<html lang="en" data-theme="{"dark" if dark else "light"}"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{head} · hardmax</title>'
         f'<link rel="icon" href="data:,"><style>{css}</style><script>{library}</script>'
-        f"<script>{static('stage.js')}{static('player.js')}</script></head>"
+        f"<script>{static('motion.js')}{static('stage.js')}{static('player.js')}</script></head>"
         f'<body><h1>{head}</h1>{plots}<div class="player" id="player"></div>{script}<script>{begin}</script>'
         "</body></html>\n"
     )

@@ -16,7 +16,7 @@ from bokeh.models import ColumnDataSource, CustomJS, HoverTool, Range1d, Span
 from matplotlib.colors import to_hex
 
 from ...figures.sphere import CYCLIC_COLOURS
-from ..look import FONT, PALETTE, Light, on_first_screen
+from ..look import FONT, PALETTE, SIZE, Light, on_first_screen
 from ..session import Session
 from ..stage import empty_frames, path_frames, register_stage
 from .computed import Computed
@@ -32,14 +32,17 @@ _NOISY_SHARE = 0.03
 _WIDE = 1e4
 
 # Both ranges from the reach that the server writes into the tags of the plot, at the same scale and within the frame.
-_FIT = """
-const {x_range, y_range, inner_width, inner_height, tags} = plot;
-if (inner_width > 0 && inner_height > 0 && tags.length > 0) {
-  const scale = tags[0] / Math.min(inner_width, inner_height);
-  x_range.setv({start: -scale * inner_width, end: scale * inner_width});
-  y_range.setv({start: -scale * inner_height, end: scale * inner_height});
+_FIT = (
+    SIZE
+    + """
+const {x_range, y_range, tags} = plot;
+if (width > 0 && height > 0 && tags.length > 0) {
+  const scale = tags[0] / Math.min(width, height);
+  x_range.setv({start: -scale * width, end: scale * width});
+  y_range.setv({start: -scale * height, end: scale * height});
 }
 """
+)
 
 
 class PlaneView:

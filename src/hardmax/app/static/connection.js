@@ -1,9 +1,11 @@
 // When the server stops, the page says so and dims its results; when it answers again, the page is loaded anew at its
-// address, which keeps the state, and what was typed is put back. Uploads are on the server alone, so they are lost.
+// address, which keeps the state, and what was typed is put back. Uploads are on the server alone, so they are lost. The
+// same where a change that the server sent could not be applied: from then on the page would differ from the server.
 (function () {
   const every = 1000;  // milliseconds between two attempts to reach the server
   const patience = 10000;  // before loading again a page that never had a connection, so that this cannot spin
-  const place = "hardmax-typed " + location.pathname;
+  const place = "hardmax-typed " + location.pathname, renewed = "hardmax-renewed " + location.pathname;
+  const pause = 15000;  // milliseconds between two reloads by itself, so that a fault that returns does not spin
   let lost = false, opened = false;
 
   // All text fields by label; widgets are in shadow roots.
@@ -21,16 +23,17 @@
     banner.hidden = false;
   }
 
-  function remember() {
+  function remember(why) {
     const typed = [...fields(document)].map(([label, field]) => [label, field.value]);
-    try { sessionStorage.setItem(place, JSON.stringify(typed)); } catch (e) {}  // without a store nothing is put back
+    try { sessionStorage.setItem(place, JSON.stringify({ why, typed })); } catch (e) {}  // without a store nothing is put back
   }
 
   function put_back() {
-    let typed = null;
-    try { typed = JSON.parse(sessionStorage.getItem(place)); sessionStorage.removeItem(place); } catch (e) {}
-    if (typed === null) { return; }
-    say("The connection was lost and is back. Files that were uploaded must be chosen again.", "back");
+    let kept = null;
+    try { kept = JSON.parse(sessionStorage.getItem(place)); sessionStorage.removeItem(place); } catch (e) {}
+    if (kept === null) { return; }
+    const { why, typed } = kept;
+    say(`${why} Files that were uploaded must be chosen again.`, "back");
     const now = new Map(fields(document));
     for (const [label, text] of typed) {
       const field = now.get(label);
@@ -46,7 +49,7 @@
       await new Promise((done) => setTimeout(done, every));
       try {
         const answer = await fetch("./alive", { cache: "no-store" });
-        if (answer.ok && Date.now() >= earliest) { remember(); location.reload(); return; }
+        if (answer.ok && Date.now() >= earliest) { remember("The connection was lost and is back."); location.reload(); return; }
       } catch (e) {}  // nobody answers yet
     }
   }
@@ -60,6 +63,29 @@
     return_when_answered();
   }
 
+  function renew() {
+    if (lost) { return; }
+    lost = true;
+    document.getElementById("main").classList.add("lost");
+    let before = 0;
+    try { before = Number(sessionStorage.getItem(renewed)); sessionStorage.setItem(renewed, Date.now()); } catch (e) {}
+    if (Date.now() - before < pause) {
+      say("This page could not show a change, again. Load it once more to go on; its address keeps the state.", "lost");
+      return;
+    }
+    say("This page could not show a change. It is loaded again at its address.", "lost");
+    remember("The page could not show a change and was loaded again.");
+    setTimeout(() => location.reload(), 600);  // long enough to be read, and for the address to be written
+  }
+
+  // Messages are applied to the document of the page; one that fails is applied in part.
+  function watch(shown) {
+    const apply = shown.apply_json_patch;
+    shown.apply_json_patch = function (...patch) {
+      try { return apply.apply(this, patch); } catch (error) { renew(); throw error; }
+    };
+  }
+
   document.addEventListener("click", (event) => {
     if (event.target.closest("#connection button")) { document.getElementById("connection").hidden = true; }
   });
@@ -71,8 +97,10 @@
       this.addEventListener("close", () => setTimeout(lose, 300));
     }
   };
+  let watched = null;
   const timer = setInterval(() => {
-    const documents = window.Bokeh ? window.Bokeh.documents : [];
-    if (opened && documents.length && documents[0].is_idle) { clearInterval(timer); put_back(); }
+    const [shown] = window.Bokeh ? window.Bokeh.documents : [];
+    if (shown && shown !== watched) { watched = shown; watch(shown); }
+    if (opened && shown && shown.is_idle) { clearInterval(timer); put_back(); }
   }, 100);
 })();

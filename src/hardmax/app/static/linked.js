@@ -64,18 +64,19 @@
     return one instanceof Element ? one.closest("[data-word]") : null;
   }
   // The page may write its words anew while the pointer rests on one, and the browser need not report an event of the
-  // pointer then: the new words are shown as the old ones were.
+  // pointer then: the words that are there now are shown as the old ones were.
   function renew() {
     if (shown === null) { return; }
-    const whole = shown.startsWith("="), name = whole ? shown.slice(1) : shown, own = new Set(whole ? parts(name) : [name]);
-    const named = [...words(document)].filter((one) => own.has(one.dataset.word));
-    if (named.length && named.every((one) => one.classList.contains("here"))) { return; }
-    if (whole) {
-      if (named.length) { show(name, true, true); }
+    const same = (own) => [...words(document)].filter((one) => own.includes(one.dataset.word));
+    const lacking = (own) => same(own).some((one) => !one.classList.contains("here"));
+    if (shown.startsWith("=")) {
+      const name = shown.slice(1);
+      if (lacking(parts(name))) { show(name, true, true); }
       return;
     }
     const now = under() || (focused() ? focused().closest("[data-word]") : null);
-    if (now) { show(now.dataset.word, false, true); } else { show(null); }
+    if (!now) { show(null); return; }
+    if (now.dataset.word !== shown || lacking([shown])) { show(now.dataset.word, false, true); }
   }
   function focused() {
     let one = document.activeElement;
@@ -100,8 +101,8 @@
   };
   for (const kind of ["mouseover", "focusin"]) {
     document.addEventListener(kind, (event) => {
-      const one = at(event);  // perhaps one that was written anew under the pointer
-      if (one) { show(one.dataset.word, false, !one.classList.contains("here")); }
+      const one = at(event);
+      if (one) { show(one.dataset.word, false); }
     });
   }
   for (const kind of ["mouseout", "focusout"]) {

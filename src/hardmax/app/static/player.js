@@ -5,6 +5,7 @@
   const SPEEDS = [0.25, 0.5, 1, 2, 4];
   const HOLD = 900;  // milliseconds at the end before a loop begins again, so that the end can be seen
   const STEP = 220;  // milliseconds in which a single step or the rest of a paused one is drawn
+  const SLIDER = 50;  // milliseconds between two places of the slider in motion: it moves a pixel or two in that time
   const ICONS = {
     first: "M3 2h2v12H3zM14 2v12L6 8z", previous: "M11 2v12L4 8z", play: "M4 2l10 6-10 6z", pause: "M4 2h3v12H4zM9 2h3v12H9z",
     next: "M5 2l7 6-7 6z", last: "M11 2h2v12h-2zM2 2l8 6-8 6z",
@@ -77,10 +78,11 @@
       const number = scale === 1 ? String(k) : (this.t * scale).toFixed(1);
       const text = titles && k < titles.length ? titles[k] : last && k >= end ? last : `${label} ${number}`;
       if (this.words.textContent !== text) { this.words.textContent = text; }
-      this.range.max = end;
+      if (Number(this.range.max) !== end) { this.range.max = end; }
       this.range.value = this.t;
-      this.range.setAttribute("aria-label", this.data.named || label);
-      this.range.setAttribute("aria-valuetext", text);
+      for (const [of, value] of [["aria-label", this.data.named || label], ["aria-valuetext", text]]) {
+        if (this.range.getAttribute(of) !== value) { this.range.setAttribute(of, value); }
+      }
       const name = this.playing ? "Pause" : "Play";
       if (this.button.getAttribute("aria-label") !== name) {
         this.button.setAttribute("aria-label", name);
@@ -97,7 +99,8 @@
       } else if (Math.floor(this.t) !== this.data.value) {
         this.tell(Math.floor(this.t));
       }
-      this.show();
+      const now = performance.now();
+      if (now - (this.shown || 0) >= SLIDER) { this.shown = now; this.show(); }
     }
 
     // Rest at a whole moment, and tell the server.

@@ -128,22 +128,32 @@
     return made;
   }
 
+  function show(one, visible) { if (one.visible !== visible) { one.setv({ visible }, { sync: false }); } }
+
   const draws = {
     plane(stage, t) {
-      const f = stage.frames.data, [, n] = f.shape[0], now = positions(f, t);
-      if (clock.moving && f.fill) {  // at rest the server draws the tokens, with what belongs to a selected one
-        const [x, y] = flat(now, n);
-        const layer = Math.floor(t + 1e-9);
+      const f = stage.frames.data, [count, n] = f.shape[0], now = positions(f, t), view = view_in(stage);
+      const alone = Boolean(clock.moving && f.fill && view);  // at rest the server draws, with what belongs to a selected token
+      for (const one of stage.resting) { show(one, !clock.moving); }
+      for (const one of stage.plot.renderers) {
+        if (one.data_source === stage.tokens || one.data_source === stage.trails) { show(one, !alone); }
+      }
+      if (alone) {
+        const [x, y] = flat(now, n), layer = Math.floor(t + 1e-9);
         if (!stage.made || stage.made.of !== f || stage.made.layer !== layer) {  // they change with the layer alone
           stage.made = { of: f, layer, marks: marks(f, t, f.index[0].keys()) };
         }
         Object.assign(stage.tokens.data, { x, y }, stage.made.marks);
-        stage.tokens.change.emit();
-      }
-      for (const one of stage.resting) {
-        if (one.visible === clock.moving) { one.setv({ visible: !clock.moving }, { sync: false }); }
+        stage.alone = true;
+        window.hardmaxMotion.paint(stage, view, f, Math.min(TRAIL, count - 1, Math.floor(t)), x, y, stage.made.marks);
+        return;
       }
       draw_trails(stage, t, now, null);
+      if (stage.alone) {
+        stage.alone = false;
+        stage.tokens.change.emit();
+        window.hardmaxMotion.drop(stage);
+      }
     },
     space(stage, t) {
       const f = stage.frames.data, [, n] = f.shape[0], now = positions(f, t), axes = axes_of(stage.camera);
@@ -171,9 +181,7 @@
     },
     // Marks of several kinds, all of them tokens of one path: `token` of a source has their numbers.
     points(stage, t) {
-      for (const one of stage.resting || []) {
-        if (one.visible === clock.moving) { one.setv({ visible: !clock.moving }, { sync: false }); }
-      }
+      for (const one of stage.resting || []) { show(one, !clock.moving); }
       if (!clock.moving) { return; }  // at rest the server draws
       const f = stage.frames.data, now = positions(f, t);
       for (const part of stage.parts) {
@@ -238,7 +246,7 @@
       const location = times[k] + (t - k) * (times[next] - times[k]);
       for (const one of [].concat(stage.here)) { one.setv({ location }, { sync: false }); }
     }
-    lift(stage);
+    if (!stage.alone) { lift(stage); }
   }
 
   function view_of(plot) {
@@ -313,7 +321,7 @@
       for (const stage of stages.values()) {
         if (stage.hidden) { continue; }
         draw(stage, t);
-        if (clock.moving) { paint(stage); }
+        if (clock.moving && !stage.alone) { paint(stage); }
       }
     },
     // Whether moments between two can be drawn here, for a timeline of so many steps.

@@ -13,7 +13,7 @@ from ...drawing.style import INK
 from ...drawing.words import words_in_plane
 from ...text.explaining.explanation import Explanation
 from ..layout import beside_bars
-from ..look import PALETTE, leader_colours
+from ..look import PALETTE, SIZE, leader_colours
 from .reasons import Words, effect_in_words, percent, signed
 
 if TYPE_CHECKING:
@@ -93,13 +93,16 @@ def key_to_classes(classes: Sequence[object] | np.ndarray) -> str:
 _BARS = 10
 
 
-_ROOM_FOR_NUMBERS = """
-const ends = [...source.data.left, ...source.data.right], width = plot.inner_width;
+_ROOM_FOR_NUMBERS = (
+    SIZE
+    + """
+const ends = [...source.data.left, ...source.data.right];
 if (ends.length && width > 120) {
   const low = Math.min(...ends), high = Math.max(...ends), span = (high - low) || 1;
   plot.x_range.setv({start: low - 0.04 * span, end: high + 1.04 * span * 54 / (width - 54)});
 }
 """
+)
 """Leaves the 54 pixels that a number needs to the right of the longest bar, at any width."""
 
 

@@ -13,7 +13,7 @@ from ...figures.text import word_map
 from ...text.explaining.corpus_statistics import Survey
 from ...text.explaining.explanation import Explanation
 from ..layout import readable as readable
-from ..look import FONT, Light, on_first_screen
+from ..look import FONT, SIZE, Light, on_first_screen
 from ..stage import empty_frames, path_frames, register_stage
 from .view import class_colours, colours_of_contributions
 
@@ -52,8 +52,10 @@ def _plane(session: Session, height: int, name: str) -> tuple[Any, Span]:
     return plot, boundary
 
 
-_ROOM_FOR_NAMES = """
-const {x, word} = source.data, width = plot.inner_width;
+_ROOM_FOR_NAMES = (
+    SIZE
+    + """
+const {x, word} = source.data;
 if (x.length && width > 120) {
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = font;
@@ -65,6 +67,7 @@ if (x.length && width > 120) {
   plot.x_range.setv({start: low, end: Math.max(...ends)});
 }
 """
+)
 """Sets the range of the first axis so that the names, to the right of their points, fit into the plot at any width."""
 
 
