@@ -153,3 +153,24 @@ def test_the_stop_of_the_tour_forecasts_what_followed(monkeypatch):
     (good,) = set(re.findall(r"of the true future for (\d+) steps", page))
     assert 5 < int(good) <= 100
     assert "TD-DMD" in page
+
+
+def test_searches_end_after_the_seconds_that_the_page_states(tmp_path, monkeypatch):
+    asked = []
+    case = sinusoid_case(quick=True)
+    monkeypatch.setattr(forecasting, "PARTS", (forecasting._Part("waves", lambda quick: case, "none"),))
+    monkeypatch.setattr(forecasting, "attention_variants", lambda seconds: {})
+
+    def stopped(seconds):
+        asked.append(seconds)
+        raise RuntimeError
+
+    monkeypatch.setattr(forecasting, "models", stopped)
+    for options, expected in (({"seconds": 3.0}, 3.0), ({}, None), ({"quick": True, "seconds": 3.0}, 2.0)):
+        with pytest.raises(RuntimeError):
+            forecasting.reproduce_forecasting(tmp_path, **options)
+        assert asked.pop() == expected
+    monkeypatch.setattr(forecasting, "PARTS", ())
+    forecasting.reproduce_forecasting(tmp_path, seconds=3.0)
+    assert "ended after 3 s of processor time" in (tmp_path / "forecasting.html").read_text(encoding="utf-8")
+    assert "ended after 3 s of processor time" in (tmp_path / "cases.md").read_text(encoding="utf-8")
