@@ -207,6 +207,7 @@ _OPTIONS = {
     "TD-DMD": "td-dmd",
     "NG-RC": "ng-rc",
     "seasonal naive": "seasonal-naive",
+    "persistence": "persistence",
     "analogue": "analogue",
 }
 """Names of the baselines as values of ``--kind``, which the estimator selects."""

@@ -66,7 +66,7 @@ class TimeDelayedTransformer(ModelAnalysis):
     model
         Model to fit: ``"auto"`` selects among all; ``"family"`` among TD-DMD, NG-RC, reservoirs and attention, as
         earlier versions did; or one kind: ``"td-dmd"``, ``"ng-rc"``, ``"reservoir"``, ``"attention"``,
-        ``"persistence"``, ``"seasonal-naive"``, ``"drift"``, ``"smoothing"``, ``"seasonal-trend"``,
+        ``"persistence"``, ``"seasonal-naive"``, ``"drift"``, ``"median"``, ``"smoothing"``, ``"seasonal-trend"``,
         ``"seasonal-difference"`` or ``"analogue"``.
     season
         Length of the season in samples, or a list of several; None finds seasons from the data, ``[]`` uses none.
