@@ -317,9 +317,9 @@ def compare(
         near = [s for s in best if s.error <= (_NEAR + _WIDER / held_out) * best[0].error][:_MEMBERS]
         rule = next((s for s in best if s.recipe.kind in RULES), None)
         sure = rule is None or is_clearly_better(best[0], rule, origins)
-        if rule is not None and all(s is not rule for s in near):
-            if not sure or rule.error <= _TOLERATED * best[0].error:
-                near.append(rule)
+        tolerated = rule is not None and (not sure or rule.error <= _TOLERATED * best[0].error)
+        if rule is not None and tolerated and all(s is not rule for s in near):
+            near.append(rule)
         if len(near) > 1:
             mean = mean_of(near, origins, rule, min(_LARGEST_SHARE, 1.0 / held_out))
             kept = best[0] if sure and best[0].error < (_CLEARLY - _SAFER / held_out) * mean.error else mean

@@ -41,7 +41,9 @@ def log_ratio(
     """
     small = _NEGLIGIBLE * float(np.concatenate(list(second)).mean()) + 1e-12
     logs = [np.log((a + small) / (b + small)) for a, b in zip(first, second, strict=True)]
-    shares = np.concatenate([np.full(len(part), weight / len(part)) for part, weight in zip(logs, weights, strict=True)])
+    shares = np.concatenate(
+        [np.full(len(part), weight / len(part)) for part, weight in zip(logs, weights, strict=True)]
+    )
     values = np.concatenate(logs)
     mean = float(shares @ values)
     spread = float(np.sqrt(shares @ (values - mean) ** 2))
