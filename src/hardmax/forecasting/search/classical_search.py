@@ -181,11 +181,11 @@ def is_clearly_better(candidate: Scored, rule: Scored, origins: Sequence[Origin]
     """
     if candidate.recipe.kind in (*RULES, "median"):
         return True
-    errors = [
+    own, simple = (
         [step_errors(path, origin.truth).mean(axis=1) for path, origin in zip(some.paths, origins, strict=True)]
         for some in (candidate, rule)
-    ]
-    mean, error = log_ratio(*errors, _weights(origins), sum(origin.horizons for origin in origins))
+    )
+    mean, error = log_ratio(own, simple, _weights(origins), sum(origin.horizons for origin in origins))
     return mean < -error
 
 
