@@ -349,6 +349,15 @@ def test_a_page_of_results_has_figure_backtest_and_intervals(sales, tmp_path):
     assert "--report writes HTML only" in _run(sales, *_QUICK, "--report", tmp_path / "page.pdf").output
 
 
+def test_a_simple_kind_is_told_without_parts_that_it_lacks(sales):
+    done = _run(sales, *_QUICK, "--kind", "median")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "Selected the median of the last" in said
+    assert "for the best TD-DMD" not in said  # it was not compared
+    assert "its linear part" not in said.lower()
+
+
 def test_several_files_are_fitted_one_by_one(sales, wing, tmp_path):
     done = _run(sales, wing, *_QUICK, "--columns", "sold", "--output", tmp_path / "ahead.csv")
     assert done.exit_code != 0  # the second file has no such column
@@ -391,6 +400,8 @@ def test_many_columns_are_reduced_to_modes(tmp_path):
         (("--pod", 0), "--pod"),
         (("--model", "somewhere", "--lower", 0), "--lower cannot be used with --model"),
         (("--lower", 1e9), "lower is passed by the data"),
+        (("--kind", "nothing"), "--kind must be one of auto, family, td-dmd,"),
+        (("--kind", "reservoir"), "--kind was not fitted: the record is too short for it"),
     ],
 )
 def test_new_options_refuse_what_they_cannot_use(sales, words, said):

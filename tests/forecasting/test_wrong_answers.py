@@ -188,6 +188,10 @@ def test_dates_are_refused_alike() -> None:
     later = pd.date_range("2024-01-03", periods=20, freq="D")
     with pytest.raises(InputError, match="steps of 3600 up to sample 48 and of 86400 from there on"):
         read_series(pd.Series(np.arange(68.0), index=hours.append(later)))
+    days = pd.date_range("2024-01-01", periods=20, freq="D")
+    months = pd.date_range("2024-02-01", periods=10, freq="MS")
+    with pytest.raises(InputError, match="steps of 86400 up to sample .* from there on: use the part with one"):
+        read_series(pd.Series(np.arange(30.0), index=days.append(months)))
 
 
 def test_one_sample_and_all_zeros_are_answered_in_words() -> None:

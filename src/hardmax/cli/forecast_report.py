@@ -167,12 +167,15 @@ def _modes(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
         frequencies, rates = model.frequencies(), model.growth_rates()
     except HardmaxError:
         return  # nothing varies
+    # A simple model has no linear part; the best TD-DMD was fitted beside it.
+    simple = model.predictor_ is not None and model.predictor_.path is not None
+    whose = "the best TD-DMD of the record" if simple else "its linear part"
     turning = frequencies > 0
     frequencies, rates = frequencies[turning], rates[turning]
     # Growing cycles last as well: only those that decay are left out.
     lasting = rates > -_LASTING * frequencies
     if not lasting.any():
-        yield "Its linear part has no lasting cycle."
+        yield f"{whose[0].upper()}{whose[1:]} has no lasting cycle."
         return
     frequencies, rates, (unit, size) = frequencies[lasting], rates[lasting], unit_of(series)
     signal = np.nan_to_num(series.values - np.nanmean(series.values, axis=0))
@@ -186,7 +189,7 @@ def _modes(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
         for k in best[:_MOST_MODES]
     )
     more = f" and {len(best) - _MOST_MODES} more" if len(best) > _MOST_MODES else ""
-    yield f"Lasting cycles of its linear part, the strongest first, have periods {shown}{more} ({unit})."
+    yield f"Lasting cycles of {whose}, the strongest first, have periods {shown}{more} ({unit})."
 
 
 def _chaos(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
@@ -207,6 +210,7 @@ _OPTIONS = {
     "TD-DMD": "td-dmd",
     "NG-RC": "ng-rc",
     "seasonal naive": "seasonal-naive",
+    "persistence": "persistence",
     "analogue": "analogue",
 }
 """Names of the baselines as values of ``--kind``, which the estimator selects."""

@@ -22,6 +22,7 @@ from ..forecasting.data.series import Gaps
 from ..forecasting.diagnostics.backtest import Backtest
 from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer, load_forecaster
+from ..forecasting.settings import MODELS
 from ..progress import StageLog, Tell
 from .forecast_report import Columns, Measured, even_series, moments_of, read_measured, sentences, unit_of
 from .options import require_target
@@ -249,6 +250,8 @@ def _known_options(request: Request) -> dict[str, object]:
             continue
         if name not in known:
             raise InputError(flag, value, "is not known to this version of the model", "leave it out")
+        if flag == "--kind" and value not in MODELS:
+            raise InputError(flag, value, f"must be one of {', '.join(MODELS)}", "pass --kind auto")
         found[name] = value
     if isinstance(found.get("season"), list) and len(cast(list[int], found["season"])) == 1:
         found["season"] = cast(list[int], found["season"])[0]
@@ -279,14 +282,20 @@ def _fitted(request: Request, measured: Measured, budget: float | None, log: Sta
         random_state=request.seed,
         progress=_part(log, "fit", 0.01, _FIT if request.starts else 0.97),
     ).set_params(**_known_options(request))
-    return model.fit(
-        series.values,
-        times=series.times if timed else None,
-        dt=None if timed else 1.0 if request.dt is None else request.dt,
-        u=measured.inputs,
-        gaps=cast(Gaps, request.gaps),
-        irregular="resample" if request.resample else "refuse",
-    )
+    try:
+        return model.fit(
+            series.values,
+            times=series.times if timed else None,
+            dt=None if timed else 1.0 if request.dt is None else request.dt,
+            u=measured.inputs,
+            gaps=cast(Gaps, request.gaps),
+            irregular="resample" if request.resample else "refuse",
+        )
+    except InputError as error:
+        if error.argument != "model":
+            raise
+        # The parameter ``model`` is the option --kind here; --model is a folder.
+        raise error.rephrased("--kind", lambda words: words.replace('model="auto"', "--kind auto")) from error
 
 
 def _from_the_end(request: Request, model: TimeDelayedTransformer, measured: Measured) -> Forecast:

@@ -203,9 +203,18 @@ def _times(samples: _Samples, name: str) -> tuple[np.ndarray, str, Months | None
             samples.path,
             f"time does not increase at {samples.row(row + 1)} of column {name!r} ({column.iloc[row]}, then "
             f"{column.iloc[row + 1]})",
-            f'sort the rows, or pass time="{NO_TIME}" if this column is no time',
+            f'{_remedy_for(steps)}, or pass time="{NO_TIME}" if this column is no time',
         )
     return times, began, months
+
+
+def _remedy_for(steps: np.ndarray) -> str:
+    """What to do with times whose steps do not all increase: sorting helps where no time is repeated."""
+    if (steps < 0).all():
+        return "reverse the order of the rows"
+    if steps.min() < 0:
+        return "sort the rows"
+    return "keep one row per time, or their mean"
 
 
 def _numbers(samples: _Samples, name: str) -> np.ndarray:

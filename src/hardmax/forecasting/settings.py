@@ -71,6 +71,7 @@ MODELS = (
     "persistence",
     "seasonal-naive",
     "drift",
+    "median",
     "smoothing",
     "seasonal-trend",
     "seasonal-difference",

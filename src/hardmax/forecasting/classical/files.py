@@ -13,7 +13,7 @@ from ...tensor_files import field, require
 from ..protocol import FloatArray
 from ..rollout import Fade, Member, PathModel
 from .decomposition import Decomposition, Logarithm, SeasonalDifference, SeasonalTrend
-from .rules import Analogue, Drift, Mean, Rollout, SeasonalNaive, Smoothing
+from .rules import Analogue, Drift, Mean, Median, Rollout, SeasonalNaive, Smoothing
 
 _DAMAGED = "the file is damaged; save the model again"
 _DEEPEST = 6
@@ -34,6 +34,8 @@ def put_path(name: str, model: PathModel, put: _Put, arrays: _Arrays) -> dict[st
             return {"kind": "seasonal-naive", "season": model.season}
         case Drift():
             return {"kind": "drift", "length": model.length}
+        case Median():
+            return {"kind": "median", "length": model.length}
         case Smoothing():
             arrays[f"{name}.weights"] = model.weights
             return {"kind": "smoothing", "season": model.season, "length": model.length}
@@ -101,6 +103,8 @@ def get_path(
             return SeasonalNaive(outputs, whole("season"))
         case "drift":
             return Drift(outputs, whole("length"))
+        case "median":
+            return Median(outputs, whole("length"))
         case "smoothing":
             weights = require(path, arrays, f"{name}.weights", (4,))
             return Smoothing(outputs, whole("season"), whole("length"), weights)

@@ -45,6 +45,22 @@ class Drift(PathModel):
 
 
 @dataclass(frozen=True)
+class Median(PathModel):
+    """The median of the last ``length`` samples, repeated: one outlier at the end does not move it."""
+
+    outputs: int
+    length: int
+
+    @property
+    def window(self) -> int:
+        return self.length
+
+    def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
+        middle = np.median(windows[:, -self.length :, : self.outputs], axis=1)
+        return np.repeat(middle[:, None], steps, axis=1)
+
+
+@dataclass(frozen=True)
 class Smoothing(PathModel):
     r"""Damped exponential smoothing with an additive season (Holt–Winters), run through the window.
 

@@ -31,6 +31,14 @@ _AGAIN = 0.5
 """Autocorrelation at two seasons, at least, relative to that at one: a chance peak has none."""
 _STRONGER = 0.05
 """Autocorrelation by which a longer season must exceed that at the same multiple of a shorter one next to it."""
+_CALENDAR = (4, 7, 12, 24, 48, 52, 96, 168, 365)
+"""Usual seasons: quarters, days of a week, months, hours, half hours and quarter hours of a day, weeks of a year, hours
+of a week, days of a year."""
+_SHORTEST_OF_TWO = 12
+"""Shortest season of the calendar that two cycles are enough for: fewer pairs of samples agree by chance."""
+_CALENDAR_STRONG = 0.4
+"""Autocorrelation at a usual season, at least, of the record and of its differences: of two cycles of 52 independent
+samples one in 500 reaches it by chance in one of them."""
 MOST_SEASONS = 2
 """Seasons at once: a day and a week in hourly data."""
 
@@ -40,6 +48,7 @@ def find_seasons(trajectories: Sequence[FloatArray], outputs: int) -> tuple[int,
 
     A season is a peak of the autocorrelation of the longest record, or of its differences, that is high for the number
     of cycles in the record. A second season is a later peak that is higher than what multiples of the first explain.
+    Usual seasons of the calendar, such as 12 months or 52 weeks, are also found in a record of two to three cycles.
 
     Parameters
     ----------
@@ -63,15 +72,45 @@ def find_seasons(trajectories: Sequence[FloatArray], outputs: int) -> tuple[int,
         slow = _without_drift(record, differences=differences)
         whole = _autocorrelation(slow, max(longest + 1, int(_KNOWN * len(slow))))
         for season in (_by_multiples(whole, p) for p in _peaks(whole[: longest + 2], len(record))):
-            if not any(_is_known(season, other, len(record)) for other in found):
+            close = [other for other in found if _is_unresolved(season, other, len(record))]
+            if close and season in _CALENDAR and not any(other in _CALENDAR for other in close):
+                found = [season if other is close[0] else other for other in found]
+            elif not close and not any(_is_known(season, other, len(record)) for other in found):
                 found.append(season)
-    return tuple(sorted(found[:MOST_SEASONS]))
+    found = found[:MOST_SEASONS]
+    usual = _usual_season(record)
+    if usual is not None and not any(_is_known(usual, other, len(record)) for other in found):
+        # So few cycles do not tell it from a season of nearly the same length.
+        found = [*[season for season in found if 2 * season <= usual][: MOST_SEASONS - 1], usual]
+    return tuple(sorted(found))
+
+
+def _usual_season(record: FloatArray) -> int | None:
+    """The season of the calendar that a record of two to three cycles repeats most clearly; None without one."""
+    best, height = None, _CALENDAR_STRONG
+    for season in _CALENDAR:
+        if season < _SHORTEST_OF_TWO or not 2 * season <= len(record) < _CYCLES * season:
+            continue
+        both = [
+            _autocorrelation(_without_drift(record, differences=d), min(season + 2, len(record) - 2))
+            for d in (True, False)
+        ]
+        around = slice(max(1, season - 2), season + 3)
+        found = min(float(some[season]) for some in both)
+        if found > height and all(some[season] >= some[around].max() for some in both):
+            best, height = season, found
+    return best
 
 
 def _is_known(season: int, other: int, samples: int) -> bool:
     """Whether a season is another one, or a multiple of it that a record of ``samples`` does not hold three times."""
     times = max(1, round(season / other)) if season > samples // _CYCLES else 1
     return abs(season - times * other) <= _ALIKE * other
+
+
+def _is_unresolved(season: int, other: int, samples: int) -> bool:
+    """Whether two seasons differ by less than one cycle over the record, so that it does not tell them apart."""
+    return abs(samples / season - samples / other) < 1.0
 
 
 def _without_drift(record: FloatArray, *, differences: bool) -> FloatArray:

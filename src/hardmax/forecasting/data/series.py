@@ -242,6 +242,8 @@ def as_windows(windows: object, units: Units) -> FloatArray:
     return units.normalise(array)
 
 
+_OTHER_FREQUENCY = 1.25
+"""Ratio of two steps from which on they belong to different frequencies; months of 28 and 31 days differ by less."""
 _FEW_STEPS = 3
 """Steps of one length in a row that count as a frequency."""
 
@@ -269,6 +271,15 @@ def _frequency_change(columns: list[FloatArray]) -> tuple[int, float, float] | N
         if len(changes) == 1 and _FEW_STEPS <= changes[0] + 1 <= len(steps) - _FEW_STEPS:
             place = int(changes[0]) + 1
             return place, float(steps[0]), float(steps[-1])
+        # Months and quarters are uneven by a tenth, so that a change to them shows in the ratio alone.
+        jumps = 1 + np.flatnonzero(np.abs(np.diff(np.log(steps))) > np.log(_OTHER_FREQUENCY))
+        # One step of another length may lead from one frequency to the other.
+        if len(jumps) in (1, 2) and jumps[-1] <= jumps[0] + 1 and _FEW_STEPS <= jumps[0] <= len(steps) - _FEW_STEPS:
+            before, after = steps[: jumps[0]], steps[jumps[-1] :]
+            ends = float(np.median(before)), float(np.median(after))
+            even = max(before.max() / before.min(), after.max() / after.min()) < _OTHER_FREQUENCY
+            if even and abs(np.log(ends[1] / ends[0])) > np.log(_OTHER_FREQUENCY):
+                return int(jumps[0]), *ends
     return None
 
 

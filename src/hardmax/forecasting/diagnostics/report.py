@@ -105,7 +105,8 @@ def _search_sentences(found: SearchResult, settings: Settings) -> list[str]:
     else:
         sentences.append(
             f"Selected {choice.chosen.label}: typical validation error {found.typical_error:.3g} standard deviations "
-            f"over {_horizon(found)} steps, against {found.linear_error:.3g} for the best TD-DMD"
+            f"over {_horizon(found)} steps"
+            f"{f', against {found.linear_error:.3g} for the best TD-DMD' if _linear_is_known(found) else ''}"
             f"{_on_the_score(choice) if found.comparison is None and found.typical_error > found.linear_error else ''}."
         )
     sentences += _on_simple_models(found)
@@ -126,6 +127,11 @@ def _search_sentences(found: SearchResult, settings: Settings) -> list[str]:
             "another run may select another model."
         )
     return sentences
+
+
+def _linear_is_known(found: SearchResult) -> bool:
+    """Whether the best TD-DMD was compared over the same forecasts; where one simple kind was asked for, it was not."""
+    return found.comparison is None or found.comparison.linear_error is not None
 
 
 def _horizon(found: SearchResult) -> int:
@@ -152,7 +158,7 @@ def _on_simple_models(found: SearchResult) -> list[str]:
         sentences.append(f"Typical errors of others over the same {comparison.starts} forecasts: {told}.")
     if others and others[0].error < kept.error:
         why = (
-            "its first steps, where forecasts are accurate, are much better"
+            "models of the family are ranked by how long their rollouts stay accurate, which the first steps decide"
             if kept.recipe.kind == "family"
             else "on so few held-out forecasts the smallest error is partly luck, and a mean errs less on new data"
         )

@@ -21,11 +21,12 @@ from itertools import pairwise
 import numpy as np
 
 from ..classical.decomposition import Decomposition, Logarithm, SeasonalDifference, SeasonalTrend, remainders
-from ..classical.rules import Drift, Mean, Rollout, SeasonalNaive, fit_analogue, fit_smoothing
+from ..classical.rules import Drift, Mean, Median, Rollout, SeasonalNaive, fit_analogue, fit_smoothing
 from ..data.delay_windows import Embedding
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
 from ..rollout import Member, PathModel
+from .paired_errors import log_ratio
 from .readout_search import Learner
 
 _Fit = Callable[[Sequence[FloatArray], int], PathModel | None]
@@ -52,8 +53,9 @@ class Origin:
     """Number of horizons that lie side by side after the cut: starts of overlapping forecasts tell less."""
 
 
-_HELD_OUT = 0.35
-"""Share of a record after the first cut."""
+_HELD_OUT, _MOST_HELD_OUT, _FEW = 0.35, 0.5, 50
+"""Share of a record after the first cut: 0.35, or as much as 50 samples need, but no more than 0.5. A third of a short
+record holds one or two horizons, whose smallest error is mostly luck."""
 _CUTS = 3
 """Cuts of a record: more folds cost more fits."""
 _STARTS = 8
@@ -80,7 +82,8 @@ def make_origins(
     others = [z for z in trajectories if z is not longest]
     total = len(longest)
     top = max(seasons, default=1)
-    first = max(min(2 * top + 1, int(0.8 * total)), int((1 - _HELD_OUT) * total))
+    held_out = min(max(_HELD_OUT, _FEW / total), _MOST_HELD_OUT)
+    first = max(min(2 * top + 1, int(0.8 * total)), int((1 - held_out) * total))
     ahead = max(1, min(horizon, (total - first) // 2))
     cuts = 1 if total > _LONG else _CUTS
     places = np.unique(np.linspace(first, total - ahead, cuts + 1).astype(int))
@@ -161,9 +164,29 @@ def score(recipe: Recipe, origins: Sequence[Origin]) -> Scored | None:
 def _curve(paths: Sequence[FloatArray], origins: Sequence[Origin]) -> FloatArray:
     """Geometric mean over the origins, later ones with more weight, of the mean error over the starts, (steps,)."""
     means = [step_errors(path, origin.truth).mean(axis=0) for path, origin in zip(paths, origins, strict=True)]
-    weights = _RECENT ** np.arange(len(means))
     logs = np.log(np.maximum(np.stack(means), 1e-16))
-    return np.asarray(np.exp(weights @ logs / weights.sum()))
+    return np.asarray(np.exp(_weights(origins) @ logs))
+
+
+def _weights(origins: Sequence[Origin]) -> FloatArray:
+    """Weights of the origins, (origins,), which sum to one."""
+    weights = _RECENT ** np.arange(len(origins))
+    return np.asarray(weights / weights.sum())
+
+
+def is_clearly_better(candidate: Scored, rule: Scored, origins: Sequence[Origin]) -> bool:
+    """Whether a candidate errs less than one of the simplest rules by more than the standard error of the difference.
+
+    The median of the last samples is as simple as a rule, and needs no such margin.
+    """
+    if candidate.recipe.kind in (*RULES, "median"):
+        return True
+    own, simple = (
+        [step_errors(path, origin.truth).mean(axis=1) for path, origin in zip(some.paths, origins, strict=True)]
+        for some in (candidate, rule)
+    )
+    mean, error = log_ratio(own, simple, _weights(origins), sum(origin.horizons for origin in origins))
+    return mean < -error
 
 
 def mean_of(
@@ -194,8 +217,8 @@ def mean_of(
 
 _MEMBERS = 5
 """Kinds in the mean of the best at most: a mean of unlike models errs less on new data than most of them."""
-_NEAR, _WIDER = 1.1, 1.0
-"""Typical error of a kind in the mean at most, relative to the smallest: 1.1, plus 1 over the horizons held out.
+_NEAR, _WIDER = 1.2, 1.5
+"""Typical error of a kind in the mean at most, relative to the smallest: 1.2, plus 1.5 over the horizons held out.
 
 The fewer horizons a comparison holds, the more the smallest error is luck, and the more kinds are worth a mean.
 """
@@ -204,8 +227,8 @@ _CLEARLY, _SAFER = 0.95, 0.3
 the horizons held out."""
 _LARGEST_SHARE, _TOLERATED = 0.5, 1.5
 """The best of the simplest rules has a weight of at least 1 over the horizons held out, or 0.5 where that is less, in
-the mean, unless its typical error is more than 1.5 times the smallest: weights that few forecasts suggest are mostly
-luck."""
+the mean, unless its typical error is more than 1.5 times the smallest and that difference is beyond its standard error:
+weights that few forecasts suggest are mostly luck."""
 _MUCH_BETTER = 0.5
 """Ratio of the typical error of the family to that of the simplest rules below which it is a model of the dynamics."""
 _ACCURATE, _BETTER = 0.4, 0.8
@@ -293,11 +316,13 @@ def compare(
         held_out = max(1.0, sum(origin.horizons for origin in origins))
         near = [s for s in best if s.error <= (_NEAR + _WIDER / held_out) * best[0].error][:_MEMBERS]
         rule = next((s for s in best if s.recipe.kind in RULES), None)
-        if rule is not None and all(s is not rule for s in near) and rule.error <= _TOLERATED * best[0].error:
+        sure = rule is None or is_clearly_better(best[0], rule, origins)
+        tolerated = rule is not None and (not sure or rule.error <= _TOLERATED * best[0].error)
+        if rule is not None and tolerated and all(s is not rule for s in near):
             near.append(rule)
         if len(near) > 1:
             mean = mean_of(near, origins, rule, min(_LARGEST_SHARE, 1.0 / held_out))
-            kept = best[0] if best[0].error < (_CLEARLY - _SAFER / held_out) * mean.error else mean
+            kept = best[0] if sure and best[0].error < (_CLEARLY - _SAFER / held_out) * mean.error else mean
             best = sorted([*best, mean], key=lambda s: s.error)
     starts = sum(len(origin.truth) for origin in origins)
     return Comparison(tuple(best), kept, linear, origins[0].truth.shape[1], starts, seasons)
@@ -409,6 +434,7 @@ def _plain(channels: int, outputs: int, seasons: tuple[int, ...], longest: int, 
     found = [Recipe("persistence", "the last sample, repeated", lambda pieces, outs: SeasonalNaive(outs, 1))]
     found += [_naive(s) for s in seasons if s <= longest]
     found += [_drift(length) for length in sorted({min(longest, 8), min(longest, 40), most}) if length > 1]
+    found += [_median(length) for length in _MEDIANS if length <= longest]
     fitting = tuple(s for s in seasons if 2 * s <= longest)
     if outputs <= _MOST_CHANNELS:
         found += [_smoothing(s, most) for s in (1, *fitting) if s <= _LONGEST_CYCLE and longest > 2]
@@ -442,6 +468,15 @@ def _naive(season: int) -> Recipe:
 def _drift(length: int) -> Recipe:
     label = f"the drift of the last {length} samples"
     return Recipe("drift", label, lambda pieces, outs: Drift(outs, _room(pieces, length)))
+
+
+_MEDIANS = (5, 12, 30)
+"""Samples that medians are taken of: few follow a level that moves, many are steady where it stays."""
+
+
+def _median(length: int) -> Recipe:
+    label = f"the median of the last {length} samples"
+    return Recipe("median", label, lambda pieces, outs: Median(outs, length))
 
 
 def _smoothing(season: int, most: int) -> Recipe:
