@@ -100,14 +100,21 @@ def _trained(
         warnings.simplefilter("always", BaselineWarning)
         model = LeaderClassifier(**settings, processes=ranks).fit(documents.texts, documents.labels, weights)
     if tell:
-        last = model.history_[-1]
         typer.echo(
             f"Trained on {len(documents.texts):,} documents ({documents.source}): {len(model.words()):,} words, "
-            f"{model.n_iter_} epochs, loss {last['loss']:.3f} and accuracy {last['accuracy']:.3f} in training."
+            f"{_training_summary(model)}."
         )
         for warning in caught:
             typer.secho(f"note: {warning.message}", err=True)
     return model
+
+
+def _training_summary(model: LeaderClassifier) -> str:
+    """Epochs, loss and accuracy of the training, or that the folds have chosen none."""
+    if not model.history_:
+        return "initial positions from a linear classifier, which no epoch improved in folds of the rows"
+    last = model.history_[-1]
+    return f"{model.n_iter_} epochs, loss {last['loss']:.3f} and accuracy {last['accuracy']:.3f} in training"
 
 
 def _tell_accuracy(model: LeaderClassifier, test: Documents) -> None:
