@@ -20,7 +20,7 @@ from scipy import sparse
 from ..model.network import Network
 from ..model.prediction import predict_logits
 from ..words.counts import LabelledDocuments
-from .calibration import Calibration, calibration
+from .calibration import Calibration, calibration, calibration_for_rare_classes
 from .linear_models import BOTH, NAIVE_BAYES, TF_IDF, LinearKind, LinearModel
 from .optimiser_step import predicted
 
@@ -169,12 +169,14 @@ def cross_fit(
     intercept: bool,
     weight: float,
     always_train: bool,
+    balanced: bool,
     device: str | None,
     seed: int,
 ) -> Choice:
     """Start, amount of training and calibration that are best on folds of the rows; defaults if there are too few.
 
-    With ``always_train`` words move all the way to their trained positions.
+    With ``always_train`` words move all the way to their trained positions. ``balanced`` says that the weights make all
+    classes equally heavy.
     """
     members = np.bincount(rows.labels, minlength=classes)
     if len(rows.labels) < _FEWEST or members[members > 0].min() < 2:
@@ -198,7 +200,10 @@ def cross_fit(
     power = max(before, key=lambda power: folds.accuracy(folds.in_order(before[power])))
     amounts = (1.0,) if always_train else (0.0, *_AMOUNTS)
     amount, logits = _trained(folds, networks, started[power], before[power], amounts, device)
-    found = calibration(logits, rows.labels, rows.weights, shift=intercept)
+    if balanced:
+        found = calibration_for_rare_classes(logits, rows.labels, rows.weights, rows.counted, shift=intercept)
+    else:
+        found = calibration(logits, rows.labels, rows.weights, shift=intercept)
     # The mean of both is chosen for the start and is no model that is in use elsewhere.
     best = max((TF_IDF, NAIVE_BAYES), key=lambda kind: folds.accuracy(linear[kind]))
     own, other = folds.right(found.of(logits)), folds.right(linear[best])
