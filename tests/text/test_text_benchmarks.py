@@ -39,6 +39,7 @@ def test_measured_parts_are_read_again(tmp_path: Path, monkeypatch: pytest.Monke
     assert found[0] == found[1] == measure()
 
 
+@pytest.mark.slow
 def test_reasons_of_an_additive_model() -> None:
     pytest.importorskip("interpret")
     texts, labels = opinions(200)

@@ -182,10 +182,13 @@ def classify(
     if MARK in texts:
         lines = [line for line in decoded(read_all(), NAME, encoding, _REMEDY).splitlines() if line.strip()]
         texts = [entry for given in texts for entry in (lines if given == MARK else [given])]
+    names = [""] * len(texts)
     if file is not None:
-        texts = [*texts, *read_documents(file, text=text, labelled=False, encoding=encoding).texts]
+        documents = read_documents(file, text=text, labelled=False, encoding=encoding)
+        texts, names = [*texts, *documents.texts], [*names, *(documents.files or [""] * len(documents.texts))]
     if not texts:
         raise InputError("texts", "none", "must be given", "pass texts in quotes, or --file documents.csv")
+    from_folder = any(names)
     fitted = _load(model)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", NoKnownWordWarning)
@@ -193,17 +196,25 @@ def classify(
     best = chances.argmax(axis=1)
     if output is not None:
         table = pd.DataFrame({"text": texts, "class": fitted.classes_[best], "probability": chances.max(axis=1)})
+        if from_folder:
+            table.insert(0, "file", names)
         write_text(output, table.to_csv(index=False))
         typer.echo(f"{len(texts):,} answers are in {output}.")
     elif as_json:
         answers = [
-            {"text": entry, "class": fitted.classes_[k].item(), "probability": float(chance)}
-            for entry, k, chance in zip(texts, best, chances.max(axis=1), strict=True)
+            {
+                **({"file": name} if from_folder else {}),
+                "text": entry,
+                "class": fitted.classes_[k].item(),
+                "probability": float(chance),
+            }
+            for name, entry, k, chance in zip(names, texts, best, chances.max(axis=1), strict=True)
         ]
         typer.echo(json.dumps(answers, ensure_ascii=False))
     else:
-        for entry, k, chance in zip(texts, best, chances.max(axis=1), strict=True):
-            typer.echo(f"{fitted.classes_[k]}\t{chance:.3f}\t{' '.join(entry.split())[:100]}")
+        for name, entry, k, chance in zip(names, texts, best, chances.max(axis=1), strict=True):
+            shown = f"{name}\t" if from_folder else ""
+            typer.echo(f"{fitted.classes_[k]}\t{chance:.3f}\t{shown}{' '.join(entry.split())[:100]}")
     for warning in caught:
         typer.secho(f"note: {warning.message}", err=True)
 
