@@ -66,6 +66,13 @@ def test_a_pipe_a_folder_and_a_spreadsheet(tmp_path: Path, monkeypatch: pytest.M
         ("A wonderful film.", "positive"),
     ]
     assert 0.5 < told[0]["probability"] <= 1
+    # Each answer names its file, so that it can be found again; without a folder there is none.
+    assert [answer["file"] for answer in told] == ["bad/first.txt", "good/first.txt"]
+    assert "file" not in json.loads(piped.stdout)[0]
+    lines = _run("sentiment", "predict", "-f", tmp_path).stdout.splitlines()
+    assert [line.split("\t")[2] for line in lines] == ["bad/first.txt", "good/first.txt"]
+    _run("sentiment", "predict", "-f", tmp_path, "-o", tmp_path / "answers.csv")
+    assert pd.read_csv(tmp_path / "answers.csv")["file"].tolist() == ["bad/first.txt", "good/first.txt"]
     labelled = read_documents(tmp_path)
     assert labelled.labels is not None
     assert labelled.labels.tolist() == ["bad", "good"]
@@ -80,6 +87,18 @@ def test_a_pipe_a_folder_and_a_spreadsheet(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(pd, "read_excel", lambda *_, **__: frame)
     said = json.loads(_run("sentiment", "predict", "-f", sheet, "--text", "body", "--json").stdout)
     assert [answer["class"] for answer in said] == ["positive", "negative"]
+
+
+def test_few_documents_that_no_epoch_improves(tmp_path: Path) -> None:
+    from made_up_texts import opinions
+
+    texts, labels = opinions(200)
+    pd.DataFrame({"text": texts, "label": labels}).to_csv(tmp_path / "opinions.csv", index=False)
+    told = _run("sentiment", "train", tmp_path / "opinions.csv", "-o", tmp_path / "model.safetensors")
+    assert told.exit_code == 0, told.output
+    found = LeaderClassifier.load(tmp_path / "model.safetensors")
+    assert found.n_iter_ == 0  # else the data are no example of it
+    assert "which no epoch improved in folds of the rows" in told.output
 
 
 def test_a_real_spreadsheet(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
@@ -15,9 +16,15 @@ from sklearn.metrics import f1_score
 
 from hardmax.text import BaselineWarning, LeaderClassifier, Recipe
 from hardmax.text.evaluation import calibration_error
-from hardmax.text.training.cross_fitting import FOLDS, CrossValidation, fold_of_rows
+from hardmax.text.model.network import network_from_weights
+from hardmax.text.model.prediction import class_probabilities, cpu_logits
+from hardmax.text.training.calibration import (
+    calibration,
+    calibration_for_rare_classes,
+    calibration_temperature,
+)
+from hardmax.text.training.cross_fitting import FOLDS, CrossValidation, between, fold_of_rows
 from hardmax.text.training.linear_models import KINDS, LinearModel
-from hardmax.text.training.loop import calibration_temperature
 from hardmax.text.words.counts import LabelledDocuments
 from made_up_texts import opinions, topics
 
@@ -75,8 +82,8 @@ def test_few_documents_are_calibrated_without_losing_a_row() -> None:
     plain = LeaderClassifier(random_state=0, progress=False, validation_fraction=0).fit(texts[:300], flipped[:300])
     assert fitted.temperature_ > 1
     assert plain.temperature_ == 1
-    # Both train on all rows.
-    assert "held_out_loss" not in fitted.history_[-1]
+    # Both are fitted to all rows.
+    assert not any("held_out_loss" in record for record in fitted.history_)
     errors = []
     for model in (fitted, plain):
         chances = model.predict_proba(texts[300:])
@@ -128,6 +135,128 @@ def test_balanced_classes_raise_macro_f1() -> None:
         model.fit([texts[k] for k in train], noisy[train])
         scores.append(f1_score(noisy[test], model.predict([texts[k] for k in test]), average="macro"))
     assert scores[1] > scores[0]
+
+
+def _imbalanced(count: int, seed: int) -> tuple[list[str], np.ndarray]:
+    """Texts of three classes of very different size; each text has random words that say nothing."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(3, size=count, p=[0.8, 0.14, 0.06])
+    known = [[f"{name}{k}" for k in range(8)] for name in ("common", "seldom", "rare")]
+    texts = []
+    for label in labels:
+        own = rng.choice(known[label], 2) if rng.random() < 0.75 else []
+        noise = [f"word{k}" for k in rng.zipf(1.3, 12) % 3000]
+        texts.append(" ".join([*own, *noise]))
+    return texts, labels
+
+
+def test_balanced_classes_keep_macro_f1_where_rare_classes_are_found_anyway() -> None:
+    # A shift to equal frequencies would spread the quarter of the texts without evidence over the rare classes: 0.73.
+    texts, labels = _imbalanced(450, seed=0)
+    fresh, truth = _imbalanced(450, seed=1)
+    scores = []
+    for weight in (None, "balanced"):
+        model = LeaderClassifier(random_state=0, progress=False, class_weight=weight, ngrams=1).fit(texts, labels)
+        scores.append(f1_score(truth, model.predict(fresh), average="macro"))
+    assert scores[1] > scores[0] - 0.05
+
+
+def test_the_shift_for_rare_classes_gains_macro_f1() -> None:
+    rng = np.random.default_rng(0)
+    labels = (rng.random(3000) < 0.05).astype(int)
+    logits = (np.log(0.05 / 0.95) + 1.5 * rng.normal(size=3000) + 2 * labels)[:, None]
+    balance = np.where(labels == 1, 10.0, 0.5)
+    found = calibration_for_rare_classes(logits, labels, balance, np.ones(3000), shift=True)
+    shifts = {"weighted": calibration(logits, labels, balance), "natural": calibration(logits, labels, np.ones(3000))}
+    assert shifts["natural"].shift[0] < found.shift[0] < shifts["weighted"].shift[0]
+    scores = {name: f1_score(labels, one.of(logits)[:, 0] > 0, average="macro") for name, one in shifts.items()}
+    assert f1_score(labels, found.of(logits)[:, 0] > 0, average="macro") > max(scores.values())
+    fixed = calibration_for_rare_classes(logits, labels, balance, np.ones(3000), shift=False)
+    assert fixed.shift.tolist() == [0.0]
+
+
+def test_class_weights_leave_word_statistics_alone() -> None:
+    # With class weights as numbers of documents, the one document of a rare class would outweigh the smoothing.
+    counts = sparse.csr_matrix(np.eye(20, 6) + np.ones((20, 6)))
+    labels = np.array([0] * 18 + [1] * 2)
+    plain = LabelledDocuments(counts, labels, np.ones(20))
+    weighted = replace(plain, weights=np.where(labels == 1, 5.0, 5 / 9), multiplicity=np.ones(20))
+    for kind in KINDS[:2]:
+        first, second = (LinearModel.fit(rows, 2, kind) for rows in (plain, weighted))
+        np.testing.assert_array_equal(first.scale, second.scale)
+        assert second.bias[0] > first.bias[0]  # the loss does know them
+    assert weighted.take(np.array([0, 19])).counted.tolist() == [1, 1]
+    assert replace(plain, weights=weighted.weights).counted.tolist() == weighted.weights.tolist()
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_a_large_mass_power_is_the_linear_model_at_full_collapse(classes: int) -> None:
+    rng = np.random.default_rng(0)
+    outputs = 1 if classes == 2 else classes
+    weights = rng.normal(size=(40, outputs))
+    table = sparse.csr_matrix(rng.poisson(0.3, size=(60, 40)).astype(float))
+    found = {}
+    for power in (1.0, 200.0):
+        network = network_from_weights(
+            weights, np.zeros(outputs), np.ones(40, dtype=int), Recipe(noise=0.0), rng, power
+        )
+        network.resting_mass = 1e6  # so that all documents are divided by the same number
+        assert network.collapse > 0.99
+        found[power] = cpu_logits(network, table)[0]
+    centred = weights - (weights.mean(axis=1, keepdims=True) if classes > 2 else 0)
+    linear = table @ centred
+    for power, least in ((1.0, 0.0), (200.0, 0.999)):
+        logits = found[power] - (found[power].mean(axis=1, keepdims=True) if classes > 2 else 0)
+        assert np.corrcoef(logits.ravel(), linear.ravel())[0, 1] > least
+    # Masses and positions of large data are something else.
+    assert np.corrcoef(found[1.0].ravel(), linear.ravel())[0, 1] < 0.999
+
+
+def test_amounts_between_start_and_training() -> None:
+    start = network_from_weights(
+        np.ones((3, 1)), np.zeros(1), np.ones(3, dtype=int), Recipe(), np.random.default_rng(0), 4.0
+    )
+    trained = replace(start, embedding=start.embedding + 2)
+    half = between(start, trained, 0.5)
+    torch.testing.assert_close(half.embedding, start.embedding + 1)
+    assert half.mass_power == 4
+    torch.testing.assert_close(between(start, trained, 0.0).embedding, start.embedding)
+
+
+def test_epochs_are_trained_where_they_are_asked_for() -> None:
+    texts, labels = opinions(200)
+    asked = LeaderClassifier(random_state=0, progress=False, epochs=3).fit(texts, labels)
+    assert asked.n_iter_ == 3
+    assert asked.cross_validation_ is not None
+    assert asked.cross_validation_["amount"] == 1
+
+
+def test_mass_power_is_saved(tmp_path: Path) -> None:
+    texts, labels = opinions(200)
+    fitted = LeaderClassifier(random_state=0, progress=False).fit(texts, labels)
+    fitted.network_.mass_power = 3.0
+    fitted.save(tmp_path / "model.safetensors")
+    loaded = LeaderClassifier.load(tmp_path / "model.safetensors")
+    assert loaded.network_.mass_power == 3
+    np.testing.assert_allclose(loaded.decision_function(texts[:9]), fitted.decision_function(texts[:9]), rtol=1e-6)
+    explained = loaded.explain(texts[0])
+    total = explained.bias + sum(leader.contribution for leader in explained.leaders)
+    np.testing.assert_allclose(total, loaded.decision_function(texts[:1]), atol=1e-12)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_calibration_finds_temperature_and_shift(outputs: int) -> None:
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.normal(size=(4000, outputs))
+    true = logits / 2 + (np.array([0.7]) if outputs == 1 else np.array([0.5, 0.0, -0.5]))
+    chances = class_probabilities(true)
+    labels = (rng.random((4000, 1)) > chances.cumsum(axis=1)).sum(axis=1)
+    found = calibration(logits, labels, np.ones(4000))
+    assert found.temperature == pytest.approx(2, rel=0.1)
+    shift = found.shift - (found.shift.mean() if outputs > 1 else 0)
+    np.testing.assert_allclose(shift, [0.7] if outputs == 1 else [0.5, 0, -0.5], atol=0.12)
+    np.testing.assert_allclose(found.of(logits), logits / found.temperature + found.shift)
+    assert calibration(logits, labels, np.ones(4000), shift=False).shift.tolist() == [0.0] * outputs
 
 
 def test_a_temperature_from_few_rows_stays_moderate() -> None:

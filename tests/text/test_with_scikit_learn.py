@@ -51,3 +51,11 @@ def test_the_shipped_model_knows_plain_sentences() -> None:
     found = model.predict([text for text, _ in PLAIN_SENTENCES])
     wrong = [text for (text, label), answer in zip(PLAIN_SENTENCES, found, strict=True) if answer != label]
     assert wrong == ["My whole family found it annoying."]
+
+
+@pytest.mark.parametrize(
+    "labels", [np.array([[1, 0], [0, 1]] * 3), [[1, 0], [0, 1]] * 3, [["a"], ["a", "b"]] * 3, [{"a"}, set()] * 3]
+)
+def test_several_labels_per_text_say_what_to_do(labels: object) -> None:
+    with pytest.raises(InputError, match=r"must hold one label per text.*MultiOutputClassifier"):
+        LeaderClassifier().fit(["good", "bad"] * 3, labels)

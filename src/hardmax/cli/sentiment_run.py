@@ -100,14 +100,21 @@ def _trained(
         warnings.simplefilter("always", BaselineWarning)
         model = LeaderClassifier(**settings, processes=ranks).fit(documents.texts, documents.labels, weights)
     if tell:
-        last = model.history_[-1]
         typer.echo(
             f"Trained on {len(documents.texts):,} documents ({documents.source}): {len(model.words()):,} words, "
-            f"{model.n_iter_} epochs, loss {last['loss']:.3f} and accuracy {last['accuracy']:.3f} in training."
+            f"{_training_summary(model)}."
         )
         for warning in caught:
             typer.secho(f"note: {warning.message}", err=True)
     return model
+
+
+def _training_summary(model: LeaderClassifier) -> str:
+    """Epochs, loss and accuracy of the training, or that the folds have chosen none."""
+    if not model.history_:
+        return "initial positions from a linear classifier, which no epoch improved in folds of the rows"
+    last = model.history_[-1]
+    return f"{model.n_iter_} epochs, loss {last['loss']:.3f} and accuracy {last['accuracy']:.3f} in training"
 
 
 def _tell_accuracy(model: LeaderClassifier, test: Documents) -> None:
@@ -175,10 +182,13 @@ def classify(
     if MARK in texts:
         lines = [line for line in decoded(read_all(), NAME, encoding, _REMEDY).splitlines() if line.strip()]
         texts = [entry for given in texts for entry in (lines if given == MARK else [given])]
+    names = [""] * len(texts)
     if file is not None:
-        texts = [*texts, *read_documents(file, text=text, labelled=False, encoding=encoding).texts]
+        documents = read_documents(file, text=text, labelled=False, encoding=encoding)
+        texts, names = [*texts, *documents.texts], [*names, *(documents.files or [""] * len(documents.texts))]
     if not texts:
         raise InputError("texts", "none", "must be given", "pass texts in quotes, or --file documents.csv")
+    from_folder = any(names)
     fitted = _load(model)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", NoKnownWordWarning)
@@ -186,17 +196,25 @@ def classify(
     best = chances.argmax(axis=1)
     if output is not None:
         table = pd.DataFrame({"text": texts, "class": fitted.classes_[best], "probability": chances.max(axis=1)})
+        if from_folder:
+            table.insert(0, "file", names)
         write_text(output, table.to_csv(index=False))
         typer.echo(f"{len(texts):,} answers are in {output}.")
     elif as_json:
         answers = [
-            {"text": entry, "class": fitted.classes_[k].item(), "probability": float(chance)}
-            for entry, k, chance in zip(texts, best, chances.max(axis=1), strict=True)
+            {
+                **({"file": name} if from_folder else {}),
+                "text": entry,
+                "class": fitted.classes_[k].item(),
+                "probability": float(chance),
+            }
+            for name, entry, k, chance in zip(names, texts, best, chances.max(axis=1), strict=True)
         ]
         typer.echo(json.dumps(answers, ensure_ascii=False))
     else:
-        for entry, k, chance in zip(texts, best, chances.max(axis=1), strict=True):
-            typer.echo(f"{fitted.classes_[k]}\t{chance:.3f}\t{' '.join(entry.split())[:100]}")
+        for name, entry, k, chance in zip(names, texts, best, chances.max(axis=1), strict=True):
+            shown = f"{name}\t" if from_folder else ""
+            typer.echo(f"{fitted.classes_[k]}\t{chance:.3f}\t{shown}{' '.join(entry.split())[:100]}")
     for warning in caught:
         typer.secho(f"note: {warning.message}", err=True)
 

@@ -42,11 +42,14 @@ class Documents:
         The label of each document, shape (documents,); None where labels were not asked for.
     source
         Where the documents are from, in words.
+    files
+        The file of each document, relative to the folder that was read; empty if the documents are not from a folder.
     """
 
     texts: list[str]
     labels: np.ndarray | None
     source: str
+    files: tuple[str, ...] = ()
 
 
 def read_documents(
@@ -132,7 +135,8 @@ def _read_folder(folder: Path, *, labelled: bool, encoding: str | None) -> Docum
     remedy = 'save it as text in UTF-8, or name its encoding, for example encoding="latin-1"'
     texts = [decoded(file_bytes(file), file, encoding, remedy) for file in files]
     labels = np.array([file.relative_to(folder).parts[0] for file in files]) if labelled else None
-    return Documents(texts, labels, f"{len(files):,} files of {folder.name}")
+    names = tuple(file.relative_to(folder).as_posix() for file in files)
+    return Documents(texts, labels, f"{len(files):,} files of {folder.name}", names)
 
 
 def _from_spreadsheet(file: Path) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
 from collections.abc import Iterator
@@ -23,11 +24,23 @@ _BY_SCRIPT: dict[str, tuple[str, ...]] = {
         "PingFang HK",
         "Microsoft YaHei",
         "SimHei",
+        "Droid Sans Fallback",
+        "AR PL UMing CN",
     ),
-    "Japanese": ("Noto Sans CJK JP", "Noto Sans JP", "Source Han Sans JP", "IPAGothic", "Hiragino Sans", "Yu Gothic"),
+    "Japanese": (
+        "Noto Sans CJK JP",
+        "Noto Sans JP",
+        "Source Han Sans JP",
+        "IPAGothic",
+        "IPAexGothic",
+        "VL Gothic",
+        "TakaoGothic",
+        "Hiragino Sans",
+        "Yu Gothic",
+    ),
     "Korean": ("Noto Sans CJK KR", "Noto Sans KR", "NanumGothic", "Apple SD Gothic Neo", "Malgun Gothic"),
-    "Thai": ("Noto Sans Thai", "Loma", "Thonburi", "Leelawadee UI"),
-    "Devanagari": ("Noto Sans Devanagari", "Lohit Devanagari", "Kohinoor Devanagari", "Nirmala UI"),
+    "Thai": ("Noto Sans Thai", "Loma", "Garuda", "Waree", "Thonburi", "Leelawadee UI", "Tahoma"),
+    "Devanagari": ("Noto Sans Devanagari", "Lohit Devanagari", "Gargi", "Kohinoor Devanagari", "Nirmala UI", "Mangal"),
     "Bengali": ("Noto Sans Bengali", "Lohit Bengali", "Kohinoor Bangla"),
     "Tamil": ("Noto Sans Tamil", "Lohit Tamil", "Tamil Sangam MN"),
     "Ethiopic": ("Noto Sans Ethiopic", "Kefa", "Ebrima"),
@@ -35,6 +48,8 @@ _BY_SCRIPT: dict[str, tuple[str, ...]] = {
     "other": ("Arial Unicode MS", "Unifont", "GNU Unifont"),
 }
 _MISSING = re.compile(r"Glyph (\d+) .*missing from (?:current )?font", re.DOTALL)
+# Few families of other scripts have a bold face; the regular one is drawn, which needs no message per figure.
+_NO_BOLD = "findfont: Failed to find font weight"
 _MOST_NAMED = 8  # characters that the warning shows
 
 
@@ -61,7 +76,25 @@ def _installed(fonts: int) -> tuple[str, ...]:
 
 @contextmanager
 def one_warning_for_boxes(known: set[str]) -> Iterator[None]:
-    """Replace matplotlib's warning per character by one for all characters that are not in ``known`` yet."""
+    """Replace matplotlib's warning per character by one for all characters that are not in ``known`` yet.
+
+    Its log messages about families without a bold face are left out.
+    """
+    log = logging.getLogger("matplotlib.font_manager")
+    log.addFilter(_worth_reading)
+    try:
+        with _one_warning(known):
+            yield
+    finally:
+        log.removeFilter(_worth_reading)
+
+
+def _worth_reading(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith(_NO_BOLD)
+
+
+@contextmanager
+def _one_warning(known: set[str]) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -79,5 +112,5 @@ def one_warning_for_boxes(known: set[str]) -> Iterator[None]:
             f"No installed font shows {shown}: boxes are drawn instead. Install a font that has these characters, for "
             "example one of the Noto fonts (Noto Sans CJK for Chinese, Japanese and Korean), and start Python again.",
             FontWarning,
-            stacklevel=2,
+            stacklevel=3,
         )

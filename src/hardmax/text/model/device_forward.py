@@ -11,7 +11,7 @@ import torch
 from ...attention.kernels import usable
 from ...attention.search import attended
 from .device_batches import FlatBatch
-from .network import TINY, Network
+from .network import TINY, Network, mass_of_position
 from .score_matrix_gradient import factor_of, pair_surrogate
 
 # Above this number of distinct words a document is searched by the methods for large systems, which never store the
@@ -42,7 +42,7 @@ def logits_and_follows(
         final = final + pair_surrogate(factor, start, *_pairs_with_leaders(documents, follows))
     mass = documents.term_weights
     if network.norm_masses:
-        mass = mass * (start.square().sum(dim=1) + TINY).sqrt()
+        mass = mass * mass_of_position(start, network.mass_power)
     size = documents.size
     total = mass.new_full((size + 1,), network.resting_mass).index_add(0, documents.document, mass)
     moment = final.new_zeros(size + 1, final.shape[1]).index_add(0, documents.document, mass[:, None] * final)

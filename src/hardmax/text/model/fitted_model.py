@@ -59,6 +59,7 @@ class FittedModel:
             "recipe": asdict(self.recipe),
             "raw_alpha": float(self.network.raw_alpha),
             "resting_mass": self.network.resting_mass,
+            "mass_power": self.network.mass_power,
             "classes": classes,
             "class_type": self.classes.dtype.str if self.classes.dtype.kind != "O" else "object",
             "prior": self.class_prior.tolist(),
@@ -127,6 +128,8 @@ def _network(
         depth=recipe.depth,
         norm_masses=recipe.masses == "norm",
         resting_mass=float(field(path, header, "resting_mass", float)),
+        # Files of earlier versions have none.
+        mass_power=float(field(path, header, "mass_power", float)) if "mass_power" in header else 1.0,
         raw_factor=torch.from_numpy(require(path, arrays, "raw_factor", (dim, dim))) if recipe.learn_matrix else None,
     )
 

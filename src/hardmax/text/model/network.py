@@ -2,10 +2,14 @@ r"""The network of the classifier: its parameters, their initial values and the 
 
 .. math::
     z^K = \text{hardmax layers}(z^0), \qquad
-    \text{logits} = b + W \frac{\sum_i \mu_i z_i^K}{m + \sum_i \mu_i}, \qquad \mu_i = |z_i^0|\,(1 + \log c_i).
+    \text{logits} = b + W \frac{\sum_i \mu_i z_i^K}{m + \sum_i \mu_i}, \qquad \mu_i = |z_i^0|^q\,(1 + \log c_i).
 
 With these masses the strength of a word survives the collapse onto its leader, as a part of the mass that the leader
-gathers. The small mass m rests at the origin, so that the logits of a document with little mass are near the bias.
+gathers. The power q is 1 unless few documents are better served by a larger one: if a word of the weight w in a linear
+classifier starts at the distance :math:`|w|^{1/(1+q)}`, then its mass is :math:`|w|^{q/(1+q)}`. As q grows, masses
+become the weights and positions differ in direction only, so that the logits become those of the linear classifier,
+divided by the mass of the document, at full collapse. The small mass m rests at the origin, so that the logits of a
+document with little mass are near the bias.
 """
 
 from __future__ import annotations
@@ -46,6 +50,8 @@ class Network:
     norm_masses: bool
     """Whether the mass of a word includes the length of its initial position."""
     resting_mass: float = 0.0
+    mass_power: float = 1.0
+    """Power of the length of a word's initial position in its mass, with ``norm_masses``."""
     raw_factor: torch.Tensor | None = None
     """A = R Rᵀ with R = ``factor_of(raw_factor)`` if A is learned; None for the identity."""
 
@@ -80,7 +86,8 @@ class Network:
 
     def mean_mass(self, table: sparse.csr_matrix, weights: np.ndarray) -> float:
         """Weighted mean of the total mass of each document in a table of weighted counts."""
-        each = self.embedding.detach().norm(dim=1).numpy() if self.norm_masses else np.ones(table.shape[1])
+        points = self.embedding.detach()
+        each = mass_of_position(points, self.mass_power).numpy() if self.norm_masses else np.ones(table.shape[1])
         return float(np.average(table @ each, weights=weights))
 
     def forward(self, documents: Batch, start: torch.Tensor | None = None) -> tuple[torch.Tensor, AttentionPath]:
@@ -121,7 +128,7 @@ class Network:
     def masses(self, start: torch.Tensor, documents: Batch) -> torch.Tensor:
         """Mass of each word in the mean, shape (words,)."""
         mass = torch.from_numpy(documents.term_weights).to(start.dtype)
-        return mass * (start.square().sum(dim=1) + TINY).sqrt() if self.norm_masses else mass
+        return mass * mass_of_position(start, self.mass_power) if self.norm_masses else mass
 
     def _pooled(self, final: torch.Tensor, mass: torch.Tensor, documents: Batch) -> torch.Tensor:
         """Mean final position of each document by mass, shape (documents, coordinates); zero without words."""
@@ -129,6 +136,12 @@ class Network:
         total = final.new_full((documents.size,), self.resting_mass).index_add(0, document, mass)
         moment = final.new_zeros(documents.size, final.shape[1]).index_add(0, document, mass[:, None] * final)
         return moment / total.clamp_min(TINY)[:, None]
+
+
+def mass_of_position(start: torch.Tensor, power: float) -> torch.Tensor:
+    """Length of each initial position, shape (..., coordinates), to a power; shape (...)."""
+    length = (start.square().sum(dim=-1) + TINY).sqrt()
+    return length if power == 1 else length.pow(power)
 
 
 def initial_network(
@@ -161,14 +174,15 @@ def network_from_weights(
     groups: np.ndarray,
     recipe: Recipe,
     rng: np.random.Generator,
-    power: float = 0.5,
+    mass_power: float = 1.0,
 ) -> Network:
     r"""Network that starts from a linear classifier, in double precision and without a resting mass.
 
     A word with the weights w, shape (words, outputs), less their mean over the classes, starts in the direction of w at
-    the distance :math:`|w|^p`, relative to the root mean square of these distances. For p = 1/2 a word that leads alone
-    contributes in proportion to w, because its mass is its length.
+    the distance :math:`|w|^{1/(1+q)}`, relative to the root mean square of these distances, where q is ``mass_power``.
+    A word that leads alone then contributes in proportion to w, because its mass is its length to the power q.
     """
+    power = 1 / (1 + mass_power)
     outputs = weights.shape[1]
     if recipe.cut is not None:  # the padding word, which is evidence for no class
         weights, groups = np.vstack([weights[: len(groups)], np.zeros((1, outputs))]), np.append(groups, 1)
@@ -182,7 +196,8 @@ def network_from_weights(
     points = points @ rows
     # In proportion to the length, so that words of little weight keep their side.
     points = points + recipe.noise * np.linalg.norm(points, axis=1, keepdims=True) * rng.normal(size=points.shape)
-    return _network(points, rows.copy(), bias if recipe.learn_bias else np.zeros(outputs), groups, recipe)
+    network = _network(points, rows.copy(), bias if recipe.learn_bias else np.zeros(outputs), groups, recipe)
+    return replace(network, mass_power=mass_power)
 
 
 def _coordinates(recipe: Recipe, classes: int) -> int:

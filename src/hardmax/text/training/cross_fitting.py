@@ -1,24 +1,27 @@
-"""Choice of the start and calibration of few documents, by folds of the training rows.
+"""Choice of the start, the training and the calibration of few documents, by folds of the training rows.
 
-Every row is predicted by a network that was trained without it. These predictions determine the temperature of the
-probabilities and are compared with those of the linear models, the best of which is the start of the final network. No
-row is lost: the final network is trained on all of them.
+Every row is predicted by models that were fitted without it. Its predictions choose the linear model from which the
+network starts, the power of lengths in the masses (with a large one the network is nearly that linear model) and how
+far the positions move from their start to where training leads, possibly not at all. They determine temperature and
+shift of the logits, and they are compared with those of the linear models. No row is lost: the final network is fitted
+to all of them.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
-from typing import Protocol
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from scipy import sparse
 
 from ..model.network import Network
-from ..model.prediction import cpu_logits, predict_logits
+from ..model.prediction import predict_logits
 from ..words.counts import LabelledDocuments
-from .linear_models import KINDS, LinearKind, LinearModel
-from .loop import calibration_temperature
+from .calibration import Calibration, calibration, calibration_for_rare_classes
+from .linear_models import BOTH, NAIVE_BAYES, TF_IDF, LinearKind, LinearModel
 from .optimiser_step import predicted
 
 FOLDS = 3
@@ -27,33 +30,24 @@ _FEWEST = 100
 """With fewer rows the standard error of an accuracy is above 5 %, and nothing can be chosen by it."""
 _BEHIND = 0.01
 """Difference in accuracy from which on the simpler model is recommended."""
+# Large enough that networks are as accurate as their linear models, small enough that the strongest words are longest.
+_LARGE_POWER = 4.0
+# Fractions of the way from the start to the trained positions that are tried.
+_AMOUNTS = (0.5, 1.0)
 
 
 @dataclass(frozen=True)
 class Start:
-    """A linear model, and how the lengths of words depend on its weights."""
+    """A linear model from which a network starts, and the power of lengths in the masses of its words."""
 
     kind: LinearKind
-    power: float
-    """Power of the length of a word's weights that is the length of its initial position."""
-
-
-# With the square root words differ less in length, and more of them lead: better for short texts and many classes. The
-# first power ignores words of little weight: better if most words are noise.
-STARTS = (
-    Start(KINDS[0], 0.5),
-    Start(KINDS[1], 0.5),
-    Start(KINDS[2], 0.5),
-    Start(KINDS[0], 1.0),
-    Start(KINDS[3], 1.0),
-)
-"""Starts among which folds of the training rows choose; the first without folds."""
+    mass_power: float
 
 
 class Networks(Protocol):
     """Interface: networks that start from linear models, and their training."""
 
-    def start(self, rows: LabelledDocuments, model: LinearModel, power: float) -> Network:
+    def start(self, rows: LabelledDocuments, model: LinearModel, mass_power: float) -> Network:
         """Network before training, whose logits are scaled like those of the model on these rows."""
 
     def train(self, network: Network, rows: LabelledDocuments) -> None:
@@ -73,13 +67,17 @@ class CrossValidation:
     accuracy: float
     """Weighted accuracy of the classifier on rows that it was not trained on."""
     start: str
-    """The linear model from which the classifier starts: that whose network is most accurate before training."""
+    """The linear model from which the classifier starts."""
     baseline: str
     """The most accurate linear model."""
     baseline_accuracy: float
     """Weighted accuracy of the baseline on the same rows."""
     standard_error: float
     """Standard error of the difference of the two."""
+    mass_power: float = 1.0
+    """Power of the length of a word in its mass."""
+    amount: float = 1.0
+    """Fraction of the way from the start to the trained positions at which the words of the classifier are."""
 
     @property
     def behind(self) -> bool:
@@ -107,11 +105,60 @@ class CrossValidation:
 
 @dataclass(frozen=True)
 class Choice:
-    """Start, temperature and report that the folds determine."""
+    """Start, amount of training, calibration and report that the folds determine."""
 
-    start: Start = STARTS[0]
-    temperature: float = 1.0
+    start: Start = Start(TF_IDF, 1.0)
+    amount: float = 1.0
+    """Fraction of the way from the start to the trained positions; 0 for no training."""
+    calibration: Calibration | None = None
     report: CrossValidation | None = None
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """The rows, their folds, and the rows inside and outside each."""
+
+    rows: LabelledDocuments
+    fold: np.ndarray
+    inside: list[LabelledDocuments]
+    outside: list[sparse.csr_matrix]
+
+    @staticmethod
+    def of(rows: LabelledDocuments, seed: int) -> _Folds:
+        fold = fold_of_rows(rows.labels, np.random.default_rng([seed, 2**22]))
+        inside = [rows.take(np.flatnonzero(fold != k)) for k in range(FOLDS)]
+        outside = [rows.table[np.flatnonzero(fold == k)] for k in range(FOLDS)]
+        return _Folds(rows, fold, inside, outside)
+
+    def in_order(self, parts: list[np.ndarray]) -> np.ndarray:
+        """Rows of the parts, one part per fold, in the order of the rows; shape (rows, outputs)."""
+        ordered = np.empty((len(self.fold), parts[0].shape[1]))
+        for k, part in enumerate(parts):
+            ordered[self.fold == k] = part
+        return ordered
+
+    def right(self, logits: np.ndarray) -> np.ndarray:
+        """Whether each row is classified correctly, shape (rows,)."""
+        return np.asarray(predicted(torch.from_numpy(logits)).numpy() == self.rows.labels)
+
+    def accuracy(self, logits: np.ndarray) -> float:
+        """Weighted share of the rows that are classified correctly."""
+        return float(np.average(self.right(logits), weights=self.rows.weights))
+
+    def gain(self, before: list[np.ndarray], after: list[np.ndarray]) -> float:
+        """Difference in accuracy of two predictions of the first folds, in standard errors."""
+        some = [np.flatnonzero(self.fold == k) for k in range(len(after))]
+        right = [
+            np.concatenate(
+                [
+                    predicted(torch.from_numpy(x)).numpy() == self.rows.labels[p]
+                    for x, p in zip(parts, some, strict=True)
+                ]
+            )
+            for parts in (after, before)
+        ]
+        mean, error = _difference(right[0], right[1], self.rows.weights[np.concatenate(some)])
+        return mean / error if error > 0 else 0.0
 
 
 def cross_fit(
@@ -121,56 +168,111 @@ def cross_fit(
     *,
     intercept: bool,
     weight: float,
+    always_train: bool,
+    balanced: bool,
     device: str | None,
     seed: int,
 ) -> Choice:
-    """Start and temperature that are best on folds of the rows; the defaults if there are too few rows."""
+    """Start, amount of training and calibration that are best on folds of the rows; defaults if there are too few.
+
+    With ``always_train`` words move all the way to their trained positions. ``balanced`` says that the weights make all
+    classes equally heavy.
+    """
     members = np.bincount(rows.labels, minlength=classes)
     if len(rows.labels) < _FEWEST or members[members > 0].min() < 2:
         return Choice()
-    fold = fold_of_rows(rows.labels, np.random.default_rng([seed, 2**22]))
-    inside = [rows.take(np.flatnonzero(fold != k)) for k in range(FOLDS)]
-    outside = [rows.table[np.flatnonzero(fold == k)] for k in range(FOLDS)]
-
-    def right(parts: list[np.ndarray]) -> np.ndarray:
-        return _right(_in_order(parts, fold), rows.labels)
-
-    linear = [
-        [LinearModel.fit(part, classes, kind, intercept=intercept, weight=weight) for part in inside] for kind in KINDS
-    ]
-    baselines = [
-        right([model.logits(table) for model, table in zip(models, outside, strict=True)]) for models in linear
-    ]
-    best = max(range(len(KINDS)), key=lambda k: float(np.average(baselines[k], weights=rows.weights)))
-    # All but one fold choose the start, which costs less and leaves one to which the choice has not been adapted.
-    some = np.flatnonzero(fold < FOLDS - 1)
-    chosen, highest = STARTS[0], -1.0
-    for start in STARTS:
-        models = linear[KINDS.index(start.kind)]
-        found = np.zeros(len(fold), dtype=bool)
-        for k in range(FOLDS - 1):
-            network = networks.start(inside[k], models[k], start.power)
-            found[fold == k] = _right(cpu_logits(network, outside[k])[0], rows.labels[fold == k])
-        accuracy = float(np.average(found[some], weights=rows.weights[some]))
-        if accuracy > highest:
-            chosen, highest = start, accuracy
-    networks_of_folds = [
-        networks.start(part, model, chosen.power)
-        for part, model in zip(inside, linear[KINDS.index(chosen.kind)], strict=True)
-    ]
-    for network, part in zip(networks_of_folds, inside, strict=True):
-        networks.train(network, part)
-    logits = _in_order(
-        [
-            predict_logits(network.to(torch.float64), table, device)[0]
-            for network, table in zip(networks_of_folds, outside, strict=True)
-        ],
-        fold,
-    )
-    report = _report(_right(logits, rows.labels), baselines[best], rows.weights, chosen, str(KINDS[best]))
+    folds = _Folds.of(rows, seed)
+    models = _linear_models(folds, classes, intercept=intercept, weight=weight)
+    linear = {
+        kind: folds.in_order([one.logits(table) for one, table in zip(some, folds.outside, strict=True)])
+        for kind, some in models.items()
+    }
+    kind = _best_kind(folds, linear)
+    # Nearly the linear model, and the masses of larger data.
+    started = {
+        power: [networks.start(part, one, power) for part, one in zip(folds.inside, models[kind], strict=True)]
+        for power in (_LARGE_POWER, 1.0)
+    }
+    before = {
+        power: [predict_logits(network, table, device)[0] for network, table in zip(some, folds.outside, strict=True)]
+        for power, some in started.items()
+    }
+    power = max(before, key=lambda power: folds.accuracy(folds.in_order(before[power])))
+    amounts = (1.0,) if always_train else (0.0, *_AMOUNTS)
+    amount, logits = _trained(folds, networks, started[power], before[power], amounts, device)
+    if balanced:
+        found = calibration_for_rare_classes(logits, rows.labels, rows.weights, rows.counted, shift=intercept)
+    else:
+        found = calibration(logits, rows.labels, rows.weights, shift=intercept)
+    # The mean of both is chosen for the start and is no model that is in use elsewhere.
+    best = max((TF_IDF, NAIVE_BAYES), key=lambda kind: folds.accuracy(linear[kind]))
+    own, other = folds.right(found.of(logits)), folds.right(linear[best])
+    report = replace(_report(own, other, rows.weights, str(kind), str(best)), mass_power=power, amount=amount)
     if report.behind:
         warnings.warn(str(report), BaselineWarning, stacklevel=5)  # the caller of fit
-    return Choice(chosen, calibration_temperature(logits, rows.labels, rows.weights), report)
+    return Choice(Start(kind, power), amount, found, report)
+
+
+def _linear_models(
+    folds: _Folds, classes: int, *, intercept: bool, weight: float
+) -> dict[LinearKind, list[LinearModel]]:
+    """The linear models of every kind, one per fold."""
+    models = {
+        kind: [LinearModel.fit(part, classes, kind, intercept=intercept, weight=weight) for part in folds.inside]
+        for kind in (TF_IDF, NAIVE_BAYES)
+    }
+    parts = zip(folds.inside, models[TF_IDF], models[NAIVE_BAYES], strict=True)
+    models[BOTH] = [LinearModel.mean(part, first, second) for part, first, second in parts]
+    return models
+
+
+def _best_kind(folds: _Folds, linear: dict[LinearKind, np.ndarray]) -> LinearKind:
+    """The mean of both models, unless one alone is more accurate by more than a standard error of the difference."""
+    mean = folds.right(linear[BOTH])
+    best, ahead = BOTH, 0.0
+    for kind in (TF_IDF, NAIVE_BAYES):
+        gap, error = _difference(folds.right(linear[kind]), mean, folds.rows.weights)
+        if gap > max(error, ahead):
+            best, ahead = kind, gap
+    return best
+
+
+def _trained(
+    folds: _Folds,
+    networks: Networks,
+    started: list[Network],
+    before: list[np.ndarray],
+    amounts: tuple[float, ...],
+    device: str | None,
+) -> tuple[float, np.ndarray]:
+    """Fraction of the way from start to trained positions that is most accurate, and the logits there.
+
+    If 0 is among the ``amounts``, one fold decides whether the others are trained as well, which costs most of the time
+    of a fit.
+    """
+    after: dict[float, list[np.ndarray]] = {amount: [] for amount in amounts if amount > 0}
+    may_stop = 0.0 in amounts
+    for k, network in enumerate(started):
+        trained = network.to(torch.float64)
+        networks.train(trained, folds.inside[k])
+        for amount, found in after.items():
+            found.append(predict_logits(between(network, trained, amount), folds.outside[k], device)[0])
+        if may_stop and k == 0 and all(folds.gain(before[:1], found) <= 0 for found in after.values()):
+            return 0.0, folds.in_order(before)
+    gains = {amount: folds.gain(before, found) for amount, found in after.items()}
+    amount = max(gains, key=lambda amount: gains[amount])
+    if may_stop and gains[amount] <= 0:
+        return 0.0, folds.in_order(before)
+    return amount, folds.in_order(after[amount])
+
+
+def between(start: Network, trained: Network, amount: float) -> Network:
+    """Network with parameters at this fraction of the way from those of ``start`` to those of ``trained``."""
+    own, other = start.parameters(), trained.parameters()
+    parts: dict[str, Any] = {
+        name: torch.lerp(part.detach(), other[name].detach(), amount) for name, part in own.items()
+    }
+    return replace(start, **parts)
 
 
 def fold_of_rows(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -181,30 +283,21 @@ def fold_of_rows(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return fold
 
 
-def _in_order(parts: list[np.ndarray], fold: np.ndarray) -> np.ndarray:
-    """Rows of the parts, one part per fold, in the order of the rows; shape (rows, outputs)."""
-    ordered = np.empty((len(fold), parts[0].shape[1]))
-    for k, part in enumerate(parts):
-        ordered[fold == k] = part
-    return ordered
-
-
-def _right(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Whether each row is classified correctly, shape (rows,)."""
-    return np.asarray(predicted(torch.from_numpy(logits)).numpy() == labels)
-
-
-def _report(own: np.ndarray, other: np.ndarray, weights: np.ndarray, start: Start, baseline: str) -> CrossValidation:
-    """Comparison of two classifiers that are right on these rows."""
-    gap = other.astype(float) - own
+def _difference(first: np.ndarray, second: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """Difference in weighted accuracy of two classifiers that are right on these rows, and its standard error."""
+    gap = first.astype(float) - second
     mean = float(np.average(gap, weights=weights))
     # Both are evaluated on the same rows, so that only those on which they differ contribute.
-    error = float(np.sqrt(np.average((gap - mean) ** 2, weights=weights) / len(gap)))
+    return mean, float(np.sqrt(np.average((gap - mean) ** 2, weights=weights) / len(gap)))
+
+
+def _report(own: np.ndarray, other: np.ndarray, weights: np.ndarray, start: str, baseline: str) -> CrossValidation:
+    """Comparison of two classifiers that are right on these rows."""
     return CrossValidation(
         folds=FOLDS,
         accuracy=float(np.average(own, weights=weights)),
-        start=str(start.kind),
+        start=start,
         baseline=baseline,
         baseline_accuracy=float(np.average(other, weights=weights)),
-        standard_error=error,
+        standard_error=_difference(other, own, weights)[1],
     )

@@ -27,9 +27,9 @@ from ..words.document_endings import EndingVocabulary
 from ..words.documents import validation_mask
 from ..words.tokenisation import Tokeniser
 from ..words.vocabulary import Vocabulary
-from .cross_fitting import Choice, cross_fit
+from .calibration import Calibration, calibration_temperature
+from .cross_fitting import Choice, between, cross_fit
 from .linear_models import LinearModel
-from .loop import calibration_temperature
 from .network_training import train_averaged
 
 Documents: TypeAlias = Sequence[str] | sparse.csr_matrix | np.ndarray
@@ -95,8 +95,9 @@ def fit_model(
         features = len(columns)
     table = weighted_counts(table, recipe, texts=vocabulary is not None)
     # Within limits, because regularisation has no meaning for weights of any size.
-    size = float(np.clip(rows.weights.mean(), 1e-2, 1e2))
-    rows = LabelledDocuments(table, rows.labels, rows.weights / rows.weights.mean())
+    size, counted = (float(np.clip(part.mean(), 1e-2, 1e2)) for part in (rows.weights, rows.counted))
+    multiplicity = counted * rows.counted / rows.counted.mean()
+    rows = LabelledDocuments(table, rows.labels, rows.weights / rows.weights.mean(), multiplicity)
     del table
     training = rows.take(np.flatnonzero(~mask))
     held_out = rows.take(np.flatnonzero(mask)) if mask.any() else None
@@ -109,31 +110,36 @@ def fit_model(
         networks = _Networks(groups, recipe, seed, device, processes)
         options: dict[str, Any] = {"intercept": recipe.learn_bias, "weight": size}
         if folds:
-            choice = cross_fit(training, len(classes), networks, **options, device=device, seed=seed)
+            # Epochs and a checkpoint are asked for by those who want training.
+            always = recipe.epochs is not None or checkpoint is not None
+            balanced = isinstance(class_weight, str) and class_weight == "balanced"
+            asked_for = {"always_train": always, "balanced": balanced}
+            choice = cross_fit(training, len(classes), networks, **options, **asked_for, device=device, seed=seed)
         model = LinearModel.fit(training, len(classes), choice.start.kind, **options)
-        network = networks.start(training, model, choice.start.power)
+        network = networks.start(training, model, choice.start.mass_power)
     else:
         network = initial_network(presence, sizes, groups, recipe, rng)
         least = _LEAST_MASS if len(classes) == 2 else _LEAST_MASS_OF_MANY
         mass = max(network.mean_mass(training.table, training.weights), least)
         network = replace(network, resting_mass=recipe.resting_share * mass)
     network = network.to(torch.float64 if training.table.nnz < _SMALL else torch.float32)
-    history = train_averaged(
-        network,
-        training,
-        held_out,
-        recipe,
-        checkpoint=checkpoint,
-        device=device,
-        seed=seed,
-        patience=patience,
-        progress=progress,
-        processes=processes,
-    )
-    temperature = choice.temperature if held_out is None else _temperature(network, held_out, device)
-    # From here on the logit is the logarithm of calibrated odds, and explanations add up to it.
-    network.decoder /= temperature
-    network.bias /= temperature
+    history: list[dict[str, float]] = []
+    if choice.amount > 0:
+        trained = network.to(network.embedding.dtype)
+        history = train_averaged(
+            trained,
+            training,
+            held_out,
+            _for_power(recipe, network.mass_power),
+            checkpoint=checkpoint,
+            device=device,
+            seed=seed,
+            patience=patience,
+            progress=progress,
+            processes=processes,
+        )
+        network = trained if choice.amount == 1 else between(network, trained, choice.amount)
+    temperature = _calibrate(network, choice.calibration, held_out, device)
     return FittedModel(
         network=network.to(torch.float64),
         recipe=asked,
@@ -158,6 +164,11 @@ def _with_start(recipe: Recipe, documents: int) -> Recipe:
     return replace(recipe, start=start, learning_rate=(2 if twice else 1) * recipe.learning_rate)
 
 
+def _for_power(recipe: Recipe, mass_power: float) -> Recipe:
+    """The recipe with smaller steps if masses change faster than positions."""
+    return replace(recipe, learning_rate=recipe.learning_rate / np.sqrt(mass_power))
+
+
 @dataclass(frozen=True)
 class _Networks:
     """Networks that start from linear models, and their training without a checkpoint."""
@@ -168,17 +179,14 @@ class _Networks:
     device: str | None
     processes: Processes
 
-    def start(self, rows: LabelledDocuments, model: LinearModel, power: float) -> Network:
+    def start(self, rows: LabelledDocuments, model: LinearModel, mass_power: float) -> Network:
         """Network before training, whose logits are scaled like those of the model on these rows."""
         rng = np.random.default_rng([self.seed, 2**23])
-        network = network_from_weights(model.weights, model.bias, self.groups, self.recipe, rng, power)
+        network = network_from_weights(model.weights, model.bias, self.groups, self.recipe, rng, mass_power)
         mass = network.mean_mass(rows.table, rows.weights)
         network = replace(network, resting_mass=self.recipe.resting_share * mass)
         some = np.arange(0, len(rows.labels), max(1, len(rows.labels) // _ROWS_FOR_SCALE))
         own = cpu_logits(network, rows.table[some])[0] - network.bias.numpy()
-        if model.kind.features == "log odds":  # whose logits add up dependent words and are too large
-            network.decoder /= calibration_temperature(own, rows.labels[some], rows.weights[some])
-            return network
         wanted = model.logits(rows.table[some]) - model.bias
         if own.shape[1] > 1:  # only differences between classes matter
             own, wanted = (part - part.mean(axis=1, keepdims=True) for part in (own, wanted))
@@ -193,7 +201,7 @@ class _Networks:
             network,
             rows,
             None,
-            replace(self.recipe, averaged=1),
+            replace(_for_power(self.recipe, network.mass_power), averaged=1),
             checkpoint=None,
             device=self.device,
             seed=self.seed,
@@ -233,10 +241,11 @@ def _useful_rows(
     check_classification_targets(labels)
     classes, numbers = np.unique(labels, return_inverse=True)
     weights = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
+    multiplicity = weights
     if class_weight is not None:
         of_class = compute_class_weight(class_weight, classes=classes, y=classes[numbers], sample_weight=weights)
         weights = weights * of_class[numbers]
-    rows = LabelledDocuments(counts, numbers, np.asarray(weights))
+    rows = LabelledDocuments(counts, numbers, np.asarray(weights), multiplicity)
     useful = (weights > 0) & (np.diff(counts.indptr) > 0)
     if not useful.all():
         rows = rows.take(np.flatnonzero(useful))
@@ -268,7 +277,7 @@ def _select_columns(
     """Columns with the largest chi2 statistic, at most ``most``, with their presence in the classes and class sizes."""
     table = rows.table
     capped = sparse.csr_matrix((np.minimum(table.data, 1.0), table.indices, table.indptr), shape=table.shape)
-    presence, sizes = class_presence(capped, rows.labels, classes, np.where(mask, 0.0, rows.weights))
+    presence, sizes = class_presence(capped, rows.labels, classes, np.where(mask, 0.0, rows.counted))
     if most is None or most >= table.shape[1]:
         return np.arange(table.shape[1]), presence, sizes
     columns = np.sort(np.argsort(-chi2(presence, sizes), kind="stable")[:most])
@@ -305,7 +314,20 @@ def _validation_rows(
     return rows.take(known)
 
 
-def _temperature(network: Network, validation: LabelledDocuments, device: str | None) -> float:
-    """Temperature by which the logits of the network are divided, from validation rows."""
-    logits, _ = predict_logits(network, validation.table, device)
-    return calibration_temperature(logits, validation.labels, validation.weights)
+def _calibrate(
+    network: Network, found: Calibration | None, validation: LabelledDocuments | None, device: str | None
+) -> float:
+    """Temperature by which the logits of the network are divided from now on, in place.
+
+    It is that of the folds, with a shift, or one from validation rows, or 1. The logit is then the logarithm of
+    calibrated odds, and explanations add up to it.
+    """
+    temperature = 1.0 if found is None else found.temperature
+    if validation is not None:
+        logits, _ = predict_logits(network, validation.table, device)
+        temperature = calibration_temperature(logits, validation.labels, validation.weights)
+    network.decoder /= temperature
+    network.bias /= temperature
+    if found is not None and validation is None:
+        network.bias += torch.from_numpy(found.shift).to(network.bias.dtype)
+    return temperature

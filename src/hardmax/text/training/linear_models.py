@@ -1,8 +1,9 @@
 r"""Linear classifiers of few documents: the start of the network, and the baselines that it is compared with.
 
 Each class has a logistic regression against all others, on TF-IDF weights or on word counts that are scaled by naive
-Bayes log odds (Wang and Manning 2012, "NB-SVM"). Both are linear in the weighted counts of a document, so that a word
-has one weight per class, from which its initial position is computed.
+Bayes log odds (Wang and Manning 2012, "NB-SVM"), or the mean of the two, which is more accurate than either on most
+corpora. All are linear in the weighted counts of a document, so that a word has one weight per class, from which its
+initial position is computed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from ..words.counts import LabelledDocuments, class_presence, evidence
+from ..words.counts import LabelledDocuments
 
 # Keeps the norm of a document without words from dividing by zero.
 _TINY = 1e-12
@@ -27,29 +28,25 @@ class LinearKind:
     """A kind of linear classifier: its features and the inverse strength of its regularisation."""
 
     features: str
-    """``"tf-idf"``, ``"naive Bayes"``, or ``"log odds"`` for naive Bayes alone, without a regression."""
+    """``"tf-idf"``, ``"naive Bayes"``, or ``"both"`` for the mean of two regressions."""
     strength: float
-    """Inverse strength of the regularisation; for log odds, the number of documents added to each class."""
+    """Inverse strength of the regularisation; for the mean, 1, because it is that of its parts."""
 
     def __str__(self) -> str:
-        if self.features == "log odds":
-            return "smoothed naive Bayes"
+        if self.features == "both":
+            return "the mean of TF-IDF and naive Bayes features with logistic regression"
         name = "TF-IDF" if self.features == "tf-idf" else "naive Bayes features"
         return f"{name} with logistic regression, C = {self.strength:g}"
 
 
-KINDS = (
-    LinearKind("tf-idf", 10.0),
-    LinearKind("tf-idf", 1.0),
-    LinearKind("naive Bayes", 1.0),
-    LinearKind("log odds", 10.0),
-)
+TF_IDF, NAIVE_BAYES, BOTH = LinearKind("tf-idf", 10.0), LinearKind("naive Bayes", 1.0), LinearKind("both", 1.0)
+KINDS = (TF_IDF, NAIVE_BAYES, BOTH)
 """Kinds among which folds of the training rows choose."""
 
 
 @dataclass(frozen=True)
 class LinearModel:
-    """Fitted linear classifier; its logits are linear in the weighted counts of a document."""
+    """Fitted linear classifier; its logits are linear in the weighted counts of a document, up to their norm."""
 
     kind: LinearKind
     scale: np.ndarray
@@ -58,6 +55,9 @@ class LinearModel:
     """Weight of each column for each output, scale included, shape (columns, outputs)."""
     bias: np.ndarray
     """Shape (outputs,)."""
+    parts: tuple[LinearModel, ...] = ()
+    """The models whose logits are averaged, each multiplied by its factor; none if this is no mean."""
+    factors: tuple[float, ...] = ()
 
     @staticmethod
     def fit(
@@ -67,18 +67,19 @@ class LinearModel:
 
         The weights of the rows, whose mean is one, are multiplied by ``weight`` where their size matters.
         """
+        if kind == BOTH:
+            parts = [LinearModel.fit(rows, classes, part, intercept=intercept, weight=weight) for part in KINDS[:2]]
+            return LinearModel.mean(rows, *parts)
         outputs = range(classes) if classes > 2 else (1,)
-        if kind.features == "log odds":
-            return _naive_bayes(rows, classes, kind, intercept, weight)
         if kind.features == "tf-idf":
-            scale = _inverse_frequency(rows, weight)
+            scale = _inverse_frequency(rows)
             features = _unit_rows(rows.table @ sparse.diags_array(scale))
             found = [_regression(features, rows, k, weight * kind.strength, intercept) for k in outputs]
             weights = [scale * weight for weight, _ in found]
         else:
             scale = np.ones(rows.table.shape[1])
             present = _present(rows.table)
-            odds = [_log_odds(present, rows, k, weight) for k in outputs]
+            odds = [_log_odds(present, rows, k) for k in outputs]
             found = [
                 _regression(
                     sparse.csr_matrix(present @ sparse.diags_array(r)), rows, k, weight * kind.strength, intercept
@@ -88,30 +89,40 @@ class LinearModel:
             weights = [r * weight for r, (weight, _) in zip(odds, found, strict=True)]
         return LinearModel(kind, scale, np.stack(weights, axis=1), np.array([bias for _, bias in found]))
 
+    @staticmethod
+    def mean(rows: LabelledDocuments, tf_idf: LinearModel, naive_bayes: LinearModel) -> LinearModel:
+        """Mean of two models, the second scaled so that the logits of both are equally large on these rows.
+
+        Its weights hold for a document whose TF-IDF norm is the harmonic mean of those of the rows.
+        """
+        sizes = [float(np.sqrt(np.square(one.logits(rows.table)).mean())) for one in (tf_idf, naive_bayes)]
+        factors = (0.5, 0.5 * sizes[0] / max(sizes[1], _TINY))
+        inverse = float(np.mean(1 / _lengths(rows.table @ sparse.diags_array(tf_idf.scale))))
+        return LinearModel(
+            BOTH,
+            tf_idf.scale,
+            factors[0] * inverse * tf_idf.weights + factors[1] * naive_bayes.weights,
+            factors[0] * tf_idf.bias + factors[1] * naive_bayes.bias,
+            parts=(tf_idf, naive_bayes),
+            factors=factors,
+        )
+
     def logits(self, table: sparse.csr_matrix) -> np.ndarray:
         """Logits of documents with these weighted counts, shape (documents, outputs)."""
+        if self.parts:
+            found = [factor * part.logits(table) for factor, part in zip(self.factors, self.parts, strict=True)]
+            return np.asarray(sum(found))
         if self.kind.features == "tf-idf":
             lengths = _lengths(table @ sparse.diags_array(self.scale))
             return np.asarray((table @ self.weights) / lengths[:, None] + self.bias)
         return np.asarray(_present(table) @ self.weights + self.bias)
 
 
-def _naive_bayes(
-    rows: LabelledDocuments, classes: int, kind: LinearKind, intercept: bool, weight: float
-) -> LinearModel:
-    presence, sizes = class_presence(_present(rows.table), rows.labels, classes, weight * rows.weights)
-    found = evidence(presence, sizes, kind.strength)
-    prior = np.log(sizes + 1)
-    bias = prior[1:] - prior[:1] if classes == 2 else prior
-    weights = found[1:] if classes == 2 else found
-    return LinearModel(kind, np.ones(rows.table.shape[1]), weights.T, bias if intercept else np.zeros(len(bias)))
-
-
-def _inverse_frequency(rows: LabelledDocuments, weight: float) -> np.ndarray:
+def _inverse_frequency(rows: LabelledDocuments) -> np.ndarray:
     """Smoothed inverse document frequency of each column, as scikit-learn defines it, shape (columns,)."""
-    entries = np.repeat(rows.weights, np.diff(rows.table.indptr))
-    frequency = weight * np.bincount(rows.table.indices, weights=entries, minlength=rows.table.shape[1])
-    return np.asarray(np.log((1 + weight * rows.weights.sum()) / (1 + frequency)) + 1)
+    entries = np.repeat(rows.counted, np.diff(rows.table.indptr))
+    frequency = np.bincount(rows.table.indices, weights=entries, minlength=rows.table.shape[1])
+    return np.asarray(np.log((1 + rows.counted.sum()) / (1 + frequency)) + 1)
 
 
 def _lengths(table: sparse.csr_matrix) -> np.ndarray:
@@ -129,11 +140,11 @@ def _present(table: sparse.csr_matrix) -> sparse.csr_matrix:
     )
 
 
-def _log_odds(present: sparse.csr_matrix, rows: LabelledDocuments, number: int, weight: float) -> np.ndarray:
+def _log_odds(present: sparse.csr_matrix, rows: LabelledDocuments, number: int) -> np.ndarray:
     """Log odds of each column in the class against the others, with one occurrence added; shape (columns,)."""
     member = rows.labels == number
-    inside = weight * (present.T @ (rows.weights * member)) + 1
-    outside = weight * (present.T @ (rows.weights * ~member)) + 1
+    inside = present.T @ (rows.counted * member) + 1
+    outside = present.T @ (rows.counted * ~member) + 1
     return np.asarray(np.log(inside / inside.sum()) - np.log(outside / outside.sum()))
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from scipy import sparse
-from scipy.optimize import minimize_scalar
 
 from ...distributed import ALONE, Processes
 from ...progress import Progress, Ticker
@@ -216,20 +215,3 @@ def validation_metrics(logits: np.ndarray, leaders: np.ndarray, validation: Labe
         "held_out_accuracy": float(np.average(right, weights=validation.weights)),
         "held_out_leaders": float(leaders.mean()),
     }
-
-
-def calibration_temperature(logits: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
-    """Temperature by which logits are divided to minimise the log loss on these documents.
-
-    Its logarithm has a normal prior of unit variance, so that a few documents without an error do not make all later
-    probabilities zero and one.
-    """
-    scores, truth = torch.from_numpy(logits), torch.from_numpy(labels)
-
-    def loss(log_temperature: Any) -> float:
-        found = losses(scores / math.exp(log_temperature), truth).numpy()
-        return float(np.average(found, weights=weights)) + float(log_temperature) ** 2 / (2 * len(labels))
-
-    # From 1/20 to 148: wider than any temperature that a useful model needs.
-    found = minimize_scalar(loss, bounds=(-3.0, 5.0), method="bounded")
-    return math.exp(float(found.x))

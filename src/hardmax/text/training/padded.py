@@ -17,7 +17,7 @@ import torch
 
 from ...progress import Progress, Ticker
 from ..model.device_batches import DeviceDocuments, PaddedBatch
-from ..model.network import TINY, Network
+from ..model.network import TINY, Network, mass_of_position
 from ..model.score_matrix_gradient import factor_of
 from ..recipes import Recipe
 from .adam import Adam, learning_rate_at
@@ -75,7 +75,7 @@ def padded_logits(network: Network, documents: PaddedBatch, temperature: float) 
         factor = factor_of(network.raw_factor)
         final = torch.linalg.solve_triangular(factor, layers(words @ factor), upper=False, left=False)
     if network.norm_masses:
-        mass = mass * (words.square().sum(dim=2) + TINY).sqrt()
+        mass = mass * mass_of_position(words, network.mass_power)
     total = (network.resting_mass + mass.sum(dim=1)).clamp_min(TINY)
     pooled = (mass[:, None, :] @ final)[:, 0] / total[:, None]
     return network.bias + pooled @ network.decoder.T

@@ -58,11 +58,24 @@ class LabelledDocuments:
     labels: np.ndarray
     """Index of the class of each document, shape (documents,)."""
     weights: np.ndarray
-    """Sample weight of each document, shape (documents,)."""
+    """Weight of each document in losses and accuracies, class weight included, shape (documents,)."""
+    multiplicity: np.ndarray | None = None
+    """Number of documents that each row counts as in statistics of words, without the class weight, shape (documents,);
+    the weights if None."""
+
+    @property
+    def counted(self) -> np.ndarray:
+        """Number of documents that each row counts as in statistics of words, shape (documents,).
+
+        Class weights are left out: with them a word in a single document of a rare class would count like a word in
+        many, and smoothing could not reduce its evidence.
+        """
+        return self.weights if self.multiplicity is None else self.multiplicity
 
     def take(self, rows: np.ndarray) -> LabelledDocuments:
         """The documents with these indices."""
-        return LabelledDocuments(self.table[rows], self.labels[rows], self.weights[rows])
+        counted = None if self.multiplicity is None else self.multiplicity[rows]
+        return LabelledDocuments(self.table[rows], self.labels[rows], self.weights[rows], counted)
 
 
 def sublinear(counts: np.ndarray) -> np.ndarray:

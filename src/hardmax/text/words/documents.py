@@ -15,6 +15,10 @@ from ...errors import InputError
 
 # With 50 rows the standard error of an accuracy is at most 7 %; with fewer, epochs cannot be compared.
 _FEWEST_VALIDATION_ROWS = 50
+_NO_SEVERAL = (
+    "for several labels per text fit scikit-learn's MultiOutputClassifier or OneVsRestClassifier around this "
+    "classifier, with a table of zeros and ones (MultiLabelBinarizer)"
+)
 _NO_RATINGS = "pass one of a few labels per text, such as rounded stars: there is no regression on ratings"
 
 
@@ -85,12 +89,25 @@ def as_rows(document: Any) -> Any:
     return row if row.dtype.kind in "USO" else np.atleast_2d(row)
 
 
+def _several_per_text(y: Any) -> bool:
+    """Whether the labels are a table with several columns, or a list of lists or sets."""
+    shape = getattr(y, "shape", None)
+    if shape is not None:
+        return len(shape) == 2 and shape[1] > 1
+    return isinstance(y, (list, tuple)) and any(
+        isinstance(entry, (list, tuple, set, frozenset, np.ndarray)) and len(entry) != 1 for entry in y
+    )
+
+
 def labels_for(y: Any, texts: list[str] | None) -> np.ndarray:
     """Validated labels, shape (texts,); empty for a table, whose labels are validated together with it."""
     if texts is None:
         return np.empty(0)
     if y is None:
         raise InputError("y", "None", "must hold a label for each text (requires y)", "pass the labels")
+    if _several_per_text(y):
+        problem = "must hold one label per text"
+        raise InputError("y", "several labels per text", problem, _NO_SEVERAL)
     labels = column_or_1d(y, warn=True)
     unknown = np.flatnonzero([entry is None or entry != entry for entry in labels.tolist()])
     if len(unknown):
