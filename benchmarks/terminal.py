@@ -56,6 +56,7 @@ from ._table import Check, Report
 
 SEED = 57227339
 _DIMENSIONS = (2, 3, 5, 10)
+_GROUPS = [*itertools.product(_DIMENSIONS, (True, False))]
 _TOKENS = 120
 _ATTENDED = 10.0
 _TRIM = 0.05
@@ -91,25 +92,7 @@ class _Judged:
 def run(quick: bool = False) -> Report:
     """Count agreements of verdicts and runs."""
     each = 4 if quick else 25
-    report = Report(
-        "Verdicts on the phases against long runs, agreements of statements",
-        [
-            "matrices",
-            "limit",
-            "concentrates",
-            "or when colder",
-            "stays",
-            "ends",
-            "leaves",
-            "no statement",
-            "bound",
-            "disagree",
-        ],
-    )
-    everything: list[_Judged] = []
-    redrawn = 0
-    groups = [*itertools.product(_DIMENSIONS, (True, False))]
-    cases = [(d, commuting, k) for d, commuting in groups for k in range(each)]
+    cases = [(d, commuting, k) for d, commuting in _GROUPS for k in range(each)]
     spawned = multiprocessing.get_context("spawn")
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     with ProcessPoolExecutor(workers, mp_context=spawned) as pool, Ticker("pairs", len(cases)) as ticker:
@@ -118,7 +101,21 @@ def run(quick: bool = False) -> Report:
         for one in as_completed(waiting):
             results[waiting[one]] = one.result()
             ticker.advance()
-    for d, commuting in groups:
+    return _report(results, each)
+
+
+def _report(results: dict[tuple[int, bool, int], tuple[_Judged, int, str]], each: int) -> Report:
+    """Counts of the agreements of all pairs, with every disagreement in words."""
+    report = Report(
+        "Verdicts on the phases against long runs, agreements of statements",
+        [
+            *("matrices", "limit", "concentrates", "or when colder", "stays", "ends", "leaves", "no statement"),
+            *("bound", "disagree"),
+        ],
+    )
+    everything: list[_Judged] = []
+    redrawn = 0
+    for d, commuting in _GROUPS:
         name = f"d = {d}, {'commuting' if commuting else 'not commuting'}"
         found = []
         for k in range(each):
@@ -127,6 +124,8 @@ def run(quick: bool = False) -> Report:
             found.append(judged)
             if second:
                 report.notes.append(f"{name}, pair {k}: {judged.why}; {second} with {4 * _TOKENS} tokens.")
+            if judged.colder is False:
+                report.notes.append(f"{name}, pair {k}: no cluster forms; {judged.why}.")
         report.rows.append([name, *_counts(found)])
         everything += found
     report.rows.append(["all", *_counts(everything)])

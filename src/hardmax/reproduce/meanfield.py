@@ -43,7 +43,7 @@ SPHERE_B, SPHERE_V = np.diag([2.0, 1.0, 1.0]), np.diag([1.0, 2.0, 0.5])
 _TILT = (0.05, -0.05, 1.0)
 _BETAS = (10.0, 30.0, 100.0, 300.0)
 # About evenly spaced in log(beta). Those of the tables are among them, so that each density is followed once.
-_DIAGRAM = tuple(map(float, (10, 13, 18, 24, 30, 42, 56, 75, 100, 133, 178, 237, 300, 422, 562, 750, 1000)))
+_DIAGRAM = tuple(map(float, (10, 13, 18, 24, 30, 42, 56, 75, 100, 133, 178, 300, 562, 1000)))
 _SCALING = (150.0, 300.0, 600.0, 1200.0)
 _SCALING_TIME = 1.0
 _LEAST = (100.0, 178.0, 300.0, 562.0, 1000.0)
