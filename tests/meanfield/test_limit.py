@@ -246,3 +246,14 @@ def test_error_in_beta_falls_like_one_over_beta() -> None:
         errors.append(math.sqrt(((end - truth) ** 2).sum(axis=1).mean()))
     slope = np.polyfit(np.log(betas), np.log(errors), 1)[0]
     assert -1.1 < slope < -0.9
+
+
+def test_the_rate_of_approach_is_also_given_for_orbits() -> None:
+    """A pair 1 ± i and the eigenvalue 0.5, B = I: m = 2, gap 0.5, both lengths |Bx| are one."""
+    V = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.5]])
+    tokens = [[0.6, 0.0, 0.8]]
+    assert low_temperature_limit(tokens, np.eye(3), V).approach_rate == pytest.approx(0.5)
+    assert low_temperature_limit(tokens, 2 * np.eye(3), 3 * V).approach_rate == pytest.approx(1.5)
+    jordan = np.array([[1.0, 1.0], [0.0, 1.0]])
+    assert low_temperature_limit([[0.6, 0.8]], np.eye(2), jordan).approach_rate == 0.0
+    assert low_temperature_limit([[0.6, 0.8]]).approach_rate == math.inf

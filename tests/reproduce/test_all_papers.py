@@ -156,8 +156,16 @@ def test_claims_of_interpolation() -> None:
 def test_claims_of_the_mean_field() -> None:
     phases = [{"beta": beta, "closest at t": t, "escape at t": 1.6 * t} for beta, t in ((2.71828, 1.0), (7.38906, 2.0))]
     scaling = [{"beta": 10.0, "rms error": 0.1}, {"beta": 100.0, "rms error": 0.05}]
-    tables = {"phases": phases, "scaling-in-beta": scaling}
-    closest, escape, power = meanfield_claims(tables, quick=False)
+    least = [{"beta": 100.0, "least W2 of the density": 0.1}, {"beta": 400.0, "least W2 of the density": 0.05}]
+    rise = "largest rise of W2 above the beta before"
+    diagram = [{"least W2": 0.2, rise: None}, {"least W2": 0.1, rise: 0.0}]
+    tables = {"phases": phases, "scaling-in-beta": scaling, "least-distance": least, "phase-diagram": diagram}
+    closest, escape, nearest, falling, power = meanfield_claims(tables, quick=False)
+    assert (nearest.measured, nearest.verdict) == ("-0.500", AGREES)
+    assert (falling.measured, falling.verdict) == ("0", AGREES)
+    for worse in ({"least W2": 0.1, rise: 0.01}, {"least W2": 0.3, rise: 0.0}):
+        tables["phase-diagram"] = [diagram[0], worse]
+        assert meanfield_claims(tables, quick=False)[3].verdict == DIFFERS
     assert (closest.measured, closest.verdict) == ("1.000", AGREES)
     assert (escape.measured, escape.verdict) == ("1.600", AGREES)
     assert (power.measured, power.verdict) == ("-0.301", DIFFERS)

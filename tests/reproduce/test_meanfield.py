@@ -34,3 +34,11 @@ def test_tables_tell_slopes() -> None:
     errors = meanfield.scaling_errors(400, (20.0, 40.0))
     assert errors[1] < errors[0]
     assert meanfield._scaling((20.0, 40.0), errors).note.startswith("Slope -0.")
+
+
+def test_the_table_of_the_phase_diagram_tells_where_distances_rise_with_beta() -> None:
+    colder, warmer = (meanfield.circle_phases(120, (beta,), time=3.0, step=0.2)[0] for beta in (5.0, 2.0))
+    assert [row[4] for row in meanfield._diagram_table([warmer, colder]).rows] == [None, 0.0]
+    assert meanfield._diagram_table([colder, warmer]).rows[1][4] > 0.05
+    least = meanfield._least([warmer, colder], (100, 200), [[0.5, 0.4], [0.45, 0.3]])
+    assert [row[-1] for row in least.rows] == pytest.approx([0.05, 0.1])

@@ -92,6 +92,22 @@ class LowTemperatureLimit:
         """Dimension of the leading eigenspace; for 1, the limit has at most two atoms."""
         return self.leading.dimension
 
+    @property
+    def approach_rate(self) -> float:
+        r"""Rate :math:`\min(m\Delta/(2b_2), \Delta/b_1)` at which :math:`W_2` to the limit, or to the orbits, decays.
+
+        For a smooth law and to leading order; zero for a Jordan block, infinite where all tokens are at their limits.
+        A run that is not several times longer than one over this rate does not show the limit.
+        """
+        leading = self.leading
+        if not leading.semisimple:
+            return 0.0
+        if leading.second is None:
+            return math.inf
+        B, power = near_one(self.B)  # squares of its entries may be no floats
+        b_1, b_2 = (float(np.linalg.norm(B @ basis, 2)) for basis in (leading.basis, leading.second_basis))
+        return math.ldexp(min(leading.dimension * leading.gap / (2 * b_2), leading.gap / b_1), -power)
+
     def __repr__(self) -> str:
         return f"<LowTemperatureLimit of {len(self.positions)} tokens: {self}>"
 

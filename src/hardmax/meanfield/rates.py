@@ -86,9 +86,10 @@ class Rates:
         Returns
         -------
         float or None
-            None where the cluster stays, or where the theory does not apply.
+            None where the cluster stays, where the theory does not apply, or where it does not decide whether the
+            cluster leaves (``terminal.leaves`` is None).
         """
-        if not self.escape:
+        if not self.escape or not self.terminal.leaves:
             return None
         if self.terminal.drifts:
             approach = self.approach_time(beta, tokens)
@@ -133,10 +134,9 @@ def rates(limit: LowTemperatureLimit) -> Rates:
         still = np.full(len(lengths), math.inf)
         return Rates(still, math.inf, math.inf, terminal_of(limit))
     b_2 = math.ldexp(float(np.linalg.norm(B @ leading.second_basis, 2)), power)
-    in_transport = min(leading.dimension * leading.gap / (2 * b_2), leading.gap / b_1)
     lengths[limit.elsewhere] = math.nan
     depletion = leading.dimension * leading.gap / b_2
-    return Rates(leading.gap / lengths, leading.gap / b_1, in_transport, terminal_of(limit), depletion)
+    return Rates(leading.gap / lengths, leading.gap / b_1, limit.approach_rate, terminal_of(limit), depletion)
 
 
 def terminal_of(limit: LowTemperatureLimit) -> TerminalPhase:

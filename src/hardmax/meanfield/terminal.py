@@ -11,12 +11,17 @@ space, with centre c and covariance :math:`s/\beta`. Then the attended mean of a
 For :math:`\sigma v > 0` the width goes to zero and the centre leaves at the rate :math:`v_{top} - v`. For
 :math:`\sigma v < 0` the cluster repels itself and keeps a width of order :math:`\beta^{-1/2}`; if V and B commute,
 :math:`s_k = \sigma v/(\lambda_k - \lambda_1)` and the rate is the largest :math:`\pm v_k/(1 + |b|s_k)`, which may be
-negative: the cluster is then stable. [derived; see the developer notes]
+negative: the cluster is then stable. A positive rate is that of the Gaussian cluster; a law also has mass beside it,
+which may win the attention of a displaced cluster and hold it near its place, so that it is not decided whether such a
+cluster leaves. [derived; see the developer notes]
 
 If e is no eigenvector of B and V, a cluster is no equilibrium: once the tokens beside it are used up it attends to
 itself or to its antipode and drifts. The centres :math:`\pm x` of both clusters then obey the equation of two atoms,
 :math:`\dot x = \tanh(\beta\langle x, Bx\rangle)P_xVx`, which is integrated here for :math:`\beta\to\infty`: they end
-at the leading eigenvector of :math:`\sigma V`, or where :math:`\langle x, Bx\rangle = 0` and each attends to both.
+at the leading eigenvector of :math:`\sigma V`, or in two dimensions where :math:`\langle x, Bx\rangle = 0` and each
+attends to both. In more dimensions tokens that have not joined the clusters decide what follows such a place. There is
+no prediction where :math:`\sigma\langle x, Vx\rangle < 0` makes a cluster spread on its way: it reaches the tokens
+beside it, and they may hold it.
 """
 
 from __future__ import annotations
@@ -66,6 +71,16 @@ class TerminalPhase:
     def drifts(self) -> bool:
         """Whether a cluster is no equilibrium; ``rate`` is then its speed at the start, not an exponential rate."""
         return self.delay > 0
+
+    @property
+    def leaves(self) -> bool | None:
+        """Whether a cluster leaves; None without a prediction.
+
+        None also where it repels itself and its centre is unstable: tokens beside it may hold it near its place.
+        """
+        if self.rate is None or (self.rate > 0 and self.width > 0):
+            return None
+        return self.rate > 0
 
     @property
     def escape(self) -> float | None:
@@ -138,11 +153,17 @@ def terminal_phase(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) -> T
     attends = "itself" if b > 0 else "its antipode"
     width = math.sqrt(float(np.trace(widths))) * 2.0 ** (-power_b / 2)
     rate = math.ldexp(rate, power_v)
+    axis = tangent @ direction
+    if rate > 0 and width > 0:
+        reason = (
+            f"a cluster attends to {attends} and repels itself, with the width {width:.4g} / sqrt(beta); its centre is "
+            f"unstable at the rate {rate:.4g}, but tokens beside it may hold it: whether it leaves is not decided"
+        )
+        return TerminalPhase(attends, rate, axis, width, None, reason)
     staying = "is stable" if rate < 0 else "stays" if rate == 0 else f"leaves at the rate {rate:.4g}"
     kept = f" with the width {width:.4g} / sqrt(beta)" if width > 0 else ""
-    return TerminalPhase(
-        attends, rate, tangent @ direction, width, final, f"a cluster attends to {attends} and {staying}{kept}{towards}"
-    )
+    reason = f"a cluster attends to {attends} and {staying}{kept}{towards}"
+    return TerminalPhase(attends, rate, axis, width, final, reason)
 
 
 def _drifting(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool, power_b: int, power_v: int) -> TerminalPhase:
@@ -162,6 +183,11 @@ def _drifting(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool, power_b: 
         reason = f"a cluster attends to {attends} and stays: V moves it nowhere"
         return TerminalPhase(attends, 0.0, None, 0.0, e, reason)
     path = _path_of_centres(B, sign * V, e, both)
+    if path.spreads:
+        return _unknown(
+            "a cluster is no equilibrium and repels itself on its way: it spreads to the tokens beside it, which may "
+            "hold it"
+        )
     speed = math.ldexp(speed, power_v)
     start = f"a cluster is no equilibrium: it attends to {attends} and leaves with the speed {speed:.4g}"
     direction = velocity / np.linalg.norm(velocity)
@@ -178,6 +204,8 @@ class _Path:
     end: np.ndarray | None
     half_time: float
     why: str
+    spreads: bool = False
+    """Whether the cluster repels itself, so that its centre does not decide."""
 
 
 def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool, *, independent: bool = False) -> _Path:
@@ -186,6 +214,39 @@ def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool, *,
     ``independent``: the two clusters leave to sides of their own, so that they need not stay antipodes.
     """
     side = math.copysign(1.0, float(e @ B @ e))
+    times, states, status = _followed_centre(B, V, e, side)
+    x = states[-1]
+    along = np.einsum("ki,ij,kj->k", states, V, states)
+    widened = -np.append(0.0, np.cumsum(np.diff(times) * 0.5 * (along[1:] + along[:-1])))
+    if status != "turns" and widened.max() > _SPREAD:
+        factor = math.exp(min(50.0, float(widened.max())))
+        return _Path(None, 0.0, f"and spreads on its way by a factor of {factor:.3g}: its end is not known", True)
+    if status == "turns":
+        return _Path(None, 0.0, "and turns for ever", widened.max() > _SPREAD)
+    if status == "alike":
+        why = "until it attends to itself and its antipode alike"
+        if not both:
+            return _Path(None, 0.0, "until it attends to its own edge")
+        if independent:
+            return _Path(None, 0.0, "to an end that depends on the sides to which the two clusters leave")
+        if len(x) > 2:
+            return _Path(None, 0.0, f"{why}; what follows depends on tokens that have not joined it")
+        if not _rests(B, side * V, x):
+            return _Path(None, 0.0, f"{why}, where it does not stay")
+    else:
+        why = "for the leading eigenvector of " + ("V" if side > 0 else "-V")
+        # There tokens attend to the centre of their cluster: its width falls at the rate <x, V x>.
+        if float(x @ V @ x) < 0:
+            return _Path(None, 0.0, "and does not stay narrow: it repels itself where its centre would end", True)
+        # Moved alike, to x + u and -x + u, clusters that attend to their antipodes obey u' = (V_T - <x, -V x>) u.
+        if side < 0 and np.linalg.eigvals(-_tangent_part(V, x)).real.max() >= float(x @ V @ x):
+            return _Path(None, 0.0, "and its antipode does not stay opposite: both move alike in the end")
+    gone = np.linalg.norm(states - e, axis=1)
+    return _Path(x, float(times[int(np.argmax(gone >= 0.5 * gone[-1]))]), why)
+
+
+def _followed_centre(B: np.ndarray, V: np.ndarray, e: np.ndarray, side: float) -> tuple[np.ndarray, np.ndarray, str]:
+    """Times and places of a centre, and whether it comes to rest, attends to both clusters ``alike``, or turns."""
 
     def field(_: float, x: np.ndarray) -> np.ndarray:
         moved = V @ x
@@ -197,41 +258,20 @@ def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool, *,
     score.terminal = True  # type: ignore[attr-defined]
     score.direction = -1.0  # type: ignore[attr-defined]
     size = float(np.linalg.norm(V, 2))
-    x, times, states = e, [0.0], [e]
-    why = ""
+    times, states, status = [0.0], [e], "turns"
     for _ in range(_MOST_INTERVALS_OF_PATH):
         span = (times[-1], times[-1] + 10 / size)
-        done = solve_ivp(field, span, x, method="LSODA", rtol=1e-10, atol=1e-12, events=score, max_step=0.5 / size)
+        start = states[-1]
+        done = solve_ivp(field, span, start, method="LSODA", rtol=1e-10, atol=1e-12, events=score, max_step=0.5 / size)
         times += list(done.t[1:])
         states += [state / np.linalg.norm(state) for state in done.y.T[1:]]
-        x = states[-1]
         if done.status == 1:
-            if not both:
-                return _Path(None, 0.0, "until it attends to its own edge")
-            if independent:
-                return _Path(None, 0.0, "to an end that depends on the sides to which the two clusters leave")
-            if not _rests(B, side * V, x):
-                return _Path(None, 0.0, "until it attends to itself and its antipode alike, where it does not stay")
-            why = "until it attends to itself and its antipode alike"
+            status = "alike"
             break
-        if np.linalg.norm(field(0.0, x)) <= _STEADY * size:
-            why = "for the leading eigenvector of " + ("V" if side > 0 else "-V")
-            # There tokens attend to the centre of their cluster: its width falls at the rate <x, V x>.
-            if float(x @ V @ x) < 0:
-                return _Path(None, 0.0, "and does not stay narrow: it repels itself where its centre would end")
-            # Moved alike, to x + u and -x + u, clusters that attend to their antipodes obey u' = (V_T - <x, -V x>) u.
-            if side < 0 and np.linalg.eigvals(-_tangent_part(V, x)).real.max() >= float(x @ V @ x):
-                return _Path(None, 0.0, "and its antipode does not stay opposite: both move alike in the end")
+        if np.linalg.norm(field(0.0, states[-1])) <= _STEADY * size:
+            status = "rests"
             break
-    if not why:
-        return _Path(None, 0.0, "and turns for ever")
-    gone = np.linalg.norm(np.array(states) - e, axis=1)
-    along = np.einsum("ki,ij,kj->k", np.array(states), V, np.array(states))
-    widened = -np.append(0.0, np.cumsum(np.diff(times) * 0.5 * (along[1:] + along[:-1])))
-    if widened.max() > _SPREAD:
-        factor = math.exp(min(50.0, float(widened.max())))
-        return _Path(None, 0.0, f"and spreads on its way by a factor of {factor:.3g}: its end is not known")
-    return _Path(x, float(times[int(np.argmax(gone >= 0.5 * gone[-1]))]), why)
+    return np.array(times), np.array(states), status
 
 
 def _tangent_part(V: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -241,21 +281,13 @@ def _tangent_part(V: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _rests(B: np.ndarray, V: np.ndarray, x: np.ndarray) -> bool:
-    """Whether two clusters rest at x and -x where each attends to both alike, <x, Bx> = 0.
+    """Whether two clusters on the circle rest at x and -x where each attends to both alike, <x, Bx> = 0.
 
-    Moved alike, to x + u and -x + u, they attend to u + tanh(beta <x, Bu>) x. At low temperature u falls along
-    w = P_x V x if <x, Bw> < 0, and then obeys u' = P_x V u on the plane <x, Bu> = 0, taken along w.
+    Moved alike, to x + u and -x + u, they attend to u + tanh(beta <x, Bu>) x: at low temperature u falls along
+    w = P_x V x if <x, Bw> < 0.
     """
-    onto = np.eye(len(x)) - np.outer(x, x)
-    w, normal = onto @ V @ x, onto @ B.T @ x
-    across = float(normal @ w)
-    if across >= 0:
-        return False
-    plane = np.linalg.svd(np.stack([x, normal]))[2][2:]
-    if len(plane) == 0:
-        return True
-    motion = (onto - np.outer(w, normal) / across) @ V
-    return bool(np.linalg.eigvals(plane @ motion @ plane.T).real.max() < 0)
+    moved = V @ x
+    return float(x @ B @ (moved - (x @ moved) * x)) < 0
 
 
 def _unknown(reason: str) -> TerminalPhase:

@@ -15,6 +15,8 @@ _QUICK = "a quick run is too short to judge this"
 _ACCURACY = 0.02
 # Slopes are fitted to few temperatures, at which terms of lower order still count.
 _SLOPE = 0.1
+# A distance that rises by less between neighbouring temperatures is the error of the density solver.
+_FALLS = 1e-4
 # A ratio of errors of trained models within this factor counts as equal: seeds differ by as much.
 _AS_GOOD = 2.0
 # A sum of sinusoids can be forecast to rounding: below this error two models are equal.
@@ -120,6 +122,18 @@ def meanfield_claims(tables: Tables, *, quick: bool) -> list[Claim]:
         verdict = NOT_JUDGED if quick else AGREES if near else DIFFERS
         reason = _QUICK if quick else f"derived constant; within {100 * _SLOPE:.0f} %"
         claims.append(Claim("Metastability", what, f"{theory:g}", f"{slope:.3f}", verdict, reason))
+    least = np.log(np.array([[row["beta"], row["least W2 of the density"]] for row in tables["least-distance"]])).T
+    power = float(np.polyfit(least[0], least[1], 1)[0])
+    verdict = NOT_JUDGED if quick else AGREES if abs(power + 0.5) <= 0.5 * _SLOPE else DIFFERS
+    reason = _QUICK if quick else f"derived constant, beta from 100 to 1,000; within {100 * _SLOPE:.0f} %"
+    claims.append(Claim("Concentration", "least W2 as a power of beta", "-0.5", f"{power:.3f}", verdict, reason))
+    rises = [row["largest rise of W2 above the beta before"] for row in tables["phase-diagram"]]
+    rise = max(value for value in rises if value is not None)
+    falling = all(np.diff([row["least W2"] for row in tables["phase-diagram"]]) < 0) and rise <= _FALLS
+    verdict = NOT_JUDGED if quick else AGREES if falling else DIFFERS
+    reason = _QUICK if quick else f"{len(rises)} densities; the least W2 falls, and none rises by more than {_FALLS:g}"
+    what = "W2 to the limit falls with beta until the closest approach, largest rise"
+    claims.append(Claim("Concentration", what, "0", f"{rise:.2g}", verdict, reason))
     logs = np.log(np.array([[row["beta"], row["rms error"]] for row in scaling])).T
     power = float(np.polyfit(logs[0], logs[1], 1)[0])
     verdict = NOT_JUDGED if quick else AGREES if power <= -0.5 else DIFFERS

@@ -41,10 +41,12 @@ CIRCLE_B, CIRCLE_V = np.diag([4.0, 1.0]), np.diag([1.0, 2.0])
 SPHERE_B, SPHERE_V = np.diag([2.0, 1.0, 1.0]), np.diag([1.0, 2.0, 0.5])
 _TILT = (0.05, -0.05, 1.0)
 _BETAS = (10.0, 30.0, 100.0, 300.0)
+# About evenly spaced in log(beta). Those of the tables are among them, so that each density is followed once.
+_DIAGRAM = tuple(map(float, (10, 13, 18, 24, 30, 42, 56, 75, 100, 133, 178, 300, 562, 1000)))
 _SCALING = (150.0, 300.0, 600.0, 1200.0)
 _SCALING_TIME = 1.0
-_LEAST = (100.0, 178.0, 316.0, 562.0, 1000.0)
-_QUICK_LEAST = (10.0, 20.0, 40.0)
+_LEAST = (100.0, 178.0, 300.0, 562.0, 1000.0)
+_QUICK_DIAGRAM = _QUICK_LEAST = (10.0, 18.0, 30.0)
 
 
 def circle_law(n: int) -> Measure:
@@ -59,7 +61,7 @@ def circle_phases(n: int, betas: Sequence[float], *, time: float = 14.0, step: f
     return [phases(simulate(tokens, flow, time=time, step=step)) for flow in flows]
 
 
-def density_phases(betas: Sequence[float], *, time: float = 14.0, tolerance: float = 1e-6) -> list[Phases]:
+def density_phases(betas: Sequence[float], *, time: float = 14.0, tolerance: float = 1e-5) -> list[Phases]:
     """The phases of the density on the circle at several temperatures."""
     law = circle_density(lambda angle: 1 + np.sin(angle) / 2)
     return [
@@ -101,19 +103,21 @@ def reproduce_meanfield(output: str | os.PathLike[str], *, quick: bool = False, 
     """
     folder = make_folder(output)
     n = 600 if quick else 1000
-    diagram_betas = np.geomspace(10.0, 30.0 if quick else 1000.0, 3 if quick else 16)
-    with Ticker("parts", 6, progress=progress) as ticker:
-        found = circle_phases(n, _BETAS[:3]) if quick else density_phases(_BETAS)
+    diagram_betas = _QUICK_DIAGRAM if quick else _DIAGRAM
+    with Ticker("parts", len(diagram_betas) + 5, progress=progress) as ticker:
+        densities = {}
+        for beta in diagram_betas:
+            densities[beta] = density_phases([beta])[0]
+            ticker.advance()
+        found = circle_phases(n, _BETAS[:3]) if quick else [densities[beta] for beta in _BETAS]
         ticker.advance()
         least_betas = _QUICK_LEAST if quick else _LEAST
         counts = (150, 300, 600) if quick else (1000, 2000, 4000)
-        least = density_phases(least_betas)
+        least = [densities[beta] for beta in least_betas]
         by_count = [[one.approach_distance for one in circle_phases(count, least_betas)] for count in counts]
         ticker.advance()
         scaling = _SCALING[:2] if quick else _SCALING
         errors = scaling_errors(1000 if quick else 2000, scaling)
-        ticker.advance()
-        diagram = density_phases(diagram_betas.tolist())
         ticker.advance()
         film = simulate(circle_law(n).points, SphereFlow(CIRCLE_B, CIRCLE_V, 100.0), time=14.0, step=0.08)
         at_hundred = found[2]
@@ -128,12 +132,13 @@ def reproduce_meanfield(output: str | os.PathLike[str], *, quick: bool = False, 
         ),
         "durations": _figure_of(lambda ax: draw_durations(found, ax=ax), 5.4, 4.2),
         "terminal-phase": _figure_of(lambda ax: draw_angles(film, ax=ax, marks=_marks(at_hundred)), 6.4, 4.2),
-        "phase-diagram": _figure_of(lambda ax: draw_phase_diagram(diagram, ax=ax), 6.4, 4.4),
+        "phase-diagram": _figure_of(lambda ax: draw_phase_diagram([*densities.values()], ax=ax), 6.4, 4.4),
         "sphere": sphere,
     }
     tables = {
         "phases": _phases_table(found),
         "least-distance": _least(least, counts, by_count),
+        "phase-diagram": _diagram_table([*densities.values()]),
         "sphere": sphere_table,
         "scaling-in-beta": _scaling(scaling, errors),
     }
@@ -217,10 +222,30 @@ def _phases_table(found: list[Phases]) -> Table:
 def _least(found: Sequence[Phases], counts: Sequence[int], by_count: Sequence[Sequence[float]]) -> Table:
     betas = [one.beta for one in found]
     slope = np.polyfit(np.log(betas), np.log([one.approach_distance for one in found]), 1)[0]
-    columns = ("beta", "least W2 of the density", *(f"{count} tokens" for count in counts))
-    rows = [(one.beta, one.approach_distance, *(values[k] for values in by_count)) for k, one in enumerate(found)]
+    columns = ("beta", "least W2 of the density", *(f"{count} tokens" for count in counts), "range of token counts")
+    rows = []
+    for k, one in enumerate(found):
+        values = [several[k] for several in by_count]
+        rows.append((one.beta, one.approach_distance, *values, max(values) - min(values)))
     note = f"Slope {slope:.3f} of the density; that of the width of the kernel is -0.5."
     return Table("Least W2 against beta", columns, rows, note)
+
+
+def _diagram_table(found: Sequence[Phases]) -> Table:
+    """Times and least distances of the densities of the phase diagram, with a check that W2 falls with beta."""
+    rows = []
+    for before, one in zip((None, *found[:-1]), found, strict=True):
+        rise = None
+        if before is not None:
+            early = before.times <= before.approach_time
+            rise = float((np.interp(before.times, one.times, one.distances) - before.distances)[early].max())
+        rows.append((one.beta, one.approach_distance, one.approach_time, one.escape_time, rise))
+    columns = ("beta", "least W2", "closest at t", "escape at t", "largest rise of W2 above the beta before")
+    note = (
+        "The last column compares W2 with that at the next smaller beta, up to the closest approach of the latter: "
+        "where W2 falls with beta at all these times, it is zero (both start from the same law)."
+    )
+    return Table("Phases of the density against beta", columns, rows, note)
 
 
 def _scaling(betas: Sequence[float], errors: Sequence[float]) -> Table:
@@ -261,7 +286,7 @@ def _page(figures: dict[str, Figure], tables: dict[str, Table]) -> Report:
     ).picture(pictures["durations"], "Times read off the runs, with fitted slopes beside the theory's.", narrow=True)
     report.section("Phase diagram").picture(
         pictures["phase-diagram"], "Bright: close to the limit law. The metastable phase widens with beta."
-    )
+    ).table(tables["phase-diagram"])
     report.section("Error at a fixed time").text(
         "Against the exact zero-temperature flow the error falls like 1/beta for a smooth law, faster than the "
         "theorem's bound, which asks for less."
