@@ -24,9 +24,12 @@ def _waves(samples: int) -> bytes:
 def test_upload_a_csv_and_get_a_forecast(explorer, page, shoot):
     page.goto(f"{explorer}/forecasting?system=sinusoids&samples=100&steps=60&seconds=0.5")
     expect(page.locator(".empty")).to_contain_text("No forecast yet")
+    fitted = page.get_by_role("heading", name="Fitted model")
+    expect(fitted).to_be_hidden()  # no empty card
     _choose(page, "waves.csv", _waves(150))
     expect(page.locator(".message.good")).to_contain_text("waves.csv is read")
     page.get_by_role("button", name="Fit and forecast").click()
+    expect(fitted).to_be_visible()
     expect(page.get_by_text("Eigenvalues of the linear path")).to_be_visible()
     expect(page.get_by_text("Outcome: ")).to_contain_text("60 steps")
     with page.expect_download() as waiting:

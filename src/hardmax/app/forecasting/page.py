@@ -210,14 +210,13 @@ class ForecastingPage(Page):
         self._backtest_card = card(
             plot_pane(self._errors.plot), self._table, title="Backtest: forecasts of known samples"
         )
-        self._model.cards.visible = self._backtest_card.visible = False
+        self._report_card = card(self._report, title="Fitted model")
+        self._model.cards.visible = self._backtest_card.visible = self._report_card.visible = False
         return [
             card(row, self._changed, plot_pane(self._fan.plot), self._key, self._outcome, title="Past and future"),
             self._waiting,
             self._backtest_card,
-            beside(
-                card(plot_pane(self._portrait.plot), title="Phase portrait"), card(self._report, title="Fitted model")
-            ),
+            beside(card(plot_pane(self._portrait.plot), title="Phase portrait"), self._report_card),
             self._model.cards,
         ]
 
@@ -341,7 +340,8 @@ class ForecastingPage(Page):
         )
         self._outcome.object = self._report.object = ""
         self._waiting.visible = True
-        self._model.cards.visible = self._backtest_card.visible = self._key.visible = False
+        for part in (self._model.cards, self._backtest_card, self._report_card, self._key):
+            part.visible = False
         for button in (self._look_back, self._model_file, self._table_file):
             button.disabled = True
         self._mark_stale()
@@ -393,7 +393,7 @@ class ForecastingPage(Page):
             del self._fits[next(iter(self._fits))]
         self._mark_stale()
         self._waiting.visible = False
-        self._model.cards.visible = self._key.visible = True
+        self._model.cards.visible = self._report_card.visible = self._key.visible = True
         for button in (self._look_back, self._model_file, self._table_file):
             button.disabled = False
         self._draw()

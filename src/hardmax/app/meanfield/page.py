@@ -110,7 +110,9 @@ class MeanFieldPage(Page):
         self._n = w.IntSlider(label="Tokens", start=50, end=MOST_TOKENS, step=50, value=s.n)
         self._tilt = w.FloatSlider(label="Tilt of the initial law", start=-0.9, end=0.9, step=0.1, value=s.tilt)
         betas = sorted({1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, s.beta})
-        self._beta = w.DiscreteSlider(label="Inverse temperature β", options=betas, value=s.beta)
+        self._beta = w.DiscreteSlider(
+            label="Inverse temperature β", options=betas, value=s.beta, css_classes=["captioned"]
+        )
         self._time = w.FloatSlider(label="Duration", start=1.0, end=40.0, step=1.0, value=s.time)
         self._matrices = [
             w.FloatSlider(

@@ -174,7 +174,9 @@ class RealModelPage(Page):
         self._run = w.Button(label="Run the model", color="primary")
         self._run.on_click(guarded(lambda _: self._update()))
         shown = {name if name == "hardmax" else f"× {name}": name for name in FACTORS}
-        self._factor = w.DiscreteSlider(label="Inverse temperature β", options=shown, value=s.factor)
+        self._factor = w.DiscreteSlider(
+            label="Inverse temperature β", options=shown, value=s.factor, css_classes=["captioned"]
+        )
         self._factor.param.watch(guarded(lambda event: self._changed(factor=event.new)), "value_throttled")
         self._unit = w.Checkbox(label="Draw tokens at unit length", value=s.unit == "yes")
         self._unit.param.watch(guarded(lambda event: self._changed(unit="yes" if event.new else "no")), "value")

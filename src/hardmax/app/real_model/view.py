@@ -245,7 +245,7 @@ def head_svg(computed: Computed, layer: int, head: int, light: Light) -> str:
 
 
 _SVG_STYLE = """<style>
-.scroll{max-height:470px;overflow-y:auto;scrollbar-gutter:stable}
+.scroll{max-height:500px;overflow-y:auto;scrollbar-gutter:stable}
 svg text{font-size:12px;fill:var(--hm-ink)} svg text.quiet{fill:var(--hm-soft);opacity:.8}
 svg text.lead{font-weight:650}
 svg g:hover line{stroke-width:4;stroke-opacity:1} details{margin-top:4px} summary{cursor:pointer;color:var(--hm-soft)}
