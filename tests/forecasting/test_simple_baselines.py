@@ -16,7 +16,7 @@ from hardmax.forecasting.search.classical_search import (
     make_origins,
     score,
 )
-from hardmax.forecasting.search.paired_errors import log_ratio
+from hardmax.forecasting.search.validation import log_ratio
 
 
 def _errors(series: np.ndarray, steps: int, season: int = 1) -> tuple[float, float]:

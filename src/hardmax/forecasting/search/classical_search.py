@@ -26,8 +26,8 @@ from ..data.delay_windows import Embedding
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
 from ..rollout import Member, PathModel
-from .paired_errors import log_ratio
 from .readout_search import Learner
+from .validation import log_ratio
 
 _Fit = Callable[[Sequence[FloatArray], int], PathModel | None]
 

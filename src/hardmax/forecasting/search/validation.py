@@ -1,4 +1,4 @@
-r"""Validation folds, and the score of a rollout on them.
+r"""Validation folds, the score of a rollout on them, and the comparison of two candidates by the same forecasts.
 
 Models are selected by rollouts over the horizon of use on validation data, never by their one-step error. With
 :math:`e_k` the error at step :math:`k` in standard deviations and :math:`E_k = \max_{j \le k} e_j`, the score is the
@@ -154,3 +154,44 @@ def outside_validation(trajectories: Sequence[FloatArray]) -> list[FloatArray]:
         seen = {(int((i + 0.5) * total / count) + shift) % total for i in range(count) for shift in (0, 1)}
         return subsampled([z for i, z in enumerate(trajectories) if i not in seen], 0)
     return subsampled([z[int(_SHARE * len(z)) : len(z) - max(4, int(_SHARE * len(z)))] for z in trajectories], 0)
+
+
+_NEGLIGIBLE = 1e-3
+"""Error, as a share of the mean error, that is added to both: without it the logarithm of an exact forecast decides."""
+_LEAST_SPREAD = 1e-4
+"""Lower bound on the standard deviation of logarithms: two forecasts differ by rounding at least."""
+
+
+def log_ratio(
+    first: Sequence[FloatArray], second: Sequence[FloatArray], weights: FloatArray, horizons: float
+) -> tuple[float, float]:
+    r"""Mean logarithm of the ratio of two candidates' errors over the same forecasts, and its standard error.
+
+    With :math:`a_{ci}` and :math:`b_{ci}` the mean errors of the forecasts from start :math:`i` after cut :math:`c`, it
+    is the mean of :math:`\log(a_{ci}/b_{ci})`, in which all starts after a cut share its weight. Starts lie close
+    together and their forecasts overlap, so that the number of independent ones is that of the horizons side by side,
+    divided by what unequal weights cost.
+
+    Parameters
+    ----------
+    first, second
+        Mean errors of the forecasts from each start, one array (starts,) per cut.
+    weights
+        Weight of each cut, shape (cuts,); they sum to one.
+    horizons
+        Number of horizons that lie side by side after the first cut.
+
+    Returns
+    -------
+    tuple of float
+        The mean, negative where the first errs less, and its standard error.
+    """
+    small = _NEGLIGIBLE * float(np.concatenate(list(second)).mean()) + 1e-12
+    logs = [np.log((a + small) / (b + small)) for a, b in zip(first, second, strict=True)]
+    shares = [np.full(len(part), weight / len(part)) for part, weight in zip(logs, weights, strict=True)]
+    share, values = np.concatenate(shares), np.concatenate(logs)
+    mean = float(share @ values)
+    spread = float(np.sqrt(share @ (values - mean) ** 2))
+    equal = 1.0 / (len(weights) * float((weights**2).sum()))
+    independent = max(1.0, min(horizons, len(values)) * equal)
+    return mean, max(spread, _LEAST_SPREAD) / float(np.sqrt(independent))
