@@ -93,7 +93,11 @@ def test_netcdf_flattens_fields_and_dates(tmp_path):
     [
         ("a.xls", b"", "series of the kind .xls cannot be read: use .csv"),
         ("a.csv", b"", "is empty"),
-        ("a.csv", b"t,y\n0,1\n0,2\n", "time does not increase at line 3 of column 't' .0, then 0.: keep one row per time"),
+        (
+            "a.csv",
+            b"t,y\n0,1\n0,2\n",
+            "time does not increase at line 3 of column 't' .0, then 0.: keep one row per time",
+        ),
         ("a.csv", b"t,y\n0,1\n2,2\n1,2\n", "time does not increase at line 4 of column 't' .2, then 1.: sort the rows"),
         ("a.csv", b"t,y\n2,1\n1,2\n0,2\n", "time does not increase at line 3 .*: reverse the order of the rows"),
         ("a.csv", b"t,y\n0,1\n1,oops\n", "line 3, column 'y' is 'oops', not a number"),
