@@ -70,6 +70,7 @@ def test_the_boundedness_check_starts_from_the_last_window_too() -> None:
 def test_growing_cycles_are_shown() -> None:
     class Fitted:
         dt_ = 1.0
+        predictor_ = None
 
         def frequencies(self) -> np.ndarray:
             return np.array([1 / 12, 1 / 5, 1 / 7])
