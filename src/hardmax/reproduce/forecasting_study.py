@@ -40,9 +40,9 @@ from .forecasting_study_cases import (
     SETTINGS,
     UNIFORM,
     make_case,
+    processor_speed,
     study_systems,
 )
-from .processor_speed import processor_speed
 from .report import Report
 from .tables import Table
 
