@@ -18,8 +18,16 @@ import pandas as pd
 
 from hardmax.forecasting.diagnostics.skill import mean_ranks
 from hardmax.reproduce.forecasting_study import LEVELS, SECONDS, SEEDS, study_row
-from hardmax.reproduce.forecasting_study_cases import ESN, IN_PLACE, NGRC, OURS, SETTINGS, UNIFORM, study_systems
-from hardmax.reproduce.processor_speed import processor_speed
+from hardmax.reproduce.forecasting_study_cases import (
+    ESN,
+    IN_PLACE,
+    NGRC,
+    OURS,
+    SETTINGS,
+    UNIFORM,
+    processor_speed,
+    study_systems,
+)
 
 from ._series_rows import code_version
 from ._table import Check, Report

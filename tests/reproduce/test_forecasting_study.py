@@ -9,7 +9,7 @@ import pytest
 from hardmax.datasets import chaotic_systems
 from hardmax.errors import FileError, InputError
 from hardmax.files import make_folder
-from hardmax.reproduce import forecasting_study, processor_speed
+from hardmax.reproduce import forecasting_study, forecasting_study_cases
 from hardmax.reproduce.forecasting_study import (
     draw_forecasting_summary,
     read_study,
@@ -31,6 +31,7 @@ from hardmax.reproduce.forecasting_study_cases import (
     PERSISTENCE,
     UNIFORM,
     make_case,
+    processor_speed,
     study_systems,
 )
 from hardmax.sweeps import read_sweep, sweep
@@ -72,11 +73,11 @@ def test_the_fingerprint_tells_data_that_differ_in_one_digit():
 
 def test_the_speed_of_the_processor_counts_its_own_time(monkeypatch):
     ticks = iter([0.0, 0.5, 1.0, 1.25, 2.0, 3.0])
-    monkeypatch.setattr(processor_speed, "time", SimpleNamespace(thread_time=lambda: next(ticks)))
-    processor_speed.processor_speed.cache_clear()
-    assert processor_speed.processor_speed() == pytest.approx(4.0)
-    assert processor_speed.processor_speed() == pytest.approx(4.0)
-    processor_speed.processor_speed.cache_clear()
+    monkeypatch.setattr(forecasting_study_cases, "time", SimpleNamespace(thread_time=lambda: next(ticks)))
+    processor_speed.cache_clear()
+    assert processor_speed() == pytest.approx(4.0)
+    assert processor_speed() == pytest.approx(4.0)
+    processor_speed.cache_clear()
 
 
 def test_no_start_lies_in_the_training_data():
