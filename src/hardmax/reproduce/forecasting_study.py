@@ -43,13 +43,7 @@ from .forecasting_study_cases import (
     processor_speed,
     study_systems,
 )
-<<<<<<< HEAD
-from .processor_speed import processor_speed
 from .report import Report, Table
-=======
-from .report import Report
-from .tables import Table
->>>>>>> wt-chaos
 
 if TYPE_CHECKING:
     import pandas as pd
