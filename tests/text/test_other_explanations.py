@@ -36,10 +36,12 @@ def test_the_surrogate_finds_the_decisive_word() -> None:
 
 
 def test_the_weights_of_the_regression_matter_more_than_random_words() -> None:
-    found = measured._regression(TEXTS, LABELS, TEXTS[:60], [1] * 60)
-    assert found.documents == 60
-    assert found.deleted == 1
-    assert found.ratio > 3
+    both = measured._regression(TEXTS, LABELS, TEXTS[:60], [1] * 60)
+    assert list(both) == ["largest weights", "SHAP, linear closed form"]
+    for found in both.values():
+        assert found.documents == 60
+        assert found.deleted == 1
+        assert found.ratio > 3
 
 
 def test_contributions_are_summed_leader_by_leader() -> None:
