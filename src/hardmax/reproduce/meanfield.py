@@ -233,13 +233,15 @@ def _least(found: Sequence[Phases], counts: Sequence[int], by_count: Sequence[Se
 
 def _diagram_table(found: Sequence[Phases]) -> Table:
     """Times and least distances of the densities of the phase diagram, with a check that W2 falls with beta."""
-    rows = []
-    for before, one in zip((None, *found[:-1]), found, strict=True):
+    rows: list[tuple[float | None, ...]] = []
+    before: Phases | None = None
+    for one in found:
         rise = None
         if before is not None:
             early = before.times <= before.approach_time
             rise = float((np.interp(before.times, one.times, one.distances) - before.distances)[early].max())
         rows.append((one.beta, one.approach_distance, one.approach_time, one.escape_time, rise))
+        before = one
     columns = ("beta", "least W2", "closest at t", "escape at t", "largest rise of W2 above the beta before")
     note = (
         "The last column compares W2 with that at the next smaller beta, up to the closest approach of the latter: "
