@@ -65,9 +65,9 @@ class Recipe:
     temperature: float = 0.0
     """Temperature of softmax attention in training; 0 for hardmax."""
     epochs: int | None = None
-    """Number of epochs; by default 2 with ``start="regression"``, at twice the learning rate and only where folds of the
-    rows gain by training, else ``usual_epochs``, or more on small data for 300 optimiser steps (1,000 for more than two
-    classes)."""
+    """Number of epochs; by default 2 with ``start="regression"``, at twice the learning rate and only where folds of
+    the rows gain by training, else ``usual_epochs``, or more on small data for 300 optimiser steps (1,000 for more than
+    two classes)."""
     usual_epochs: int = 3
     """Number of epochs on large data if ``epochs`` is None."""
     batch_size: int = 128
