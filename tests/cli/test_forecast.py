@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 import hardmax as hm
 from hardmax.cli.app import app
+from hardmax.cli.forecast_report import _chaos
 from hardmax.datasets import airfoil, lorenz63
 
 
@@ -408,3 +410,14 @@ def test_new_options_refuse_what_they_cannot_use(sales, words, said):
     done = _run(sales, *_QUICK, *words)
     assert done.exit_code != 0
     assert said in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("exponent", "told"),
+    [(np.nan, "cannot be measured"), (-np.inf, "is not chaotic"), (0.0, "is not chaotic"), (2.0, "is chaotic")],
+)
+def test_an_exponent_that_rounding_hides_is_not_called_order(exponent, told):
+    model = SimpleNamespace(
+        report_=SimpleNamespace(numbers={"kept": "nonlinear"}), lyapunov_exponent=lambda steps: exponent, dt_=0.02
+    )
+    assert told in next(_chaos(model, lorenz63(50, random_state=0)))

@@ -10,6 +10,7 @@ from hardmax.forecasting.classical.seasons import find_seasons
 from hardmax.forecasting.search.classical_search import (
     Origin,
     Recipe,
+    Scored,
     compare,
     is_clearly_better,
     make_origins,
@@ -147,3 +148,22 @@ def test_one_model_replaces_a_rule_only_beyond_the_standard_error(logs: tuple[fl
     fitted = found.kept.recipe.fit([z], 1)
     assert (found.kept.recipe is other) is sure
     assert isinstance(fitted, Mean) is not sure
+
+
+def test_a_chaotic_record_is_compared_over_the_steps_that_can_be_forecast() -> None:
+    """After its accurate steps the candidate errs as much as the rule, or ten times as much after one of the cuts."""
+    z = np.random.default_rng(0).standard_normal((60, 1))
+    origins = make_origins([z], 1, 12, ())
+    early = np.arange(origins[0].truth.shape[1]) < 4
+
+    def scored(kind: str, errors: list[np.ndarray]) -> Scored:
+        recipe = Recipe(kind, kind, lambda pieces, outputs: Drift(outputs, 2))
+        paths = [origin.truth + size[None, :, None] for origin, size in zip(origins, errors, strict=True)]
+        return Scored(recipe, paths, np.exp(np.mean(np.log(errors), axis=0)))
+
+    late = [10.0, *[1.0] * (len(origins) - 1)]
+    family = scored("family", [np.where(early, 0.01, size) for size in late])
+    rule = scored("persistence", [np.ones(len(early)) for _ in origins])
+    assert is_clearly_better(family, rule, origins)
+    alike = scored("family", [np.where(early, 0.3, size) for size in late])
+    assert not is_clearly_better(alike, scored("persistence", [np.where(early, 0.3, 1.0) for _ in origins]), origins)

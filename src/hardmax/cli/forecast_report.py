@@ -197,6 +197,9 @@ def _chaos(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
         return
     unit, size = unit_of(series)
     exponent = model.lyapunov_exponent(1200)
+    if np.isnan(exponent):
+        yield "Whether the model is chaotic cannot be measured: its large weights amplify rounding errors."
+        return
     if not np.isfinite(exponent) or exponent * model.dt_ < 1e-4:
         yield f"Nearby starts stay together (Lyapunov exponent {exponent * size:.2g}): the model is not chaotic."
         return

@@ -177,16 +177,28 @@ def _weights(origins: Sequence[Origin]) -> FloatArray:
 def is_clearly_better(candidate: Scored, rule: Scored, origins: Sequence[Origin]) -> bool:
     """Whether a candidate errs less than one of the simplest rules by more than the standard error of the difference.
 
-    The median of the last samples is as simple as a rule, and needs no such margin.
+    Only steps before the candidate's error exceeds 0.4 standard deviations are compared, if there are any: a chaotic
+    system is forecast no better by any model after them. The median of the last samples is as simple as a rule, and
+    needs no such margin.
     """
     if candidate.recipe.kind in (*RULES, "median"):
         return True
-    own, simple = (
-        [step_errors(path, origin.truth).mean(axis=1) for path, origin in zip(some.paths, origins, strict=True)]
+    steps = _accurate_steps(candidate) or len(candidate.curve)
+    errors = [
+        [
+            step_errors(path, origin.truth)[:, :steps].mean(axis=1)
+            for path, origin in zip(some.paths, origins, strict=True)
+        ]
         for some in (candidate, rule)
-    )
-    mean, error = log_ratio(own, simple, _weights(origins), sum(origin.horizons for origin in origins))
+    ]
+    mean, error = log_ratio(*errors, _weights(origins), sum(origin.horizons for origin in origins))
     return mean < -error
+
+
+def _accurate_steps(candidate: Scored) -> int:
+    """Number of steps before the error of a candidate exceeds that of an accurate forecast."""
+    late = np.flatnonzero(candidate.curve > _ACCURATE)
+    return int(late[0]) if len(late) else len(candidate.curve)
 
 
 def mean_of(
@@ -330,8 +342,7 @@ def compare(
 
 def _more_accurate(family: Scored, others: Sequence[Scored]) -> bool:
     """Whether a model of the family forecasts its accurate steps much better than simple kinds do."""
-    late = np.flatnonzero(family.curve > _ACCURATE)
-    steps = int(late[0]) if len(late) else len(family.curve)
+    steps = _accurate_steps(family)
     if steps == 0:
         return False
     own = typical_error(family.curve[:steps])
