@@ -263,8 +263,8 @@ def draw_least_distances(
             label = f"{count:,} tokens"
             ax.loglog(betas, values, "o-", color=colour, mec="white", ms=6, lw=1.1, label=label, gid=MEASURED)
         if len(families) > 1:  # bars over all numbers of tokens
-            values = np.array([row for _, row in families])
-            ax.vlines(betas, values.min(axis=0), values.max(axis=0), color=SOFT, lw=1.0, zorder=1)
+            table = np.array([row for _, row in families])
+            ax.vlines(betas, table.min(axis=0), table.max(axis=0), color=SOFT, lw=1.0, zorder=1)
         fine = np.geomspace(betas.min() * 0.85, betas.max() * 1.18, 20)
         ax.loglog(fine, np.exp(height) * fine**slope, color=INK, lw=1.4, gid=THEORY)
         ax.loglog(betas, least, "D", color=INK, mec="white", ms=7, label="density", gid=APPROACH)

@@ -184,14 +184,13 @@ def is_clearly_better(candidate: Scored, rule: Scored, origins: Sequence[Origin]
     if candidate.recipe.kind in (*RULES, "median"):
         return True
     steps = _accurate_steps(candidate) or len(candidate.curve)
-    errors = [
-        [
-            step_errors(path, origin.truth)[:, :steps].mean(axis=1)
-            for path, origin in zip(some.paths, origins, strict=True)
-        ]
-        for some in (candidate, rule)
-    ]
-    mean, error = log_ratio(*errors, _weights(origins), sum(origin.horizons for origin in origins))
+
+    def errors(scored: Scored) -> list[FloatArray]:
+        pairs = zip(scored.paths, origins, strict=True)
+        return [step_errors(path, origin.truth)[:, :steps].mean(axis=1) for path, origin in pairs]
+
+    horizons = sum(origin.horizons for origin in origins)
+    mean, error = log_ratio(errors(candidate), errors(rule), _weights(origins), horizons)
     return mean < -error
 
 
