@@ -33,7 +33,7 @@ def forecast(
         typer.Option(metavar="A,B", help="Columns that act from outside and are known ahead; forecast the others."),
     ] = None,
     ahead: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The inputs of the steps to come, one row a step.")
+        Path | None, typer.Option(metavar="FILE", help="The inputs of the steps to come, one row per step.")
     ] = None,
     time_column: Annotated[
         str | None, typer.Option(metavar="NAME", help="The time column, or none; found by itself when left out.")
@@ -75,7 +75,7 @@ def forecast(
         str,
         typer.Option(metavar="S", help="About how long fit and backtest may take together; 0 lets the search end."),
     ] = "60",
-    seed: Annotated[str, typer.Option(metavar="S", help="Seed of all that is random.")] = "0",
+    seed: Annotated[str, typer.Option(metavar="S", help="Random seed.")] = "0",
     starts: Annotated[
         str, typer.Option(metavar="N", help="Forecasts in the backtest; 0 leaves the backtest out.")
     ] = "20",

@@ -174,8 +174,8 @@ def _sphere(n: int) -> tuple[Figure, Table]:
         rows.append((float(time), float(wasserstein(state, law.positions)), spread))
     note = (
         f"B = diag(2, 1, 1), V = diag(1, 2, 1/2), beta = 100, {n} Fibonacci tokens around an axis tilted by 4 degrees."
-        " With four tokens a kernel the length of the second phase depends on how the tokens lie: the tilt was chosen "
-        "among some twenty, of which about half had left the circle at t = 25."
+        " With four tokens per kernel the length of the second phase depends on the positions of the tokens: the tilt "
+        "was chosen among some twenty, of which about half had left the circle at t = 25."
     )
     table = Table("On the sphere", ("time", "W2 to the circle of the limit", "rms distance to ± e2"), rows, note)
     return draw_sphere(run, times.tolist()), table
