@@ -24,7 +24,7 @@ from hardmax.app.forecasting.state import (
     read_model,
     systems,
 )
-from hardmax.app.shell import frame
+from hardmax.app.shell import frame, frame_variables
 from hardmax.app.uploads import Upload
 from hardmax.figures import figure_bytes
 from visits import Visit, run_code
@@ -98,7 +98,7 @@ def test_parts_that_a_model_does_not_have_are_hidden_on_a_page_that_is_open(fitt
     opened = Visit(ForecastingPage(), _SMALL)
     page = opened.page
     # A browser has the page: its panes then carry style sheets that Panel itself would refuse.
-    frame(opened.body, opened.session, entries=[], heading="", text="").server_doc(Document())
+    frame(opened.body, opened.session, frame_variables([], "", "")).server_doc(Document())
     page._show_fit(fitted, page._now.fit_key)
     assert page._model._circle.plot.visible
     for what, circle in (("attention", True), ("eigenvalues", False)):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 from tornado.ioloop import IOLoop
 
+from hardmax.app import early
 from hardmax.app.forecasting.page import ForecastingPage
 from hardmax.app.look import static
 from hardmax.app.server import make_server, slugs
@@ -54,6 +55,48 @@ def test_pages_load_little_and_paint_before_their_scripts(address: str) -> None:
         head, _, body = page.partition("</head>")
         assert "bokeh.min.js" not in head
         assert body.index("<h1>") < body.index("bokeh.min.js")
+
+
+def test_the_first_part_of_a_page_is_sent_before_the_page_is_built(address: str, monkeypatch) -> None:
+    whole: dict[str, str] = {}
+    write, get_session = early.EarlyHandler.write, early.EarlyHandler.get_session
+    read = threading.Event()
+
+    def keep(self, chunk) -> None:
+        if isinstance(chunk, str) and early.BOUNDARY in chunk:
+            whole[self.request.path.strip("/")] = chunk
+        write(self, chunk)
+
+    async def wait(self) -> object:
+        while not read.is_set():
+            await asyncio.sleep(0.01)
+        return await get_session(self)
+
+    monkeypatch.setattr(early.EarlyHandler, "write", keep)
+    monkeypatch.setattr(early.EarlyHandler, "get_session", wait)
+    for slug in ("", *slugs()):
+        read.clear()
+        with urllib.request.urlopen(address + slug, timeout=60) as answer:  # noqa: S310 (this machine)
+            begun = b""
+            while b"panel.min.js" not in begun:
+                begun += answer.read1()
+            read.set()  # the page is built only now
+            page = (begun + answer.read()).decode()
+        assert b"<h1>" in begun
+        assert page == whole[slug]  # both parts together are what Panel would have sent at once
+        assert f"{page.split('<h1>')[1].split('</h1>')[0]} · hardmax explorer</title>" in page
+
+
+def test_a_page_that_cannot_be_built_says_so(address: str, monkeypatch, caplog) -> None:
+    async def fail(_: object) -> None:
+        raise ValueError("no session")
+
+    monkeypatch.setattr(early.EarlyHandler, "get_session", fail)
+    with urllib.request.urlopen(address + "tokens") as answer:  # noqa: S310 (this machine)
+        page = answer.read().decode()
+    assert "<h1>" in page
+    assert "This page could not be built" in page
+    assert "no session" in caplog.text
 
 
 def test_pages_can_ask_whether_the_server_is_there(address: str) -> None:

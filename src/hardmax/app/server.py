@@ -18,13 +18,14 @@ import hardmax
 
 from ..errors import InputError
 from .documents import keep_messages_in_order
+from .early import first_part, send_early
 from .home.gallery import EXAMPLES, HEADING, TEXT, gallery, picture
 from .jobs import JobPool
 from .look import static
 from .page import Page
 from .real_model.shelf import SHELF
 from .session import Session
-from .shell import frame, framed_page, query_of
+from .shell import frame, frame_variables, framed_page, page_variables, query_of
 
 _NAMES = frozenset(hardmax.__all__) - {"__version__"}
 _ROLE = re.compile(r":\w+:`~?([^`<]+?)(?: <[^`]+>)?`")
@@ -133,12 +134,22 @@ def _visit(pool: JobPool, needs: Sequence[str] = ()) -> Session:
     return session
 
 
+def _home_variables(pages: Sequence[type[Page]]) -> dict[str, Any]:
+    return frame_variables(_entries(pages, ""), HEADING, TEXT)
+
+
+def _first_parts(pages: Sequence[type[Page]], resources: Any) -> dict[str, str]:
+    """The first part of every page, by its path."""
+    variables = {f"/{page.slug}": page_variables(page, _entries(pages, page.slug)) for page in pages}
+    return {path: first_part(found, resources) for path, found in ({"": _home_variables(pages)} | variables).items()}
+
+
 def applications(pages: Sequence[type[Page]], pool: JobPool) -> dict[str, Callable[[], Any]]:
     """The application of each address; every visit builds a page of its own."""
 
     def home() -> Any:
         session = _visit(pool)
-        return frame(build_home(pages), session, entries=_entries(pages, ""), heading=HEADING, text=TEXT)
+        return frame(build_home(pages), session, _home_variables(pages))
 
     def answering(kind: type[Page]) -> Callable[[], Any]:
         def visit() -> Any:
@@ -167,6 +178,7 @@ def make_server(
     """
     SHELF.offer(models)
     os.environ["BOKEH_RESOURCES"] = "server"
+    os.environ.setdefault("BOKEH_VALIDATE_DOC", "false")  # a twelfth of the time that building a page takes
     pages = [load_page(slug) for slug in (wanted or slugs())]
     # The server loads the libraries of all pages; a page is sent only its own.
     _load(*{name for page in pages for name in page.needs})
@@ -195,6 +207,7 @@ def make_server(
     server.pool = pool
     _send_less(server)
     keep_messages_in_order(server._tornado)
+    send_early(server._tornado, _first_parts(pages, server._tornado.resources()))
     return server
 
 

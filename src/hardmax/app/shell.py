@@ -154,27 +154,23 @@ def _light_switch(session: Session) -> Any:
     return switch
 
 
-def frame(
-    main: Any,
-    session: Session,
-    *,
+def frame_variables(
     entries: Sequence[Mapping[str, object]],
     heading: str,
     text: str,
+    *,
     slug: str = "",
     task: str = "",
-    tools: Any = None,
     paper: str = "",
     functions: Sequence[str] = (),
     scripts: Sequence[str] = (),
-) -> Any:
-    """The template of a whole page around ``main``; pages with a ``task`` have ``tools``."""
-    template = pn.Template(static("page.html"), design=ExplorerDesign)
-    template.add_variable("page_css", static("page.css"))
-    template.add_variable("names_js", static("names.js"))
-    template.add_variable("connection_js", static("connection.js"))
-    template.add_variable("player_js", static("motion.js") + static("stage.js") + static("player.js"))
-    for name, value in {
+) -> dict[str, Any]:
+    """The variables of static/page.html, the same at every visit to a page."""
+    return {
+        "page_css": static("page.css"),
+        "names_js": static("names.js"),
+        "connection_js": static("connection.js"),
+        "player_js": static("motion.js") + static("stage.js") + static("player.js"),
         "entries": list(entries),
         "home": "./",
         "heading": heading,
@@ -184,13 +180,39 @@ def frame(
         "functions": list(functions),
         "scripts": [static(name) for name in (*scripts, "guide.js")],
         "guide": guide_of(slug),
-    }.items():
+    }
+
+
+def page_variables(page: Page | type[Page], entries: Sequence[Mapping[str, object]]) -> dict[str, Any]:
+    """The variables of the frame of a page."""
+    return frame_variables(
+        entries,
+        page.title,
+        page.text,
+        slug=page.slug,
+        task=page.task,
+        paper=page.paper,
+        functions=page.functions,
+        scripts=page.scripts,
+    )
+
+
+class _Frame(pn.Template):  # type: ignore[misc]
+    """A template that does not describe itself: Panel would write out all its parts each time one is added."""
+
+    def __repr__(self) -> str:
+        return type(self).__name__
+
+
+def frame(main: Any, session: Session, variables: Mapping[str, Any], tools: Any = None) -> Any:
+    """The template of a whole page around ``main``; pages with a ``task`` have ``tools``."""
+    template = _Frame(static("page.html"), design=ExplorerDesign)
+    for name, value in variables.items():
         template.add_variable(name, value)
     template.add_panel("light", _light_switch(session))
     if tools is not None:
         template.add_panel("tools", tools)
     template.add_panel("main", main)
-    template.title = f"{heading} · hardmax explorer"
     return template
 
 
@@ -202,16 +224,4 @@ def framed_page(page: Page, session: Session, entries: Sequence[Mapping[str, obj
     main = pn.Column(
         tools.code, session.messages, session.progress, *([] if body is None else [body]), sizing_mode="stretch_width"
     )
-    return frame(
-        main,
-        session,
-        entries=entries,
-        heading=page.title,
-        text=page.text,
-        slug=page.slug,
-        task=page.task,
-        tools=tools.row,
-        paper=page.paper,
-        functions=page.functions,
-        scripts=page.scripts,
-    )
+    return frame(main, session, page_variables(page, entries), tools.row)
