@@ -1,6 +1,6 @@
 """The first part of a page (head, navigation, heading), sent before the page itself is built.
 
-Building a page takes about a second of a server's time, almost all of it in Bokeh and Panel. What does not depend on the
+Building a page takes about a second of a server's time, almost all of it in Bokeh and Panel. What is the same at every
 visit is therefore rendered once, when the server starts, and sent at once: the browser shows the heading and loads the
 scripts while the server builds the rest.
 """
@@ -43,7 +43,7 @@ def first_part(variables: Mapping[str, Any], resources: Any) -> str:
 
 
 class EarlyHandler(DocHandler):  # type: ignore[misc]
-    """Handler of a page that sends its first part, from ``first_parts`` of the application, before it builds the rest."""
+    """Handler that sends the first part of a page (``application.first_parts``) before it builds the rest."""
 
     _sent = False
 
@@ -74,7 +74,7 @@ class EarlyHandler(DocHandler):  # type: ignore[misc]
 
 
 def send_early(tornado: Any, first_parts: Mapping[str, str]) -> None:
-    """Have the pages of a server (its ``BokehTornado``) sent in two parts; ``first_parts`` by path, "" for the first."""
+    """Have the pages of a server (its ``BokehTornado``) sent in two parts; ``first_parts`` by path, home is ""."""
     tornado.first_parts = dict(first_parts)
     for rule in tornado.wildcard_router.rules:
         if rule.target is DocHandler:  # Bokeh has no public way to choose its handlers
