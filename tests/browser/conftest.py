@@ -35,16 +35,22 @@ def find_chromium() -> str | None:
 
 
 @pytest.fixture(scope="session")
-def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an explorer that runs on a free port, without a slash at the end."""
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """An explorer that runs on a free port."""
     if find_chromium() is None:
         pytest.skip(_HOW)
     running = Explorer(tmp_path_factory.mktemp("explorer") / "log.txt")
     try:
-        yield running.address
+        yield running
     finally:
         running.stop()
     assert running.errors == []
+
+
+@pytest.fixture(scope="session")
+def explorer(server: Explorer) -> str:
+    """The address of the explorer, without a slash at the end."""
+    return server.address
 
 
 @pytest.fixture(scope="session")
