@@ -6,8 +6,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from explorers import until
@@ -61,7 +64,9 @@ def leaders(page: Any) -> set[int]:
     return {int(row.split()[0]) for row in rows}
 
 
-def test_dragging_a_token_makes_it_a_leader(page: Any, explorer: str, shoot: Callable[..., Any]) -> None:
+def test_dragging_a_token_makes_it_a_leader_and_files_show_the_same(
+    page: Any, explorer: str, shoot: Callable[..., Any], tmp_path: Path
+) -> None:
     open_tokens(page, explorer)
     assert leaders(page) == {0, 1, 2, 3, 4}
     shoot(page, "tokens")
@@ -75,6 +80,73 @@ def test_dragging_a_token_makes_it_a_leader(page: Any, explorer: str, shoot: Cal
     expect(page).to_have_url(re.compile("selected=23&tokens="))
     page.reload()
     expect(page.locator("table")).to_contain_text("23")
+    compare_exports(page, tmp_path)
+
+
+# Tokens and hull of a plot as they are drawn.
+_SHOWN = """(name) => {
+  const { x, y, fill, shape } = hardmaxStages.stages.get(name).tokens.data;
+  const hull = Bokeh.documents[0].get_model_by_name(name + "-hull").data;
+  const pairs = (a, b) => Array.from(a, (one, k) => [one, b[k]]), stars = Array.from(shape, (one) => one === "star");
+  return { tokens: pairs(x, y), fill: [...fill], stars, hull: pairs(hull.x, hull.y) };
+}"""
+
+
+def compare_exports(page: Any, folder: Path) -> None:
+    """Check that SVG, PNG and HTML have the places and colours of all tokens, and the hull, of the page."""
+    until(page, "hardmaxStages.stages.has('plane') && Bokeh.documents[0].is_idle")
+    seen = page.evaluate(_SHOWN, "plane")
+    assert len(set(seen["fill"])) >= 5
+    assert len(seen["hull"]) == len(leaders(page)) == sum(seen["stars"])
+    for kind in ("svg", "png", "html"):
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=kind.upper(), exact=True).click()
+        waiting.value.save_as(folder / f"saved.{kind}")
+    saved = page.context.new_page()  # not watched: a file is no address of the explorer
+    saved.goto((folder / "saved.html").as_uri())
+    until(saved, "hardmaxStages.stages.get('plane0').tokens.data.x.length > 0")
+    assert saved.evaluate(_SHOWN, "plane0") == seen
+    saved.close()
+    # Followers are drawn first, then leaders.
+    order = [k for star in (False, True) for k, leads in enumerate(seen["stars"]) if leads == star]
+    dots, polygons, size = _read_svg(folder / "saved.svg")
+    assert [fill for _, _, fill in dots[: len(order)]] == [seen["fill"][k].lower() for k in order]
+    at, drawn = np.array(seen["tokens"])[order], np.array([dot[:2] for dot in dots[: len(order)]], dtype=float)
+    scale, shift = np.array([np.polyfit(at[:, k], drawn[:, k], 1) for k in range(2)]).T
+    assert np.abs(at * scale + shift - drawn).max() < 0.01
+    hull = np.array(seen["hull"]) * scale + shift
+    assert any(len(one) == len(hull) and np.abs(one - hull).max() < 0.01 for one in polygons)
+    with Image.open(folder / "saved.png") as opened:
+        picture = np.asarray(opened.convert("RGB")).astype(int)
+    enlarged = np.array(picture.shape[1::-1]) / size
+    for place, k in zip(drawn, order, strict=True):
+        column, row = np.round(place * enlarged).astype(int)
+        if seen["stars"][k]:  # a leader lies above all others
+            colour = [int(seen["fill"][k][i : i + 2], 16) for i in (1, 3, 5)]
+            assert np.abs(picture[row, column] - colour).max() < 12
+    middle = hull.mean(axis=0)
+    inside = np.array([middle + t * (corner - middle) for corner in hull for t in np.linspace(0.1, 0.9, 30)])
+    column, row = np.round(inside * enlarged).astype(int).T
+    shade, background = np.median(picture[row, column], axis=0), picture[3, 3]
+    assert 5 < np.abs(shade - background).max() < 60  # the hull is shaded
+
+
+def _read_svg(path: Path) -> tuple[list[tuple[float, float, str]], list[np.ndarray], np.ndarray]:
+    """Place and colour of every filled mark, corners of every closed shape, and the size of the picture."""
+    root = ElementTree.parse(path).getroot()  # noqa: S314 (made by the explorer)
+    name = "{http://www.w3.org/2000/svg}"
+    dots, polygons = [], []
+    for group in root.iter(f"{name}g"):
+        for drawn in group.findall(f"{name}path"):
+            pieces = re.findall(r"[MLC]([^MLCz]+)", drawn.get("d", ""))
+            corners = np.array([piece.split()[-2:] for piece in pieces], dtype=float)
+            if group.get("id", "").startswith("patch"):
+                polygons.append(corners)
+            fill = re.search(r"fill: (#\w{6})", drawn.get("style", ""))
+            if fill and group.get("id", "").startswith("PathCollection"):
+                x, y = np.unique(corners, axis=0).mean(axis=0).tolist()
+                dots.append((x, y, fill.group(1)))
+    return dots, polygons, np.array(root.get("viewBox", "").split()[2:], dtype=float)
 
 
 def test_adding_selecting_and_deleting(page: Any, explorer: str, shoot: Callable[..., Any]) -> None:

@@ -170,7 +170,7 @@ class PlaneView(_View):
     ) -> None:
         super().__init__(session, name, height)
         self.figure.xaxis.axis_label, self.figure.yaxis.axis_label = "first coordinate", "second coordinate"
-        self._hull = ColumnDataSource({"x": [], "y": []})
+        self._hull = ColumnDataSource({"x": [], "y": []}, name=f"{name}-hull")
         self._ellipse = ColumnDataSource({"x": [], "y": []})
         self.handles = ColumnDataSource({"x": [], "y": []})
         self._region = ColumnDataSource({"x": [], "y": []})
