@@ -18,8 +18,11 @@ def test_controls_are_a_drawer_on_a_phone(page: Any, explorer: str) -> None:
     opened(page, f"{explorer}/tokens")
     seed = page.get_by_label("Selected token")
     expect(seed).not_to_be_visible()
+    caption = page.get_by_role("heading", name="Attention")
+    expect(caption).to_have_count(0)  # texts, too, are no part of the page while the drawer is closed
     page.get_by_role("button", name="Controls").click()
     expect(seed).to_be_visible()
+    expect(caption).to_be_visible()
     expect(page.get_by_role("button", name="Close")).to_have_attribute("aria-expanded", "true")
     page.keyboard.press("Escape")
     expect(seed).not_to_be_visible()

@@ -226,27 +226,32 @@ class TextPage(Page):
         self._answer = beside()
         self._apart = note("")
         self._arrange()
+        self._place()
         return [self._empty, self._apart, self._answer]
 
     def _arrange(self) -> None:
-        """One text: its words in motion, beside them the answer; the bars below. Two texts: one column each."""
+        """Make the cards. One text: its words in motion, beside them the answer; the bars below. Two: a column each."""
         one, other = self._first, self._second
         title = "What each leader contributes"
         if self._other is None:
             self._reasons = [card(*one.reasons, title=title, css_classes=["full"])]
             words = stack(card(*one.answer, title="Answer"), card(*one.sentence, title="Leaders and followers"))
-            self._answer[:] = [self._plane_box, words, *self._reasons]
+            self._cards = [self._plane_box, words, *self._reasons]
             return
         self._reasons = [
             card(*one.reasons, title=f"{title}: first text"),
             card(*other.reasons, title=f"{title}: second text"),
         ]
-        self._answer[:] = [
+        self._cards = [
             card(*one.answer, *one.sentence, title="First text"),
             card(*other.answer, *other.sentence, title="Second text"),
             *self._reasons,
             self._plane_box,
         ]
+
+    def _place(self) -> None:
+        """Show the cards, once they are filled: shown empty, they would grow and move under the pointer."""
+        self._answer[:] = self._cards
 
     def _plane_card(self) -> None:
         self._steps_shown = Steps("Layer", self._session.guarded(self._moved))
@@ -300,6 +305,8 @@ class TextPage(Page):
         if state.using is not surveyed:
             self._survey()
         self._explain()
+        if alone != (state.other is None):
+            self._place()
 
     # Events
 
@@ -356,6 +363,7 @@ class TextPage(Page):
         self._record()
         self._arrange()
         self._explain_other()
+        self._place()
         self._session.changed()
 
     def _strike(self, words: Any) -> None:
