@@ -4,6 +4,8 @@ import asyncio
 import threading
 from collections.abc import Callable
 
+import panel as pn
+
 from hardmax.app.jobs import JobPool
 from hardmax.app.session import Session
 from visits import Loop
@@ -37,6 +39,28 @@ def test_an_event_waits_for_the_lock():
     assert happened == ["early"]
     session.guarded(happened.append)("in time")
     assert happened == ["early", "in time"]
+    pool.close()
+
+
+def test_an_event_about_a_value_that_is_gone_is_dropped():
+    document = Document()
+    pool = JobPool(workers=1)
+    session = Session(pool, document)
+    happened = []
+    box = pn.widgets.TextAreaInput()
+    box.param.watch(session.guarded(lambda event: happened.append(event.new)), "value")
+    box.value = "typed"  # left by pressing Undo: this event waits, the button is first
+    document.session._pending_writes = []
+    box.value = "undone"
+    assert happened == ["undone"]
+    while not document.waiting.empty():
+        document.waiting.get()()
+    assert happened == ["undone"]
+    document.session._pending_writes = None
+    box.value = "typed again"
+    document.session._pending_writes = []
+    document.waiting.get(timeout=5)()
+    assert happened == ["undone", "typed again"]
     pool.close()
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import panel as pn
+from param.parameterized import Event
 
 from ..errors import HardmaxError
 from .documents import unlocked
@@ -34,6 +35,14 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+def _outdated(event: object) -> bool:
+    """Whether an event of a widget is about a value that the widget no longer has."""
+    if not isinstance(event, Event):
+        return False
+    now = getattr(event.obj, event.name)
+    return now is not event.new and bool(now != event.new)
 
 
 class Session:
@@ -92,13 +101,14 @@ class Session:
         """The callback with its errors shown as messages.
 
         An event (a call with arguments) that arrives while the document is not locked is postponed until it is: of two
-        simultaneous events, such as leaving a field by pressing a button, one may arrive unlocked.
+        simultaneous events, such as leaving a field by pressing a button, one may arrive unlocked. The button may then
+        have changed the field, as Undo does: an event about a value that is no longer there is dropped.
         """
 
         @wraps(callback)
         def call(*args: Any, **kwargs: Any) -> T | None:
             if args and unlocked(self._document):
-                self.later(lambda: cast("None", call(*args, **kwargs)))
+                self.later(lambda: None if _outdated(args[0]) else cast("None", call(*args, **kwargs)))
                 return None
             try:
                 return callback(*args, **kwargs)
