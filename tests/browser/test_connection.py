@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from explorers import Explorer
+from hardmax.app.early import BOUNDARY
 
 # When the banner is first shown, by the clock of the page, which a test that waits for its turn does not delay.
 _WATCH = """document.addEventListener("DOMContentLoaded", () => {
@@ -30,6 +31,17 @@ def pages(visitor: Any) -> Iterator[tuple[Page, Page]]:
     yield opened
     for page in opened:
         page.close()
+
+
+def test_a_server_that_dies_while_it_builds_a_page(pages: tuple[Page, Page], explorer: str) -> None:
+    page, _ = pages
+    first_part = page.request.get(f"{explorer}/models").text().partition(BOUNDARY)[0]
+    answers = iter([first_part])
+    page.route("**/models", lambda route: route.fulfill(body=next(answers), content_type="text/html"))
+    page.goto(f"{explorer}/models")
+    expect(page.locator("h1")).to_have_text("Models")
+    expect(page.locator("#connection")).to_contain_text("The explorer does not answer")
+    expect(page.get_by_text("Building the page")).to_be_hidden()
 
 
 def test_a_dead_server_is_noticed_and_pages_come_back_with_their_state(

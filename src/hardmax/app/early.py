@@ -21,7 +21,7 @@ from .look import static
 
 BOUNDARY = "<!-- What follows is built for each visit. -->"
 """Where the first part ends (static/page.html)."""
-_FAILED = '<p role="alert">This page could not be built; the details are in the terminal. Load it again.</p></main>'
+_FAILED = '<p id="failed" role="alert">This page could not be built; the terminal says why. Load it again.</p></main>'
 _OWN_SESSION = ("bokeh-token", "bokeh-session-id")
 """Arguments of requests for a session that exists; they can be refused, with a status that must be sent first."""
 

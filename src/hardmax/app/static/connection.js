@@ -97,6 +97,10 @@
       this.addEventListener("close", () => setTimeout(lose, 300));
     }
   };
+  // A server that dies while it builds a page has sent the first part of it alone (early.py).
+  document.addEventListener("DOMContentLoaded", () => {
+    if (!document.querySelector("main > .body, main > #failed")) { lose(); }
+  });
   let watched = null;
   const timer = setInterval(() => {
     const [shown] = window.Bokeh ? window.Bokeh.documents : [];
