@@ -112,11 +112,7 @@ def _search_sentences(found: SearchResult, settings: Settings) -> list[str]:
     sentences += _on_simple_models(found)
     sentences.append(_on_networks(found, settings.ablation))
     if choice.rejected and choice.bounded:
-        sentences.append(
-            f"{choice.rejected} better-scored models were rejected: their long rollouts left the range."
-            if choice.rejected > 1
-            else "One better-scored model was rejected: its long rollout left the range."
-        )
+        sentences.append(f"{choice.rejected} better-scored models were rejected: their long rollouts left the range.")
     if not choice.bounded:
         sentences.append(
             "No model whose long rollouts stay within the training range did nearly as well; long forecasts may leave "
