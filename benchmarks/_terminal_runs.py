@@ -11,8 +11,9 @@ import numpy as np
 
 _TRIM = 0.05  # share of tokens, the farthest, that distances leave out: isolated tokens stand still at finite beta
 ATTENDED = 10.0  # tokens that the median token attends to at the start: below, a run is one of separate tokens
-_ERROR = 2e-3  # largest error of one step of a token, as a chord: far below the distances that are judged
+_ERROR = 5e-3  # largest error of one step of a token, as a chord: far below the distances that are judged
 _LONGEST_STEP = 0.25
+_MOST_TENTHS = 80  # of 1/rate before the start: by then tokens are as near to their limits as exp(-8)
 
 
 def unit(points: np.ndarray) -> np.ndarray:
@@ -59,7 +60,7 @@ def attended(points: np.ndarray, scores: np.ndarray) -> float:
 
 def start(points: np.ndarray, B: np.ndarray, V: np.ndarray, beta: float, rate: float) -> np.ndarray:
     """Tokens at the first time at which the median token attends to enough others, in tenths of 1/rate."""
-    for _ in range(400):
+    for _ in range(_MOST_TENTHS):
         if math.isinf(rate) or attended(points, beta * B) >= ATTENDED:
             break
         points = cold(points, B, V, 0.1 / rate)
