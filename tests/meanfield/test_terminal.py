@@ -47,7 +47,7 @@ def test_commuting_matrices_of_all_signs_have_the_closed_form(d: int) -> None:
         assert found.rate == pytest.approx(rate, rel=1e-6, abs=1e-8)
         assert found.width == pytest.approx(width, rel=1e-6, abs=1e-9)
         assert found.attends == ("itself" if b[first] > 0 else "its antipode")
-        assert found.escape == max(0.0, found.rate)
+        assert found.escape == (None if found.leaves is None else max(0.0, found.rate))
         if found.rate < 0:
             np.testing.assert_array_equal(found.final, e)
         seen.add((found.attends, width > 0, rate > 0))
@@ -165,6 +165,8 @@ def test_whether_a_cluster_with_a_width_and_an_unstable_centre_leaves_is_not_dec
     assert "whether it leaves is not decided" in str(found)
     theory = hm.rates(hm.low_temperature_limit(_circle(20), np.diag(b), np.diag(v)))
     assert theory.escape_time(100.0) is None
+    assert theory.escape is None  # neither a rate of escape nor zero, "stays", stands beside a run
+    assert theory.approach_time(100.0) == pytest.approx(math.log(100.0) / (2 * theory.slowest))
     assert _found(np.array([4.0, 1.0]), np.array([1.0, 2.0]))[0].leaves is True
     assert _found(np.array([4.0, 1.0]), -np.array([1.0, 2.0]))[0].leaves is False
 

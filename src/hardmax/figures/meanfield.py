@@ -104,7 +104,8 @@ def _draw_shape(ax: Axes, several: list[Phases]) -> None:
         va="top",
         fontsize=11,
     )
-    if theory.escape and last.escape_time is not None:
+    # Clusters that drift have a speed, not a rate.
+    if theory.escape and not theory.terminal.drifts and last.escape_time is not None:
         rise = np.linspace(last.escape_time - 2.2 / theory.escape, last.escape_time, 30)
         # To the right of the last curve, where the figure is empty.
         growth = 0.26 * last.distances.max() * np.exp(theory.escape * (rise - last.escape_time))

@@ -84,8 +84,8 @@ class TerminalPhase:
 
     @property
     def escape(self) -> float | None:
-        """Rate of escape, zero where the cluster stays; None without a prediction."""
-        return None if self.rate is None else max(0.0, self.rate)
+        """Rate of escape, zero where the cluster stays; None where it is not decided whether it leaves."""
+        return None if self.rate is None or self.leaves is None else max(0.0, self.rate)
 
     def __str__(self) -> str:
         return self.reason
