@@ -8,12 +8,23 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.stats import qmc
 
 _TRIM = 0.05  # share of tokens, the farthest, that distances leave out: isolated tokens stand still at finite beta
 ATTENDED = 10.0  # tokens that the median token attends to at the start: below, a run is one of separate tokens
 _ERROR = 5e-3  # largest error of one step of a token, as a chord: far below the distances that are judged
 _LONGEST_STEP = 0.25
 _MOST_TENTHS = 80  # of 1/rate before the start: by then tokens are as near to their limits as exp(-8)
+
+
+def uniform(count: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    """Scrambled Sobol points of the uniform law on the sphere, shape (count, d), for a power of two.
+
+    Independent draws differ from the law by the root of their number, these by less: the noise of few tokens starts the
+    escape of clusters before they have formed.
+    """
+    normal = qmc.MultivariateNormalQMC(np.zeros(d), rng=rng)
+    return unit(normal.random(count))
 
 
 def unit(points: np.ndarray) -> np.ndarray:

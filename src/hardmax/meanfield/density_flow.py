@@ -34,8 +34,8 @@ _LONGEST = 0.5  # radians of a panel at any temperature
 # is split. Panels of little mass, between clusters that part, are rough at the scale 1/beta and need fewer digits.
 _TAIL, _TAILS = 1e-12, (1e-10, 1e-6)
 _TOO_LATE = 100.0  # a panel this many times above a limit is split at the start of the step, which is repeated
-# Panels of less mass than the first cannot change W_2 by 1e-9 and are not refined; if others attend to them, panels down
-# to the second are, then to the third: each costs two to four times as much as the one before.
+# Panels below the first mass cannot change W_2 by 1e-9 and are not refined; if others attend to them, those down
+# to the second are, then to the third. Each costs several times as much as the one before.
 _LEAST_MASSES = (1e-12, 1e-20, 1e-280)
 _ATTENDED = 1e-6  # largest share of attention, by mass, to panels that are not refined
 _UNCONTROLLED = 1.0  # error in radians that the integrator may make at their nodes
