@@ -278,6 +278,15 @@ def test_an_end_that_has_a_mirror_image_is_not_given(side: float) -> None:
     assert last * np.sign(last[0]) == pytest.approx(np.array([1.0, side * math.sqrt(2)]) / math.sqrt(3), abs=0.02)
 
 
+def test_the_reach_is_the_chord_to_the_farthest_place_of_the_way() -> None:
+    assert _found(np.array([4.0, 1.0]), np.array([1.0, 2.0]))[0].reach == pytest.approx(math.sqrt(2), abs=0.02)
+    assert _found(np.array([4.0, 1.0]), -np.array([1.0, 2.0]))[0].reach == 0.0
+    # A centre that turns with V leaves e1 at 45 degrees, where <x, B x> = 0, for its antipode.
+    B, V = np.diag([1.0, -1.0]), np.array([[0.0, -1.0], [1.0, 0.0]])
+    found = terminal_phase(B, V, np.array([1.0, 0.0]), both=True)
+    assert found.reach == pytest.approx(2 * math.sin(math.pi / 8), abs=1e-6)
+
+
 def test_a_cluster_that_leaves_for_an_eigenvector_has_an_end() -> None:
     found = terminal_phase(np.diag([4.0, 1.0]), np.diag([1.0, 2.0]), np.array([1.0, 0.0]), both=True)
     assert np.abs(found.final) == pytest.approx(np.array([0.0, 1.0]), abs=1e-6)
