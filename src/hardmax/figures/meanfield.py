@@ -218,7 +218,7 @@ def draw_durations(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
             label = f"{name}: slope {slope:.2f}" + ("" if expected is None else f", theory {expected:.3g}")
             ax.plot(ends, height + slope * ends, color=colour, lw=1.4, gid=THEORY)
             ax.plot(logs[known], t, marker, color=colour, mec="white", ms=7.5, label=label, gid=MEASURED)
-        ax.set_xticks(logs, [f"{one.beta:.3g}" for one in several])
+        ax.set_xticks(logs, [f"{one.beta:.4g}" for one in several])
         ax.set_xlabel(r"$\beta$, on a logarithmic axis")
         ax.set_ylabel("time")
         ax.set_ylim(bottom=0)
@@ -276,7 +276,7 @@ def draw_least_distances(
             textcoords="offset points",
             ha="right",
         )
-        ax.set_xticks(betas, [f"{beta:.3g}" for beta in betas])
+        ax.set_xticks(betas, [f"{beta:.4g}" for beta in betas])
         ax.xaxis.set_minor_locator(NullLocator())
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -284,7 +284,7 @@ def draw_least_distances(
         ax.set_xlabel(r"$\beta$")
         ax.set_ylabel(r"least $W_2$ to the limit law")
         _colour_labels(ax)
-        ax.legend(loc="upper right" if families else "best")
+        ax.legend(loc="lower left" if families else "best")
         rule_lines(ax)
     return ax
 
