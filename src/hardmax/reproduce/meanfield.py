@@ -150,9 +150,9 @@ def reproduce_meanfield(output: str | os.PathLike[str], *, quick: bool = False, 
 
 
 def _without_held(one: Phases) -> Phases:
-    """The phases without an escape where the run ends before the law has left, at half of the first W2."""
+    """The phases without an escape where the run ends before the law is as far from the limit as at the start."""
     later = one.distances[int(one.distances.argmin()) :]
-    return one if later.max() > 0.5 * one.distances[0] else replace(one, escape_time=None, escape=None)
+    return one if later.max() > one.distances[0] else replace(one, escape_time=None, escape=None)
 
 
 def _figure_of(draw: Callable[[Axes], Axes], width: float, height: float) -> Figure:
