@@ -293,6 +293,7 @@ def _cluster_answer(pair: _Pair, tokens: np.ndarray, beta: float) -> _Answer:
         gone = min(1.25 * width + 0.15, 0.5 * terminal.reach or math.inf)
         return _Answer(concentrates, end > gone, f"{told}, reach {terminal.reach:.3g}", least)
     if kind == "ends":
+        assert terminal.final is not None
         apart = runs.at_end(runs.distances(states, terminal.final[:, None]))
         return _Answer(concentrates, apart <= 0.2, f"{told}, {apart:.3g} to its predicted end", least)
     return _Answer(concentrates, None, str(terminal), least)
@@ -301,6 +302,7 @@ def _cluster_answer(pair: _Pair, tokens: np.ndarray, beta: float) -> _Answer:
 def _orbit_answer(pair: _Pair, tokens: np.ndarray, beta: float) -> _Answer | None:
     """Whether tokens come to the plane of their orbits and, on the circle, turn as predicted; None for too few."""
     limit, (B, V) = pair.limit, (pair.B, pair.V)
+    assert limit.orbit is not None
     first = runs.start(tokens, B, V, beta, limit.approach_rate)
     if runs.attended(first, beta * B) < runs.ATTENDED:
         return None
@@ -322,6 +324,8 @@ def _gaussian_answer(pair: _Pair, beta: float, rng: np.random.Generator) -> tupl
     """Whether Gaussian clusters of a commuting pair that repel themselves move away at the predicted rate."""
     assert pair.theory is not None
     B, V, rate, axis = pair.B, pair.V, pair.theory.terminal.rate, pair.theory.terminal.axis
+    assert rate is not None
+    assert axis is not None
     e = pair.limit.leading.basis[:, 0]
     tangent = np.linalg.svd(e[None])[2][1:].T
     score, value = tangent.T @ B @ tangent, tangent.T @ V @ tangent
