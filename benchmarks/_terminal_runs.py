@@ -61,7 +61,7 @@ def shares(points: np.ndarray, scores: np.ndarray, log_weights: np.ndarray | Non
     logits -= logits.max(axis=1, keepdims=True)
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=1, keepdims=True)
-    return logits
+    return np.asarray(logits)
 
 
 def attended(points: np.ndarray, scores: np.ndarray) -> float:

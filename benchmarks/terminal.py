@@ -358,7 +358,7 @@ def _concentrates_when_colder(pair: _Pair, beta: float, before: float, rng: np.r
     tokens = runs.uniform(_SIZES[-1], len(pair.B), rng)
     if pair.theory is None:
         found = _orbit_answer(pair, tokens, beta)
-        return found is not None and found.concentrates
+        return found is not None and bool(found.concentrates)
     first = runs.start(tokens, pair.B, pair.V, beta, pair.theory.slowest)
     states = runs.followed(first, pair.B, pair.V, beta, np.linspace(0.0, _span(pair, beta), 81))
     least = float(runs.distances(states, pair.limit.leading.basis).min())
