@@ -7,31 +7,43 @@ such eigenvalues in independent bases, and Gaussian matrices. Pairs whose verdic
 concentration below 0.2, a rate of escape below 0.15 in size, a speed of drift below 0.15, a condition number of B above
 30.
 
-How runs are judged. The thresholds were fixed before the first run, lengths and step sizes after pilot runs. Runs are
-integrated here in a few lines of NumPy, so that they share nothing with the predictions.
+How runs are judged. Thresholds, lengths and sizes were fixed before the run, on pairs of earlier seeds. Runs are
+integrated in a few lines of NumPy (``_terminal_runs.py``), so that they share nothing with the predictions.
 
-Start: 120 random tokens, uniform on the sphere, moved by the exact zero-temperature flow to the first time on a grid at
-which the median token attends to at least ten others (by the inverse sum of squared attention). Below that a run is one
-of separate tokens, not of a law: on spheres of many dimensions uniform tokens of any affordable number are. The inverse
-temperature is 100 (d - 1), so that the width of a cluster, over all its d - 1 directions, is comparable.
+Start: scrambled Sobol points, uniform on the sphere, moved by the exact zero-temperature flow to the first time on a
+grid at which the median token attends to at least ten others (by the inverse sum of squared attention). Below that a
+run is one of separate tokens, not of a law: on spheres of many dimensions uniform tokens of any affordable number are.
+The inverse temperature is 100 (d - 1), so that the width of a cluster, over all its d - 1 directions, is comparable.
+
+Number of tokens: the statements are about laws, so tokens are doubled from 128 until two sizes in a row, drawn
+independently, give the same answers, up to 512. The last size counts, for agreements and disagreements alike.
 
 Distance to an axis: root mean square chord to the nearer end without the five per cent of tokens that are farthest
 (isolated tokens stand still at finite beta), as the root mean square over the last quarter of the run.
 
 A run is as long as the predicted times, and is continued up to four times while the distance to the axis of the limit
-still changes by 0.02 or more in its last quarter. A disagreement is counted as one; beside it the same run with four
-times as many tokens is told.
+still changes by 0.02 or more in its last quarter.
 
 - *limit*: under the zero-temperature field, integrated by RK4 for eight times the predicted time of approach, 100
   tokens are within 0.02 of their predicted limits, or of the planes of their predicted orbits. Not judged where that is
   longer than 10,000.
 - *concentrates*: at some time the distance to the axis e of the limit is at most 1.25 w + 0.2, with w the predicted
-  width of the cluster at this temperature. This is a statement on low temperatures and many tokens: where it fails, a
-  run with 16 times the inverse temperature and four times as many tokens is judged in the same way. Both are counted.
+  width of the cluster at this temperature (for orbits, to their plane, at most 0.2). This is a statement on low
+  temperatures: where it fails, a run with 16 times the inverse temperature and 512 tokens is judged in the same way.
+  Where W2 decays at a rate r that is slow compared with that of single tokens, c, the least distance falls like
+  beta^(-r/2c) only: such a colder run also agrees if the least distance has fallen by half of this power. Both are
+  counted.
 - *stays* (negative rate): the distance to e is at most 1.25 w + 0.15 in the end.
 - *ends* (an end is predicted): the distance to its axis is at most 0.2 in the end.
-- *leaves* (no end is predicted): the distance to e is above 1.25 w + 0.15 in the end.
-- *no statement*: tokens turn for ever, or clusters repel themselves, so that it is not decided whether they leave.
+- *leaves* (no end is predicted): the distance to e is above 1.25 w + 0.15 in the end, or above half the reach of the
+  predicted way of its centre where that is shorter.
+- *turns* (orbits are predicted, d = 2): the median token passes half of its orbit, which takes all tokens half of the
+  predicted period, in the predicted sense in between 0.8 and 1.25 times that time.
+- *repels* (a cluster repels itself and its centre is unstable, so that it is not decided whether tokens leave): of two
+  Gaussian clusters of the predicted covariance, displaced along the predicted axis alike or to opposite sides, the
+  faster pair moves away at the predicted rate, to a quarter of it or 0.1.
+- *no statement*: tokens turn for ever in a plane of three or more dimensions, which they leave once the tokens beside
+  it are used up; or clusters repel themselves on their way.
 - *bound*: the verdict of the theorem on a run of :func:`hardmax.simulate` from 100 uniform tokens to t = 1 at
   beta = 100 is not "violated".
 """
@@ -44,7 +56,7 @@ import multiprocessing
 import os
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -52,16 +64,18 @@ from threadpoolctl import threadpool_limits
 import hardmax as hm
 from hardmax.progress import Ticker
 
+from . import _terminal_runs as runs
 from ._table import Check, Report
 
-SEED = 57227339
+SEED = 96262748
 _DIMENSIONS = (2, 3, 5, 10)
 _GROUPS = [*itertools.product(_DIMENSIONS, (True, False))]
-_TOKENS = 120
-_ATTENDED = 10.0
-_TRIM = 0.05
+_SIZES = (128, 256, 512)
 _LONGEST = 10_000.0
+_GAUSSIAN = 1000  # tokens per Gaussian cluster
+_GAUSSIAN_BETA = 2000.0  # at which clusters are small: the rate is that of the tangent space
 _PATTERNS = [*itertools.product([-1.0, 1.0], repeat=4)]
+_KINDS = ("stays", "ends", "leaves", "turns", "repels")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,18 +89,32 @@ class _Pair:
 
 
 @dataclass(frozen=True)
+class _Answer:
+    """What runs of one number of tokens say; None where there is no statement."""
+
+    concentrates: bool | None
+    agrees: bool | None
+    told: str
+    least: float = math.inf
+    """Least distance to the axis of the limit."""
+
+
+@dataclass(frozen=True)
 class _Judged:
-    """Whether a run agrees with each statement; None where there is no statement."""
+    """Whether runs agree with each statement; None where there is no statement."""
 
     limit: bool | None
     concentrates: bool | None
+    """None where no number of tokens is a law."""
     colder: bool | None
     """Whether a run that is colder concentrates; None where none was needed."""
     kind: str
-    """stays, ends, leaves or none."""
+    """One of _KINDS, or none."""
     agrees: bool | None
     bound: str
     why: str
+    sizes: tuple[int, ...]
+    """Numbers of tokens that were run, until two gave the same answers."""
 
 
 def run(quick: bool = False) -> Report:
@@ -104,26 +132,21 @@ def run(quick: bool = False) -> Report:
     return _report(results, each)
 
 
-def _report(results: dict[tuple[int, bool, int], tuple[_Judged, int, str]], each: int) -> Report:
+def _report(results: dict[tuple[int, bool, int], tuple[_Judged, int]], each: int) -> Report:
     """Counts of the agreements of all pairs, with every disagreement in words."""
-    report = Report(
-        "Verdicts on the phases against long runs, agreements of statements",
-        [
-            *("matrices", "limit", "concentrates", "or when colder", "stays", "ends", "leaves", "no statement"),
-            *("bound", "disagree"),
-        ],
-    )
+    columns = ["matrices", "limit", "concentrates", "or when colder", *_KINDS, "no statement", "bound", "disagree"]
+    report = Report("Verdicts on the phases against long runs, agreements of statements", columns)
     everything: list[_Judged] = []
     redrawn = 0
     for d, commuting in _GROUPS:
         name = f"d = {d}, {'commuting' if commuting else 'not commuting'}"
         found = []
         for k in range(each):
-            judged, again, second = results[d, commuting, k]
+            judged, again = results[d, commuting, k]
             redrawn += again
             found.append(judged)
-            if second:
-                report.notes.append(f"{name}, pair {k}: {judged.why}; {second} with {4 * _TOKENS} tokens.")
+            if judged.agrees is False or judged.limit is False:
+                report.notes.append(f"{name}, pair {k}: {judged.why}; up to {judged.sizes[-1]} tokens.")
             if judged.colder is False:
                 report.notes.append(f"{name}, pair {k}: no cluster forms; {judged.why}.")
         report.rows.append([name, *_counts(found)])
@@ -131,18 +154,25 @@ def _report(results: dict[tuple[int, bool, int], tuple[_Judged, int, str]], each
     report.rows.append(["all", *_counts(everything)])
     reasons = Counter(one.why for one in everything if one.kind == "none")
     report.notes += [f"No statement for {count}: {why}." for why, count in sorted(reasons.items())]
+    ended = Counter(one.sizes[-1] for one in everything)
+    told = ", ".join(f"{count} at {size}" for size, count in sorted(ended.items()))
+    report.notes.append(f"Numbers of tokens at which answers settled: {told}.")
     report.notes.append(f"{len(everything)} pairs, {redrawn} drawn again as marginal, seed {SEED}.")
     report.checks += [
         Check(what, sum(bad), 0, at_least=False, unit="of " + str(len(bad)))
         for what, bad in (
             ("limits that disagree", [one.limit is False for one in everything if one.limit is not None]),
             (
-                "clusters that do not form, also at lower temperature",
+                "laws that do not concentrate, also at lower temperature",
                 [not (one.concentrates or one.colder) for one in everything if one.concentrates is not None],
             ),
             (
                 "verdicts on the terminal phase that disagree",
-                [not one.agrees for one in everything if one.kind != "none"],
+                [not one.agrees for one in everything if one.kind in ("stays", "ends", "leaves")],
+            ),
+            (
+                "orbits and rates of Gaussian clusters that disagree",
+                [not one.agrees for one in everything if one.kind in ("turns", "repels")],
             ),
             ("bounds violated", [one.bound == "violated" for one in everything if one.bound != "not applicable"]),
         )
@@ -150,14 +180,12 @@ def _report(results: dict[tuple[int, bool, int], tuple[_Judged, int, str]], each
     return report
 
 
-def _pair_judged(d: int, commuting: bool, k: int) -> tuple[_Judged, int, str]:
-    """One pair, how many were drawn again before it, and what a run with more tokens says about a disagreement."""
+def _pair_judged(d: int, commuting: bool, k: int) -> tuple[_Judged, int]:
+    """One pair, and how many were drawn again before it."""
     with threadpool_limits(1):
-        pair, again = _draw(np.random.default_rng([SEED, d, commuting, k]), d, commuting, k)
-        judged = _judged(pair)
-        if judged.agrees is not False and judged.limit is not False:
-            return judged, again, ""
-        return judged, again, "agrees" if _judged(_with_more(pair, k)).agrees else "disagrees"
+        rng = np.random.default_rng([SEED, d, commuting, k])
+        pair, again = _draw(rng, d, commuting, k)
+        return _judged(pair, rng), again
 
 
 def _counts(found: list[_Judged]) -> list[str | int]:
@@ -165,7 +193,7 @@ def _counts(found: list[_Judged]) -> list[str | int]:
         stated = [one for one in chosen if one is not None]
         return f"{sum(stated)} of {len(stated)}"
 
-    by_kind = [of([one.agrees for one in found if one.kind == kind]) for kind in ("stays", "ends", "leaves")]
+    by_kind = [of([one.agrees for one in found if one.kind == kind]) for kind in _KINDS]
     silent = sum(one.kind == "none" for one in found)
     bound = of([one.bound != "violated" for one in found if one.bound != "not applicable"])
     disagree = sum(one.agrees is False or one.limit is False for one in found)
@@ -186,7 +214,7 @@ def _draw(rng: np.random.Generator, d: int, commuting: bool, k: int) -> tuple[_P
             B, V = (2 / math.sqrt(d) * rng.normal(size=(d, d)) for _ in range(2))
         if np.linalg.cond(B) > 30:
             continue
-        tokens = hm.sphere_sample(_TOKENS, d, random_state=rng).points
+        tokens = hm.sphere_sample(_SIZES[0], d, random_state=rng).points
         limit = hm.low_temperature_limit(tokens, B, V)
         if limit.kind == "orbit":
             return _Pair(B, V, tokens, limit, None), again
@@ -210,73 +238,155 @@ def _eigenvalues(rng: np.random.Generator, d: int, k: int) -> tuple[np.ndarray, 
     return b * b_signs, v * v_signs
 
 
-def _with_more(pair: _Pair, k: int) -> _Pair:
-    """The same matrices with four times as many tokens, for a second look at a disagreement."""
-    tokens = hm.sphere_sample(4 * _TOKENS, len(pair.B), random_state=k).points
-    return replace(pair, tokens=tokens, limit=hm.low_temperature_limit(tokens, pair.B, pair.V))
-
-
 def _turn(rng: np.random.Generator, d: int) -> np.ndarray:
     return np.asarray(np.linalg.qr(rng.normal(size=(d, d)))[0])
 
 
-def _judged(pair: _Pair) -> _Judged:
-    reached, bound = _reaches_limit(pair), _bound(pair)
-    if pair.theory is None:
-        return _Judged(reached, None, None, "none", None, bound, "tokens turn for ever")
-    terminal = pair.theory.terminal
+def _judged(pair: _Pair, rng: np.random.Generator) -> _Judged:
     beta = 100.0 * (len(pair.B) - 1)
-    least, states = _long_run(pair, beta)
-    e = pair.limit.leading.basis[:, 0]
-    width = terminal.width / math.sqrt(beta)
-    offsets = _distances(states, e)
-    concentrates = least <= 1.25 * width + 0.2
-    colder = None if concentrates else _least_when_colder(pair, 16 * beta) <= 0.25 * 1.25 * width + 0.2
-    end = _at_end(offsets)
+    answers: list[_Answer] = []
+    sizes: list[int] = []
+    # In a plane of three or more dimensions only the concentration is judged, of the largest number of tokens.
+    for size in _SIZES if pair.theory is not None or len(pair.B) == 2 else _SIZES[-1:]:
+        tokens = runs.uniform(size, len(pair.B), rng)
+        found = _orbit_answer(pair, tokens, beta) if pair.theory is None else _cluster_answer(pair, tokens, beta)
+        if found is None:  # too few tokens for a law
+            continue
+        answers.append(found)
+        sizes.append(size)
+        if len(answers) > 1 and (found.concentrates, found.agrees) == (answers[-2].concentrates, answers[-2].agrees):
+            break
+    last = answers[-1] if answers else _Answer(None, None, "too few tokens for a law")
+    kind, agrees, why = _kind(pair), last.agrees, last.told
+    if kind == "repels":
+        agrees, why = _gaussian_answer(pair, _GAUSSIAN_BETA, rng)
+    colder = None if last.concentrates is not False else _concentrates_when_colder(pair, 16 * beta, last.least, rng)
+    return _Judged(
+        _reaches_limit(pair), last.concentrates, colder, kind, agrees, _bound(pair), why, tuple(sizes) or _SIZES
+    )
+
+
+def _kind(pair: _Pair) -> str:
+    """Kind of the statement on what follows the concentration."""
+    if pair.theory is None:
+        return "turns" if len(pair.B) == 2 else "none"
+    terminal = pair.theory.terminal
+    if terminal.rate is None:
+        return "none"
     if terminal.leaves is None:
-        why = str(terminal) if terminal.rate is None else "a cluster repels itself, and its centre is unstable"
-        return _Judged(reached, concentrates, colder, "none", None, bound, why)
+        return "repels"
+    return "stays" if terminal.rate < 0 else "leaves" if terminal.final is None else "ends"
+
+
+def _cluster_answer(pair: _Pair, tokens: np.ndarray, beta: float) -> _Answer:
+    """Whether tokens concentrate in clusters, and stay, end or leave as predicted."""
+    assert pair.theory is not None
+    terminal, kind = pair.theory.terminal, _kind(pair)
+    least, states = _long_run(pair, tokens, beta)
+    width = terminal.width / math.sqrt(beta)
+    concentrates = least <= 1.25 * width + 0.2
+    end = runs.at_end(runs.distances(states, pair.limit.leading.basis))
     told = f"{terminal}; distance to its axis {end:.3g} in the end, width {width:.3g}"
-    if terminal.rate < 0:
-        return _Judged(reached, concentrates, colder, "stays", end <= 1.25 * width + 0.15, bound, told)
-    if terminal.final is not None:
-        apart = _at_end(_distances(states, terminal.final))
-        told += f", {apart:.3g} to its predicted end"
-        return _Judged(reached, concentrates, colder, "ends", apart <= 0.2, bound, told)
-    return _Judged(reached, concentrates, colder, "leaves", end > 1.25 * width + 0.15, bound, told)
+    if kind == "stays":
+        return _Answer(concentrates, end <= 1.25 * width + 0.15, told, least)
+    if kind == "leaves":
+        gone = min(1.25 * width + 0.15, 0.5 * terminal.reach or math.inf)
+        return _Answer(concentrates, end > gone, f"{told}, reach {terminal.reach:.3g}", least)
+    if kind == "ends":
+        assert terminal.final is not None
+        apart = runs.at_end(runs.distances(states, terminal.final[:, None]))
+        return _Answer(concentrates, apart <= 0.2, f"{told}, {apart:.3g} to its predicted end", least)
+    return _Answer(concentrates, None, str(terminal), least)
 
 
-def _least_when_colder(pair: _Pair, beta: float) -> float:
-    """Least distance to the axis of the limit in a run of four times as many tokens."""
-    more = _with_more(pair, 0)
-    time, step = _span(more, beta)
-    states = _followed(_start(more, beta), more, beta, time, step)
-    return float(_distances(states, pair.limit.leading.basis[:, 0]).min())
+def _orbit_answer(pair: _Pair, tokens: np.ndarray, beta: float) -> _Answer | None:
+    """Whether tokens come to the plane of their orbits and, on the circle, turn as predicted; None for too few."""
+    limit, (B, V) = pair.limit, (pair.B, pair.V)
+    assert limit.orbit is not None
+    first = runs.start(tokens, B, V, beta, limit.approach_rate)
+    if runs.attended(first, beta * B) < runs.ATTENDED:
+        return None
+    basis, half = limit.leading.basis, 0.5 * float(limit.orbit.periods[0])
+    span = 1.3 * half if len(B) == 2 else min(10.0, 2 / limit.approach_rate)
+    times = np.linspace(0.0, span, 81)
+    states = runs.followed(first, B, V, beta, times)
+    if len(B) > 2:
+        return _Answer(bool(runs.distances(states, basis).min() <= 0.2), None, "tokens turn for ever, in a plane")
+    sense = np.sign(basis[:, 1] @ V @ B @ basis[:, 0])
+    turned = sense * np.unwrap(np.arctan2(states @ basis[:, 1], states @ basis[:, 0]), axis=0)
+    advance = np.median(turned - turned[0], axis=1)
+    passed = np.flatnonzero(advance >= math.pi)
+    taken = float(times[passed[0]]) if len(passed) else math.inf
+    return _Answer(True, 0.8 <= taken / half <= 1.25, f"{limit}; half an orbit in {taken:.3g}")
 
 
-def _span(pair: _Pair, beta: float) -> tuple[float, float]:
-    """Length of a run, from the predicted times, and its step."""
+def _gaussian_answer(pair: _Pair, beta: float, rng: np.random.Generator) -> tuple[bool, str]:
+    """Whether Gaussian clusters of a commuting pair that repel themselves move away at the predicted rate."""
+    assert pair.theory is not None
+    B, V, rate, axis = pair.B, pair.V, pair.theory.terminal.rate, pair.theory.terminal.axis
+    assert rate is not None
+    assert axis is not None
+    e = pair.limit.leading.basis[:, 0]
+    tangent = np.linalg.svd(e[None])[2][1:].T
+    score, value = tangent.T @ B @ tangent, tangent.T @ V @ tangent
+    drift = math.copysign(1.0, e @ B @ e) * float(e @ V @ e)
+    covariance = drift * np.linalg.inv(score @ value - pair.limit.eigenvalue * np.eye(len(score)))
+    # Tokens of a wider law with the weights of the Gaussian: tokens attend to its tails. Their covariance is exact.
+    wider = 1 + 1 / len(B)
+    draws = wider * rng.normal(size=(_GAUSSIAN // 2, len(score)))
+    draws = np.concatenate([draws, -draws])
+    logs = -0.5 * (1 - wider**-2) * (draws**2).sum(axis=1)
+    weights = np.exp(logs) / np.exp(logs).sum()
+    draws = draws @ np.linalg.inv(np.linalg.cholesky((draws.T * weights) @ draws)).T
+    draws = draws @ np.linalg.cholesky(covariance / beta).T
+    # The small displacement, and the same tokens without it, so that the noise of tokens cancels.
+    shift, span = 0.05 * math.sqrt(float(np.trace(covariance)) / beta), min(1.0, 0.5 / rate)
+    found = []
+    for other in (0.0, 1.0, -1.0):
+        sides = [draws + shift * abs(other) * tangent.T @ axis, draws + shift * other * tangent.T @ axis]
+        first = runs.unit(np.concatenate([e + sides[0] @ tangent.T, -e + sides[1] @ tangent.T]))
+        states = runs.followed(first, B, V, beta, np.array([0.0, span]), np.concatenate([logs, logs]))
+        found.append(weights @ (states[:, :_GAUSSIAN].astype(np.float64) @ axis).T)
+    growth = [math.log(max(1e-9, (moved - found[0])[1] / (moved - found[0])[0])) / span for moved in found[1:]]
+    fastest = max(growth)
+    close = abs(fastest - rate) <= max(0.1, 0.25 * rate)
+    return close, f"{pair.theory.terminal}; Gaussian clusters move away at the rate {fastest:.3g}"
+
+
+def _concentrates_when_colder(pair: _Pair, beta: float, before: float, rng: np.random.Generator) -> bool:
+    """Whether the largest number of tokens concentrates at a lower temperature, or comes nearer as predicted."""
+    tokens = runs.uniform(_SIZES[-1], len(pair.B), rng)
+    if pair.theory is None:
+        found = _orbit_answer(pair, tokens, beta)
+        return found is not None and bool(found.concentrates)
+    first = runs.start(tokens, pair.B, pair.V, beta, pair.theory.slowest)
+    states = runs.followed(first, pair.B, pair.V, beta, np.linspace(0.0, _span(pair, beta), 81))
+    least = float(runs.distances(states, pair.limit.leading.basis).min())
+    power = pair.theory.wasserstein / (2 * pair.theory.slowest)
+    return least <= max(1.25 * pair.theory.terminal.width / math.sqrt(beta) + 0.2, before * 16 ** (-power / 2))
+
+
+def _span(pair: _Pair, beta: float) -> float:
+    """Length of a run, from the predicted times."""
     assert pair.theory is not None
     terminal = pair.theory.terminal
     if terminal.drifts:
-        time = min(60.0, 20.0 + 2 * (pair.theory.approach_time(beta, len(pair.tokens)) or 0.0))
-    else:
-        time = min(160.0, 6 / pair.theory.slowest + 16 / abs(terminal.rate or 1.0))
-    # Clusters that repel themselves, or rest where they attend to both alike, are stiff.
-    return time, 0.02 if terminal.drifts or terminal.width > 0 else 0.05
+        return min(60.0, 20.0 + 2 * (pair.theory.approach_time(beta, _SIZES[0]) or 0.0))
+    return min(160.0, 6 / pair.theory.slowest + 16 / abs(terminal.rate or 1.0))
 
 
-def _long_run(pair: _Pair, beta: float) -> tuple[float, np.ndarray]:
+def _long_run(pair: _Pair, tokens: np.ndarray, beta: float) -> tuple[float, np.ndarray]:
     """Least distance to the axis of the limit, and the last states of a run.
 
     The run is continued, up to four times its first length, while this distance changes.
     """
-    points = _start(pair, beta)
-    time, step = _span(pair, beta)
+    assert pair.theory is not None
+    points = runs.start(tokens, pair.B, pair.V, beta, pair.theory.slowest)
+    times = np.linspace(0.0, _span(pair, beta), 81)
     least = math.inf
     for _ in range(4):
-        states = _followed(points, pair, beta, time, step)
-        offsets = _distances(states, pair.limit.leading.basis[:, 0])
+        states = runs.followed(points, pair.B, pair.V, beta, times)
+        offsets = runs.distances(states, pair.limit.leading.basis)
         least = min(least, float(offsets.min()))
         late = offsets[3 * len(offsets) // 4 :]
         if late.max() - late.min() < 0.02:
@@ -292,91 +402,14 @@ def _bound(pair: _Pair) -> str:
     return hm.check_theorem(run).verdict(run).outcome
 
 
-def _unit(points: np.ndarray) -> np.ndarray:
-    return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
-
-
-def _tangent(points: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    return np.asarray(moved - (moved * points).sum(axis=1, keepdims=True) * points)
-
-
-def _cold(points: np.ndarray, pair: _Pair, time: float) -> np.ndarray:
-    """Tokens after a time of the zero-temperature flow, by RK4 with steps of at most 0.1 and one over its stiffness."""
-
-    def field(x: np.ndarray) -> np.ndarray:
-        return _tangent(x, _unit(x @ pair.B.T) @ pair.V.T)
-
-    count = math.ceil(time * max(10.0, np.linalg.norm(pair.V, 2) * (1 + np.linalg.cond(pair.B))))
-    for _ in range(count):
-        h = time / count
-        k1 = field(points)
-        k2 = field(_unit(points + 0.5 * h * k1))
-        k3 = field(_unit(points + 0.5 * h * k2))
-        k4 = field(_unit(points + h * k3))
-        points = _unit(points + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4))
-    return points
-
-
 def _reaches_limit(pair: _Pair) -> bool | None:
     """Whether tokens under the zero-temperature field, integrated, come to their predicted limits or orbits."""
     limit = np.asarray(pair.limit.positions)[:100]
     time = 8 / pair.limit.approach_rate + 1
     if time > _LONGEST:
         return None
-    end = _cold(pair.tokens[:100], pair, time)
+    end = runs.cold(pair.tokens[:100], pair.B, pair.V, time)
     if pair.limit.orbit is not None:
         planes = pair.limit.orbit.planes[:100]
         limit = np.einsum("kdi,kei,ke->kd", planes, planes, end)
-    return _trimmed(np.linalg.norm(end - limit, axis=1)) <= 0.02
-
-
-def _shares(points: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Attention of every token to every token."""
-    logits = points @ scores.T @ points.T
-    logits -= logits.max(axis=1, keepdims=True)
-    np.exp(logits, out=logits)
-    logits /= logits.sum(axis=1, keepdims=True)
-    return logits
-
-
-def _start(pair: _Pair, beta: float) -> np.ndarray:
-    """Tokens at the first time at which the median token attends to enough others."""
-    assert pair.theory is not None
-    points = pair.tokens
-    for _ in range(400):
-        if np.median(1 / (_shares(points, beta * pair.B) ** 2).sum(axis=1)) >= _ATTENDED:
-            break
-        points = _cold(points, pair, 0.1 / pair.theory.slowest)
-    return points
-
-
-def _followed(points: np.ndarray, pair: _Pair, beta: float, time: float, step: float) -> np.ndarray:
-    """About 80 states of a run, by Heun's rule in single precision: its rounding is far below the noise of tokens."""
-    points, scores, V = (part.astype(np.float32) for part in (points, beta * pair.B, pair.V))
-
-    def field(x: np.ndarray) -> np.ndarray:
-        return _tangent(x, _shares(x, scores) @ x @ V.T)
-
-    count = math.ceil(time / step)
-    every, states = max(1, count // 80), [points]
-    for k in range(1, count + 1):
-        first = field(points)
-        second = field(_unit(points + step * first))
-        points = _unit(points + 0.5 * step * (first + second))
-        if k % every == 0:
-            states.append(points)
-    return np.array(states)
-
-
-def _trimmed(chords: np.ndarray) -> float:
-    kept = np.sort(chords)[: len(chords) - int(_TRIM * len(chords))]
-    return math.sqrt(float((kept**2).mean()))
-
-
-def _distances(states: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """Distance of tokens to the nearer end of an axis in each state."""
-    return np.array([_trimmed(np.sqrt(np.maximum(0.0, 2 - 2 * np.abs(state @ axis)))) for state in states])
-
-
-def _at_end(distances: np.ndarray) -> float:
-    return math.sqrt(float((distances[3 * len(distances) // 4 :] ** 2).mean()))
+    return runs.trimmed(np.linalg.norm(end - limit, axis=1)) <= 0.02

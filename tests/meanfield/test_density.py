@@ -10,7 +10,7 @@ from hardmax.dynamics.simulate import simulate
 from hardmax.errors import InputError
 from hardmax.meanfield import density as panels
 from hardmax.meanfield.density import SphereDensity, axial_density, circle_density
-from hardmax.meanfield.density_attention import AxialKernel, CircleKernel, Kernel, attended
+from hardmax.meanfield.density_attention import AxialKernel, CircleKernel, Kernel, NearKeys, attended
 from hardmax.meanfield.density_flow import DensityRun, simulate_density
 from hardmax.meanfield.energy import lyapunov
 from hardmax.meanfield.exact import zero_temperature_solution
@@ -58,6 +58,26 @@ def test_close_nodes_are_evaluated_together_without_loss(size: float) -> None:
         places = angles if isinstance(kernel, CircleKernel) else angles / 2
         direct, _ = Kernel.mean(kernel, places, places, weights)
         assert np.abs(attended(kernel, places, weights) - direct).max() < 1e-12
+
+
+@pytest.mark.parametrize("size", [0.0, 40.0, 1e3, 1e5])
+@pytest.mark.parametrize("law", ["spread", "clusters", "one key", "masses of all sizes"])
+def test_negligible_blocks_of_keys_are_left_out_without_loss(size: float, law: str) -> None:
+    rng = np.random.default_rng(3)
+    keys = {
+        "spread": rng.uniform(-3, 9, 700),
+        "clusters": np.concatenate([0.02 * rng.normal(size=400), np.pi + 1e-5 * rng.normal(size=300)]),
+        "one key": np.array([2.0]),
+        "masses of all sizes": np.linspace(0, 2 * np.pi, 500),
+    }[law]
+    weights = 10 ** rng.uniform(-300, 0, len(keys)) if law == "masses of all sizes" else rng.uniform(size=len(keys))
+    queries = np.concatenate([keys, rng.uniform(-7, 7, 50)])
+    kernel = CircleKernel(size * np.array([[1.0, 0.3], [-0.2, -0.7]]))
+    blocks = NearKeys.of(on_circle(queries) @ kernel.scores.T, keys, weights)
+    assert law == "one key" or size < 1e3 or blocks.pairs < 0.8 * len(queries) * len(keys)
+    (mean, logs), (direct, heights) = blocks.mean(), Kernel.mean(kernel, queries, keys, weights)
+    assert np.abs(mean - direct).max() < 1e-11
+    assert logs == pytest.approx(heights, rel=1e-13, abs=1e-11)
 
 
 def test_quantiles_and_integrals_are_those_of_the_law() -> None:

@@ -47,7 +47,7 @@ def test_commuting_matrices_of_all_signs_have_the_closed_form(d: int) -> None:
         assert found.rate == pytest.approx(rate, rel=1e-6, abs=1e-8)
         assert found.width == pytest.approx(width, rel=1e-6, abs=1e-9)
         assert found.attends == ("itself" if b[first] > 0 else "its antipode")
-        assert found.escape == max(0.0, found.rate)
+        assert found.escape == (None if found.leaves is None else max(0.0, found.rate))
         if found.rate < 0:
             np.testing.assert_array_equal(found.final, e)
         seen.add((found.attends, width > 0, rate > 0))
@@ -165,6 +165,8 @@ def test_whether_a_cluster_with_a_width_and_an_unstable_centre_leaves_is_not_dec
     assert "whether it leaves is not decided" in str(found)
     theory = hm.rates(hm.low_temperature_limit(_circle(20), np.diag(b), np.diag(v)))
     assert theory.escape_time(100.0) is None
+    assert theory.escape is None  # neither a rate of escape nor zero, "stays", stands beside a run
+    assert theory.approach_time(100.0) == pytest.approx(math.log(100.0) / (2 * theory.slowest))
     assert _found(np.array([4.0, 1.0]), np.array([1.0, 2.0]))[0].leaves is True
     assert _found(np.array([4.0, 1.0]), -np.array([1.0, 2.0]))[0].leaves is False
 
@@ -274,6 +276,15 @@ def test_an_end_that_has_a_mirror_image_is_not_given(side: float) -> None:
     start = np.array([[1.0, side * 1e-2], [-1.0, -side * 1e-2]])
     last = _atoms_at(B, V, start / np.linalg.norm(start, axis=1, keepdims=True), 300.0, 40.0)[0]
     assert last * np.sign(last[0]) == pytest.approx(np.array([1.0, side * math.sqrt(2)]) / math.sqrt(3), abs=0.02)
+
+
+def test_the_reach_is_the_chord_to_the_farthest_place_of_the_way() -> None:
+    assert _found(np.array([4.0, 1.0]), np.array([1.0, 2.0]))[0].reach == pytest.approx(math.sqrt(2), abs=0.02)
+    assert _found(np.array([4.0, 1.0]), -np.array([1.0, 2.0]))[0].reach == 0.0
+    # A centre that turns with V leaves e1 at 45 degrees, where <x, B x> = 0, for its antipode.
+    B, V = np.diag([1.0, -1.0]), np.array([[0.0, -1.0], [1.0, 0.0]])
+    found = terminal_phase(B, V, np.array([1.0, 0.0]), both=True)
+    assert found.reach == pytest.approx(2 * math.sin(math.pi / 8), abs=1e-6)
 
 
 def test_a_cluster_that_leaves_for_an_eigenvector_has_an_end() -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,12 @@ def test_the_table_of_the_phase_diagram_tells_where_distances_rise_with_beta() -
     assert meanfield._diagram_table([colder, warmer]).rows[1][4] > 0.05
     least = meanfield._least([warmer, colder], (100, 200), [[0.5, 0.4], [0.45, 0.3]])
     assert [row[-1] for row in least.rows] == pytest.approx([0.05, 0.1])
+
+
+def test_a_law_that_is_held_until_the_end_has_no_escape() -> None:
+    found = meanfield.circle_phases(120, (20.0,), time=14.0, step=0.2)[0]
+    assert found.escape_time is not None
+    assert meanfield._without_held(found) is found
+    cut = found.times <= found.escape_time - 1.0
+    held = replace(found, times=found.times[cut], distances=found.distances[cut])
+    assert meanfield._without_held(held).escape_time is None

@@ -104,7 +104,8 @@ def _draw_shape(ax: Axes, several: list[Phases]) -> None:
         va="top",
         fontsize=11,
     )
-    if theory.escape and last.escape_time is not None:
+    # Clusters that drift have a speed, not a rate.
+    if theory.escape and not theory.terminal.drifts and last.escape_time is not None:
         rise = np.linspace(last.escape_time - 2.2 / theory.escape, last.escape_time, 30)
         # To the right of the last curve, where the figure is empty.
         growth = 0.26 * last.distances.max() * np.exp(theory.escape * (rise - last.escape_time))
@@ -217,7 +218,7 @@ def draw_durations(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
             label = f"{name}: slope {slope:.2f}" + ("" if expected is None else f", theory {expected:.3g}")
             ax.plot(ends, height + slope * ends, color=colour, lw=1.4, gid=THEORY)
             ax.plot(logs[known], t, marker, color=colour, mec="white", ms=7.5, label=label, gid=MEASURED)
-        ax.set_xticks(logs, [f"{one.beta:.3g}" for one in several])
+        ax.set_xticks(logs, [f"{one.beta:.4g}" for one in several])
         ax.set_xlabel(r"$\beta$, on a logarithmic axis")
         ax.set_ylabel("time")
         ax.set_ylim(bottom=0)
@@ -275,7 +276,7 @@ def draw_least_distances(
             textcoords="offset points",
             ha="right",
         )
-        ax.set_xticks(betas, [f"{beta:.3g}" for beta in betas])
+        ax.set_xticks(betas, [f"{beta:.4g}" for beta in betas])
         ax.xaxis.set_minor_locator(NullLocator())
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -283,7 +284,7 @@ def draw_least_distances(
         ax.set_xlabel(r"$\beta$")
         ax.set_ylabel(r"least $W_2$ to the limit law")
         _colour_labels(ax)
-        ax.legend(loc="upper right" if families else "best")
+        ax.legend(loc="lower left" if families else "best")
         rule_lines(ax)
     return ax
 
@@ -314,7 +315,10 @@ def draw_phase_diagram(found: Sequence[Phases], ax: Axes | None = None) -> Axes:
         ax = axes_or_new(ax, 6.2, 4.2)
         style_axes(ax)
         norm = LogNorm(vmin=max(float(field.min()), 1e-6), vmax=float(field.max()))
-        shade = ax.pcolormesh(times, logs, field, cmap="viridis_r", norm=norm, shading="gouraud", rasterized=True)
+        # Between the runs log W_2 is linear in log beta; triangles of unlike sides would show as stripes.
+        fine = np.linspace(logs[0], logs[-1], 200)
+        filled = np.exp(np.array([np.interp(fine, logs, column) for column in np.log(np.maximum(field, 1e-300)).T])).T
+        shade = ax.pcolormesh(times, fine, filled, cmap="viridis_r", norm=norm, shading="gouraud", rasterized=True)
         _draw_ridge(ax, several, [one.approach_time for one in several], "closest approach", "-", "right")
         _draw_ridge(ax, several, [one.escape_time for one in several], "escape", "--", "left")
         round_betas = [m * 10.0**k for k in range(math.floor(logs[0]), math.ceil(logs[-1]) + 1) for m in (1, 2, 5)]

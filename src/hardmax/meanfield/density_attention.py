@@ -30,8 +30,12 @@ from .measures import on_circle
 _PROXIES, _INTERVAL = 12, 2.0
 _LONGEST = 0.1  # radians of an interval at high temperature, on which sines are polynomials to rounding
 _ENTRIES = 1 << 18  # kernel values per block: 2 MiB, which the cache holds
-# Nanoseconds per value of the kernel and per mode, as in evaluation.py; their ratio decides between rows and modes.
-_PAIR, _MODE, _CALL = 9.0, 10.5, 15_000.0
+# Nanoseconds per mode of a query and of the sum, per value of the kernel, per block of queries, and per bound: measured
+# on one core for 500 to 4,000 nodes and beta from 10 to 1000; their ratios decide between modes and blocks.
+_MODE, _CALL, _PAIR, _BLOCK, _BOUND = 10.5, 15_000.0, 3.0, 22_500.0, 13.0
+_NEAR = 24  # keys per block of neighbours, and queries per block: a block is evaluated or left out as a whole
+_BOUNDS = 1 << 14  # bounds at a time, so that the cache holds them
+_NEGLIGIBLE = 46.0  # a block this far below the best logit has less than 1e-20 of its weight
 _KNOTS = 1 << 14  # of the tables of Bessel functions, cubic in log(1 + z): an error of 1e-13
 _SERIES, _FAR = 1.0, 1e5  # below, the power series; above, the asymptotic one
 
@@ -83,14 +87,128 @@ class CircleKernel(Kernel):
         return (on_circle(queries) @ self.scores.T) @ on_circle(keys).T, None
 
     def mean(self, queries: np.ndarray, keys: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        count = modes(self.size, 1e-17)
-        if len(queries) * len(keys) * _PAIR <= count * (_MODE * len(queries) + _CALL):
-            return super().mean(queries, keys, weights)
         asking = on_circle(queries) @ self.scores.T
+        by_modes = modes(self.size, 1e-17) * (_MODE * len(queries) + _CALL)
+        if len(queries) / _NEAR * (len(keys) * _BOUND + _BLOCK) < by_modes:
+            near = NearKeys.of(asking, keys, weights)
+            if near.pairs * _PAIR + near.blocks * _BLOCK < by_modes:
+                return near.mean()
         mean, logs, left = circle_sums(asking, on_circle(keys), weights)
         if len(left):
-            mean[left], logs[left] = super().mean(queries[left], keys, weights)
+            mean[left], logs[left] = NearKeys.of(asking[left], keys, weights).mean()
         return mean, logs
+
+
+@dataclass(frozen=True, eq=False)
+class NearKeys:
+    """Attention on the circle to blocks of neighbouring keys, without those that are negligible to all of a block."""
+
+    asking: np.ndarray
+    """Queries in the order of their angles, shape (queries, 2): the logit of a key y is <query, y>."""
+    order: np.ndarray
+    """Number of each of the queries before they were ordered."""
+    places: np.ndarray
+    """Keys, shape (blocks of keys, keys of a block, 2)."""
+    weights: np.ndarray
+    """Weights of the keys, shape (blocks of keys, keys of a block); zero where a block is not full."""
+    needed: np.ndarray
+    """Whether each block of queries attends to a block of keys, shape (blocks of queries, blocks of keys)."""
+
+    @staticmethod
+    def of(asking: np.ndarray, keys: np.ndarray, weights: np.ndarray) -> NearKeys:
+        turned = np.mod(keys, 2 * math.pi)
+        by_angle = np.argsort(turned, kind="stable")
+        count = -(-len(keys) // _NEAR)
+        # The last block is filled up with its last key, of weight zero.
+        filled = np.append(by_angle, np.full(count * _NEAR - len(keys), by_angle[-1]))
+        blocks = turned[filled].reshape(count, _NEAR)
+        masses = weights[filled]
+        masses[len(keys) :] = 0.0
+        masses = masses.reshape(count, _NEAR)
+        places = on_circle(blocks.ravel()).reshape(count, _NEAR, 2)
+        order = np.argsort(np.arctan2(asking[:, 1], asking[:, 0]), kind="stable")
+        asking = asking[order]
+        arcs = _Arcs.of(blocks, places, masses)
+        needed = np.empty((-(-len(asking) // _NEAR), count), dtype=bool)
+        rows = _NEAR * max(1, _BOUNDS // (_NEAR * count))
+        for top in range(0, len(asking), rows):
+            wanted = arcs.wanted(asking[top : top + rows])
+            found = np.logical_or.reduceat(wanted, np.arange(0, len(wanted), _NEAR), axis=0)
+            needed[top // _NEAR : top // _NEAR + len(found)] = found
+        return NearKeys(asking, order, places, masses, needed)
+
+    @property
+    def pairs(self) -> int:
+        """Number of logits that are evaluated."""
+        return int(self.needed.sum()) * _NEAR * _NEAR
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks of queries."""
+        return len(self.needed)
+
+    def mean(self) -> tuple[np.ndarray, np.ndarray]:
+        """Attended mean, shape (queries, 2), and log of the sum of weights, in the first order of the queries."""
+        mean, logs = np.empty((len(self.asking), 2)), np.empty(len(self.asking))
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(np.abs(self.weights))
+        signs = np.sign(self.weights)[..., None]
+        values = np.concatenate([self.places, np.ones_like(signs)], axis=2) * signs
+        for block, chosen in enumerate(self.needed):
+            part = slice(block * _NEAR, (block + 1) * _NEAR)
+            kernel = self.asking[part] @ self.places[chosen].reshape(-1, 2).T
+            kernel += log_weights[chosen].ravel()
+            highest = kernel.max(axis=1, keepdims=True)
+            kernel -= highest
+            np.exp(kernel, out=kernel)
+            total = kernel @ values[chosen].reshape(-1, 3)
+            rows = self.order[part]
+            mean[rows] = total[:, :2] / total[:, 2:]
+            logs[rows] = highest[:, 0] + np.log(total[:, 2])
+        return mean, logs
+
+
+@dataclass(frozen=True, eq=False)
+class _Arcs:
+    """Arcs of the circle, each with some keys."""
+
+    middles: np.ndarray
+    """Unit vector to the middle of each arc, and the one a quarter turn further, shape (2, arcs, 2)."""
+    halves: np.ndarray
+    """Cosine and sine of half the length of each arc, shape (2, arcs)."""
+    heaviest: np.ndarray
+    """Key of the largest weight of each arc, shape (arcs, 2)."""
+    logs: np.ndarray
+    """Logarithms of this weight and of the sum of all, without signs, shape (2, arcs)."""
+
+    @staticmethod
+    def of(angles: np.ndarray, places: np.ndarray, weights: np.ndarray) -> _Arcs:
+        size = np.abs(weights)
+        middle, half = 0.5 * (angles[:, 0] + angles[:, -1]), 0.5 * (angles[:, -1] - angles[:, 0])
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.stack([size.max(axis=1), size.sum(axis=1)]))
+        return _Arcs(
+            np.stack([on_circle(middle), on_circle(middle + 0.5 * math.pi)]),
+            np.stack([np.cos(half), np.sin(half)]),
+            places[np.arange(len(places)), size.argmax(axis=1)],
+            logs,
+        )
+
+    def wanted(self, asking: np.ndarray) -> np.ndarray:
+        """Whether each arc may have more than a negligible share of the attention of a query, (queries, arcs)."""
+        best = asking @ self.heaviest.T
+        best += self.logs[0]
+        length = np.hypot(asking[:, 0], asking[:, 1])[:, None]
+        along = asking @ self.middles[0].T
+        # The best place of an arc is the direction of the query where that lies inside, otherwise the nearer end.
+        inside = along >= length * self.halves[0]
+        along *= self.halves[0]
+        beside = np.abs(asking @ self.middles[1].T)
+        beside *= self.halves[1]
+        along += beside
+        np.copyto(along, length, where=inside)
+        along += self.logs[1]
+        return np.asarray(along >= best.max(axis=1, keepdims=True) - _NEGLIGIBLE)
 
 
 @dataclass(frozen=True, eq=False)

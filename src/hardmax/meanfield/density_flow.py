@@ -34,8 +34,9 @@ _LONGEST = 0.5  # radians of a panel at any temperature
 # is split. Panels of little mass, between clusters that part, are rough at the scale 1/beta and need fewer digits.
 _TAIL, _TAILS = 1e-12, (1e-10, 1e-6)
 _TOO_LATE = 100.0  # a panel this many times above a limit is split at the start of the step, which is repeated
-# A panel of less mass cannot change W_2 by 1e-9 and is not refined; if others attend to it, panels down to the second.
-_LEAST_MASSES = (1e-12, 1e-280)
+# Panels below the first mass cannot change W_2 by 1e-9 and are not refined; if others attend to them, those down
+# to the second are, then to the third. Each costs several times as much as the one before.
+_LEAST_MASSES = (1e-12, 1e-20, 1e-280)
 _ATTENDED = 1e-6  # largest share of attention, by mass, to panels that are not refined
 _UNCONTROLLED = 1.0  # error in radians that the integrator may make at their nodes
 _MOST_NODES = 1 << 18  # above, the flow makes structures that panels do not resolve
@@ -239,10 +240,13 @@ class _UnresolvedMassError(Exception):
 def _followed(
     density: SphereDensity, field: _Field, times: np.ndarray, tolerance: float
 ) -> tuple[tuple[SphereDensity, ...], SphereFlow, int]:
-    try:
-        states, evaluations = _stepped(density, field, times, tolerance, _LEAST_MASSES[0])
-    except _UnresolvedMassError:
-        states, evaluations = _stepped(density, field, times, tolerance, _LEAST_MASSES[1])
+    for least_mass in _LEAST_MASSES[:-1]:
+        try:
+            states, evaluations = _stepped(density, field, times, tolerance, least_mass)
+        except _UnresolvedMassError:
+            continue
+        return tuple(states), field.flow, evaluations
+    states, evaluations = _stepped(density, field, times, tolerance, _LEAST_MASSES[-1])
     return tuple(states), field.flow, evaluations
 
 
@@ -292,7 +296,7 @@ def _stepped(
             if len(inner):
                 between = solver.dense_output()
                 states += [density.moved(between(t).reshape(density.angles.shape)) for t in inner]
-                if light.any() and field.attends_to(states[-1], light) > _ATTENDED and least_mass == _LEAST_MASSES[0]:
+                if least_mass > _LEAST_MASSES[-1] and light.any() and field.attends_to(states[-1], light) > _ATTENDED:
                     raise _UnresolvedMassError
             density, now = after, solver.t
             if (excess > 1).any():

@@ -44,7 +44,7 @@ class Rates:
 
     @property
     def escape(self) -> float | None:
-        """Rate at which a cluster leaves the limit; zero where it never does, None where there is no prediction."""
+        """Rate at which a cluster leaves the limit; zero where it never does, None where that is not decided."""
         return self.terminal.escape
 
     def approach_time(self, beta: float, tokens: int | None = None) -> float | None:
@@ -65,7 +65,7 @@ class Rates:
         float or None
             None where the theory does not apply.
         """
-        if self.escape is None:
+        if self.terminal.rate is None:
             return None
         formed = math.log(beta) / (2 * self.slowest)
         if not self.terminal.drifts:
@@ -89,7 +89,7 @@ class Rates:
             None where the cluster stays, where the theory does not apply, or where it does not decide whether the
             cluster leaves (``terminal.leaves`` is None).
         """
-        if not self.escape or not self.terminal.leaves:
+        if not self.escape:
             return None
         if self.terminal.drifts:
             approach = self.approach_time(beta, tokens)

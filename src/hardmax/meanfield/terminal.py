@@ -27,7 +27,7 @@ beside it, and they may hold it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -66,6 +66,9 @@ class TerminalPhase:
     ``exp(-beta * delay)`` of all still win the attention of the cluster. Zero for clusters that are equilibria."""
     travel: float = 0.0
     """For clusters that drift, the time in which their centres pass half of their way; otherwise zero."""
+    reach: float = 0.0
+    """Chord between the cluster and the farthest place on the predicted way of its centre; zero without such a way.
+    It may be short where the centre comes to attend to itself and its antipode alike, beyond which nothing is said."""
 
     @property
     def drifts(self) -> bool:
@@ -84,8 +87,8 @@ class TerminalPhase:
 
     @property
     def escape(self) -> float | None:
-        """Rate of escape, zero where the cluster stays; None without a prediction."""
-        return None if self.rate is None else max(0.0, self.rate)
+        """Rate of escape, zero where the cluster stays; None where it is not decided whether it leaves."""
+        return None if self.rate is None or self.leaves is None else max(0.0, self.rate)
 
     def __str__(self) -> str:
         return self.reason
@@ -139,14 +142,14 @@ def terminal_phase(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) -> T
     rate, direction = max(modes, key=lambda mode: mode[0])
     # The antipode follows on the other side in the mode with the minus sign: both then obey the flow of -V.
     opposite = b > 0 or modes[-1][0] >= modes[0][0]
-    final, towards = (e, "") if rate < 0 else (None, "")
+    final, towards, reach = (e, "", 0.0) if rate < 0 else (None, "", 0.0)
     if rate > 0 and opposite and drift >= 0:
         paths = []
         for side in (1.0, -1.0):
             displaced = e + side * _DISPLACED * tangent @ direction
             displaced = displaced / np.linalg.norm(displaced)
             paths.append(_path_of_centres(B, sign * V, displaced, both, independent=b > 0))
-        final, towards = paths[0].end, f", {paths[0].why}"
+        final, towards, reach = paths[0].end, f", {paths[0].why}", min(path.reach for path in paths)
         other = paths[1].end
         if final is not None and (other is None or abs(float(final @ other)) < 1 - 1e-6):
             final, towards = None, f"{towards}, at an end that depends on the side to which it leaves"
@@ -163,7 +166,7 @@ def terminal_phase(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool) -> T
     staying = "is stable" if rate < 0 else "stays" if rate == 0 else f"leaves at the rate {rate:.4g}"
     kept = f" with the width {width:.4g} / sqrt(beta)" if width > 0 else ""
     reason = f"a cluster attends to {attends} and {staying}{kept}{towards}"
-    return TerminalPhase(attends, rate, axis, width, final, reason)
+    return TerminalPhase(attends, rate, axis, width, final, reason, reach=reach)
 
 
 def _drifting(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool, power_b: int, power_v: int) -> TerminalPhase:
@@ -192,9 +195,9 @@ def _drifting(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool, power_b: 
     start = f"a cluster is no equilibrium: it attends to {attends} and leaves with the speed {speed:.4g}"
     direction = velocity / np.linalg.norm(velocity)
     if path.end is None:
-        return TerminalPhase(attends, speed, direction, 0.0, None, f"{start}, {path.why}", delay, 0.0)
+        return TerminalPhase(attends, speed, direction, 0.0, None, f"{start}, {path.why}", delay, 0.0, path.reach)
     travel = math.ldexp(path.half_time, -power_v)
-    return TerminalPhase(attends, speed, direction, 0.0, path.end, f"{start}, {path.why}", delay, travel)
+    return TerminalPhase(attends, speed, direction, 0.0, path.end, f"{start}, {path.why}", delay, travel, path.reach)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +209,8 @@ class _Path:
     why: str
     spreads: bool = False
     """Whether the cluster repels itself, so that its centre does not decide."""
+    reach: float = 0.0
+    """Chord between the start and the farthest place of the way."""
 
 
 def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool, *, independent: bool = False) -> _Path:
@@ -215,6 +220,22 @@ def _path_of_centres(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool, *,
     """
     side = math.copysign(1.0, float(e @ B @ e))
     times, states, status = _followed_centre(B, V, e, side)
+    found = _judged_path(B, V, e, times, states, status, both, independent)
+    return replace(found, reach=float(np.linalg.norm(states - e, axis=1).max()))
+
+
+def _judged_path(
+    B: np.ndarray,
+    V: np.ndarray,
+    e: np.ndarray,
+    times: np.ndarray,
+    states: np.ndarray,
+    status: str,
+    both: bool,
+    independent: bool,
+) -> _Path:
+    """Whether clusters end where their centres do."""
+    side = math.copysign(1.0, float(e @ B @ e))
     x = states[-1]
     along = np.einsum("ki,ij,kj->k", states, V, states)
     widened = -np.append(0.0, np.cumsum(np.diff(times) * 0.5 * (along[1:] + along[:-1])))
