@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
+from sklearn.preprocessing import normalize
 
 from hardmax.text import BaselineWarning, LeaderClassifier, Recipe
 from hardmax.text.evaluation import calibration_error
@@ -24,8 +25,12 @@ from hardmax.text.training.calibration import (
     calibration_temperature,
 )
 from hardmax.text.training.cross_fitting import FOLDS, CrossValidation, between, fold_of_rows
-from hardmax.text.training.linear_models import KINDS, LinearModel
-from hardmax.text.words.counts import LabelledDocuments
+from hardmax.text.training.fitting import _deviations
+from hardmax.text.training.linear_models import KINDS, MEANS, NAIVE_BAYES, TF_IDF, LinearModel
+from hardmax.text.words.counts import LabelledDocuments, weighted_counts
+from hardmax.text.words.document_endings import EndingVocabulary
+from hardmax.text.words.tokenisation import CHARACTERS, EVERY_SYMBOL, Tokeniser
+from hardmax.text.words.vocabulary import Vocabulary
 from made_up_texts import opinions, topics
 
 
@@ -43,9 +48,79 @@ def test_tf_idf_regression_is_that_of_scikit_learn() -> None:
     ours = LinearModel.fit(rows, 3, KINDS[0])
     features = TfidfTransformer().fit_transform(rows.table)
     for k in range(3):
-        model = LogisticRegression(C=10, solver="liblinear", tol=1e-2)
+        model = LogisticRegression(C=40, solver="liblinear", tol=1e-2)
         model.fit(features, rows.labels == k)
         np.testing.assert_allclose(ours.logits(rows.table)[:, k], model.decision_function(features), atol=1e-9)
+
+
+def test_scaled_columns_are_those_of_scikit_learn() -> None:
+    rows = replace(_rows(120, 2), weights=np.ones(120))
+    deviations = np.where(np.arange(30) % 3 == 0, 0.5, 1.0)
+    scaled = TfidfTransformer(norm=None).fit_transform(rows.table).toarray() * deviations
+    features = normalize(scaled)
+    model = LogisticRegression(C=40, solver="liblinear", tol=1e-2).fit(features, rows.labels)
+    ours = LinearModel.fit(rows, 2, TF_IDF, deviations=deviations)
+    np.testing.assert_allclose(ours.logits(rows.table)[:, 0], model.decision_function(features), atol=1e-9)
+    plain, damped = (LinearModel.fit(rows, 2, NAIVE_BAYES, deviations=d) for d in (None, deviations))
+    ratio = np.abs(damped.weights[:, 0]) / np.maximum(np.abs(plain.weights[:, 0]), 1e-9)
+    assert np.median(ratio[deviations == 0.5]) < 0.6 * np.median(ratio[deviations == 1])
+
+
+def test_a_mean_has_the_logits_of_its_parts() -> None:
+    rows = _rows(90, 3)
+    first, second = (LinearModel.fit(rows, 3, kind) for kind in (TF_IDF, NAIVE_BAYES))
+    sizes = [np.sqrt(np.square(one.logits(rows.table)).mean()) for one in (first, second)]
+    for kind in MEANS:
+        mean = LinearModel.fit(rows, 3, kind).logits(rows.table)
+        wanted = kind.share * first.logits(rows.table)
+        wanted = wanted + (1 - kind.share) * sizes[0] / sizes[1] * second.logits(rows.table)
+        np.testing.assert_allclose(mean, wanted, rtol=1e-9)
+
+
+def test_longer_n_grams_are_scaled_down() -> None:
+    texts, tokeniser = ["a b c", "b c d"], Tokeniser()
+    grams, _ = Vocabulary.learn(texts, tokeniser, ngrams=3, min_df=1)
+    found = dict(zip(grams.names(), _deviations(grams, tokeniser, Recipe()), strict=True))  # type: ignore[arg-type]
+    assert (found["b"], found["b c"], found["a b c"]) == (1.0, 0.5, 0.25)
+    endings, _ = EndingVocabulary.learn(texts, tokeniser, ngrams=2, min_df=1, last=2)
+    found = dict(zip(endings.names(), _deviations(endings, tokeniser, Recipe()), strict=True))  # type: ignore[arg-type]
+    assert (found["c d"], found["d (at the end)"], found["c d (at the end)"]) == (0.5, 1.0, 0.5)
+    # Pairs of characters are words, and a table of counts has no pairs.
+    assert _deviations(grams, Tokeniser(pattern=CHARACTERS[None]), Recipe()) is None
+    assert _deviations(None, None, Recipe()) is None
+
+
+def test_few_texts_are_read_with_all_symbols(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"some {word} words" for word in ("plain", "other", "more")] * 40
+    labels = np.arange(120) % 2
+    marked = [f"#{text}" if label else text for text, label in zip(texts, labels, strict=True)]
+    model = LeaderClassifier(random_state=0, progress=False).fit(marked, labels)
+    assert model.tokeniser_.pattern == EVERY_SYMBOL
+    assert model.predict(["# new", "some words"]).tolist() == [1, 0]
+    assert model.explain(marked[1]).reasons(1)[0].word in ("#", "# some")
+    assert LeaderClassifier(stop_words="english").fit(texts, labels).tokeniser_.pattern is None
+    monkeypatch.setattr("hardmax.text.classifier.FEW", 100)
+    assert LeaderClassifier(random_state=0).fit(texts, labels).tokeniser_.pattern is None
+
+
+def test_the_share_of_the_mean_has_the_least_loss_on_the_folds() -> None:
+    # Naive Bayes odds of a single document are large, TF-IDF weights are not: labels follow many weak words here.
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=60)
+    counts = rng.poisson(0.5, size=(240, 60)).astype(float)
+    labels = (counts @ weights + rng.normal(size=240) > np.median(counts @ weights)).astype(int)
+    model = LeaderClassifier(random_state=0, progress=False).fit(sparse.csr_matrix(counts), labels)
+    rows = LabelledDocuments(weighted_counts(sparse.csr_matrix(counts), Recipe(), texts=False), labels, np.ones(240))
+    fold = fold_of_rows(labels, np.random.default_rng([0, 2**22]))
+    losses = {}
+    for kind in KINDS:
+        logits = np.empty((240, 1))
+        for k in range(FOLDS):
+            fitted = LinearModel.fit(rows.take(np.flatnonzero(fold != k)), 2, kind)
+            logits[fold == k] = fitted.logits(rows.table[np.flatnonzero(fold == k)])
+        losses[str(kind)] = calibration(logits, labels, np.ones(240)).loss
+    assert model.cross_validation_ is not None
+    assert model.cross_validation_["start"] == min(losses, key=lambda name: losses[name])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

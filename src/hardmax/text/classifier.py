@@ -19,12 +19,12 @@ from .explaining.explanation import Explanation
 from .model.fitted_model import FittedModel
 from .model.network import Network
 from .model.prediction import class_probabilities, predict_logits
-from .recipes import RECIPES, Recipe, recipe_with, words_with
+from .recipes import FEW, RECIPES, Recipe, recipe_with, words_with
 from .training.fitting import fit_model
 from .words.counts import document_table
 from .words.document_endings import EndingVocabulary
 from .words.documents import as_rows, as_texts, labels_for, warn_of_unknown
-from .words.tokenisation import CHARACTERS, Tokeniser, written_without_spaces
+from .words.tokenisation import CHARACTERS, EVERY_SYMBOL, Tokeniser, written_without_spaces
 from .words.vocabulary import Vocabulary
 
 PADDING = "‹padding›"
@@ -293,6 +293,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         settings = words_with(self.recipe, wanted)
         usual = settings.get("pattern")
+        if usual is None and self.stop_words is None and len(texts) < FEW:
+            settings["pattern"] = usual = EVERY_SYMBOL
         if self.token_pattern is None and usual in CHARACTERS and written_without_spaces(texts):
             settings["pattern"] = CHARACTERS[usual]
         return Tokeniser(**settings)

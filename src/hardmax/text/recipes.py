@@ -7,7 +7,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import InputError
-from .words.tokenisation import CHARACTERS, EVERY_MARK
+from .words.tokenisation import CHARACTERS, EVERY_MARK, EVERY_SYMBOL
+
+FEW = 5_000
+"""Number of documents below which every symbol is a word and words start from linear classifiers, which are fitted in
+seconds then and are the better start; above, log odds are exact enough."""
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,7 @@ _WORDS_OF: dict[str, dict[str, Any]] = {
 _EARLIER_PATTERN = "[A-Za-z]+"
 OWN_PATTERNS = frozenset(words["pattern"] for words in _WORDS_OF.values() if "pattern" in words) | {
     _EARLIER_PATTERN,
+    EVERY_SYMBOL,
     *CHARACTERS.values(),
 }
 """Patterns for words in the recipes, each known to be as fast as the default."""

@@ -21,7 +21,7 @@ from ..model.network import Network
 from ..model.prediction import predict_logits
 from ..words.counts import LabelledDocuments
 from .calibration import Calibration, calibration, calibration_for_rare_classes
-from .linear_models import BOTH, NAIVE_BAYES, TF_IDF, LinearKind, LinearModel
+from .linear_models import MEANS, NAIVE_BAYES, TF_IDF, LinearKind, LinearModel
 from .optimiser_step import predicted
 
 FOLDS = 3
@@ -145,20 +145,15 @@ class _Folds:
         """Weighted share of the rows that are classified correctly."""
         return float(np.average(self.right(logits), weights=self.rows.weights))
 
-    def gain(self, before: list[np.ndarray], after: list[np.ndarray]) -> float:
-        """Difference in accuracy of two predictions of the first folds, in standard errors."""
-        some = [np.flatnonzero(self.fold == k) for k in range(len(after))]
-        right = [
-            np.concatenate(
-                [
-                    predicted(torch.from_numpy(x)).numpy() == self.rows.labels[p]
-                    for x, p in zip(parts, some, strict=True)
-                ]
-            )
-            for parts in (after, before)
-        ]
-        mean, error = _difference(right[0], right[1], self.rows.weights[np.concatenate(some)])
-        return mean / error if error > 0 else 0.0
+    def loss(self, parts: list[np.ndarray], *, shift: bool) -> float:
+        """Mean log loss, after calibration, of predictions of the first folds.
+
+        It distinguishes models better than their accuracy does, because every row counts and not only those on which
+        the predicted classes differ.
+        """
+        some = np.concatenate([np.flatnonzero(self.fold == k) for k in range(len(parts))])
+        logits = np.concatenate(parts)
+        return calibration(logits, self.rows.labels[some], self.rows.weights[some], shift=shift).loss
 
 
 def cross_fit(
@@ -166,6 +161,7 @@ def cross_fit(
     classes: int,
     networks: Networks,
     *,
+    deviations: np.ndarray | None,
     intercept: bool,
     weight: float,
     always_train: bool,
@@ -182,12 +178,13 @@ def cross_fit(
     if len(rows.labels) < _FEWEST or members[members > 0].min() < 2:
         return Choice()
     folds = _Folds.of(rows, seed)
-    models = _linear_models(folds, classes, intercept=intercept, weight=weight)
+    options: dict[str, Any] = {"deviations": deviations, "intercept": intercept, "weight": weight}
+    models = _linear_models(folds, classes, options)
     linear = {
-        kind: folds.in_order([one.logits(table) for one, table in zip(some, folds.outside, strict=True)])
+        kind: [one.logits(table) for one, table in zip(some, folds.outside, strict=True)]
         for kind, some in models.items()
     }
-    kind = _best_kind(folds, linear)
+    kind = min(linear, key=lambda kind: folds.loss(linear[kind], shift=intercept))
     # Nearly the linear model, and the masses of larger data.
     started = {
         power: [networks.start(part, one, power) for part, one in zip(folds.inside, models[kind], strict=True)]
@@ -197,44 +194,32 @@ def cross_fit(
         power: [predict_logits(network, table, device)[0] for network, table in zip(some, folds.outside, strict=True)]
         for power, some in started.items()
     }
-    power = max(before, key=lambda power: folds.accuracy(folds.in_order(before[power])))
+    power = min(before, key=lambda power: folds.loss(before[power], shift=intercept))
     amounts = (1.0,) if always_train else (0.0, *_AMOUNTS)
-    amount, logits = _trained(folds, networks, started[power], before[power], amounts, device)
+    amount, logits = _trained(folds, networks, started[power], before[power], amounts, shift=intercept, device=device)
     if balanced:
         found = calibration_for_rare_classes(logits, rows.labels, rows.weights, rows.counted, shift=intercept)
     else:
         found = calibration(logits, rows.labels, rows.weights, shift=intercept)
-    # The mean of both is chosen for the start and is no model that is in use elsewhere.
-    best = max((TF_IDF, NAIVE_BAYES), key=lambda kind: folds.accuracy(linear[kind]))
-    own, other = folds.right(found.of(logits)), folds.right(linear[best])
+    # A mean of both is chosen for the start and is no model that is in use elsewhere.
+    best = max((TF_IDF, NAIVE_BAYES), key=lambda kind: folds.accuracy(folds.in_order(linear[kind])))
+    own, other = folds.right(found.of(logits)), folds.right(folds.in_order(linear[best]))
     report = replace(_report(own, other, rows.weights, str(kind), str(best)), mass_power=power, amount=amount)
     if report.behind:
         warnings.warn(str(report), BaselineWarning, stacklevel=5)  # the caller of fit
     return Choice(Start(kind, power), amount, found, report)
 
 
-def _linear_models(
-    folds: _Folds, classes: int, *, intercept: bool, weight: float
-) -> dict[LinearKind, list[LinearModel]]:
+def _linear_models(folds: _Folds, classes: int, options: dict[str, Any]) -> dict[LinearKind, list[LinearModel]]:
     """The linear models of every kind, one per fold."""
     models = {
-        kind: [LinearModel.fit(part, classes, kind, intercept=intercept, weight=weight) for part in folds.inside]
+        kind: [LinearModel.fit(part, classes, kind, **options) for part in folds.inside]
         for kind in (TF_IDF, NAIVE_BAYES)
     }
-    parts = zip(folds.inside, models[TF_IDF], models[NAIVE_BAYES], strict=True)
-    models[BOTH] = [LinearModel.mean(part, first, second) for part, first, second in parts]
+    parts = list(zip(folds.inside, models[TF_IDF], models[NAIVE_BAYES], strict=True))
+    for kind in MEANS:
+        models[kind] = [LinearModel.mean(part, first, second, kind) for part, first, second in parts]
     return models
-
-
-def _best_kind(folds: _Folds, linear: dict[LinearKind, np.ndarray]) -> LinearKind:
-    """The mean of both models, unless one alone is more accurate by more than a standard error of the difference."""
-    mean = folds.right(linear[BOTH])
-    best, ahead = BOTH, 0.0
-    for kind in (TF_IDF, NAIVE_BAYES):
-        gap, error = _difference(folds.right(linear[kind]), mean, folds.rows.weights)
-        if gap > max(error, ahead):
-            best, ahead = kind, gap
-    return best
 
 
 def _trained(
@@ -243,9 +228,11 @@ def _trained(
     started: list[Network],
     before: list[np.ndarray],
     amounts: tuple[float, ...],
+    *,
+    shift: bool,
     device: str | None,
 ) -> tuple[float, np.ndarray]:
-    """Fraction of the way from start to trained positions that is most accurate, and the logits there.
+    """Fraction of the way from start to trained positions with the least loss, and the logits there.
 
     If 0 is among the ``amounts``, one fold decides whether the others are trained as well, which costs most of the time
     of a fit.
@@ -257,13 +244,13 @@ def _trained(
         networks.train(trained, folds.inside[k])
         for amount, found in after.items():
             found.append(predict_logits(between(network, trained, amount), folds.outside[k], device)[0])
-        if may_stop and k == 0 and all(folds.gain(before[:1], found) <= 0 for found in after.values()):
-            return 0.0, folds.in_order(before)
-    gains = {amount: folds.gain(before, found) for amount, found in after.items()}
-    amount = max(gains, key=lambda amount: gains[amount])
-    if may_stop and gains[amount] <= 0:
-        return 0.0, folds.in_order(before)
-    return amount, folds.in_order(after[amount])
+        if may_stop and k == 0:
+            least = folds.loss(before[:1], shift=shift)
+            if all(folds.loss(found, shift=shift) >= least for found in after.values()):
+                return 0.0, folds.in_order(before)
+    tried = {**after, 0.0: before} if may_stop else after
+    amount = min(tried, key=lambda amount: folds.loss(tried[amount], shift=shift))
+    return amount, folds.in_order(tried[amount])
 
 
 def between(start: Network, trained: Network, amount: float) -> Network:
