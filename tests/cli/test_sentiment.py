@@ -225,6 +225,15 @@ def test_unknown_words_are_noted() -> None:
     assert "no known word" in done.stderr
 
 
+def test_the_name_of_a_folder_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letters").mkdir()
+    done = _run("sentiment", "predict", "letters", "a wonderful film", "x" * 5000)
+    assert done.exit_code == 0
+    assert "note: letters was read as a text; its contents are read with --file letters" in done.stderr
+    assert done.stderr.count("was read as a text") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,10 +1,9 @@
 """Choice of the start, the training and the calibration of few documents, by folds of the training rows.
 
-Every row is predicted by models that were fitted without it. Its predictions choose the linear model from which the
-network starts, the power of lengths in the masses (with a large one the network is nearly that linear model) and how
-far the positions move from their start to where training leads, possibly not at all. They determine temperature and
-shift of the logits, and they are compared with those of the linear models. No row is lost: the final network is fitted
-to all of them.
+Every row is predicted by models that were fitted without it. The log loss of these predictions chooses the linear model
+from which the network starts, the resting mass, and how far the positions move from their start to where training
+leads, possibly not at all. They determine temperature and shift of the logits, and they are compared with those of the
+linear models. No row is lost: the final network is fitted to all of them.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from ..model.network import Network
+from ..model.network import TINY, Network
 from ..model.prediction import predict_logits
 from ..words.counts import LabelledDocuments
 from .calibration import Calibration, calibration, calibration_for_rare_classes
-from .linear_models import MEANS, NAIVE_BAYES, TF_IDF, LinearKind, LinearModel
-from .optimiser_step import predicted
+from .linear_models import KINDS, MEANS, NAIVE_BAYES, TF_IDF, LinearKind, LinearModel
+from .optimiser_step import losses, predicted
 
 FOLDS = 3
 """Two thirds of the rows train each fold: more folds would be closer to the final network, and slower."""
@@ -30,25 +29,37 @@ _FEWEST = 100
 """With fewer rows the standard error of an accuracy is above 5 %, and nothing can be chosen by it."""
 _BEHIND = 0.01
 """Difference in accuracy from which on the simpler model is recommended."""
-# Large enough that networks are as accurate as their linear models, small enough that the strongest words are longest.
-_LARGE_POWER = 4.0
+# Power of lengths in the masses: large enough that networks are as accurate as their linear models, small enough that
+# the strongest words are longest.
+_POWER = 4.0
+# Multiples of the recipe's resting mass that are tried. With none logits do not depend on the length of a document, as
+# with TF-IDF; with a large one they are sums over its words, as with naive Bayes features.
+_RESTING = (1.0, 5.0, 25.0)
 # Fractions of the way from the start to the trained positions that are tried.
 _AMOUNTS = (0.5, 1.0)
 
 
 @dataclass(frozen=True)
 class Start:
-    """A linear model from which a network starts, and the power of lengths in the masses of its words."""
+    """A linear model from which a network starts, and the masses of the network."""
 
     kind: LinearKind
     mass_power: float
+    """Power of the length of a word in its mass."""
+    resting: float = 1.0
+    """Resting mass, as a multiple of that of the recipe."""
 
 
 class Networks(Protocol):
     """Interface: networks that start from linear models, and their training."""
 
-    def start(self, rows: LabelledDocuments, model: LinearModel, mass_power: float) -> Network:
-        """Network before training, whose logits are scaled like those of the model on these rows."""
+    def start(
+        self, rows: LabelledDocuments, model: LinearModel, mass_power: float, resting: tuple[float, ...]
+    ) -> list[Network]:
+        """Networks before training, one for each multiple of the resting mass, that differ in it and in scale only.
+
+        Their logits are scaled like those of the model on these rows.
+        """
 
     def train(self, network: Network, rows: LabelledDocuments) -> None:
         """Train the network on these rows in place."""
@@ -76,6 +87,8 @@ class CrossValidation:
     """Standard error of the difference of the two."""
     mass_power: float = 1.0
     """Power of the length of a word in its mass."""
+    resting: float = 1.0
+    """Resting mass, as a multiple of that of the recipe."""
     amount: float = 1.0
     """Fraction of the way from the start to the trained positions at which the words of the classifier are."""
 
@@ -145,15 +158,21 @@ class _Folds:
         """Weighted share of the rows that are classified correctly."""
         return float(np.average(self.right(logits), weights=self.rows.weights))
 
-    def loss(self, parts: list[np.ndarray], *, shift: bool) -> float:
-        """Mean log loss, after calibration, of predictions of the first folds.
+    def losses(self, parts: list[np.ndarray], *, shift: bool) -> np.ndarray:
+        """Log loss of each row of the first folds, shape (rows,), for predictions that are calibrated on these rows.
 
-        It distinguishes models better than their accuracy does, because every row counts and not only those on which
-        the predicted classes differ.
+        Losses distinguish models better than accuracies do, because every row counts and not only those on which the
+        predicted classes differ.
         """
         some = np.concatenate([np.flatnonzero(self.fold == k) for k in range(len(parts))])
-        logits = np.concatenate(parts)
-        return calibration(logits, self.rows.labels[some], self.rows.weights[some], shift=shift).loss
+        logits, labels, weights = np.concatenate(parts), self.rows.labels[some], self.rows.weights[some]
+        calibrated = calibration(logits, labels, weights, shift=shift).of(logits)
+        found = losses(torch.from_numpy(calibrated), torch.from_numpy(labels)).numpy()
+        return np.asarray(found * weights / weights.mean())
+
+    def loss(self, parts: list[np.ndarray], *, shift: bool) -> float:
+        """Mean of :meth:`losses`."""
+        return float(self.losses(parts, shift=shift).mean())
 
 
 def cross_fit(
@@ -179,24 +198,20 @@ def cross_fit(
         return Choice()
     folds = _Folds.of(rows, seed)
     options: dict[str, Any] = {"deviations": deviations, "intercept": intercept, "weight": weight}
-    models = _linear_models(folds, classes, options)
-    linear = {
-        kind: [one.logits(table) for one, table in zip(some, folds.outside, strict=True)]
-        for kind, some in models.items()
-    }
+    parts = [
+        [LinearModel.fit(part, classes, kind, **options) for kind in (TF_IDF, NAIVE_BAYES)] for part in folds.inside
+    ]
+    linear = _linear_logits(folds, parts)
     kind = min(linear, key=lambda kind: folds.loss(linear[kind], shift=intercept))
-    # Nearly the linear model, and the masses of larger data.
-    started = {
-        power: [networks.start(part, one, power) for part, one in zip(folds.inside, models[kind], strict=True)]
-        for power in (_LARGE_POWER, 1.0)
-    }
-    before = {
-        power: [predict_logits(network, table, device)[0] for network, table in zip(some, folds.outside, strict=True)]
-        for power, some in started.items()
-    }
-    power = min(before, key=lambda power: folds.loss(before[power], shift=intercept))
+    models = [_of_kind(kind, part, both) for part, both in zip(folds.inside, parts, strict=True)]
+    started = [networks.start(part, one, _POWER, _RESTING) for part, one in zip(folds.inside, models, strict=True)]
+    tried = _start_logits(started, folds, device)
+    resting = min(range(len(_RESTING)), key=lambda k: folds.loss(tried[k], shift=intercept))
+    before = tried[resting]
     amounts = (1.0,) if always_train else (0.0, *_AMOUNTS)
-    amount, logits = _trained(folds, networks, started[power], before[power], amounts, shift=intercept, device=device)
+    amount, logits = _trained(
+        folds, networks, [some[resting] for some in started], before, amounts, shift=intercept, device=device
+    )
     if balanced:
         found = calibration_for_rare_classes(logits, rows.labels, rows.weights, rows.counted, shift=intercept)
     else:
@@ -204,22 +219,52 @@ def cross_fit(
     # A mean of both is chosen for the start and is no model that is in use elsewhere.
     best = max((TF_IDF, NAIVE_BAYES), key=lambda kind: folds.accuracy(folds.in_order(linear[kind])))
     own, other = folds.right(found.of(logits)), folds.right(folds.in_order(linear[best]))
-    report = replace(_report(own, other, rows.weights, str(kind), str(best)), mass_power=power, amount=amount)
+    start = Start(kind, _POWER, _RESTING[resting])
+    report = replace(
+        _report(own, other, rows.weights, str(kind), str(best)),
+        mass_power=start.mass_power,
+        resting=start.resting,
+        amount=amount,
+    )
     if report.behind:
         warnings.warn(str(report), BaselineWarning, stacklevel=5)  # the caller of fit
-    return Choice(Start(kind, power), amount, found, report)
+    return Choice(start, amount, found, report)
 
 
-def _linear_models(folds: _Folds, classes: int, options: dict[str, Any]) -> dict[LinearKind, list[LinearModel]]:
-    """The linear models of every kind, one per fold."""
-    models = {
-        kind: [LinearModel.fit(part, classes, kind, **options) for part in folds.inside]
-        for kind in (TF_IDF, NAIVE_BAYES)
-    }
-    parts = list(zip(folds.inside, models[TF_IDF], models[NAIVE_BAYES], strict=True))
-    for kind in MEANS:
-        models[kind] = [LinearModel.mean(part, first, second, kind) for part, first, second in parts]
-    return models
+def _of_kind(kind: LinearKind, rows: LabelledDocuments, both: list[LinearModel]) -> LinearModel:
+    """The linear model of a kind, from those of TF-IDF and naive Bayes features."""
+    return next((one for one in both if one.kind == kind), None) or LinearModel.mean(rows, *both, kind)
+
+
+def _linear_logits(folds: _Folds, parts: list[list[LinearModel]]) -> dict[LinearKind, list[np.ndarray]]:
+    """Logits of the rows of each fold by the linear models of every kind that were fitted to the other folds."""
+    found: dict[LinearKind, list[np.ndarray]] = {kind: [] for kind in KINDS}
+    for rows, table, both in zip(folds.inside, folds.outside, parts, strict=True):
+        own = [one.logits(table) for one in both]
+        ratio = LinearModel.ratio(rows, *both)
+        for kind, logits in found.items():
+            if kind in MEANS:
+                logits.append(kind.share * own[0] + (1 - kind.share) * ratio * own[1])
+            else:
+                logits.append(own[(TF_IDF, NAIVE_BAYES).index(kind)])
+    return found
+
+
+def _start_logits(started: list[list[Network]], folds: _Folds, device: str | None) -> list[list[np.ndarray]]:
+    """Logits of the rows of each fold, one list for each resting mass.
+
+    Networks of one fold attend to the same words, so that their logits follow from those of the first.
+    """
+    found: list[list[np.ndarray]] = [[] for _ in started[0]]
+    for some, table in zip(started, folds.outside, strict=True):
+        first, bias = some[0], some[0].bias.numpy()
+        logits = predict_logits(first, table, device)[0] - bias
+        mass = first.document_masses(table)
+        for network, own in zip(some, found, strict=True):
+            scale = float(network.decoder.norm() / first.decoder.norm().clamp_min(TINY))
+            share = np.maximum(first.resting_mass + mass, TINY) / np.maximum(network.resting_mass + mass, TINY)
+            own.append(scale * share[:, None] * logits + bias)
+    return found
 
 
 def _trained(
@@ -235,7 +280,7 @@ def _trained(
     """Fraction of the way from start to trained positions with the least loss, and the logits there.
 
     If 0 is among the ``amounts``, one fold decides whether the others are trained as well, which costs most of the time
-    of a fit.
+    of a fit: training has to gain more than a standard error there.
     """
     after: dict[float, list[np.ndarray]] = {amount: [] for amount in amounts if amount > 0}
     may_stop = 0.0 in amounts
@@ -245,8 +290,8 @@ def _trained(
         for amount, found in after.items():
             found.append(predict_logits(between(network, trained, amount), folds.outside[k], device)[0])
         if may_stop and k == 0:
-            least = folds.loss(before[:1], shift=shift)
-            if all(folds.loss(found, shift=shift) >= least for found in after.values()):
+            gains = [folds.losses(before[:1], shift=shift) - folds.losses(x, shift=shift) for x in after.values()]
+            if all(gain.mean() <= gain.std() / np.sqrt(len(gain)) for gain in gains):
                 return 0.0, folds.in_order(before)
     tried = {**after, 0.0: before} if may_stop else after
     amount = min(tried, key=lambda amount: folds.loss(tried[amount], shift=shift))

@@ -118,7 +118,7 @@ def fit_model(
             asked_for = {"always_train": always, "balanced": balanced}
             choice = cross_fit(training, len(classes), networks, **options, **asked_for, device=device, seed=seed)
         model = LinearModel.fit(training, len(classes), choice.start.kind, **options)
-        network = networks.start(training, model, choice.start.mass_power)
+        (network,) = networks.start(training, model, choice.start.mass_power, (choice.start.resting,))
     else:
         network = initial_network(presence, sizes, groups, recipe, rng)
         least = _LEAST_MASS if len(classes) == 2 else _LEAST_MASS_OF_MANY
@@ -194,21 +194,32 @@ class _Networks:
     device: str | None
     processes: Processes
 
-    def start(self, rows: LabelledDocuments, model: LinearModel, mass_power: float) -> Network:
-        """Network before training, whose logits are scaled like those of the model on these rows."""
+    def start(
+        self, rows: LabelledDocuments, model: LinearModel, mass_power: float, resting: tuple[float, ...]
+    ) -> list[Network]:
+        """Networks before training, one for each multiple of the resting mass, that differ in it and in scale only.
+
+        Their logits are scaled like those of the model on these rows.
+        """
         rng = np.random.default_rng([self.seed, 2**23])
         network = network_from_weights(model.weights, model.bias, self.groups, self.recipe, rng, mass_power)
-        mass = network.mean_mass(rows.table, rows.weights)
-        network = replace(network, resting_mass=self.recipe.resting_share * mass)
+        mass = network.document_masses(rows.table)
+        usual = self.recipe.resting_share * float(np.average(mass, weights=rows.weights))
+        network = replace(network, resting_mass=usual)
         some = np.arange(0, len(rows.labels), max(1, len(rows.labels) // _ROWS_FOR_SCALE))
         own = cpu_logits(network, rows.table[some])[0] - network.bias.numpy()
         wanted = model.logits(rows.table[some]) - model.bias
         if own.shape[1] > 1:  # only differences between classes matter
             own, wanted = (part - part.mean(axis=1, keepdims=True) for part in (own, wanted))
-        weights = rows.weights[some, None]
-        scale = float((weights * own * wanted).sum() / max(float((weights * own * own).sum()), TINY))
-        network.decoder *= scale if scale > 0 else self.recipe.decoder_scale
-        return network
+        weights, mass = rows.weights[some, None], mass[some, None]
+        found = []
+        for multiple in resting:
+            divided = own * np.maximum(usual + mass, TINY) / np.maximum(multiple * usual + mass, TINY)
+            square = float((weights * divided * divided).sum())
+            scale = float((weights * divided * wanted).sum()) / max(square, TINY)
+            decoder = network.decoder * (scale if scale > 0 else self.recipe.decoder_scale)
+            found.append(replace(network, decoder=decoder, resting_mass=multiple * usual))
+        return found
 
     def train(self, network: Network, rows: LabelledDocuments) -> None:
         """Train the network on these rows in place, once even if the recipe averages several trainings."""

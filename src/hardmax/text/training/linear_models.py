@@ -113,8 +113,7 @@ class LinearModel:
 
         Its weights hold for a document whose TF-IDF norm is the harmonic mean of those of the rows.
         """
-        sizes = [float(np.sqrt(np.square(one.logits(rows.table)).mean())) for one in (tf_idf, naive_bayes)]
-        factors = (kind.share, (1 - kind.share) * sizes[0] / max(sizes[1], _TINY))
+        factors = (kind.share, (1 - kind.share) * LinearModel.ratio(rows, tf_idf, naive_bayes))
         inverse = float(np.mean(1 / _lengths(rows.table @ sparse.diags_array(tf_idf.scale))))
         return LinearModel(
             kind,
@@ -124,6 +123,12 @@ class LinearModel:
             parts=(tf_idf, naive_bayes),
             factors=factors,
         )
+
+    @staticmethod
+    def ratio(rows: LabelledDocuments, first: LinearModel, second: LinearModel) -> float:
+        """Root mean square of the logits of the first model on these rows, divided by that of the second."""
+        sizes = [float(np.sqrt(np.square(one.logits(rows.table)).mean())) for one in (first, second)]
+        return sizes[0] / max(sizes[1], _TINY)
 
     def logits(self, table: sparse.csr_matrix) -> np.ndarray:
         """Logits of documents with these weighted counts, shape (documents, outputs)."""
