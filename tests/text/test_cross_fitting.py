@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.preprocessing import normalize
 
+from hardmax.distributed import ALONE
 from hardmax.text import BaselineWarning, LeaderClassifier, Recipe
 from hardmax.text.evaluation import calibration_error
 from hardmax.text.model.network import network_from_weights
@@ -24,8 +25,15 @@ from hardmax.text.training.calibration import (
     calibration_for_rare_classes,
     calibration_temperature,
 )
-from hardmax.text.training.cross_fitting import FOLDS, CrossValidation, between, fold_of_rows
-from hardmax.text.training.fitting import _deviations
+from hardmax.text.training.cross_fitting import (
+    FOLDS,
+    CrossValidation,
+    _Folds,
+    _start_logits,
+    between,
+    fold_of_rows,
+)
+from hardmax.text.training.fitting import _deviations, _Networks
 from hardmax.text.training.linear_models import KINDS, MEANS, NAIVE_BAYES, TF_IDF, LinearModel
 from hardmax.text.words.counts import LabelledDocuments, weighted_counts
 from hardmax.text.words.document_endings import EndingVocabulary
@@ -296,6 +304,27 @@ def test_amounts_between_start_and_training() -> None:
     torch.testing.assert_close(half.embedding, start.embedding + 1)
     assert half.mass_power == 4
     torch.testing.assert_close(between(start, trained, 0.0).embedding, start.embedding)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("masses", ["norm", "count"])
+def test_logits_for_other_resting_masses_follow_from_the_first(classes: int, masses: str) -> None:
+    rows = replace(_rows(90, classes), weights=np.ones(90))
+    table = sparse.vstack([rows.table, sparse.csr_matrix((1, 30))], format="csr")  # the last document has no words
+    rows = LabelledDocuments(table, np.append(rows.labels, 0), np.ones(91))
+    networks = _Networks(np.ones(30, dtype=int), Recipe(masses=masses), 0, None, ALONE)
+    model = LinearModel.fit(rows, classes, TF_IDF)
+    started = networks.start(rows, model, 4.0, (1.0, 5.0, 25.0))
+    folds = _Folds(rows, np.zeros(91, dtype=int), [rows], [rows.table])
+    for network, logits in zip(started, _start_logits([started], folds, None), strict=True):
+        np.testing.assert_allclose(logits[0], cpu_logits(network, rows.table)[0], rtol=1e-9, atol=1e-9)
+        # Each is scaled like the linear model.
+        own, wanted = (part - part.mean(axis=0) for part in (logits[0], model.logits(rows.table)))
+        assert 0.5 < np.sqrt(np.square(own).mean() / np.square(wanted).mean()) < 2
+    assert started[2].resting_mass == pytest.approx(25 * started[0].resting_mass)
+    (alone,) = networks.start(rows, model, 4.0, (5.0,))
+    torch.testing.assert_close(alone.decoder, started[1].decoder)
+    assert alone.resting_mass == pytest.approx(started[1].resting_mass)
 
 
 def test_epochs_are_trained_where_they_are_asked_for() -> None:
