@@ -20,6 +20,7 @@ from hardmax.text import BaselineWarning, LeaderClassifier, Recipe
 from hardmax.text.evaluation import calibration_error
 from hardmax.text.model.network import network_from_weights
 from hardmax.text.model.prediction import class_probabilities, cpu_logits
+from hardmax.text.recipes import few_documents
 from hardmax.text.training.calibration import (
     calibration,
     calibration_for_rare_classes,
@@ -107,8 +108,18 @@ def test_few_texts_are_read_with_all_symbols(monkeypatch: pytest.MonkeyPatch) ->
     assert model.predict(["# new", "some words"]).tolist() == [1, 0]
     assert model.explain(marked[1]).reasons(1)[0].word in ("#", "# some")
     assert LeaderClassifier(stop_words="english").fit(texts, labels).tokeniser_.pattern is None
-    monkeypatch.setattr("hardmax.text.classifier.FEW", 100)
-    assert LeaderClassifier(random_state=0).fit(texts, labels).tokeniser_.pattern is None
+    for name in ("_FEW_OF_MANY", "_FEW_OF_TWO"):
+        monkeypatch.setattr(f"hardmax.text.recipes.{name}", 100)
+    many = LeaderClassifier(random_state=0, progress=False).fit(texts, labels)
+    assert many.tokeniser_.pattern is None
+    assert many.cross_validation_ is None
+
+
+def test_few_depends_on_the_number_of_classes() -> None:
+    found = [
+        few_documents(np.arange(count) % classes) for count, classes in ((4999, 3), (5000, 3), (9999, 2), (10000, 2))
+    ]
+    assert found == [True, False, True, False]
 
 
 def test_the_share_of_the_mean_has_the_least_loss_on_the_folds() -> None:

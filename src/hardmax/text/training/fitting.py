@@ -21,7 +21,7 @@ from ...randomness import seeded
 from ..model.fitted_model import FittedModel
 from ..model.network import TINY, Network, initial_network, network_from_weights
 from ..model.prediction import cpu_logits, predict_logits
-from ..recipes import FEW, Recipe
+from ..recipes import Recipe, few_documents
 from ..words.counts import LabelledDocuments, chi2, class_presence, copied_counts, document_table, weighted_counts
 from ..words.document_endings import EndingVocabulary
 from ..words.documents import validation_mask
@@ -76,7 +76,7 @@ def fit_model(
     if tokeniser is None:
         counts = copied_counts(documents)
     else:
-        vocabulary, counts = _learn_words(documents, tokeniser, recipe)  # type: ignore[arg-type]
+        vocabulary, counts = _learn_words(documents, tokeniser, recipe, few=few_documents(labels))  # type: ignore[arg-type]
     features = counts.shape[1]
     classes, rows = _useful_rows(counts, labels, sample_weight, class_weight)
     del counts
@@ -84,7 +84,7 @@ def fit_model(
     processes = ALONE if processes is None else processes
     seed = _seed(random_state, processes)
     rng = np.random.default_rng([seed, 2**20])
-    asked, recipe = recipe, _with_start(recipe, len(rows.labels))
+    asked, recipe = recipe, _with_start(recipe, few=few_documents(rows.labels))
     folds = recipe.start == "regression" and validation is None and validation_fraction is None
     fraction = _FRACTION if validation_fraction is None else validation_fraction
     mask = validation_mask(rows.labels, 0.0 if folds or validation is not None else fraction, rng)
@@ -171,10 +171,9 @@ def _deviations(
     return found if recipe.cut is None else np.append(found, 1.0)  # the padding word
 
 
-def _with_start(recipe: Recipe, documents: int) -> Recipe:
-    """The recipe with the start that is usual for so many documents."""
-    few = documents < FEW and recipe.smoothing is None
-    start = recipe.start or ("regression" if few else "evidence")
+def _with_start(recipe: Recipe, *, few: bool) -> Recipe:
+    """The recipe with the start that is usual for few or many documents."""
+    start = recipe.start or ("regression" if few and recipe.smoothing is None else "evidence")
     twice = start == "regression" and recipe.epochs is None
     return replace(recipe, start=start, learning_rate=(2 if twice else 1) * recipe.learning_rate)
 
@@ -238,11 +237,11 @@ class _Networks:
 
 
 def _learn_words(
-    texts: Sequence[str], tokeniser: Tokeniser, recipe: Recipe
+    texts: Sequence[str], tokeniser: Tokeniser, recipe: Recipe, *, few: bool
 ) -> tuple[Vocabulary | EndingVocabulary, sparse.csr_matrix]:
     """Vocabulary of the texts, and their counts."""
     # A higher threshold saves memory where there are many texts; with few texts every word is needed.
-    min_df = recipe.min_df or (1 if len(texts) < 3_000 else 2 if len(texts) < FEW else 3)
+    min_df = recipe.min_df or (1 if len(texts) < 3_000 else 2 if few else 3)
     vocabulary: Vocabulary | EndingVocabulary
     if recipe.endings is None:
         vocabulary, counts = Vocabulary.learn(texts, tokeniser, ngrams=recipe.ngrams, min_df=min_df)
