@@ -31,7 +31,6 @@ from hardmax.text.training.cross_fitting import (
     CrossValidation,
     _Folds,
     _start_logits,
-    between,
     fold_of_rows,
 )
 from hardmax.text.training.fitting import _deviations, _Networks
@@ -306,17 +305,6 @@ def test_a_large_mass_power_is_the_linear_model_at_full_collapse(classes: int) -
     assert np.corrcoef(found[1.0].ravel(), linear.ravel())[0, 1] < 0.999
 
 
-def test_amounts_between_start_and_training() -> None:
-    start = network_from_weights(
-        np.ones((3, 1)), np.zeros(1), np.ones(3, dtype=int), Recipe(), np.random.default_rng(0), 4.0
-    )
-    trained = replace(start, embedding=start.embedding + 2)
-    half = between(start, trained, 0.5)
-    torch.testing.assert_close(half.embedding, start.embedding + 1)
-    assert half.mass_power == 4
-    torch.testing.assert_close(between(start, trained, 0.0).embedding, start.embedding)
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("masses", ["norm", "count"])
 def test_logits_for_other_resting_masses_follow_from_the_first(classes: int, masses: str) -> None:
@@ -343,7 +331,7 @@ def test_epochs_are_trained_where_they_are_asked_for() -> None:
     asked = LeaderClassifier(random_state=0, progress=False, epochs=3).fit(texts, labels)
     assert asked.n_iter_ == 3
     assert asked.cross_validation_ is not None
-    assert asked.cross_validation_["amount"] == 1
+    assert asked.cross_validation_["trained"]
 
 
 def test_mass_power_is_saved(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """Choice of the start, the training and the calibration of few documents, by folds of the training rows.
 
 Every row is predicted by models that were fitted without it. The log loss of these predictions chooses the linear model
-from which the network starts, the resting mass, and how far the positions move from their start to where training
-leads, possibly not at all. They determine temperature and shift of the logits, and they are compared with those of the
-linear models. No row is lost: the final network is fitted to all of them.
+from which the network starts, the resting mass, and whether the network is trained. They determine temperature and
+shift of the logits, and they are compared with those of the linear models. No row is lost: the final network is fitted
+to all of them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ _POWER = 4.0
 # Multiples of the recipe's resting mass that are tried. With none logits do not depend on the length of a document, as
 # with TF-IDF; with a large one they are sums over its words, as with naive Bayes features.
 _RESTING = (1.0, 5.0, 25.0)
-# Fractions of the way from the start to the trained positions that are tried.
-_AMOUNTS = (0.5, 1.0)
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,8 @@ class CrossValidation:
     """Power of the length of a word in its mass."""
     resting: float = 1.0
     """Resting mass, as a multiple of that of the recipe."""
-    amount: float = 1.0
-    """Fraction of the way from the start to the trained positions at which the words of the classifier are."""
+    trained: bool = True
+    """Whether training moves the words from their initial positions."""
 
     @property
     def behind(self) -> bool:
@@ -118,11 +116,11 @@ class CrossValidation:
 
 @dataclass(frozen=True)
 class Choice:
-    """Start, amount of training, calibration and report that the folds determine."""
+    """Start, training, calibration and report that the folds determine."""
 
     start: Start = Start(TF_IDF, 1.0)
-    amount: float = 1.0
-    """Fraction of the way from the start to the trained positions; 0 for no training."""
+    trained: bool = True
+    """Whether the network is trained."""
     calibration: Calibration | None = None
     report: CrossValidation | None = None
 
@@ -188,9 +186,9 @@ def cross_fit(
     device: str | None,
     seed: int,
 ) -> Choice:
-    """Start, amount of training and calibration that are best on folds of the rows; defaults if there are too few.
+    """Start, training and calibration that are best on folds of the rows; defaults if there are too few.
 
-    With ``always_train`` words move all the way to their trained positions. ``balanced`` says that the weights make all
+    With ``always_train`` the network is trained in any case. ``balanced`` says that the weights make all
     classes equally heavy.
     """
     members = np.bincount(rows.labels, minlength=classes)
@@ -208,10 +206,8 @@ def cross_fit(
     tried = _start_logits(started, folds, device)
     resting = min(range(len(_RESTING)), key=lambda k: folds.loss(tried[k], shift=intercept))
     before = tried[resting]
-    amounts = (1.0,) if always_train else (0.0, *_AMOUNTS)
-    amount, logits = _trained(
-        folds, networks, [some[resting] for some in started], before, amounts, shift=intercept, device=device
-    )
+    chosen = [some[resting] for some in started]
+    trained, logits = _trained(folds, networks, chosen, before, always=always_train, shift=intercept, device=device)
     if balanced:
         found = calibration_for_rare_classes(logits, rows.labels, rows.weights, rows.counted, shift=intercept)
     else:
@@ -224,11 +220,11 @@ def cross_fit(
         _report(own, other, rows.weights, str(kind), str(best)),
         mass_power=start.mass_power,
         resting=start.resting,
-        amount=amount,
+        trained=trained,
     )
     if report.behind:
         warnings.warn(str(report), BaselineWarning, stacklevel=5)  # the caller of fit
-    return Choice(start, amount, found, report)
+    return Choice(start, trained, found, report)
 
 
 def _of_kind(kind: LinearKind, rows: LabelledDocuments, both: list[LinearModel]) -> LinearModel:
@@ -272,39 +268,26 @@ def _trained(
     networks: Networks,
     started: list[Network],
     before: list[np.ndarray],
-    amounts: tuple[float, ...],
     *,
+    always: bool,
     shift: bool,
     device: str | None,
-) -> tuple[float, np.ndarray]:
-    """Fraction of the way from start to trained positions with the least loss, and the logits there.
+) -> tuple[bool, np.ndarray]:
+    """Whether training reduces the loss, or is wanted always, and the logits with or without it.
 
-    If 0 is among the ``amounts``, one fold decides whether the others are trained as well, which costs most of the time
-    of a fit: training has to gain more than a standard error there.
+    One fold decides whether the others are trained as well, which costs most of the time of a fit: training has to gain
+    more than a standard error there.
     """
-    after: dict[float, list[np.ndarray]] = {amount: [] for amount in amounts if amount > 0}
-    may_stop = 0.0 in amounts
+    after: list[np.ndarray] = []
     for k, network in enumerate(started):
-        trained = network.to(torch.float64)
-        networks.train(trained, folds.inside[k])
-        for amount, found in after.items():
-            found.append(predict_logits(between(network, trained, amount), folds.outside[k], device)[0])
-        if may_stop and k == 0:
-            gains = [folds.losses(before[:1], shift=shift) - folds.losses(x, shift=shift) for x in after.values()]
-            if all(gain.mean() <= gain.std() / np.sqrt(len(gain)) for gain in gains):
-                return 0.0, folds.in_order(before)
-    tried = {**after, 0.0: before} if may_stop else after
-    amount = min(tried, key=lambda amount: folds.loss(tried[amount], shift=shift))
-    return amount, folds.in_order(tried[amount])
-
-
-def between(start: Network, trained: Network, amount: float) -> Network:
-    """Network with parameters at this fraction of the way from those of ``start`` to those of ``trained``."""
-    own, other = start.parameters(), trained.parameters()
-    parts: dict[str, Any] = {
-        name: torch.lerp(part.detach(), other[name].detach(), amount) for name, part in own.items()
-    }
-    return replace(start, **parts)
+        networks.train(network, folds.inside[k])
+        after.append(predict_logits(network, folds.outside[k], device)[0])
+        if k == 0 and not always:
+            gain = folds.losses(before[:1], shift=shift) - folds.losses(after, shift=shift)
+            if gain.mean() <= gain.std() / np.sqrt(len(gain)):
+                return False, folds.in_order(before)
+    trained = always or folds.loss(after, shift=shift) < folds.loss(before, shift=shift)
+    return trained, folds.in_order(after if trained else before)
 
 
 def fold_of_rows(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:

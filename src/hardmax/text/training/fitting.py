@@ -28,7 +28,7 @@ from ..words.documents import validation_mask
 from ..words.tokenisation import CHARACTERS, Tokeniser
 from ..words.vocabulary import Vocabulary
 from .calibration import Calibration, calibration_temperature
-from .cross_fitting import Choice, between, cross_fit
+from .cross_fitting import Choice, cross_fit
 from .linear_models import LinearModel
 from .network_training import train_averaged
 
@@ -126,10 +126,9 @@ def fit_model(
         network = replace(network, resting_mass=recipe.resting_share * mass)
     network = network.to(torch.float64 if training.table.nnz < _SMALL else torch.float32)
     history: list[dict[str, float]] = []
-    if choice.amount > 0:
-        trained = network.to(network.embedding.dtype)
+    if choice.trained:
         history = train_averaged(
-            trained,
+            network,
             training,
             held_out,
             _for_power(recipe, network.mass_power),
@@ -140,7 +139,6 @@ def fit_model(
             progress=progress,
             processes=processes,
         )
-        network = trained if choice.amount == 1 else between(network, trained, choice.amount)
     temperature = _calibrate(network, choice.calibration, held_out, device)
     return FittedModel(
         network=network.to(torch.float64),
