@@ -201,12 +201,17 @@ def cross_fit(
     ]
     linear = _linear_logits(folds, parts)
     kind = min(linear, key=lambda kind: folds.loss(linear[kind], shift=intercept))
-    models = [_of_kind(kind, part, both) for part, both in zip(folds.inside, parts, strict=True)]
-    started = [networks.start(part, one, _POWER, _RESTING) for part, one in zip(folds.inside, models, strict=True)]
-    tried = _start_logits(started, folds, device)
-    resting = min(range(len(_RESTING)), key=lambda k: folds.loss(tried[k], shift=intercept))
-    before = tried[resting]
-    chosen = [some[resting] for some in started]
+    candidates = {}
+    # With one output networks rank like their linear models. With several, masses divide the evidence of each class by
+    # different numbers, and TF-IDF, which is divided by a norm itself, can be the better start although the mean is
+    # the better linear model.
+    for tried in dict.fromkeys([kind] if classes == 2 else [kind, TF_IDF]):
+        models = [_of_kind(tried, part, both) for part, both in zip(folds.inside, parts, strict=True)]
+        started = [networks.start(part, one, _POWER, _RESTING) for part, one in zip(folds.inside, models, strict=True)]
+        for k, logits in enumerate(_start_logits(started, folds, device)):
+            candidates[Start(tried, _POWER, _RESTING[k])] = [some[k] for some in started], logits
+    start = min(candidates, key=lambda start: folds.loss(candidates[start][1], shift=intercept))
+    chosen, before = candidates[start]
     trained, logits = _trained(folds, networks, chosen, before, always=always_train, shift=intercept, device=device)
     if balanced:
         found = calibration_for_rare_classes(logits, rows.labels, rows.weights, rows.counted, shift=intercept)
@@ -215,9 +220,8 @@ def cross_fit(
     # A mean of both is chosen for the start and is no model that is in use elsewhere.
     best = max((TF_IDF, NAIVE_BAYES), key=lambda kind: folds.accuracy(folds.in_order(linear[kind])))
     own, other = folds.right(found.of(logits)), folds.right(folds.in_order(linear[best]))
-    start = Start(kind, _POWER, _RESTING[resting])
     report = replace(
-        _report(own, other, rows.weights, str(kind), str(best)),
+        _report(own, other, rows.weights, str(start.kind), str(best)),
         mass_power=start.mass_power,
         resting=start.resting,
         trained=trained,
