@@ -208,8 +208,8 @@ def cross_fit(
     for tried in dict.fromkeys([kind] if classes == 2 else [kind, TF_IDF]):
         models = [_of_kind(tried, part, both) for part, both in zip(folds.inside, parts, strict=True)]
         started = [networks.start(part, one, _POWER, _RESTING) for part, one in zip(folds.inside, models, strict=True)]
-        for k, logits in enumerate(_start_logits(started, folds, device)):
-            candidates[Start(tried, _POWER, _RESTING[k])] = [some[k] for some in started], logits
+        for k, predicted_parts in enumerate(_start_logits(started, folds, device)):
+            candidates[Start(tried, _POWER, _RESTING[k])] = [some[k] for some in started], predicted_parts
     start = min(candidates, key=lambda start: folds.loss(candidates[start][1], shift=intercept))
     chosen, before = candidates[start]
     trained, logits = _trained(folds, networks, chosen, before, always=always_train, shift=intercept, device=device)
@@ -233,7 +233,10 @@ def cross_fit(
 
 def _of_kind(kind: LinearKind, rows: LabelledDocuments, both: list[LinearModel]) -> LinearModel:
     """The linear model of a kind, from those of TF-IDF and naive Bayes features."""
-    return next((one for one in both if one.kind == kind), None) or LinearModel.mean(rows, *both, kind)
+    first, second = both
+    return (
+        first if kind == first.kind else second if kind == second.kind else LinearModel.mean(rows, first, second, kind)
+    )
 
 
 def _linear_logits(folds: _Folds, parts: list[list[LinearModel]]) -> dict[LinearKind, list[np.ndarray]]:

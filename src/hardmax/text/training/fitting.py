@@ -115,7 +115,7 @@ def fit_model(
             # Epochs and a checkpoint are asked for by those who want training.
             always = recipe.epochs is not None or checkpoint is not None
             balanced = isinstance(class_weight, str) and class_weight == "balanced"
-            asked_for = {"always_train": always, "balanced": balanced}
+            asked_for: dict[str, Any] = {"always_train": always, "balanced": balanced}
             choice = cross_fit(training, len(classes), networks, **options, **asked_for, device=device, seed=seed)
         model = LinearModel.fit(training, len(classes), choice.start.kind, **options)
         (network,) = networks.start(training, model, choice.start.mass_power, (choice.start.resting,))

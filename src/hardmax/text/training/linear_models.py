@@ -84,14 +84,13 @@ class LinearModel:
         """
         if kind.features == "mean":
             options: dict[str, Any] = {"deviations": deviations, "intercept": intercept, "weight": weight}
-            return LinearModel.mean(
-                rows, *(LinearModel.fit(rows, classes, part, **options) for part in KINDS[:2]), kind=kind
-            )
+            first, second = (LinearModel.fit(rows, classes, part, **options) for part in (TF_IDF, NAIVE_BAYES))
+            return LinearModel.mean(rows, first, second, kind)
         outputs = range(classes) if classes > 2 else (1,)
         wide = np.ones(rows.table.shape[1]) if deviations is None else deviations
         if kind.features == "tf-idf":
             scale = wide * _inverse_frequency(rows)
-            features = _unit_rows(rows.table @ sparse.diags_array(scale))
+            features = _unit_rows(sparse.csr_matrix(rows.table @ sparse.diags_array(scale)))
             found = [_regression(features, rows, k, weight * kind.strength, intercept) for k in outputs]
             weights = [scale * weight for weight, _ in found]
         else:
