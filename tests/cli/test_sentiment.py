@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
@@ -93,6 +94,7 @@ def test_few_documents_that_no_epoch_improves(tmp_path: Path) -> None:
     from made_up_texts import opinions
 
     texts, labels = opinions(200)
+    labels = np.random.default_rng(0).permutation(labels)  # nothing can be learned
     pd.DataFrame({"text": texts, "label": labels}).to_csv(tmp_path / "opinions.csv", index=False)
     told = _run("sentiment", "train", tmp_path / "opinions.csv", "-o", tmp_path / "model.safetensors")
     assert told.exit_code == 0, told.output
@@ -223,6 +225,15 @@ def test_unknown_words_are_noted() -> None:
     done = _run("sentiment", "predict", "дом")
     assert done.exit_code == 0
     assert "no known word" in done.stderr
+
+
+def test_the_name_of_a_folder_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letters").mkdir()
+    done = _run("sentiment", "predict", "letters", "a wonderful film", "x" * 5000)
+    assert done.exit_code == 0
+    assert "note: letters was read as a text; its contents are read with --file letters" in done.stderr
+    assert done.stderr.count("was read as a text") == 1
 
 
 @pytest.mark.parametrize(

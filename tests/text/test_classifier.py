@@ -50,10 +50,10 @@ def test_learns_topics_in_any_dimension(dim: int) -> None:
     assert set(fitted.classes_) == {"sea", "sky", "wood"}
 
 
-def test_texts_and_their_counts_give_the_same_model(model: LeaderClassifier) -> None:
-    counter = CountVectorizer(
-        tokenizer=model.tokeniser_, token_pattern=None, lowercase=False, ngram_range=(1, 2), vocabulary=model.words()
-    )
+def test_texts_and_their_counts_give_the_same_model() -> None:
+    # Without pairs: linear models of texts scale their features down, and the columns of a table have no length.
+    model = LeaderClassifier(random_state=0, ngrams=1).fit(TEXTS, LABELS)
+    counter = CountVectorizer(tokenizer=model.tokeniser_, token_pattern=None, lowercase=False, vocabulary=model.words())
     on_counts = LeaderClassifier(random_state=0).fit(counter.transform(TEXTS), LABELS)
     np.testing.assert_allclose(
         on_counts.decision_function(counter.transform(FRESH)), model.decision_function(FRESH), atol=1e-9
@@ -289,7 +289,7 @@ def test_a_text_of_very_many_words() -> None:
         (["a b", "c d"], [1], "must match the 2 texts"),
         (["a b", "c d"], [1, 1], "two classes"),
         (["a b", "c d"], None, "label for each text"),
-        (["", "..."], [0, 1], "must hold a word"),
+        (["", " \t"], [0, 1], "must hold a word"),
         (pd.DataFrame({"text": ["a", "b"]}), [0, 1], r"pass the column: table\['text'\]"),
         (pd.DataFrame({"stars": [1, 2], "text": ["a", "b"]}), [0, 1], r"pass the column: table\['text'\]"),
         (np.array([["a"], ["b"]]), [0, 1], r"shape \(2, 1\)"),

@@ -13,19 +13,32 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
+from sklearn.preprocessing import normalize
 
+from hardmax.distributed import ALONE
 from hardmax.text import BaselineWarning, LeaderClassifier, Recipe
 from hardmax.text.evaluation import calibration_error
 from hardmax.text.model.network import network_from_weights
 from hardmax.text.model.prediction import class_probabilities, cpu_logits
+from hardmax.text.recipes import few_documents
 from hardmax.text.training.calibration import (
     calibration,
     calibration_for_rare_classes,
     calibration_temperature,
 )
-from hardmax.text.training.cross_fitting import FOLDS, CrossValidation, between, fold_of_rows
-from hardmax.text.training.linear_models import KINDS, LinearModel
-from hardmax.text.words.counts import LabelledDocuments
+from hardmax.text.training.cross_fitting import (
+    FOLDS,
+    CrossValidation,
+    _Folds,
+    _start_logits,
+    fold_of_rows,
+)
+from hardmax.text.training.fitting import _deviations, _Networks
+from hardmax.text.training.linear_models import KINDS, MEANS, NAIVE_BAYES, TF_IDF, LinearModel
+from hardmax.text.words.counts import LabelledDocuments, weighted_counts
+from hardmax.text.words.document_endings import EndingVocabulary
+from hardmax.text.words.tokenisation import CHARACTERS, EVERY_SYMBOL, Tokeniser
+from hardmax.text.words.vocabulary import Vocabulary
 from made_up_texts import opinions, topics
 
 
@@ -43,9 +56,89 @@ def test_tf_idf_regression_is_that_of_scikit_learn() -> None:
     ours = LinearModel.fit(rows, 3, KINDS[0])
     features = TfidfTransformer().fit_transform(rows.table)
     for k in range(3):
-        model = LogisticRegression(C=10, solver="liblinear", tol=1e-2)
+        model = LogisticRegression(C=40, solver="liblinear", tol=1e-2)
         model.fit(features, rows.labels == k)
         np.testing.assert_allclose(ours.logits(rows.table)[:, k], model.decision_function(features), atol=1e-9)
+
+
+def test_scaled_columns_are_those_of_scikit_learn() -> None:
+    rows = replace(_rows(120, 2), weights=np.ones(120))
+    deviations = np.where(np.arange(30) % 3 == 0, 0.5, 1.0)
+    scaled = TfidfTransformer(norm=None).fit_transform(rows.table).toarray() * deviations
+    features = normalize(scaled)
+    model = LogisticRegression(C=40, solver="liblinear", tol=1e-2).fit(features, rows.labels)
+    ours = LinearModel.fit(rows, 2, TF_IDF, deviations=deviations)
+    np.testing.assert_allclose(ours.logits(rows.table)[:, 0], model.decision_function(features), atol=1e-9)
+    plain, damped = (LinearModel.fit(rows, 2, NAIVE_BAYES, deviations=d) for d in (None, deviations))
+    ratio = np.abs(damped.weights[:, 0]) / np.maximum(np.abs(plain.weights[:, 0]), 1e-9)
+    assert np.median(ratio[deviations == 0.5]) < 0.6 * np.median(ratio[deviations == 1])
+
+
+def test_a_mean_has_the_logits_of_its_parts() -> None:
+    rows = _rows(90, 3)
+    first, second = (LinearModel.fit(rows, 3, kind) for kind in (TF_IDF, NAIVE_BAYES))
+    sizes = [np.sqrt(np.square(one.logits(rows.table)).mean()) for one in (first, second)]
+    for kind in MEANS:
+        mean = LinearModel.fit(rows, 3, kind).logits(rows.table)
+        wanted = kind.share * first.logits(rows.table)
+        wanted = wanted + (1 - kind.share) * sizes[0] / sizes[1] * second.logits(rows.table)
+        np.testing.assert_allclose(mean, wanted, rtol=1e-9)
+
+
+def test_longer_n_grams_are_scaled_down() -> None:
+    texts, tokeniser = ["a b c", "b c d"], Tokeniser()
+    grams, _ = Vocabulary.learn(texts, tokeniser, ngrams=3, min_df=1)
+    found = dict(zip(grams.names(), _deviations(grams, tokeniser, Recipe()), strict=True))  # type: ignore[arg-type]
+    assert (found["b"], found["b c"], found["a b c"]) == (1.0, 0.5, 0.25)
+    endings, _ = EndingVocabulary.learn(texts, tokeniser, ngrams=2, min_df=1, last=2)
+    found = dict(zip(endings.names(), _deviations(endings, tokeniser, Recipe()), strict=True))  # type: ignore[arg-type]
+    assert (found["c d"], found["d (at the end)"], found["c d (at the end)"]) == (0.5, 1.0, 0.5)
+    # Pairs of characters are words, and a table of counts has no pairs.
+    assert _deviations(grams, Tokeniser(pattern=CHARACTERS[None]), Recipe()) is None
+    assert _deviations(None, None, Recipe()) is None
+
+
+def test_few_texts_are_read_with_all_symbols(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"some {word} words" for word in ("plain", "other", "more")] * 40
+    labels = np.arange(120) % 2
+    marked = [f"#{text}" if label else text for text, label in zip(texts, labels, strict=True)]
+    model = LeaderClassifier(random_state=0, progress=False).fit(marked, labels)
+    assert model.tokeniser_.pattern == EVERY_SYMBOL
+    assert model.predict(["# new", "some words"]).tolist() == [1, 0]
+    assert model.explain(marked[1]).reasons(1)[0].word in ("#", "# some")
+    assert LeaderClassifier(stop_words="english").fit(texts, labels).tokeniser_.pattern is None
+    for name in ("_FEW_OF_MANY", "_FEW_OF_TWO"):
+        monkeypatch.setattr(f"hardmax.text.recipes.{name}", 100)
+    many = LeaderClassifier(random_state=0, progress=False).fit(texts, labels)
+    assert many.tokeniser_.pattern is None
+    assert many.cross_validation_ is None
+
+
+def test_few_depends_on_the_number_of_classes() -> None:
+    found = [
+        few_documents(np.arange(count) % classes) for count, classes in ((4999, 3), (5000, 3), (9999, 2), (10000, 2))
+    ]
+    assert found == [True, False, True, False]
+
+
+def test_the_share_of_the_mean_has_the_least_loss_on_the_folds() -> None:
+    # Naive Bayes odds of a single document are large, TF-IDF weights are not: labels follow many weak words here.
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=60)
+    counts = rng.poisson(0.5, size=(240, 60)).astype(float)
+    labels = (counts @ weights + rng.normal(size=240) > np.median(counts @ weights)).astype(int)
+    model = LeaderClassifier(random_state=0, progress=False).fit(sparse.csr_matrix(counts), labels)
+    rows = LabelledDocuments(weighted_counts(sparse.csr_matrix(counts), Recipe(), texts=False), labels, np.ones(240))
+    fold = fold_of_rows(labels, np.random.default_rng([0, 2**22]))
+    losses = {}
+    for kind in KINDS:
+        logits = np.empty((240, 1))
+        for k in range(FOLDS):
+            fitted = LinearModel.fit(rows.take(np.flatnonzero(fold != k)), 2, kind)
+            logits[fold == k] = fitted.logits(rows.table[np.flatnonzero(fold == k)])
+        losses[str(kind)] = calibration(logits, labels, np.ones(240)).loss
+    assert model.cross_validation_ is not None
+    assert model.cross_validation_["start"] == min(losses, key=lambda name: losses[name])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -212,15 +305,25 @@ def test_a_large_mass_power_is_the_linear_model_at_full_collapse(classes: int) -
     assert np.corrcoef(found[1.0].ravel(), linear.ravel())[0, 1] < 0.999
 
 
-def test_amounts_between_start_and_training() -> None:
-    start = network_from_weights(
-        np.ones((3, 1)), np.zeros(1), np.ones(3, dtype=int), Recipe(), np.random.default_rng(0), 4.0
-    )
-    trained = replace(start, embedding=start.embedding + 2)
-    half = between(start, trained, 0.5)
-    torch.testing.assert_close(half.embedding, start.embedding + 1)
-    assert half.mass_power == 4
-    torch.testing.assert_close(between(start, trained, 0.0).embedding, start.embedding)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("masses", ["norm", "count"])
+def test_logits_for_other_resting_masses_follow_from_the_first(classes: int, masses: str) -> None:
+    rows = replace(_rows(90, classes), weights=np.ones(90))
+    table = sparse.vstack([rows.table, sparse.csr_matrix((1, 30))], format="csr")  # the last document has no words
+    rows = LabelledDocuments(table, np.append(rows.labels, 0), np.ones(91))
+    networks = _Networks(np.ones(30, dtype=int), Recipe(masses=masses), 0, None, ALONE)
+    model = LinearModel.fit(rows, classes, TF_IDF)
+    started = networks.start(rows, model, 4.0, (1.0, 5.0, 25.0))
+    folds = _Folds(rows, np.zeros(91, dtype=int), [rows], [rows.table])
+    for network, logits in zip(started, _start_logits([started], folds, None), strict=True):
+        np.testing.assert_allclose(logits[0], cpu_logits(network, rows.table)[0], rtol=1e-9, atol=1e-9)
+        # Each is scaled like the linear model.
+        own, wanted = (part - part.mean(axis=0) for part in (logits[0], model.logits(rows.table)))
+        assert 0.5 < np.sqrt(np.square(own).mean() / np.square(wanted).mean()) < 2
+    assert started[2].resting_mass == pytest.approx(25 * started[0].resting_mass)
+    (alone,) = networks.start(rows, model, 4.0, (5.0,))
+    torch.testing.assert_close(alone.decoder, started[1].decoder)
+    assert alone.resting_mass == pytest.approx(started[1].resting_mass)
 
 
 def test_epochs_are_trained_where_they_are_asked_for() -> None:
@@ -228,7 +331,7 @@ def test_epochs_are_trained_where_they_are_asked_for() -> None:
     asked = LeaderClassifier(random_state=0, progress=False, epochs=3).fit(texts, labels)
     assert asked.n_iter_ == 3
     assert asked.cross_validation_ is not None
-    assert asked.cross_validation_["amount"] == 1
+    assert asked.cross_validation_["trained"]
 
 
 def test_mass_power_is_saved(tmp_path: Path) -> None:

@@ -124,3 +124,15 @@ def test_leading_words_speak_for_the_prediction(of_topics: LeaderClassifier, mod
         opposed = model.explain(text).sentence().split("against it: ")
         if len(opposed) == 2:
             assert not set(opposed[1].strip("'").split(" ")) <= FUNCTION_WORDS
+
+
+def test_the_opposing_word_is_no_mark() -> None:
+    texts, labels = opinions(200, seed=3)
+    # Half of the negative texts end with marks, which no positive text has.
+    ends = [" -- ;" if label == 0 and k % 4 < 2 else "" for k, label in enumerate(labels)]
+    marked = [text + end for text, end in zip(texts, ends, strict=True)]
+    fitted = LeaderClassifier(random_state=0, progress=False).fit(marked, labels)
+    why = fitted.explain("wonderful , wonderful -- ;")
+    assert min(why.words, key=lambda name: why.effects[why.words.index(name), 0]) in ("-", ";", "- -", "- ;")
+    assert "against it: '-" not in why.sentence()
+    assert "against it: ';" not in why.sentence()

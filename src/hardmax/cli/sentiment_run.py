@@ -30,6 +30,8 @@ from .standard_input import MARK, NAME, read_all
 # Bounds the time of the command on large files.
 _MOST_DOCUMENTS_SURVEYED = 5000
 _REMEDY = "pipe text in UTF-8, or name its encoding with --encoding"
+# Longer texts are no paths on any system.
+_LONGEST_PATH = 250
 _SHORT_TEXT = 60
 """Words of a long sentence: film reviews are nearly all longer, single sentences never."""
 
@@ -182,12 +184,17 @@ def classify(
     if MARK in texts:
         lines = [line for line in decoded(read_all(), NAME, encoding, _REMEDY).splitlines() if line.strip()]
         texts = [entry for given in texts for entry in (lines if given == MARK else [given])]
+    named = [
+        entry for entry in texts if len(entry) < _LONGEST_PATH and len(entry.split()) == 1 and Path(entry).exists()
+    ]
     names = [""] * len(texts)
     if file is not None:
         documents = read_documents(file, text=text, labelled=False, encoding=encoding)
         texts, names = [*texts, *documents.texts], [*names, *(documents.files or [""] * len(documents.texts))]
     if not texts:
-        raise InputError("texts", "none", "must be given", "pass texts in quotes, or --file documents.csv")
+        raise InputError(
+            "texts", "none", "must be given", "pass texts in quotes, --file documents.csv, or - for a pipe"
+        )
     from_folder = any(names)
     fitted = _load(model)
     with warnings.catch_warnings(record=True) as caught:
@@ -217,6 +224,8 @@ def classify(
             typer.echo(f"{fitted.classes_[k]}\t{chance:.3f}\t{shown}{' '.join(entry.split())[:100]}")
     for warning in caught:
         typer.secho(f"note: {warning.message}", err=True)
+    for entry in named:
+        typer.secho(f"note: {entry} was read as a text; its contents are read with --file {entry}", err=True)
 
 
 def explain_text(text: str, model: Path | None, *, html: Path | None, figure: Path | None, as_json: bool) -> None:

@@ -19,12 +19,12 @@ from .explaining.explanation import Explanation
 from .model.fitted_model import FittedModel
 from .model.network import Network
 from .model.prediction import class_probabilities, predict_logits
-from .recipes import RECIPES, Recipe, recipe_with, words_with
+from .recipes import RECIPES, Recipe, few_documents, recipe_with, words_with
 from .training.fitting import fit_model
 from .words.counts import document_table
 from .words.document_endings import EndingVocabulary
 from .words.documents import as_rows, as_texts, labels_for, warn_of_unknown
-from .words.tokenisation import CHARACTERS, Tokeniser, written_without_spaces
+from .words.tokenisation import CHARACTERS, EVERY_SYMBOL, Tokeniser, written_without_spaces
 from .words.vocabulary import Vocabulary
 
 PADDING = "‹padding›"
@@ -53,14 +53,15 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ngrams
         Largest number of words in an n-gram.
     min_df
-        Least number of texts in which a word or n-gram occurs; by default 3 for large sets, 2 below 5,000 texts
-        and 1 below 3,000.
+        Least number of texts in which a word or n-gram occurs; by default 3 for many documents, 2 for few (see
+        ``validation_fraction``) and 1 below 3,000.
     max_words
         Number of words and n-grams that are selected by the chi2 statistic; all by default.
     token_pattern
         Regular expression for one word, see :class:`~hardmax.text.Tokeniser`. By default texts in a script without
         spaces between words (such as Chinese, Japanese and Thai) are read as characters and pairs of characters, all
-        others as words; texts that a segmenter has cut with spaces are read as words too.
+        others as words; texts that a segmenter has cut with spaces are read as words too. Of few documents (see
+        ``validation_fraction``) every other symbol is a word as well, unless ``stop_words`` are given.
     lowercase
         Whether texts are converted to lower case.
     stop_words
@@ -102,13 +103,14 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Temperature of softmax attention in training; 0 for hardmax.
     class_weight
         None, ``"balanced"`` or a dictionary from class to weight. Weights multiply losses; statistics of words ignore
-        them. With ``"balanced"``, below 5,000 documents, rare classes are preferred as far as macro-F1 gains on folds.
+        them. With ``"balanced"`` and few documents, rare classes are preferred as far as macro-F1 gains on folds.
     validation_fraction
         Fraction of the documents that are validation rows, on which the epoch is selected and the probabilities are
-        calibrated. By default 0.05 from 5,000 documents on; fewer are predicted in three folds instead, which choose
-        the start, how far training moves the words (possibly not at all, unless ``epochs`` or ``checkpoint`` is given)
-        and the calibration, so that all of them train the model. A :class:`~hardmax.text.BaselineWarning`
-        says if a linear model was more than a point more accurate on these folds.
+        calibrated. By default 0.05 of many documents. Few (below 10,000 of two classes, below 5,000 of more) are
+        predicted in three folds instead, whose log loss chooses the start, the resting mass and how far training moves
+        the words (possibly not at all, unless ``epochs`` or ``checkpoint`` is given), and whose predictions are
+        calibrated, so that all of them train the model. A :class:`~hardmax.text.BaselineWarning` says if a linear model
+        was more than a point more accurate on these folds.
     patience
         Number of epochs without improvement on the validation rows after which training stops.
     random_state
@@ -261,7 +263,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             documents,
             labels,
             recipe,
-            tokeniser=None if texts is None else self._new_tokeniser(recipe, texts),
+            tokeniser=None if texts is None else self._new_tokeniser(recipe, texts, labels),
             sample_weight=sample_weight,
             class_weight=self.class_weight,
             validation=None if validation is None else self._validation(validation, texts=texts is not None),
@@ -282,7 +284,7 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _new_tokeniser(self, recipe: Recipe, texts: list[str]) -> Tokeniser:
+    def _new_tokeniser(self, recipe: Recipe, texts: list[str], labels: np.ndarray) -> Tokeniser:
         wanted = {
             "pattern": self.token_pattern,
             "lowercase": self.lowercase,
@@ -293,6 +295,8 @@ class LeaderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         settings = words_with(self.recipe, wanted)
         usual = settings.get("pattern")
+        if usual is None and self.stop_words is None and few_documents(labels):
+            settings["pattern"] = usual = EVERY_SYMBOL
         if self.token_pattern is None and usual in CHARACTERS and written_without_spaces(texts):
             settings["pattern"] = CHARACTERS[usual]
         return Tokeniser(**settings)

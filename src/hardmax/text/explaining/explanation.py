@@ -363,14 +363,15 @@ class Explanation:
         return -1 if len(self.classes) == 2 and self._winner == 0 else 1
 
     def _opposing_word(self) -> str | None:
-        """Word whose deletion would strengthen the prediction most; None if there is none but function words."""
+        """Word whose deletion would strengthen the prediction most; None if all are function words or marks."""
         if self.deletion is None:
             return None
         effect = self._sign * self.effects[:, self.output]
         for place in np.argsort(effect, kind="stable"):
             if effect[place] >= 0:
                 break
-            if not set(self.words[place].removesuffix(AT_THE_END).split(" ")) <= FUNCTION_WORDS:
+            parts = self.words[place].removesuffix(AT_THE_END).split(" ")
+            if any(part not in FUNCTION_WORDS and any(sign.isalnum() for sign in part) for part in parts):
                 return str(self.words[place])
         return None
 

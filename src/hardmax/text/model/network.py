@@ -84,11 +84,15 @@ class Network:
         """Initial positions of the words of the documents, shape (words, coordinates)."""
         return embedding(torch.from_numpy(documents.columns), self.embedding)
 
-    def mean_mass(self, table: sparse.csr_matrix, weights: np.ndarray) -> float:
-        """Weighted mean of the total mass of each document in a table of weighted counts."""
+    def document_masses(self, table: sparse.csr_matrix) -> np.ndarray:
+        """Total mass of each document in a table of weighted counts, without the resting mass, shape (documents,)."""
         points = self.embedding.detach()
         each = mass_of_position(points, self.mass_power).numpy() if self.norm_masses else np.ones(table.shape[1])
-        return float(np.average(table @ each, weights=weights))
+        return np.asarray(table @ each)
+
+    def mean_mass(self, table: sparse.csr_matrix, weights: np.ndarray) -> float:
+        """Weighted mean of the total mass of each document in a table of weighted counts."""
+        return float(np.average(self.document_masses(table), weights=weights))
 
     def forward(self, documents: Batch, start: torch.Tensor | None = None) -> tuple[torch.Tensor, AttentionPath]:
         """Logits of each document, shape (documents, outputs), and the attended words.

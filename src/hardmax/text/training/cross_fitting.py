@@ -1,8 +1,7 @@
 """Choice of the start, the training and the calibration of few documents, by folds of the training rows.
 
-Every row is predicted by models that were fitted without it. Its predictions choose the linear model from which the
-network starts, the power of lengths in the masses (with a large one the network is nearly that linear model) and how
-far the positions move from their start to where training leads, possibly not at all. They determine temperature and
+Every row is predicted by models that were fitted without it. The log loss of these predictions chooses the linear model
+from which the network starts, the resting mass, and whether the network is trained. They determine temperature and
 shift of the logits, and they are compared with those of the linear models. No row is lost: the final network is fitted
 to all of them.
 """
@@ -17,12 +16,12 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from ..model.network import Network
+from ..model.network import TINY, Network
 from ..model.prediction import predict_logits
 from ..words.counts import LabelledDocuments
 from .calibration import Calibration, calibration, calibration_for_rare_classes
-from .linear_models import BOTH, NAIVE_BAYES, TF_IDF, LinearKind, LinearModel
-from .optimiser_step import predicted
+from .linear_models import KINDS, MEANS, NAIVE_BAYES, TF_IDF, LinearKind, LinearModel
+from .optimiser_step import losses, predicted
 
 FOLDS = 3
 """Two thirds of the rows train each fold: more folds would be closer to the final network, and slower."""
@@ -30,25 +29,35 @@ _FEWEST = 100
 """With fewer rows the standard error of an accuracy is above 5 %, and nothing can be chosen by it."""
 _BEHIND = 0.01
 """Difference in accuracy from which on the simpler model is recommended."""
-# Large enough that networks are as accurate as their linear models, small enough that the strongest words are longest.
-_LARGE_POWER = 4.0
-# Fractions of the way from the start to the trained positions that are tried.
-_AMOUNTS = (0.5, 1.0)
+# Power of lengths in the masses: large enough that networks are as accurate as their linear models, small enough that
+# the strongest words are longest.
+_POWER = 4.0
+# Multiples of the recipe's resting mass that are tried. With none logits do not depend on the length of a document, as
+# with TF-IDF; with a large one they are sums over its words, as with naive Bayes features.
+_RESTING = (1.0, 5.0, 25.0)
 
 
 @dataclass(frozen=True)
 class Start:
-    """A linear model from which a network starts, and the power of lengths in the masses of its words."""
+    """A linear model from which a network starts, and the masses of the network."""
 
     kind: LinearKind
     mass_power: float
+    """Power of the length of a word in its mass."""
+    resting: float = 1.0
+    """Resting mass, as a multiple of that of the recipe."""
 
 
 class Networks(Protocol):
     """Interface: networks that start from linear models, and their training."""
 
-    def start(self, rows: LabelledDocuments, model: LinearModel, mass_power: float) -> Network:
-        """Network before training, whose logits are scaled like those of the model on these rows."""
+    def start(
+        self, rows: LabelledDocuments, model: LinearModel, mass_power: float, resting: tuple[float, ...]
+    ) -> list[Network]:
+        """Networks before training, one for each multiple of the resting mass, that differ in it and in scale only.
+
+        Their logits are scaled like those of the model on these rows.
+        """
 
     def train(self, network: Network, rows: LabelledDocuments) -> None:
         """Train the network on these rows in place."""
@@ -76,8 +85,10 @@ class CrossValidation:
     """Standard error of the difference of the two."""
     mass_power: float = 1.0
     """Power of the length of a word in its mass."""
-    amount: float = 1.0
-    """Fraction of the way from the start to the trained positions at which the words of the classifier are."""
+    resting: float = 1.0
+    """Resting mass, as a multiple of that of the recipe."""
+    trained: bool = True
+    """Whether training moves the words from their initial positions."""
 
     @property
     def behind(self) -> bool:
@@ -105,11 +116,11 @@ class CrossValidation:
 
 @dataclass(frozen=True)
 class Choice:
-    """Start, amount of training, calibration and report that the folds determine."""
+    """Start, training, calibration and report that the folds determine."""
 
     start: Start = Start(TF_IDF, 1.0)
-    amount: float = 1.0
-    """Fraction of the way from the start to the trained positions; 0 for no training."""
+    trained: bool = True
+    """Whether the network is trained."""
     calibration: Calibration | None = None
     report: CrossValidation | None = None
 
@@ -145,20 +156,21 @@ class _Folds:
         """Weighted share of the rows that are classified correctly."""
         return float(np.average(self.right(logits), weights=self.rows.weights))
 
-    def gain(self, before: list[np.ndarray], after: list[np.ndarray]) -> float:
-        """Difference in accuracy of two predictions of the first folds, in standard errors."""
-        some = [np.flatnonzero(self.fold == k) for k in range(len(after))]
-        right = [
-            np.concatenate(
-                [
-                    predicted(torch.from_numpy(x)).numpy() == self.rows.labels[p]
-                    for x, p in zip(parts, some, strict=True)
-                ]
-            )
-            for parts in (after, before)
-        ]
-        mean, error = _difference(right[0], right[1], self.rows.weights[np.concatenate(some)])
-        return mean / error if error > 0 else 0.0
+    def losses(self, parts: list[np.ndarray], *, shift: bool) -> np.ndarray:
+        """Log loss of each row of the first folds, shape (rows,), for predictions that are calibrated on these rows.
+
+        Losses distinguish models better than accuracies do, because every row counts and not only those on which the
+        predicted classes differ.
+        """
+        some = np.concatenate([np.flatnonzero(self.fold == k) for k in range(len(parts))])
+        logits, labels, weights = np.concatenate(parts), self.rows.labels[some], self.rows.weights[some]
+        calibrated = calibration(logits, labels, weights, shift=shift).of(logits)
+        found = losses(torch.from_numpy(calibrated), torch.from_numpy(labels)).numpy()
+        return np.asarray(found * weights / weights.mean())
+
+    def loss(self, parts: list[np.ndarray], *, shift: bool) -> float:
+        """Mean of :meth:`losses`."""
+        return float(self.losses(parts, shift=shift).mean())
 
 
 def cross_fit(
@@ -166,6 +178,7 @@ def cross_fit(
     classes: int,
     networks: Networks,
     *,
+    deviations: np.ndarray | None,
     intercept: bool,
     weight: float,
     always_train: bool,
@@ -173,68 +186,88 @@ def cross_fit(
     device: str | None,
     seed: int,
 ) -> Choice:
-    """Start, amount of training and calibration that are best on folds of the rows; defaults if there are too few.
+    """Start, training and calibration that are best on folds of the rows; defaults if there are too few.
 
-    With ``always_train`` words move all the way to their trained positions. ``balanced`` says that the weights make all
+    With ``always_train`` the network is trained in any case. ``balanced`` says that the weights make all
     classes equally heavy.
     """
     members = np.bincount(rows.labels, minlength=classes)
     if len(rows.labels) < _FEWEST or members[members > 0].min() < 2:
         return Choice()
     folds = _Folds.of(rows, seed)
-    models = _linear_models(folds, classes, intercept=intercept, weight=weight)
-    linear = {
-        kind: folds.in_order([one.logits(table) for one, table in zip(some, folds.outside, strict=True)])
-        for kind, some in models.items()
-    }
-    kind = _best_kind(folds, linear)
-    # Nearly the linear model, and the masses of larger data.
-    started = {
-        power: [networks.start(part, one, power) for part, one in zip(folds.inside, models[kind], strict=True)]
-        for power in (_LARGE_POWER, 1.0)
-    }
-    before = {
-        power: [predict_logits(network, table, device)[0] for network, table in zip(some, folds.outside, strict=True)]
-        for power, some in started.items()
-    }
-    power = max(before, key=lambda power: folds.accuracy(folds.in_order(before[power])))
-    amounts = (1.0,) if always_train else (0.0, *_AMOUNTS)
-    amount, logits = _trained(folds, networks, started[power], before[power], amounts, device)
+    options: dict[str, Any] = {"deviations": deviations, "intercept": intercept, "weight": weight}
+    parts = [
+        [LinearModel.fit(part, classes, kind, **options) for kind in (TF_IDF, NAIVE_BAYES)] for part in folds.inside
+    ]
+    linear = _linear_logits(folds, parts)
+    kind = min(linear, key=lambda kind: folds.loss(linear[kind], shift=intercept))
+    candidates = {}
+    # With one output networks rank like their linear models. With several, masses divide the evidence of each class by
+    # different numbers, and TF-IDF, which is divided by a norm itself, can be the better start although the mean is
+    # the better linear model.
+    for tried in dict.fromkeys([kind] if classes == 2 else [kind, TF_IDF]):
+        models = [_of_kind(tried, part, both) for part, both in zip(folds.inside, parts, strict=True)]
+        started = [networks.start(part, one, _POWER, _RESTING) for part, one in zip(folds.inside, models, strict=True)]
+        for k, predicted_parts in enumerate(_start_logits(started, folds, device)):
+            candidates[Start(tried, _POWER, _RESTING[k])] = [some[k] for some in started], predicted_parts
+    start = min(candidates, key=lambda start: folds.loss(candidates[start][1], shift=intercept))
+    chosen, before = candidates[start]
+    trained, logits = _trained(folds, networks, chosen, before, always=always_train, shift=intercept, device=device)
     if balanced:
         found = calibration_for_rare_classes(logits, rows.labels, rows.weights, rows.counted, shift=intercept)
     else:
         found = calibration(logits, rows.labels, rows.weights, shift=intercept)
-    # The mean of both is chosen for the start and is no model that is in use elsewhere.
-    best = max((TF_IDF, NAIVE_BAYES), key=lambda kind: folds.accuracy(linear[kind]))
-    own, other = folds.right(found.of(logits)), folds.right(linear[best])
-    report = replace(_report(own, other, rows.weights, str(kind), str(best)), mass_power=power, amount=amount)
+    # A mean of both is chosen for the start and is no model that is in use elsewhere.
+    best = max((TF_IDF, NAIVE_BAYES), key=lambda kind: folds.accuracy(folds.in_order(linear[kind])))
+    own, other = folds.right(found.of(logits)), folds.right(folds.in_order(linear[best]))
+    report = replace(
+        _report(own, other, rows.weights, str(start.kind), str(best)),
+        mass_power=start.mass_power,
+        resting=start.resting,
+        trained=trained,
+    )
     if report.behind:
         warnings.warn(str(report), BaselineWarning, stacklevel=5)  # the caller of fit
-    return Choice(Start(kind, power), amount, found, report)
+    return Choice(start, trained, found, report)
 
 
-def _linear_models(
-    folds: _Folds, classes: int, *, intercept: bool, weight: float
-) -> dict[LinearKind, list[LinearModel]]:
-    """The linear models of every kind, one per fold."""
-    models = {
-        kind: [LinearModel.fit(part, classes, kind, intercept=intercept, weight=weight) for part in folds.inside]
-        for kind in (TF_IDF, NAIVE_BAYES)
-    }
-    parts = zip(folds.inside, models[TF_IDF], models[NAIVE_BAYES], strict=True)
-    models[BOTH] = [LinearModel.mean(part, first, second) for part, first, second in parts]
-    return models
+def _of_kind(kind: LinearKind, rows: LabelledDocuments, both: list[LinearModel]) -> LinearModel:
+    """The linear model of a kind, from those of TF-IDF and naive Bayes features."""
+    first, second = both
+    return (
+        first if kind == first.kind else second if kind == second.kind else LinearModel.mean(rows, first, second, kind)
+    )
 
 
-def _best_kind(folds: _Folds, linear: dict[LinearKind, np.ndarray]) -> LinearKind:
-    """The mean of both models, unless one alone is more accurate by more than a standard error of the difference."""
-    mean = folds.right(linear[BOTH])
-    best, ahead = BOTH, 0.0
-    for kind in (TF_IDF, NAIVE_BAYES):
-        gap, error = _difference(folds.right(linear[kind]), mean, folds.rows.weights)
-        if gap > max(error, ahead):
-            best, ahead = kind, gap
-    return best
+def _linear_logits(folds: _Folds, parts: list[list[LinearModel]]) -> dict[LinearKind, list[np.ndarray]]:
+    """Logits of the rows of each fold by the linear models of every kind that were fitted to the other folds."""
+    found: dict[LinearKind, list[np.ndarray]] = {kind: [] for kind in KINDS}
+    for rows, table, both in zip(folds.inside, folds.outside, parts, strict=True):
+        own = [one.logits(table) for one in both]
+        ratio = LinearModel.ratio(rows, *both)
+        for kind, logits in found.items():
+            if kind in MEANS:
+                logits.append(kind.share * own[0] + (1 - kind.share) * ratio * own[1])
+            else:
+                logits.append(own[(TF_IDF, NAIVE_BAYES).index(kind)])
+    return found
+
+
+def _start_logits(started: list[list[Network]], folds: _Folds, device: str | None) -> list[list[np.ndarray]]:
+    """Logits of the rows of each fold, one list for each resting mass.
+
+    Networks of one fold attend to the same words, so that their logits follow from those of the first.
+    """
+    found: list[list[np.ndarray]] = [[] for _ in started[0]]
+    for some, table in zip(started, folds.outside, strict=True):
+        first, bias = some[0], some[0].bias.numpy()
+        logits = predict_logits(first, table, device)[0] - bias
+        mass = first.document_masses(table)
+        for network, own in zip(some, found, strict=True):
+            scale = float(network.decoder.norm() / first.decoder.norm().clamp_min(TINY))
+            share = np.maximum(first.resting_mass + mass, TINY) / np.maximum(network.resting_mass + mass, TINY)
+            own.append(scale * share[:, None] * logits + bias)
+    return found
 
 
 def _trained(
@@ -242,37 +275,26 @@ def _trained(
     networks: Networks,
     started: list[Network],
     before: list[np.ndarray],
-    amounts: tuple[float, ...],
+    *,
+    always: bool,
+    shift: bool,
     device: str | None,
-) -> tuple[float, np.ndarray]:
-    """Fraction of the way from start to trained positions that is most accurate, and the logits there.
+) -> tuple[bool, np.ndarray]:
+    """Whether training reduces the loss, or is wanted always, and the logits with or without it.
 
-    If 0 is among the ``amounts``, one fold decides whether the others are trained as well, which costs most of the time
-    of a fit.
+    One fold decides whether the others are trained as well, which costs most of the time of a fit: training has to gain
+    more than a standard error there.
     """
-    after: dict[float, list[np.ndarray]] = {amount: [] for amount in amounts if amount > 0}
-    may_stop = 0.0 in amounts
+    after: list[np.ndarray] = []
     for k, network in enumerate(started):
-        trained = network.to(torch.float64)
-        networks.train(trained, folds.inside[k])
-        for amount, found in after.items():
-            found.append(predict_logits(between(network, trained, amount), folds.outside[k], device)[0])
-        if may_stop and k == 0 and all(folds.gain(before[:1], found) <= 0 for found in after.values()):
-            return 0.0, folds.in_order(before)
-    gains = {amount: folds.gain(before, found) for amount, found in after.items()}
-    amount = max(gains, key=lambda amount: gains[amount])
-    if may_stop and gains[amount] <= 0:
-        return 0.0, folds.in_order(before)
-    return amount, folds.in_order(after[amount])
-
-
-def between(start: Network, trained: Network, amount: float) -> Network:
-    """Network with parameters at this fraction of the way from those of ``start`` to those of ``trained``."""
-    own, other = start.parameters(), trained.parameters()
-    parts: dict[str, Any] = {
-        name: torch.lerp(part.detach(), other[name].detach(), amount) for name, part in own.items()
-    }
-    return replace(start, **parts)
+        networks.train(network, folds.inside[k])
+        after.append(predict_logits(network, folds.outside[k], device)[0])
+        if k == 0 and not always:
+            gain = folds.losses(before[:1], shift=shift) - folds.losses(after, shift=shift)
+            if gain.mean() <= gain.std() / np.sqrt(len(gain)):
+                return False, folds.in_order(before)
+    trained = always or folds.loss(after, shift=shift) < folds.loss(before, shift=shift)
+    return trained, folds.in_order(after if trained else before)
 
 
 def fold_of_rows(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:

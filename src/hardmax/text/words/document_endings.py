@@ -69,6 +69,10 @@ class EndingVocabulary:
         own = self.anywhere.groups()
         return np.append(own, np.full(len(self.ending), own.max(initial=0) + 1))
 
+    def lengths(self) -> np.ndarray:
+        """Number of words of each column, shape (columns,)."""
+        return np.append(self.anywhere.lengths(), self.ending.lengths())
+
     def names(self) -> list[str]:
         """Name of each column."""
         return self.anywhere.names() + [name + AT_THE_END for name in self.ending.names()]

@@ -110,6 +110,10 @@ _ASCII_LETTERS = r"[A-Za-z]+(?:'[A-Za-z]+)?|[!?]|" + _NUMBERS
 _PUNCTUATION = r"\*+|\.\.+|[:;]-?[()]|[.,;:()\"-]"
 EVERY_MARK = f"{_LETTERS}|{_PUNCTUATION}"
 """Pattern for words and numbers, stars, smileys and all punctuation."""
+# Every other mark by itself: "#", "@" and quotation marks distinguish authors and kinds of texts.
+_SYMBOLS = rf"{_PUNCTUATION}|[^\w\s]"
+EVERY_SYMBOL = f"{_LETTERS}|{_SYMBOLS}"
+"""Pattern for words and numbers, stars, smileys and every single character that is no letter, digit or space."""
 # Letters of scripts that are written without spaces between words: kana, Han, Thai, Lao, Burmese, Khmer.
 _UNSPACED = (
     r"\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
@@ -122,6 +126,7 @@ _OTHER = rf"(?:(?![{_UNSPACED}])[^\W\d_])+(?:[{_MARKS}\u200c\u200d]+(?:(?![{_UNS
 CHARACTERS = {
     None: rf"{_CHARACTER}|{_OTHER}(?:'{_OTHER})?|[!?]|{_NUMBERS}|{_EMOJI}",
     EVERY_MARK: rf"{_CHARACTER}|{_OTHER}(?:'{_OTHER})?|[!?]|{_NUMBERS}|{_EMOJI}|{_PUNCTUATION}|[\u3001\u3002\uff0c]",
+    EVERY_SYMBOL: rf"{_CHARACTER}|{_OTHER}(?:'{_OTHER})?|[!?]|{_NUMBERS}|{_EMOJI}|{_SYMBOLS}",
 }
 """Patterns, by the pattern that they replace, that read scripts without spaces character by character."""
 _RUN = re.compile(rf"[{_UNSPACED}]")

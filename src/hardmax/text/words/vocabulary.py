@@ -190,7 +190,17 @@ class Vocabulary:
         return Vocabulary(words, new[self.columns[keep[0]]], longer)
 
     def groups(self) -> np.ndarray:
-        """Number of words of each column, which is its group if the recipe separates lengths.
+        """Group of each column if the recipe separates lengths: its number of words.
+
+        Returns
+        -------
+        np.ndarray
+            Shape (columns,).
+        """
+        return self.lengths()
+
+    def lengths(self) -> np.ndarray:
+        """Number of words of each column.
 
         Returns
         -------
