@@ -16,8 +16,7 @@ _ACCURACY = 0.02
 # Slopes are fitted to few temperatures, at which terms of lower order still count.
 _SLOPE = 0.1
 # At times of about half the closest approach W_2 is larger at the next larger beta, by up to 0.0017 for densities and
-# for tokens alike (0.002 between beta = 100 and 178): the smoothing of the law at small beta speeds it up. An artefact
-# of few tokens is ten times as large.
+# for tokens alike (0.002 between beta = 100 and 178). An artefact of few tokens is ten times as large.
 _FALLS = 2e-3
 # A ratio of errors of trained models within this factor counts as equal: seeds differ by as much.
 _AS_GOOD = 2.0
