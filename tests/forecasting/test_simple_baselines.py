@@ -12,10 +12,12 @@ from hardmax.forecasting.search.classical_search import (
     Recipe,
     Scored,
     compare,
-    is_clearly_better,
+    evidence,
+    least_share,
     make_origins,
     recipes_for,
     score,
+    simplest_rule,
 )
 from hardmax.forecasting.search.validation import log_ratio
 
@@ -109,7 +111,9 @@ def test_the_logarithm_of_a_ratio_has_the_standard_error_of_its_formula() -> Non
     logs = np.log([(1 + small) / (2 + small), 1.0, (3 + small) / (1.5 + small)])
     shares = np.array([1 / 6, 1 / 6, 2 / 3])
     mean = shares @ logs
-    error = np.sqrt(shares @ (logs - mean) ** 2 / (2.5 / (2 * (1 / 9 + 4 / 9))))
+    independent = 2.5 / (2 * (1 / 9 + 4 / 9))
+    variance = (independent * (shares @ (logs - mean) ** 2) + 0.8**2) / (independent + 1)
+    error = np.sqrt(variance / independent)
     assert log_ratio(first, second, np.array([1 / 3, 2 / 3]), 2.5) == pytest.approx((mean, error))
 
 
@@ -142,7 +146,7 @@ def test_one_model_replaces_a_rule_only_beyond_the_standard_error(logs: tuple[fl
     assert own is not None
     assert simple is not None
     assert own.error == pytest.approx(0.6, abs=0.01)
-    assert is_clearly_better(own, simple, origins) is sure
+    assert (evidence(own, simple, origins) > 1.0) is sure
     found = compare([], [rule, other], origins, (), lambda: True)
     assert found is not None
     fitted = found.kept.recipe.fit([z], 1)
@@ -164,6 +168,48 @@ def test_a_chaotic_record_is_compared_over_the_steps_that_can_be_forecast() -> N
     late = [10.0, *[1.0] * (len(origins) - 1)]
     family = scored("family", [np.where(early, 0.01, size) for size in late])
     rule = scored("persistence", [np.ones(len(early)) for _ in origins])
-    assert is_clearly_better(family, rule, origins)
+    assert evidence(family, rule, origins) > 1.0
     alike = scored("family", [np.where(early, 0.3, size) for size in late])
-    assert not is_clearly_better(alike, scored("persistence", [np.where(early, 0.3, 1.0) for _ in origins]), origins)
+    level = scored("persistence", [np.where(early, 0.3, 1.0) for _ in origins])
+    assert evidence(alike, level, origins) <= 1.0
+    assert evidence(rule, rule, origins) == 0.0
+
+
+def test_rules_are_taken_in_the_order_of_their_simplicity_up_to_the_standard_error() -> None:
+    z = np.random.default_rng(0).standard_normal((60, 1))
+    origins = make_origins([z], 1, 12, ())
+    count = sum(len(o.truth) for o in origins)
+    noisy = np.exp(0.8 * np.random.default_rng(1).standard_normal(count))
+
+    def scored(kind: str, sizes: np.ndarray) -> Scored:
+        found = score(_off(kind, sizes, origins), origins)
+        assert found is not None
+        return found
+
+    persistence, drift = scored("persistence", np.ones(count)), scored("drift", 0.9 * noisy)
+    assert drift.error != persistence.error
+    assert simplest_rule([drift, persistence], origins) is persistence
+    clearly = scored("drift", np.full(count, 0.5))
+    assert simplest_rule([persistence, clearly], origins) is clearly
+    seasonal = scored("seasonal-naive", np.full(count, 0.5))
+    assert simplest_rule([clearly, persistence, seasonal], origins) is seasonal
+    assert simplest_rule([scored("smoothing", np.ones(count))], origins) is None
+
+
+def test_the_weight_of_the_simplest_rule_falls_with_the_evidence_against_it() -> None:
+    assert least_share(0.0, 4.0) == least_share(-3.0, 4.0) == 0.6
+    assert least_share(1.0, 8.0) == 0.25
+    assert least_share(1.9, 4.0) == 0.25
+    assert least_share(1.9, 1.0) == 0.5
+    assert least_share(1.5, 40.0) == pytest.approx(0.25 / 2.25)
+
+
+def test_a_comparison_cut_short_has_seen_every_kind() -> None:
+    z = np.random.default_rng(0).standard_normal((60, 1))
+    origins = make_origins([z], 1, 12, ())
+    ones = np.ones(sum(len(o.truth) for o in origins))
+    kinds = ["persistence", *["smoothing"] * 3, *["analogue"] * 3]
+    left = iter([True, True, False])
+    found = compare([], [_off(kind, ones, origins) for kind in kinds], origins, (), lambda: next(left))
+    assert found is not None
+    assert {s.recipe.kind for s in found.scored} >= {"persistence", "smoothing", "analogue"}
