@@ -113,7 +113,14 @@ def _study_rows() -> tuple[pd.DataFrame, pd.DataFrame]:
     names = {study.OURS: 2.0, study.NGRC: 3.0, study.ESN: 1.0, study.UNIFORM: 9.0}
     stored = pd.DataFrame(
         [
-            {"setting": "full state", "system": system, "seed": 0, "model": name, "valid_time": valid}
+            {
+                "setting": "full state",
+                "system": system,
+                "seed": 0,
+                "model": name,
+                "valid_time": valid,
+                "fit_seconds": 2.0,
+            }
             for system in ("Chen", "Lorenz '63", "Coullet")
             for name, valid in names.items()
         ]
@@ -140,6 +147,15 @@ def test_ours_is_ranked_in_place_of_the_stored_one_among_rivals_on_the_same_data
     assert report.checks[0].value == 0.0
     assert "2 fits on 2 systems, seeds 0" in report.notes[0]
     assert report.notes[1].startswith("1 rows of")
+    assert "in 0 of 2 cases" in report.notes[1]
+    assert study.slowness(rows, stored) == 1.0
+
+
+def test_the_budget_of_the_study_follows_the_time_of_ngrc_on_the_stored_data() -> None:
+    rows, stored = _study_rows()
+    rows.loc[rows["model"] == study.NGRC, "valid_time"] = [3.0, 3.1]
+    assert study.slowness(rows, stored) == pytest.approx(7.0 / 2.0)
+    assert "in 1 of 2 cases" in study.summary(rows, stored).notes[1]
 
 
 def test_rows_of_the_study_count_for_their_code_and_rivals_for_any(
@@ -154,7 +170,7 @@ def test_rows_of_the_study_count_for_their_code_and_rivals_for_any(
     rivals = {(full, "Chen", study.NGRC, 0), (full, "Lorenz '63", study.NGRC, 0)}
     assert study._done() == {(full, "Chen", study.OURS, 0)} | rivals
     fits = study.cases()
-    assert len(fits) == len(set(fits)) == 21 * 4 * (3 + 2)
+    assert len(fits) == len(set(fits)) == 21 * 4 * 3 * 3
 
 
 def test_rows_of_series_are_stored_and_count_for_their_code_alone(tmp_path: Path) -> None:
