@@ -13,11 +13,9 @@ from hardmax.forecasting.search.classical_search import (
     Scored,
     compare,
     evidence,
-    least_share,
     make_origins,
     recipes_for,
     score,
-    simplest_rule,
 )
 from hardmax.forecasting.search.validation import log_ratio
 
@@ -173,35 +171,6 @@ def test_a_chaotic_record_is_compared_over_the_steps_that_can_be_forecast() -> N
     level = scored("persistence", [np.where(early, 0.3, 1.0) for _ in origins])
     assert evidence(alike, level, origins) <= 1.0
     assert evidence(rule, rule, origins) == 0.0
-
-
-def test_rules_are_taken_in_the_order_of_their_simplicity_up_to_the_standard_error() -> None:
-    z = np.random.default_rng(0).standard_normal((60, 1))
-    origins = make_origins([z], 1, 12, ())
-    count = sum(len(o.truth) for o in origins)
-    noisy = np.exp(0.8 * np.random.default_rng(1).standard_normal(count))
-
-    def scored(kind: str, sizes: np.ndarray) -> Scored:
-        found = score(_off(kind, sizes, origins), origins)
-        assert found is not None
-        return found
-
-    persistence, drift = scored("persistence", np.ones(count)), scored("drift", 0.9 * noisy)
-    assert drift.error != persistence.error
-    assert simplest_rule([drift, persistence], origins) is persistence
-    clearly = scored("drift", np.full(count, 0.5))
-    assert simplest_rule([persistence, clearly], origins) is clearly
-    seasonal = scored("seasonal-naive", np.full(count, 0.5))
-    assert simplest_rule([clearly, persistence, seasonal], origins) is seasonal
-    assert simplest_rule([scored("smoothing", np.ones(count))], origins) is None
-
-
-def test_the_weight_of_the_simplest_rule_falls_with_the_evidence_against_it() -> None:
-    assert least_share(0.0, 4.0) == least_share(-3.0, 4.0) == 0.6
-    assert least_share(1.0, 8.0) == 0.25
-    assert least_share(1.9, 4.0) == 0.25
-    assert least_share(1.9, 1.0) == 0.5
-    assert least_share(1.5, 40.0) == pytest.approx(0.25 / 2.25)
 
 
 def test_a_comparison_cut_short_has_seen_every_kind() -> None:

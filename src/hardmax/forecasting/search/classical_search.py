@@ -183,28 +183,14 @@ def evidence(candidate: Scored, rule: Scored, origins: Sequence[Origin]) -> floa
     if candidate is rule:
         return 0.0
     steps = _accurate_steps(candidate) or len(candidate.curve)
-    return -_difference(candidate, rule, origins, steps)
-
-
-def _difference(first: Scored, second: Scored, origins: Sequence[Origin], steps: int) -> float:
-    """Mean logarithm of the ratio of two errors over the first steps, in standard errors."""
 
     def errors(scored: Scored) -> list[FloatArray]:
         pairs = zip(scored.paths, origins, strict=True)
         return [step_errors(path, origin.truth)[:, :steps].mean(axis=1) for path, origin in pairs]
 
     horizons = sum(origin.horizons for origin in origins)
-    mean, error = log_ratio(errors(first), errors(second), _weights(origins), horizons)
-    return mean / error
-
-
-def simplest_rule(scored: Sequence[Scored], origins: Sequence[Origin]) -> Scored | None:
-    """The rule that others are measured by: the first kind of ``RULES`` that is not clearly behind the best of them."""
-    rules = sorted((s for s in scored if s.recipe.kind in RULES), key=lambda s: s.error)
-    for rule in sorted(rules, key=lambda s: RULES.index(s.recipe.kind)):
-        if rule is rules[0] or _difference(rules[0], rule, origins, len(rule.curve)) >= -1.0:
-            return rule
-    return None
+    mean, error = log_ratio(errors(candidate), errors(rule), _weights(origins), horizons)
+    return -mean / error
 
 
 def _accurate_steps(candidate: Scored) -> int:
@@ -241,22 +227,18 @@ def mean_of(
 
 _MEMBERS = 5
 """Kinds in the mean of the best at most: a mean of unlike models errs less on new data than most of them."""
-_NEAR, _WIDER = 1.1, 1.5
-"""Typical error of a kind in the mean at most, relative to the smallest: 1.1, plus 1.5 over the horizons held out.
+_WIDER = 1.5
+"""Typical error of a kind in the mean at most, relative to the smallest: 1 plus 1.5 over the horizons held out.
 
 The fewer horizons a comparison holds, the more the smallest error is luck, and the more kinds are worth a mean.
 """
 _CLEARLY, _SAFER = 0.95, 0.3
 """Ratio of the smallest typical error to that of the mean below which the single model is selected: 0.95, less 0.3 over
 the horizons held out."""
-_STRONG = 2.0
-"""Evidence for the best candidate against the simplest rule, in standard errors, from which on the mean is without the
-rule."""
-_LARGEST_SHARE, _PRIOR = 0.6, 0.25
-"""Below it the weight of the rule is at least 0.25 over the square of the evidence, as in shrinkage towards it, but no
-more than 0.6: weights that few forecasts suggest are mostly luck."""
-_FEW_HORIZONS = 0.5
-"""The weight is also at least 1 over the horizons held out, or 0.5 where that is less."""
+_LARGEST_SHARE, _TOLERATED = 0.5, 1.5
+"""The best of the simplest rules has a weight of at least 1 over the horizons held out, or 0.5 where that is less, in
+the mean, unless its typical error is more than 1.5 times the smallest and that difference is beyond its standard error:
+weights that few forecasts suggest are mostly luck."""
 _MUCH_BETTER = 0.5
 """Ratio of the typical error of the family to that of the simplest rules below which it is a model of the dynamics."""
 _ACCURATE, _BETTER = 0.4, 0.8
@@ -340,16 +322,16 @@ def compare(
         clear, kept = True, chosen
     if not clear:
         held_out = max(1.0, sum(origin.horizons for origin in origins))
-        near = [s for s in best if s.error <= (_NEAR + _WIDER / held_out) * best[0].error][:_MEMBERS]
-        rule = simplest_rule(best, origins)
-        beyond = np.inf if rule is None else evidence(best[0], rule, origins)
+        near = [s for s in best if s.error <= (1.0 + _WIDER / held_out) * best[0].error][:_MEMBERS]
+        rule = next((s for s in best if s.recipe.kind in RULES), None)
         # The median of the last samples is as simple as a rule, and needs no margin.
-        sure = beyond > 1.0 or best[0] is rule or best[0].recipe.kind == "median"
-        near = [s for s in near if s is not rule]
-        if rule is not None and beyond < _STRONG:
+        simple_best = best[0].recipe.kind in (*RULES, "median")
+        sure = rule is None or simple_best or evidence(best[0], rule, origins) > 1.0
+        tolerated = rule is not None and (not sure or rule.error <= _TOLERATED * best[0].error)
+        if rule is not None and tolerated and all(s is not rule for s in near):
             near.append(rule)
         if len(near) > 1:
-            mean = mean_of(near, origins, rule, least_share(beyond, held_out))
+            mean = mean_of(near, origins, rule, min(_LARGEST_SHARE, 1.0 / held_out))
             kept = best[0] if sure and best[0].error < (_CLEARLY - _SAFER / held_out) * mean.error else mean
             best = sorted([*best, mean], key=lambda s: s.error)
     starts = sum(len(origin.truth) for origin in origins)
@@ -365,11 +347,6 @@ def _in_turn(recipes: Sequence[Recipe]) -> list[Recipe]:
         turns.append(seen.get(kind, 0))
         seen[kind] = turns[-1] + 1
     return [recipes[place] for place in np.argsort(turns, kind="stable")]
-
-
-def least_share(beyond: float, held_out: float) -> float:
-    """Least weight of the simplest rule in a mean, by the evidence against it and the horizons held out."""
-    return max(min(_FEW_HORIZONS, 1.0 / held_out), min(_LARGEST_SHARE, _PRIOR / max(beyond, 1e-3) ** 2))
 
 
 def _more_accurate(family: Scored, others: Sequence[Scored]) -> bool:
