@@ -139,6 +139,7 @@ def summary(rows: pd.DataFrame, stored: pd.DataFrame) -> Report:
     ours = rows[rows["model"] == OURS]
     ours = ours[ours["code"] == ours["code"].iloc[-1]]
     columns = ["setting", "fits", "mean rank", "stored", "valid time", "stored", "diverged", "in 68 %", "in 95 %"]
+    columns += [f"mean rank, {name}" for name in RIVALS]
     columns += [f"wins : losses, {name}" for name in RIVALS] + ["longest fit, s"]
     report = Report("Chaotic systems", columns)
     models = [m for m in stored["model"].unique() if m not in (UNIFORM, IN_PLACE)]
@@ -167,6 +168,7 @@ def summary(rows: pd.DataFrame, stored: pd.DataFrame) -> Report:
                 *times,
                 int(part["diverged"].sum()),
                 *(float(part[name].mean()) for name in LEVELS),
+                *(_rank(after, models, rival) for rival in RIVALS),
                 *(_wins(after, rival) for rival in RIVALS),
                 float(part["fit_seconds"].max()),
             ]
@@ -189,11 +191,21 @@ def _notes(ours: pd.DataFrame, models: int, replaced: int, rows: pd.DataFrame, s
         f"{replaced} rows of {' and '.join(RIVALS)} are measured again on the data of TD-TF; the other rows of other "
         f"models are the stored ones. NG-RC gives the stored valid time in {len(_on_stored_data(rows, stored))} of "
         f"{int((rows['model'] == NGRC).sum())} cases: their data are the stored ones.",
+        "Forecasts that diverge in the stored rows of the same seeds: "
+        + ", ".join(f"{count} of {name}" for name, count in _diverged(stored, ours).items())
+        + f"; of TD-TF {int(ours['diverged'].sum())} of {int(ours['starts'].sum()):,}.",
         f"NG-RC takes {slowness(rows, stored):.2f} times as long as on the machine of the stored rows, and the budget "
         "of TD-TF in processor seconds is multiplied by the ratio that was known at each fit: equal work, on a slower "
         f"processor. Speed {ours['speed'].median():.1f} reference computations per processor second (here now "
         f"{processor_speed():.1f}).",
     ]
+
+
+def _diverged(stored: pd.DataFrame, ours: pd.DataFrame) -> dict[str, int]:
+    """Diverged forecasts of the stored models that have any, on the cases of ours, most first."""
+    same = stored.merge(ours[_CASE], on=_CASE)
+    counts = same.groupby("model")["diverged"].sum().sort_values(ascending=False)
+    return {str(name): int(count) for name, count in counts.items() if count}
 
 
 def _wins(valid: pd.DataFrame, rival: str) -> str:
@@ -202,7 +214,7 @@ def _wins(valid: pd.DataFrame, rival: str) -> str:
     return f"{int((gap[OURS] > gap[rival]).sum())} : {int((gap[OURS] < gap[rival]).sum())}"
 
 
-def _rank(valid: pd.DataFrame, models: list[str]) -> float:
-    """Mean rank of ours over the systems, by means over seeds; times that differ by rounding alone are tied."""
+def _rank(valid: pd.DataFrame, models: list[str], model: str = OURS) -> float:
+    """Mean rank of a model over the systems, by means over seeds; times that differ by rounding alone are tied."""
     by_system = valid.groupby(level="system").mean()[models].to_numpy()
-    return float(np.asarray(mean_ranks(by_system.round(9)))[models.index(OURS)])
+    return float(np.asarray(mean_ranks(by_system.round(9)))[models.index(model)])
