@@ -33,8 +33,8 @@ ORIGINS = 3
 """Origins per series, at most one horizon apart."""
 _EARLIEST = 0.4
 """Share of a series at most between the first origin and the last."""
-SECONDS = 5.0
-"""Processor seconds of the family per fit, 0.6 of them for the search; simple models are compared on top."""
+SECONDS = 10.0
+"""Processor seconds per fit; short records need one or two."""
 _ARIMA_SEASONS, _ARIMA_SAMPLES = 20, 480
 """Seasons, and samples, at the end of a record that AutoARIMA is fitted to: its time grows quickly with them."""
 _LONGEST_ARIMA = 24

@@ -119,7 +119,8 @@ def _study_rows() -> tuple[pd.DataFrame, pd.DataFrame]:
         ]
     )
     measured = {"code": "new", "setting": "full state", "seed": 0, "in68": 0.7, "in95": 0.95, "fit_seconds": 7.0}
-    measured |= {"speed": 20.0, "diverged": 0}
+    measured |= {"speed": 20.0, "diverged": 0, "starts": 20}
+    stored = stored.assign(fit_seconds=2.0, diverged=3)
     rows = [
         {"system": "Chen", "model": study.OURS, "valid_time": 0.1, "data": "a", "code": "old"},
         {"system": "Chen", "model": study.OURS, "valid_time": 4.0, "data": "a"},
@@ -134,12 +135,24 @@ def test_ours_is_ranked_in_place_of_the_stored_one_among_rivals_on_the_same_data
     rows, stored = _study_rows()
     report = study.summary(rows, stored)
     # On Chen NG-RC was measured again, 5.0; on Lorenz its new row is of other data, so that the stored 3.0 counts.
-    expected = ["full state", 2, 2.0, 2.0, 3.25, 2.0, 1, pytest.approx(0.7), pytest.approx(0.95), "0 : 2", "2 : 0", 7.0]
+    expected = ["full state", 2, 2.0, 2.0, 3.25, 2.0, 1, pytest.approx(0.7), pytest.approx(0.95)]
+    expected += [1.0, 3.0, "0 : 2", "2 : 0", 7.0]
     assert report.rows == [expected]
     assert [check.passed for check in report.checks] == [True, False, True, True, True, True]
     assert report.checks[0].value == 0.0
     assert "2 fits on 2 systems, seeds 0" in report.notes[0]
     assert report.notes[1].startswith("1 rows of")
+    assert "in 0 of 2 cases" in report.notes[1]
+    assert "6 of NG-RC" in report.notes[2]
+    assert report.notes[2].endswith("of TD-TF 1 of 40.")
+    assert study.slowness(rows, stored) == 1.0
+
+
+def test_the_budget_of_the_study_follows_the_time_of_ngrc_on_the_stored_data() -> None:
+    rows, stored = _study_rows()
+    rows.loc[rows["model"] == study.NGRC, "valid_time"] = [3.0, 3.1]
+    assert study.slowness(rows, stored) == pytest.approx(7.0 / 2.0)
+    assert "in 1 of 2 cases" in study.summary(rows, stored).notes[1]
 
 
 def test_rows_of_the_study_count_for_their_code_and_rivals_for_any(
@@ -154,7 +167,7 @@ def test_rows_of_the_study_count_for_their_code_and_rivals_for_any(
     rivals = {(full, "Chen", study.NGRC, 0), (full, "Lorenz '63", study.NGRC, 0)}
     assert study._done() == {(full, "Chen", study.OURS, 0)} | rivals
     fits = study.cases()
-    assert len(fits) == len(set(fits)) == 21 * 4 * (3 + 2)
+    assert len(fits) == len(set(fits)) == 21 * 4 * 3 * 3
 
 
 def test_rows_of_series_are_stored_and_count_for_their_code_alone(tmp_path: Path) -> None:

@@ -93,16 +93,24 @@ def test_a_check_foresees_another_piece_of_work_as_long_as_the_longest(hands: _H
     assert time_budget.time_for_selection()
 
 
-def test_simple_models_have_as_much_processor_time_as_the_family(hands: _Hands) -> None:
+def test_simple_models_have_what_is_left_and_a_quarter_in_any_case(hands: _Hands) -> None:
     time_budget = TimeBudget(10.0)
-    hands.processor = 11.0
+    hands.processor = 2.0
     left = time_budget.comparison()
-    hands.processor = 20.9
+    hands.processor = 8.9
     assert left()
     assert not time_budget.ended
-    hands.processor = 21.1
+    hands.processor = 9.1
     assert not left()
     assert time_budget.ended
+    hands.processor = 0.0
+    time_budget = TimeBudget(10.0)
+    hands.processor = 9.5
+    left = time_budget.comparison()
+    hands.processor = 11.9
+    assert left()
+    hands.processor = 12.1
+    assert not left()
     left = TimeBudget(None, 10.0).comparison()
     hands.wall = 8.9
     assert left()

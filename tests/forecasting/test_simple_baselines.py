@@ -12,7 +12,7 @@ from hardmax.forecasting.search.classical_search import (
     Recipe,
     Scored,
     compare,
-    is_clearly_better,
+    evidence,
     make_origins,
     recipes_for,
     score,
@@ -109,7 +109,9 @@ def test_the_logarithm_of_a_ratio_has_the_standard_error_of_its_formula() -> Non
     logs = np.log([(1 + small) / (2 + small), 1.0, (3 + small) / (1.5 + small)])
     shares = np.array([1 / 6, 1 / 6, 2 / 3])
     mean = shares @ logs
-    error = np.sqrt(shares @ (logs - mean) ** 2 / (2.5 / (2 * (1 / 9 + 4 / 9))))
+    independent = 2.5 / (2 * (1 / 9 + 4 / 9))
+    variance = (independent * (shares @ (logs - mean) ** 2) + 0.8**2) / (independent + 1)
+    error = np.sqrt(variance / independent)
     assert log_ratio(first, second, np.array([1 / 3, 2 / 3]), 2.5) == pytest.approx((mean, error))
 
 
@@ -142,7 +144,7 @@ def test_one_model_replaces_a_rule_only_beyond_the_standard_error(logs: tuple[fl
     assert own is not None
     assert simple is not None
     assert own.error == pytest.approx(0.6, abs=0.01)
-    assert is_clearly_better(own, simple, origins) is sure
+    assert (evidence(own, simple, origins) > 1.0) is sure
     found = compare([], [rule, other], origins, (), lambda: True)
     assert found is not None
     fitted = found.kept.recipe.fit([z], 1)
@@ -164,6 +166,19 @@ def test_a_chaotic_record_is_compared_over_the_steps_that_can_be_forecast() -> N
     late = [10.0, *[1.0] * (len(origins) - 1)]
     family = scored("family", [np.where(early, 0.01, size) for size in late])
     rule = scored("persistence", [np.ones(len(early)) for _ in origins])
-    assert is_clearly_better(family, rule, origins)
+    assert evidence(family, rule, origins) > 1.0
     alike = scored("family", [np.where(early, 0.3, size) for size in late])
-    assert not is_clearly_better(alike, scored("persistence", [np.where(early, 0.3, 1.0) for _ in origins]), origins)
+    level = scored("persistence", [np.where(early, 0.3, 1.0) for _ in origins])
+    assert evidence(alike, level, origins) <= 1.0
+    assert evidence(rule, rule, origins) == 0.0
+
+
+def test_a_comparison_cut_short_has_seen_every_kind() -> None:
+    z = np.random.default_rng(0).standard_normal((60, 1))
+    origins = make_origins([z], 1, 12, ())
+    ones = np.ones(sum(len(o.truth) for o in origins))
+    kinds = ["persistence", *["smoothing"] * 3, *["analogue"] * 3]
+    left = iter([True, True, False])
+    found = compare([], [_off(kind, ones, origins) for kind in kinds], origins, (), lambda: next(left))
+    assert found is not None
+    assert {s.recipe.kind for s in found.scored} >= {"persistence", "smoothing", "analogue"}

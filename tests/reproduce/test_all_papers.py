@@ -193,6 +193,8 @@ def test_every_part_has_a_command_of_its_own() -> None:
     assert all_papers.PARTS[1].command(Options(True, "imdb.csv", "cuda")) == (
         "hardmax reproduce sentiment --quick --data imdb.csv --device cuda"
     )
+    assert all_papers.PARTS[4].command(Options(seconds=20.0)) == "hardmax reproduce forecasting --seconds 20"
+    assert all_papers.PARTS[0].command(Options(seconds=20.0)) == "hardmax reproduce clustering"
 
 
 @pytest.mark.slow

@@ -40,6 +40,10 @@ def all_papers(
     only: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Parts to run, separated by commas; all without it.")
     ] = None,
+    seconds: Annotated[
+        str | None,
+        typer.Option(metavar="S", help="Processor seconds of each search or training of the part forecasting."),
+    ] = None,
 ) -> None:
     """One report on all papers: every figure and table, published beside measured, as a page and as JSON.
 
@@ -55,9 +59,11 @@ def all_papers(
     [cyan]hardmax reproduce all --only clustering,meanfield[/cyan]
     """
     from ..reproduce import reproduce_all
+    from .options import read_number
 
+    limit = None if seconds is None else read_number("--seconds", seconds, 60.0)
     names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
-    reproduce_all(output, quick=quick, data=data, device=device, only=names, say=typer.echo)
+    reproduce_all(output, quick=quick, data=data, device=device, only=names, seconds=limit, say=typer.echo)
     typer.echo(f"The report is {output / 'index.html'}, its data {output / 'report.json'}.")
 
 

@@ -58,8 +58,8 @@ class TimeDelayedTransformer(ModelAnalysis):
     restarts
         Number of sets of inner weights that are trained.
     seconds
-        Budget of processor time for search, selection and refit, for comparisons at equal cost; None for no such
-        limit. Simple models, where they are compared, take up to as much again.
+        Budget of processor time of a fit, for comparisons at equal cost; None for no such limit. It is checked
+        between units of work; simple models have a quarter of it in any case.
     budget
         Wall seconds that a fit may take, and a backtest again; None for no limit. It is checked between units of
         work, so small budgets are exceeded by a second or two. A search that was ended by it says so in ``report_``;

@@ -54,6 +54,8 @@ class Options:
     """File of film reviews; the corpus of the extra ``data`` without it."""
     device: str | None = None
     """Where the published text model is trained."""
+    seconds: float | None = None
+    """Processor seconds after which each search or training of the forecasting part ends; None for no limit."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Part:
         if self.name == "sentiment":
             words += f" --data {options.data}" if options.data else ""
             words += f" --device {options.device}" if options.device else ""
+        if self.name == "forecasting" and options.seconds is not None:
+            words += f" --seconds {options.seconds:g}"
         return words
 
 
@@ -106,7 +110,7 @@ def _meanfield(folder: Path, options: Options) -> Report:
 def _forecasting(folder: Path, options: Options) -> Report:
     from .forecasting import reproduce_forecasting
 
-    return reproduce_forecasting(folder, quick=options.quick)
+    return reproduce_forecasting(folder, quick=options.quick, seconds=options.seconds)
 
 
 def _study(folder: Path, options: Options) -> Report:
@@ -168,6 +172,7 @@ def reproduce_all(
     data: str | os.PathLike[str] | None = None,
     device: str | None = None,
     only: Sequence[str] | None = None,
+    seconds: float | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Report:
     """The figures and tables of all papers as one page, published figures beside measured ones.
@@ -188,6 +193,8 @@ def reproduce_all(
         Where to train the published text model, such as "cuda".
     only
         Names of the parts to run; all of them when left out.
+    seconds
+        Processor seconds after which each search or training of the forecasting part ends; None for no limit.
     say
         Called with a sentence before and after each part.
 
@@ -202,7 +209,7 @@ def reproduce_all(
         if name not in {part.name for part in PARTS}:
             known = ", ".join(part.name for part in PARTS)
             raise InputError("only", repr(name), "must name parts of the report", f"choose among {known}")
-    options = Options(quick, None if data is None else os.fspath(data), device)
+    options = Options(quick, None if data is None else os.fspath(data), device, seconds)
     tell = say or (lambda sentence: None)
     records: dict[str, dict[str, Any]] = {}
     report = Report("The papers, made again")
@@ -226,7 +233,8 @@ def machine() -> str:
 
 
 def _key(options: Options) -> dict[str, Any]:
-    return {"format": _FORMAT, "version": __version__, "quick": options.quick, "data": options.data}
+    found = {"format": _FORMAT, "version": __version__, "quick": options.quick, "data": options.data}
+    return found if options.seconds is None else {**found, "seconds": options.seconds}
 
 
 def _finished(folder: Path, options: Options) -> dict[str, Any] | None:

@@ -174,15 +174,14 @@ def _weights(origins: Sequence[Origin]) -> FloatArray:
     return np.asarray(weights / weights.sum())
 
 
-def is_clearly_better(candidate: Scored, rule: Scored, origins: Sequence[Origin]) -> bool:
-    """Whether a candidate errs less than one of the simplest rules by more than the standard error of the difference.
+def evidence(candidate: Scored, rule: Scored, origins: Sequence[Origin]) -> float:
+    """By how many standard errors of the difference a candidate errs less than one of the simplest rules.
 
     Only steps before the candidate's error exceeds 0.4 standard deviations are compared, if there are any: a chaotic
-    system is forecast no better by any model after them. The median of the last samples is as simple as a rule, and
-    needs no such margin.
+    system is forecast no better by any model after them.
     """
-    if candidate.recipe.kind in (*RULES, "median"):
-        return True
+    if candidate is rule:
+        return 0.0
     steps = _accurate_steps(candidate) or len(candidate.curve)
 
     def errors(scored: Scored) -> list[FloatArray]:
@@ -191,7 +190,7 @@ def is_clearly_better(candidate: Scored, rule: Scored, origins: Sequence[Origin]
 
     horizons = sum(origin.horizons for origin in origins)
     mean, error = log_ratio(errors(candidate), errors(rule), _weights(origins), horizons)
-    return mean < -error
+    return -mean / error
 
 
 def _accurate_steps(candidate: Scored) -> int:
@@ -228,8 +227,8 @@ def mean_of(
 
 _MEMBERS = 5
 """Kinds in the mean of the best at most: a mean of unlike models errs less on new data than most of them."""
-_NEAR, _WIDER = 1.2, 1.5
-"""Typical error of a kind in the mean at most, relative to the smallest: 1.2, plus 1.5 over the horizons held out.
+_WIDER = 1.5
+"""Typical error of a kind in the mean at most, relative to the smallest: 1 plus 1.5 over the horizons held out.
 
 The fewer horizons a comparison holds, the more the smallest error is luck, and the more kinds are worth a mean.
 """
@@ -309,9 +308,7 @@ def compare(
     scored += simple
     clear = chosen is not None and bool(simple) and chosen.error < _MUCH_BETTER * min(s.error for s in simple)
     if not clear:
-        for recipe in recipes:
-            if recipe in rules:
-                continue
+        for recipe in _in_turn([recipe for recipe in recipes if recipe not in rules]):
             if not may_continue():
                 break
             found = score(recipe, origins)
@@ -325,9 +322,11 @@ def compare(
         clear, kept = True, chosen
     if not clear:
         held_out = max(1.0, sum(origin.horizons for origin in origins))
-        near = [s for s in best if s.error <= (_NEAR + _WIDER / held_out) * best[0].error][:_MEMBERS]
+        near = [s for s in best if s.error <= (1.0 + _WIDER / held_out) * best[0].error][:_MEMBERS]
         rule = next((s for s in best if s.recipe.kind in RULES), None)
-        sure = rule is None or is_clearly_better(best[0], rule, origins)
+        # The median of the last samples is as simple as a rule, and needs no margin.
+        simple_best = best[0].recipe.kind in (*RULES, "median")
+        sure = rule is None or simple_best or evidence(best[0], rule, origins) > 1.0
         tolerated = rule is not None and (not sure or rule.error <= _TOLERATED * best[0].error)
         if rule is not None and tolerated and all(s is not rule for s in near):
             near.append(rule)
@@ -337,6 +336,17 @@ def compare(
             best = sorted([*best, mean], key=lambda s: s.error)
     starts = sum(len(origin.truth) for origin in origins)
     return Comparison(tuple(best), kept, linear, origins[0].truth.shape[1], starts, seasons)
+
+
+def _in_turn(recipes: Sequence[Recipe]) -> list[Recipe]:
+    """Recipes with the first of every kind before the second of any: a budget that ends early leaves out no kind."""
+    seen: dict[tuple[str, bool], int] = {}
+    turns = []
+    for recipe in recipes:
+        kind = (recipe.kind, recipe.label.endswith(LOGARITHM))
+        turns.append(seen.get(kind, 0))
+        seen[kind] = turns[-1] + 1
+    return [recipes[place] for place in np.argsort(turns, kind="stable")]
 
 
 def _more_accurate(family: Scored, others: Sequence[Scored]) -> bool:

@@ -15,7 +15,9 @@ _LATE, _FEWER = 0.5, 3
 _FOR_RANKING = 0.7
 """Share of a budget after which no further model is ranked on the second fold."""
 _FOR_SIMPLE_MODELS = 0.9
-"""Share of wall time after which no further simple model is compared."""
+"""Share of a budget after which no further simple model is compared: held-out errors come after it."""
+_LEAST_FOR_SIMPLE_MODELS = 0.25
+"""Share of processor time that simple models have in any case: where a record has no dynamics they decide alone."""
 _NEARLY_OVER = 0.8
 """Share of a budget after which no further model is checked for boundedness: the comparison with simple models, the
 refit and the held-out errors take the rest."""
@@ -77,14 +79,16 @@ class TimeBudget:
     def comparison(self) -> Callable[[], bool]:
         """Function that says whether there is time left for simple models, whose comparison begins now.
 
-        It has as much processor time as the family, because it decides alone where a record has no dynamics.
+        They have what the family has left of the processor time, and a quarter of it in any case.
         """
         begun = self.spent()
 
         def left() -> bool:
             if self.on_check is not None:
                 self.on_check()
-            inside = _share(self.spent() - begun, self.seconds) < 1.0 and self._wall() < _FOR_SIMPLE_MODELS
+            own = _share(self.spent() - begun, self.seconds)
+            inside = own < _LEAST_FOR_SIMPLE_MODELS or self._processor() < _FOR_SIMPLE_MODELS
+            inside = inside and self._wall() < _FOR_SIMPLE_MODELS
             self.ended = self.ended or not inside
             return inside
 

@@ -158,8 +158,9 @@ def outside_validation(trajectories: Sequence[FloatArray]) -> list[FloatArray]:
 
 _NEGLIGIBLE = 1e-3
 """Error, as a share of the mean error, that is added to both: without it the logarithm of an exact forecast decides."""
-_LEAST_SPREAD = 1e-4
-"""Lower bound on the standard deviation of logarithms: two forecasts differ by rounding at least."""
+_USUAL_SPREAD = 0.8
+"""Standard deviation of the logarithms from horizon to horizon that is assumed with the weight of one horizon: a few
+forecasts that overlap agree by chance. Chosen on the development part of ``benchmarks/series.py``."""
 
 
 def log_ratio(
@@ -169,8 +170,9 @@ def log_ratio(
 
     With :math:`a_{ci}` and :math:`b_{ci}` the mean errors of the forecasts from start :math:`i` after cut :math:`c`, it
     is the mean of :math:`\log(a_{ci}/b_{ci})`, in which all starts after a cut share its weight. Starts lie close
-    together and their forecasts overlap, so that the number of independent ones is that of the horizons side by side,
-    divided by what unequal weights cost.
+    together and their forecasts overlap, so that the number :math:`n` of independent ones is that of the horizons side
+    by side, divided by what unequal weights cost. The variance is :math:`(n s^2 + 0.8^2)/(n + 1)` for one of standard
+    deviation :math:`s` in the sample.
 
     Parameters
     ----------
@@ -194,4 +196,5 @@ def log_ratio(
     spread = float(np.sqrt(share @ (values - mean) ** 2))
     equal = 1.0 / (len(weights) * float((weights**2).sum()))
     independent = max(1.0, min(horizons, len(values)) * equal)
-    return mean, max(spread, _LEAST_SPREAD) / float(np.sqrt(independent))
+    variance = (independent * spread**2 + _USUAL_SPREAD**2) / (independent + 1.0)
+    return mean, float(np.sqrt(variance / independent))
