@@ -294,10 +294,10 @@ def test_training_from_td_dmd_is_never_worse_than_it_and_learns_a_nonlinear_map(
 
 def test_a_linear_record_keeps_td_dmd() -> None:
     z = _sinusoids(300)
-    layer = PublishedLayer(3, hidden=4, steps=2, seconds=0.5).fit([z[:260]], 1.0)
+    layer = PublishedLayer(3, hidden=4, steps=2, restarts=1).fit([z[:260]], 1.0)
     assert layer.selected_ == "TD-DMD as it is"
     np.testing.assert_allclose(layer.roll(z[None, 200:260], 30)[0], z[260:290], atol=1e-6)
-    mlp = PublishedLayer(3, hidden=4, steps=2, seconds=0.5, variant="mlp").fit([z[:260]], 1.0)
+    mlp = PublishedLayer(3, hidden=4, steps=2, restarts=1, variant="mlp").fit([z[:260]], 1.0)
     np.testing.assert_allclose(mlp.roll(z[None, 200:260], 30)[0], z[260:290], atol=1e-6)
 
 
