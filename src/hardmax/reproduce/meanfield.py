@@ -252,8 +252,8 @@ def _diagram_table(found: Sequence[Phases]) -> Table:
     columns = ("beta", "least W2", "closest at t", "escape at t", "largest rise of W2 above the beta before")
     note = (
         "The last column compares W2 with that at the next smaller beta, up to the closest approach of the latter. It "
-        "is largest at about half that time, and of the same size for tokens: smoothing at small beta speeds up the "
-        "concentration a little. No escape: the clusters have not left at the end of the run."
+        "is largest at about half that time, and of the same size for tokens. No escape: the clusters have not left at "
+        "the end of the run."
     )
     return Table("Phases of the density against beta", columns, rows, note)
 
