@@ -134,6 +134,7 @@ def test_another_channel_and_the_address(visit):
         "seconds": "0.5",
         "system": "airfoil",
         "channel": "2",
+        "fit": "1",
     }
     visit.page._show_channel.value = 0
 
@@ -165,7 +166,7 @@ def test_a_model_comes_back_and_goes_on_as_before(fitted, tmp_path):
     archive = Upload("model.zip", model_archive(fitted, tmp_path))
     tensors = Upload("m.safetensors", unpack(archive, (".safetensors",))["model.safetensors"])
     for upload in (archive, tensors):
-        again = forecast_with(read_model(upload, tmp_path), upload.name, fitted.data, 40)
+        again = forecast_with(read_model(upload, tmp_path), upload, fitted.data, 40)
         assert np.array_equal(again.forecast.values, fitted.forecast.values)
         assert np.allclose(again.forecast.times, fitted.forecast.times)
     assert not list(tmp_path.iterdir())
@@ -190,7 +191,7 @@ def test_a_model_comes_back_and_goes_on_as_before(fitted, tmp_path):
 def test_a_model_of_another_time_step_is_refused(fitted, tmp_path):
     model = read_model(Upload("model.zip", model_archive(fitted, tmp_path)), tmp_path)
     with pytest.raises(hm.InputError, match="fitted to samples 2 apart and the series has them 0.02 apart"):
-        forecast_with(model, "model.zip", make_data("lorenz", 160, 10), 10)
+        forecast_with(model, Upload("model.zip", b""), make_data("lorenz", 160, 10), 10)
 
 
 def test_models_that_the_page_cannot_show_are_refused(tmp_path):

@@ -1,55 +1,166 @@
-"""Uploads that links keep: bounded, expiring, and reached by hash alone."""
+"""Uploads and texts that links keep: bounded, expiring, and reached by hash alone."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 
 from hardmax.app import kept
+from hardmax.app.address_texts import AddressTexts
 from hardmax.app.history import MOST_STATES, History
-from hardmax.app.kept import MOST_DAYS, Kept
+from hardmax.app.kept import MOST_DAYS, Item, Kept
+from hardmax.app.uploads import Upload
+
+_TABLES = (".csv",)
+
+
+def _file(folder: Path, name: str | None) -> Path:
+    return folder / f"{name}.upload"
 
 
 def test_what_is_kept_comes_back_and_nothing_else(tmp_path: Path) -> None:
     store = Kept(tmp_path / "cache")
-    array = np.random.default_rng(0).normal(size=(50, 3))
-    name = store.keep(array)
+    upload = Upload("wei\nrd “name”.csv", bytes(range(256)) + b"\n\r\n")
+    name = store.keep(upload)
     assert name is not None
-    assert np.array_equal(store.read(name), array)
-    assert store.keep(array) == name
-    (tmp_path / "secret.npy").write_bytes((tmp_path / "cache" / f"{name}.npy").read_bytes())
-    for other in ("", "../secret", "0" * 40, f"{name}.npy", f"{name}\n", "../" + name):
-        assert store.read(other) is None
-    (tmp_path / "cache" / f"{name}.npy").write_bytes(b"forged")
-    assert store.read(name) is None
-    link = tmp_path / "cache" / ("1" * 40 + ".npy")
-    link.symlink_to(tmp_path / "secret.npy")
-    assert store.read("1" * 40) is None
+    assert Kept(tmp_path / "cache").read(name, _TABLES) == upload
+    assert Kept(tmp_path / "cache").keep(upload) == name
+    assert (tmp_path / "cache").stat().st_mode & 0o077 == 0
+    (tmp_path / "secret.upload").write_bytes(_file(tmp_path / "cache", name).read_bytes())
+    for other in ("", "../secret", "0" * 40, f"{name}.upload", f"{name}\n", "../" + name, name.upper(), name[:39]):
+        assert store.read(other, _TABLES) is None
+
+
+def test_a_stored_file_passes_the_checks_of_a_new_upload(tmp_path: Path) -> None:
+    store = Kept(tmp_path)
+    name = store.keep(Upload("table.csv", b"1,2"))
+    assert name is not None
+    assert store.read(name, (".zip",)) is None
+    assert store.read(name, _TABLES, most_bytes=2) is None
+    for forged in (b"", b"no head", b"\xff.csv\n1,2", b"../../table.exe\n1,2", b"table.csv\n", b"%" * 10**6 + b"\n1"):
+        right = hashlib.sha256(forged).hexdigest()[:40]  # of a file that was put there by hand
+        _file(tmp_path, right).write_bytes(forged)
+        assert store.read(right, _TABLES) is None
+    hidden = b"/etc/../table.csv\n1,2"
+    right = hashlib.sha256(hidden).hexdigest()[:40]
+    _file(tmp_path, right).write_bytes(hidden)
+    assert store.read(right, _TABLES) == Upload("table.csv", b"1,2")
+
+
+def test_a_file_that_was_changed_is_not_read_and_stored_again(tmp_path: Path) -> None:
+    upload = Upload("table.csv", b"1,2")
+    name = Kept(tmp_path).keep(upload)
+    path = _file(tmp_path, name)
+    whole = path.read_bytes()
+    path.write_bytes(b"forged")
+    assert Kept(tmp_path).read(str(name), _TABLES) is None
+    assert Kept(tmp_path).keep(upload) == name
+    assert path.read_bytes() == whole
+
+
+def test_links_and_folders_are_not_followed(tmp_path: Path) -> None:
+    upload = Upload("table.csv", b"1,2")
+    name = Kept(tmp_path / "cache").keep(upload)
+    path = _file(tmp_path / "cache", name)
+    secret = path.rename(tmp_path / "secret")  # of the right contents, and still not read
+    path.symlink_to(secret)
+    assert Kept(tmp_path / "cache").read(str(name), _TABLES) is None
+    assert Kept(tmp_path / "cache").keep(upload) == name
+    assert not path.is_symlink()
+    folder = _file(tmp_path / "cache", "1" * 40)
+    folder.mkdir()
+    assert Kept(tmp_path / "cache").read("1" * 40, _TABLES) is None
 
 
 def test_what_is_old_or_too_much_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MOST_FILES", 3)
     store = Kept(tmp_path)
+    other = tmp_path / "notes.upload"
+    other.write_text("not ours")
     names = []
     for k in range(5):
-        names.append(store.keep(np.full((2, 2), float(k))))
+        names.append(str(store.keep(Upload("table.csv", f"{k}".encode()))))
         moment = time.time() - 1_000 + 10 * k
-        os.utime(tmp_path / f"{names[-1]}.npy", (moment, moment))
-    assert [store.read(name) is not None for name in names] == [False, False, True, True, True]
+        os.utime(_file(tmp_path, names[-1]), (moment, moment))
+    assert [store.read(name, _TABLES) is not None for name in names] == [False, False, True, True, True]
+    assert time.time() - _file(tmp_path, names[-1]).stat().st_mtime < 100  # it was just used
     long_ago = time.time() - (MOST_DAYS + 1) * 86_400
-    os.utime(tmp_path / f"{names[-1]}.npy", (long_ago, long_ago))
-    assert store.read(names[-1]) is None
+    os.utime(_file(tmp_path, names[-1]), (long_ago, long_ago))
+    assert store.read(names[-1], _TABLES) is None
+    assert store.keep(Upload("table.csv", b"new")) is not None
+    assert not _file(tmp_path, names[-1]).exists()
+    assert other.exists()
+
+
+def test_what_is_too_large_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "LARGEST", 100)
-    assert store.keep(np.zeros((100, 2))) is None
+    monkeypatch.setattr(kept, "MOST_STORED", 250)
+    store = Kept(tmp_path)
+    assert store.keep(Upload("table.csv", bytes(100))) is None
+    uploads = [Upload("table.csv", f"{k}".encode() * 60) for k in range(4)]
+    for k, upload in enumerate(uploads):
+        path = _file(tmp_path, store.keep(upload))
+        os.utime(path, (time.time() - 100 + k,) * 2)
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 250
+    assert [_file(tmp_path, store.keep(upload)).exists() for upload in uploads] == [False, True, True, True]
+    grown = _file(tmp_path, "2" * 40)
+    grown.write_bytes(bytes(101))
+    assert store.read("2" * 40, _TABLES) is None
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    assert Kept(tmp_path / "file").keep(np.zeros((2, 2))) is None
+    assert Kept(tmp_path / "file").keep(Upload("table.csv", b"1,2")) is None
+
+
+_EXAMPLES = {"one": ("One", "an example")}
+_RANDOM = "".join(map(chr, np.random.default_rng(0).integers(0x4E00, 0x9000, size=9_000)))
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("an example", {"example"}),
+        ("short & sweet", {"text"}),
+        ("", {"text"}),
+        ("very long " * 1_000, {"text-packed"}),
+        (_RANDOM, {"text-kept"}),
+        (f"line\r\nline\n{_RANDOM}", {"text-kept"}),
+    ],
+)
+def test_texts_come_back_from_an_address(text: str, keys: set[str], tmp_path: Path) -> None:
+    texts = AddressTexts(_EXAMPLES, 20_000, Kept(tmp_path))
+    query = texts.query(text, "text")
+    assert set(query) == keys
+    assert texts.read(query, "text") == text
+    assert not texts.missing(query, "text")
+    assert len(urlencode(query)) <= 5_600
+    said = texts.said(text, "text", Item("text"))
+    assert said == (Item("text").kept if keys == {"text-kept"} else "")
+
+
+@pytest.mark.parametrize("begin", ["MZ", "%PDF", "\0", "\ufeff"])
+def test_a_text_that_would_be_read_otherwise_is_not_kept(begin: str, tmp_path: Path) -> None:
+    texts = AddressTexts(_EXAMPLES, 20_000, Kept(tmp_path))
+    assert texts.query(begin + _RANDOM, "text") == {"text": ""}
+    assert texts.said(begin + _RANDOM, "text", Item("text")) == Item("text").not_kept
+
+
+def test_a_text_that_is_not_stored_is_missing(tmp_path: Path) -> None:
+    texts = AddressTexts(_EXAMPLES, 20_000, Kept(tmp_path))
+    query = texts.query(_RANDOM, "text")
+    for path in tmp_path.iterdir():
+        path.unlink()
+    assert texts.missing(query, "text")
+    assert texts.read(query, "text") is None
+    table = Kept(tmp_path).keep(Upload("table.csv", b"1,2"))
+    assert texts.missing({"text-kept": str(table)}, "text")  # stored, and no text
 
 
 def test_history_is_bounded() -> None:

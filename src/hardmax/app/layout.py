@@ -70,6 +70,11 @@ def noted(words: str) -> str:
     return f'<p class="soft" aria-live="polite">{html.escape(words)}</p>'
 
 
+def say(pane: Any, words: str) -> None:
+    """Set the words of a note; without words it is hidden."""
+    pane.object, pane.visible = noted(words), bool(words)
+
+
 def wide_html(*classes: str) -> Any:
     """An empty HTML pane of full width."""
     return pn.pane.HTML("", css_classes=list(classes), sizing_mode="stretch_width", margin=0)

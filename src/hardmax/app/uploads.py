@@ -1,14 +1,15 @@
 """Files and texts that visitors upload: bounded in size and kind, read as data.
 
 The browser checks the size before it sends anything; here everything is checked again, because a browser can be made
-to send anything. Contents stay in memory; what needs a file gets one in the session's folder.
+to send anything. Contents stay in memory; what needs a file gets one in the session's folder, and what a link keeps is
+stored by :mod:`hardmax.app.kept`.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,30 +38,8 @@ def as_file(path: Path, data: bytes, name: str) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
-LONGEST = 3_000
-"""The longest text that an address holds."""
-
-Examples = Mapping[str, tuple[str, str]]
-"""Title and text by the name in an address."""
-
-
-def example_of(text: str, examples: Examples) -> str | None:
-    """The name of the example that has this text."""
-    return next((name for name, (_, example) in examples.items() if example == text), None)
-
-
-def kept_text(key: str, text: str, examples: Examples) -> dict[str, str]:
-    """The part of a page's state that brings the text back, by ``key`` where it is no example; empty for a long one."""
-    example = example_of(text, examples)
-    if example is not None:
-        return {"example": example}
-    return {key: text} if len(text) <= LONGEST else {}
-
-
 MOST_BYTES = 5 * 2**20
 """The largest upload."""
-STAYS = "What you upload stays with this visit: the address of the page does not hold it."
-"""Shown beside a picker whose file is not stored in the address."""
 _LIMITS = Limits(columns=500, rows=200_000)
 # What files begin with that are no text, whatever they are called.
 _MAGIC = {

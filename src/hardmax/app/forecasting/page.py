@@ -14,14 +14,17 @@ from ...errors import HardmaxError
 from ...figures.forecasting import draw_forecast
 from ...forecasting.diagnostics.backtest import Backtest
 from ..history import History
-from ..layout import beside, card, controls, empty, note, noted, plot_pane, split, wide_html
+from ..kept import UPLOADS, Item, Kept
+from ..layout import beside, card, controls, empty, note, noted, plot_pane, say, split, wide_html
 from ..page import Page
-from ..uploads import STAYS, FilePicker, Upload
+from ..uploads import FilePicker, Upload
 from .state import (
     FEWEST,
     LONGEST_SEARCH,
+    MODELS,
     MOST_SAMPLES,
     MOST_STEPS,
+    TABLES,
     UPLOAD,
     Choices,
     Data,
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from ..session import Session
 
 STALE = "The series or the settings have changed since this forecast was made. Press Fit and forecast for a new one."
+_TABLE, _MODEL = Item("table"), Item("model")
 _MOST_FITS = 8
 """Forecasts that are kept for undo and redo, the latest ones."""
 _LAG = 8
@@ -68,9 +72,19 @@ class ForecastingPage(Page):
     functions = ("TimeDelayedTransformer", "load_forecaster")
 
     def __init__(self) -> None:
+        self._store = Kept()
+        self._asked: Upload | None = None
+        """The model of the address, until it forecasts."""
+        self._gone: list[Item] = []
+        """What the address names that is not stored."""
         self._choices = Choices()
         self._data: Data | None = None
         self._upload: Upload | None = None
+        self._fill = pn.widgets.Checkbox(label="Fill gaps by interpolation", visible=False)
+        self._even = pn.widgets.Checkbox(label="Resample uneven times", visible=False)
+        self._changed = wide_html()
+        self._changed.object = f'<div class="message note stale" role="status">{STALE}</div>'
+        self._changed.visible = False
         self._fit: Fit | None = None
         self._fit_for: tuple[object, ...] = ()
         """What the forecast that is shown was made for."""
@@ -82,20 +96,35 @@ class ForecastingPage(Page):
     # The address
 
     def state(self) -> dict[str, str]:
-        """The system and the choices."""
-        return self._choices.to_query() | ({"fit": "1"} if self._at_once else {})
+        """The system or the uploaded table, the choices, and the forecast."""
+        query = self._choices.to_query() | self._now.table_query(self._store)
+        made = self._fit is not None and not self._changed.visible
+        file = self._asked
+        if made and self._fit is not None:
+            file = self._fit.file
+        model = None if file is None else self._store.keep(file)
+        if model is not None:
+            return query | {"model": model}
+        return query | ({"fit": "1"} if self._at_once or (made and file is None) else {})
 
     def restore(self, state: Mapping[str, str]) -> None:
-        """Take a system and choices from an address."""
-        self._choices = Choices.from_query(state)
-        self._at_once = state.get("fit") == "1"
+        """Take a system or a table, choices and a model from an address."""
+        opened = ForecastingState.from_query(state, self._store)
+        self._choices, self._upload, self._at_once = opened.choices, opened.upload, opened.at_once
+        self._fill.value, self._even.value = opened.fill, opened.even
+        self._fill.visible = self._even.visible = opened.upload is not None
+        if "kept" in state and opened.upload is None:  # a model of the address belongs to its table
+            self._gone = [_TABLE]
+        elif "model" in state:
+            self._asked = self._store.read(state["model"], MODELS)
+            self._gone = [_MODEL] if self._asked is None else []
 
     def code(self) -> str:
         """Python that fits, forecasts and backtests."""
         if self._data is None:
             return ""
-        if self._fit is not None and self._fit.loaded:
-            return code_of_loaded(self._data, self._fit.loaded, self._choices.steps)
+        if self._fit is not None and self._fit.file is not None:
+            return code_of_loaded(self._data, self._fit.file.name, self._choices.steps)
         ended = self._fit is not None and self._fit.model.budget_ended_
         return code_of(self._data, self._choices.seconds, self._choices.steps, ended)
 
@@ -123,8 +152,6 @@ class ForecastingPage(Page):
     def build(self, session: Session) -> Any:
         """The body of the page: data and model on the left, plots on the right."""
         self._session = session
-        self._fill = pn.widgets.Checkbox(label="Fill gaps by interpolation", visible=False)
-        self._even = pn.widgets.Checkbox(label="Resample uneven times", visible=False)
         self.history = self._history = History(
             self._now, self._travel, reset=ForecastingState(Choices()), weigh=ForecastingState.weigh
         )
@@ -132,26 +159,58 @@ class ForecastingPage(Page):
         self._fan, self._portrait, self._errors = Fan(session), PhasePortrait(session), ErrorCurves(session)
         self._model = ModelCards(session)
         body = split([self._data_card(), self._fit_card()], *self._cards())
-        session.when_ready(session.guarded(self._make))
+        session.when_ready(session.guarded(self._start))
         return body
+
+    def _start(self) -> None:
+        """Show the series of the address, and say what is not stored."""
+        self._mention_stored()
+        try:
+            data = None if self._upload is None else self._read_upload(self._upload)
+        except HardmaxError:  # a file that was stored by another page
+            data = None
+        if data is not None:
+            self._show_data(data)
+            self._go_on()
+        elif self._upload is not None:
+            self._gone = [_TABLE]
+            self._travel(ForecastingState(replace(self._choices, system=Choices().system)))
+        else:
+            self._make()
+        if self._gone:
+            self._session.show_message(" ".join(item.gone for item in self._gone))
+
+    def _go_on(self) -> None:
+        """Forecast where the address asks for it, with its model or a new one."""
+        asked, self._asked = self._asked, None
+        if asked is not None:
+            self._load(asked)
+        elif self._at_once:
+            self._begin()
 
     def _data_card(self) -> Any:
         guarded = self._session.guarded
-        self._which = pn.widgets.Select(
-            label="System", options={title: name for name, title in systems().items()}, value=self._choices.system
-        )
+        self._which = pn.widgets.Select(label="System", options=self._systems(), value=self._choices.system)
         self._count = pn.widgets.IntInput(
             label="Samples to learn from", value=self._choices.samples, start=FEWEST, end=MOST_SAMPLES, step=100
         )
         for name, widget in {"system": self._which, "samples": self._count}.items():
             widget.param.watch(guarded(lambda _, name=name: self._chosen(name)), "value")
         picker = FilePicker(label="Or upload a CSV: one row per time, one column per channel")
-        picker.on_file((".csv", ".tsv", ".txt"), self._take, self._session.fail)
+        picker.on_file(TABLES, self._take, self._session.fail)
+        self._stored_note = note(UPLOADS)
         for widget in (self._fill, self._even):
             widget.param.watch(guarded(lambda _: self._reread()), "value")
         self._about = note("")
         return controls(
-            self._which, self._count, picker, note(STAYS), self._fill, self._even, self._about, title="Series"
+            self._which,
+            self._count,
+            picker,
+            self._stored_note,
+            self._fill,
+            self._even,
+            self._about,
+            title="Series",
         )
 
     def _fit_card(self) -> Any:
@@ -169,7 +228,7 @@ class ForecastingPage(Page):
         self._model_file = self._download("model.zip", "Download the model", model_archive)
         self._table_file = self._download("forecast.csv", "Download the forecast", lambda fit, _: forecast_table(fit))
         picker = FilePicker(label="Or load a saved model (ZIP or safetensors)")
-        picker.on_file((".zip", ".safetensors"), self._load, self._session.fail)
+        picker.on_file(MODELS, self._load, self._session.fail)
         return controls(
             self._ahead,
             self._budget,
@@ -203,9 +262,6 @@ class ForecastingPage(Page):
             "held-out part of the series; the best bounded one is selected.",
         )
         self._key = note("")
-        self._changed = wide_html()
-        self._changed.object = f'<div class="message note stale" role="status">{STALE}</div>'
-        self._changed.visible = False
         self._table = wide_html()
         self._backtest_card = card(
             plot_pane(self._errors.plot), self._table, title="Backtest: forecasts of known samples"
@@ -229,6 +285,7 @@ class ForecastingPage(Page):
 
     def _record(self, control: str = "") -> None:
         """Add a step to the history where the settings or the table have changed."""
+        self._asked = None  # the model of the address was for other settings
         if self._now != self._history.current:
             self._history.record(self._now, control)
         self._mark_stale()
@@ -238,7 +295,7 @@ class ForecastingPage(Page):
         self._session.jobs.cancel()  # what it makes belongs to the state before
         self._session.clear_message()
         chosen = self._choices = state.choices
-        self._upload, self._at_once = state.upload, state.at_once
+        self._upload, self._at_once, self._asked = state.upload, state.at_once, None
         uploaded = chosen.system == UPLOAD
         self._quiet = True
         try:
@@ -254,7 +311,7 @@ class ForecastingPage(Page):
             self._show_data(kept.data)
             self._show_fit(kept, state.fit_key)
         elif uploaded and state.upload is not None:
-            self._show_data(read_data(state.upload, self._session.folder, fill=state.fill, even=state.even))
+            self._show_data(self._read_upload(state.upload))
         else:
             self._make()
         self._session.changed()
@@ -267,9 +324,10 @@ class ForecastingPage(Page):
     def _mark_stale(self) -> None:
         """Say that a forecast is one of other settings, where it is."""
         made_for, now = self._fit_for, self._now.fit_key
-        if self._fit is not None and self._fit.loaded:  # without a search, whose seconds are the last part
+        if self._fit is not None and self._fit.file is not None:  # without a search, whose seconds are the last part
             made_for, now = made_for[:-1], now[:-1]
         self._changed.visible = self._fit is not None and made_for != now
+        self._mention_stored()
 
     # Events
 
@@ -304,13 +362,12 @@ class ForecastingPage(Page):
         def done(data: Data) -> None:
             if self._choices.system == chosen.system:  # a table may have been uploaded meanwhile
                 self._show_data(data)
-                if self._at_once:
-                    self._begin()
+                self._go_on()
 
         self._session.start("Making the series", lambda _: make_data(chosen.system, chosen.samples, chosen.steps), done)
 
     def _take(self, upload: Upload) -> None:
-        data = read_data(upload, self._session.folder, fill=self._fill.value, even=self._even.value)
+        data = self._read_upload(upload)
         self._session.clear_message()
         self._upload = upload
         self._choices = replace(self._choices, system=UPLOAD)
@@ -320,6 +377,16 @@ class ForecastingPage(Page):
         self._fill.visible = self._even.visible = True
         self._show_data(data)
         self._session.show_message(f"{upload.name} is read. Press Fit and forecast.", "good")
+
+    def _read_upload(self, upload: Upload) -> Data:
+        return read_data(upload, self._session.folder, fill=bool(self._fill.value), even=bool(self._even.value))
+
+    def _mention_stored(self) -> None:
+        """Say where the table and the model are that the link keeps."""
+        file = None if self._fit is None else self._fit.file
+        uploads = ((self._upload if self._choices.system == UPLOAD else None, _TABLE), (file, _MODEL))
+        lost = [item.not_kept for upload, item in uploads if upload is not None and self._store.keep(upload) is None]
+        say(self._stored_note, " ".join(lost) or UPLOADS)
 
     def _reread(self) -> None:
         if self._upload is not None and not self._quiet:
@@ -377,7 +444,7 @@ class ForecastingPage(Page):
         data, steps = self._data, self._choices.steps
         model = read_model(upload, self._session.folder)
         model.budget = min(model.budget or LONGEST_SEARCH, LONGEST_SEARCH)  # for backtests
-        fit = forecast_with(model, upload.name, data, steps)
+        fit = forecast_with(model, upload, data, steps)
         self._session.clear_message()
         self._show_fit(fit, self._now.fit_key)
         self._session.show_message(

@@ -29,12 +29,15 @@ from ...forecasting.model_files import FILE
 from ...progress import Tell
 from ...tables.dates import MONTH
 from ..archives import pack, unpack
+from ..kept import Kept
 from ..page import choice, number
 from ..uploads import Upload, as_file, for_a_sheet, text_of, within_bounds
 
 # Bounds that let a fit end within seconds and plots stay responsive.
 FEWEST, MOST_SAMPLES, MOST_CHANNELS, MOST_STEPS = 60, 5_000, 12, 2_000
 UPLOAD = "upload"
+TABLES, MODELS = (".csv", ".tsv", ".txt"), (".zip", ".safetensors")
+"""How the names of files of series and of models end."""
 _CHAOTIC = ("Rossler", "Chua", "Halvorsen", "Thomas", "DoublePendulum")
 _TITLES = {"DoublePendulum": "Double pendulum", "Rossler": "Rössler"}
 # The noise level of the forecasting study.
@@ -76,7 +79,7 @@ LONGEST_SEARCH = 20.0
 
 @dataclass(frozen=True)
 class Choices:
-    """The system and the numbers of the page; the address stores them. An uploaded table stays with the visit."""
+    """The system and the numbers of the page; the address stores them."""
 
     system: str = "lorenz"
     samples: int = 600
@@ -114,6 +117,23 @@ class ForecastingState:
     even: bool = False
     at_once: bool = False
     """Whether a forecast is made without a press of the button."""
+
+    def table_query(self, store: Kept) -> dict[str, str]:
+        """The part of the address that names the stored table and how it is read; empty where there is none."""
+        name = store.keep(self.upload) if self.upload is not None and self.choices.system == UPLOAD else None
+        read = {"fill": self.fill, "even": self.even}
+        return {} if name is None else {"kept": name} | {key: "1" for key, value in read.items() if value}
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str], store: Kept) -> ForecastingState:
+        """The state of an address, with the table that it names if that is stored."""
+        choices = Choices.from_query(query)
+        at_once = query.get("fit") == "1"
+        table = store.read(query.get("kept", ""), TABLES)
+        if table is None:
+            return cls(choices, at_once=at_once and "kept" not in query)
+        choices = replace(choices, system=UPLOAD)
+        return cls(choices, table, query.get("fill") == "1", query.get("even") == "1", at_once)
 
     def weigh(self) -> dict[int, int]:
         """Bytes of the uploaded table, by its ``id``."""
@@ -245,14 +265,14 @@ class Fit:
     data: Data
     model: TimeDelayedTransformer
     forecast: Forecast
-    loaded: str = ""
-    """Name of the file of the model; empty where it was fitted here."""
+    file: Upload | None = None
+    """The uploaded file of the model; None where it was fitted here."""
 
     def backtest(self, tell: Tell) -> Backtest:
         """Backtest on the last quarter of the series."""
         self.model.progress = tell
         try:
-            if not self.loaded:
+            if self.file is None:
                 return self.model.backtest()
             return self.model.backtest(series=self.data.regular().trajectories)
         finally:
@@ -394,9 +414,9 @@ def read_model(upload: Upload, folder: Path) -> TimeDelayedTransformer:
     return model
 
 
-def forecast_with(model: TimeDelayedTransformer, name: str, data: Data, steps: int) -> Fit:
+def forecast_with(model: TimeDelayedTransformer, file: Upload, data: Data, steps: int) -> Fit:
     """The forecast of an uploaded model from the end of the series; channels and time step must agree."""
-    record = data.regular()
+    record, name = data.regular(), file.name
     series = record.trajectories[-1]
     if series.shape[1] != model.channels_:
         raise InputError(
@@ -414,7 +434,7 @@ def forecast_with(model: TimeDelayedTransformer, name: str, data: Data, steps: i
         )
     ahead = model.forecast(steps, window=series[-model.window :])
     times = np.asarray(record.last_time + model.dt_ * np.arange(1, steps + 1), dtype=np.float64)
-    return Fit(data, model, replace(ahead, times=times), loaded=name)
+    return Fit(data, model, replace(ahead, times=times), file)
 
 
 def code_of_loaded(data: Data, name: str, steps: int) -> str:

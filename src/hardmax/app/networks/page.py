@@ -13,10 +13,12 @@ from ...errors import HardmaxError, InputError
 from ...figures.interpolation import draw_construction
 from ...interpolation.data import Problem
 from ...interpolation.evaluation.running import journey
+from ..address_texts import AddressTexts, example_of
 from ..history import History
-from ..layout import card, controls, note, noted, plot_pane, split
+from ..kept import UPLOADS, Item, Kept
+from ..layout import card, controls, note, noted, plot_pane, say, split
 from ..page import Page
-from ..uploads import FilePicker, Upload, example_of
+from ..uploads import FilePicker, Upload
 from .board import Board
 from .state import (
     EXAMPLES,
@@ -26,6 +28,7 @@ from .state import (
     Compiled,
     NetworksState,
     Shown,
+    code_of_file,
     load_network,
     network_archive,
     outcome_of,
@@ -49,6 +52,9 @@ _WORDS = {
     "conditioned": "The best accuracy in floating point.",
     "paper": "The route outlined in the paper, for comparison.",
 }
+_NETWORKS = (".zip", ".json")
+_LINES = Item("sequences", several=True, remedy="upload or type them again")
+_NETWORK = Item("network")
 _MODES = {"+ Token": "token", "+ Target": "target", "Erase": "erase"}
 
 
@@ -72,22 +78,46 @@ class NetworksPage(Page):
         self._done: Shown | None = None
         """The networks that are shown, and the choices that they were compiled for."""
         self._quiet = False
+        self._store = Kept()
+        self._texts = AddressTexts(EXAMPLES, MOST_CHARACTERS, self._store)
+        self._asked: tuple[Choices, Upload] | None = None
+        """The network of the address, and its choices."""
+        self._gone: Item | None = None
+        """What the address names that is not stored."""
 
     # The address
 
     def state(self) -> dict[str, str]:
-        """The sequences and the choices."""
-        query = self._choices.to_query()
+        """The sequences, the choices and the uploaded network."""
+        query = self._texts.query(self._choices.lines, "lines") | self._choices.to_query()
+        file = self._file
+        name = None if file is None else self._store.keep(file)
+        query |= {} if name is None else {"network": name}
         return {**query, "moment": str(self._moment)} if self._moment else query
 
+    @property
+    def _file(self) -> Upload | None:
+        """The file of the network that is shown; None where it is compiled from the lines."""
+        if self._done is not None and not self._stale:
+            return self._done.file
+        return None if self._asked is None or self._asked[0] != self._choices else self._asked[1]
+
     def restore(self, state: Mapping[str, str]) -> None:
-        """Take sequences and choices from an address."""
-        self._choices = Choices.from_query(state)
+        """Take sequences, choices and a network from an address."""
+        lines = self._texts.read(state, "lines")
+        if self._texts.missing(state, "lines"):
+            lines, self._gone = "", _LINES
+        self._choices = Choices.from_query(state, lines)
+        if "network" in state:
+            file = self._store.read(state["network"], _NETWORKS)
+            self._asked, self._gone = (None, _NETWORK) if file is None else ((self._choices, file), None)
         if state.get("moment", "").isdecimal():
             self._moment = min(int(state["moment"][:6]), 10**5)
 
     def code(self) -> str:
-        """Python that compiles, proves and saves the network."""
+        """Python that compiles, proves and saves the network, or proves the uploaded one."""
+        if self._file is not None:
+            return code_of_file(self._file.name)
         rival = self._choices.rival()
         other = "" if rival is None else f"\n# The other construction of the same data\n{rival.code(bare=True)}"
         return self._choices.recipe().code() + other
@@ -114,9 +144,16 @@ class NetworksPage(Page):
         self._results = Results(session, self._moved)
         body = split([self._data_card(), self._network_card()], *self._results.cards(self._board_card()))
         self._read()
-        if self._problem is not None:
-            session.when_ready(session.guarded(self._compile))
+        session.when_ready(session.guarded(self._start))
         return body
+
+    def _start(self) -> None:
+        if self._asked is not None:
+            self._check(self._asked[1])
+        elif self._problem is not None:
+            self._compile()
+        if self._gone is not None:
+            self._session.show_message(self._gone.gone)
 
     def _data_card(self) -> Any:
         guarded = self._session.guarded
@@ -136,8 +173,11 @@ class NetworksPage(Page):
         self._hint = note("")
         picker = FilePicker(label="Or upload JSON, or CSV in long form with labels")
         picker.on_file((".json", ".csv"), self._take_file, self._session.fail)
+        self._stored_note = note(UPLOADS)
         form = note("Tokens, an arrow, and targets or a label: (0, 0) (1, 3/8) -> (1, 2). Numbers are taken exactly.")
-        return controls(self._pick, self._area, self._hint, form, picker, title="Sequences and targets")
+        return controls(
+            self._pick, self._area, self._hint, form, picker, self._stored_note, title="Sequences and targets"
+        )
 
     def _network_card(self) -> Any:
         guarded = self._session.guarded
@@ -165,7 +205,7 @@ class NetworksPage(Page):
             disabled=True,
         )
         check = FilePicker(label="Or verify a saved network (ZIP, or its network.json)")
-        check.on_file((".zip", ".json"), self._check, self._session.fail)
+        check.on_file(_NETWORKS, self._check, self._session.fail)
         return controls(
             self._how,
             self._how_words,
@@ -203,7 +243,15 @@ class NetworksPage(Page):
     def _mark_stale(self) -> None:
         """Show a proof only beside what was proved."""
         self._download.disabled = self._stale or self._done is None
+        self._mention_stored()
         self._results.mark(self._stale)
+
+    def _mention_stored(self) -> None:
+        """Say where sequences and a network are that an address cannot hold."""
+        words = self._texts.said(self._choices.lines, "lines", _LINES)
+        if self._file is not None and self._store.keep(self._file) is None:
+            words = _NETWORK.not_kept
+        say(self._stored_note, words or UPLOADS)
 
     def _picked(self, event: Any) -> None:
         if event.new in EXAMPLES:
@@ -343,7 +391,7 @@ class NetworksPage(Page):
 
         def done(compiled: Compiled) -> None:
             unlike = self._show_data_of(compiled)
-            self._show(Shown(self._choices, compiled))
+            self._show(Shown(self._choices, compiled, file=upload))
             kind = "good" if compiled.certificate.proved else "error"
             self._session.show_message(f"{outcome_of(compiled.certificate)}{unlike}", kind)
 

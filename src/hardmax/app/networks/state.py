@@ -10,7 +10,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -23,7 +23,7 @@ from ...interpolation.export.files import JSON_NAME, TENSORS_NAME
 from ...interpolation.transformer import ExactTransformer
 from ...progress import Tell
 from ..archives import pack, unpack
-from ..uploads import LONGEST, Upload, as_file, kept_text, rows_of, text_of
+from ..uploads import Upload, as_file, rows_of, text_of
 
 MOST_CHARACTERS = 200_000
 """Characters that the text box accepts."""
@@ -115,7 +115,7 @@ WIDEST = 64
 
 @dataclass(frozen=True)
 class Choices:
-    """The sequences as typed lines, and the choices of the page; the address stores them."""
+    """The sequences as typed lines, and the choices of the page."""
 
     lines: str = EXAMPLES["overlap"][1]
     construction: Construction = "leaders"
@@ -126,27 +126,23 @@ class Choices:
     """A second construction to compare with; empty for none."""
 
     def to_query(self) -> dict[str, str]:
-        """The part of the address that stores the choices."""
-        query = kept_text("lines", self.lines, EXAMPLES)
-        query |= {"construction": self.construction, "width": str(self.width)}
+        """The part of the address that stores the choices, without the lines."""
+        query = {"construction": self.construction, "width": str(self.width)}
         rest = {"temperature": self.temperature, "beside": self.beside}
         return query | {name: value for name, value in rest.items() if value}
 
     @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> Choices:
-        """Choices from an address; values that make no sense get their defaults."""
+    def from_query(cls, query: Mapping[str, str], lines: str | None = None) -> Choices:
+        """Choices from an address and its lines; values that make no sense get their defaults."""
         usual = cls()
-        lines, construction, width = usual.lines, usual.construction, usual.width
-        if query.get("example") in EXAMPLES:
-            lines = EXAMPLES[query["example"]][1]
-        elif "lines" in query:
-            lines = query["lines"][:LONGEST]
+        construction, width = usual.construction, usual.width
         if query.get("construction") in get_args(Construction):
             construction = cast("Construction", query["construction"])
         if query.get("width", "").isdecimal():
             width = min(max(int(query["width"][:3]), 1), WIDEST)
         beside = query.get("beside", "")
         beside = beside if beside in get_args(Construction) else ""
+        lines = usual.lines if lines is None else lines
         return cls(lines, construction, width, query.get("temperature", "")[:20], beside)
 
     def recipe(self) -> Recipe:
@@ -242,6 +238,8 @@ class Shown:
     choices: Choices
     compiled: Compiled
     rival: Compiled | None = None
+    file: Upload | None = field(default=None, kw_only=True)
+    """The uploaded file of the network; None where it was compiled here."""
 
     @property
     def nbytes(self) -> int:
@@ -252,7 +250,7 @@ class Shown:
                 places = [one.way.before, *one.way.after_feed_forward, *one.way.after_block]
                 size += sum(array.nbytes for array in places)
                 size += _BYTES_OF_A_RATIONAL * one.network.counts.parameters
-        return size
+        return size + (0 if self.file is None else len(self.file.data))
 
 
 @dataclass(frozen=True)
@@ -360,6 +358,18 @@ def load_network(upload: Upload) -> NetworkFiles:
     if JSON_NAME not in files:
         raise FileError(upload.name, f"holds no {JSON_NAME}", "upload an archive that was downloaded from here")
     return NetworkFiles(upload.name, files)
+
+
+def code_of_file(name: str) -> str:
+    """Python that proves an uploaded network again from its files."""
+    unpack_first = "the files of" if name.lower().endswith(".zip") else f"{JSON_NAME}, which is"
+    return (
+        "import hardmax as hm\n\n"
+        f"folder = 'network'             # with {unpack_first} {name!r}\n"
+        "print(hm.verify(folder))       # the proof, from the data and the weights of the file\n"
+        "net = hm.ExactTransformer.load(folder)\n"
+        "print(net.summary())           # blocks beside the published bound\n"
+    )
 
 
 def read_upload(upload: Upload, folder: Path) -> Problem:

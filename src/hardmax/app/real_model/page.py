@@ -13,11 +13,12 @@ import panel as pn
 import hardmax as hm
 
 from ...errors import HardmaxError
+from ..address_texts import AddressTexts, example_of
 from ..history import History
 from ..jobs import Job
-from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, split, wide_html
+from ..kept import Item, Kept
+from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, say, split, wide_html
 from ..page import Page
-from ..uploads import example_of
 from .shelf import SHELF, WITHOUT_MODEL, Offer
 from .state import (
     EXAMPLES,
@@ -54,6 +55,7 @@ _LIVE = 0.3
 _OWN = "your own text"
 # What the box of the text takes, so that a text that is too long gets a message and is not cut in silence.
 _MOST_TYPED = 10 * MOST_CHARACTERS
+_TEXT = Item("text", remedy="type or paste it again")
 
 
 class RealModelPage(Page):
@@ -77,16 +79,22 @@ class RealModelPage(Page):
         self._report: hm.ProbeReport | None = None
         self._probing: Job | None = None
         self._quiet = False
+        self._texts = AddressTexts(EXAMPLES, _MOST_TYPED, Kept())
+        self._gone = False
+        """Whether the address names a text that is not stored."""
         self._automatic = False
         """Whether the page itself changes its state, which is then no step of the history."""
 
     # The interface of a page
 
     def restore(self, state: Mapping[str, str]) -> None:
-        self._state = RealModelState.from_query(state)
+        text = self._texts.read(state, "text")
+        self._gone = self._texts.missing(state, "text")
+        self._state = RealModelState.from_query(state, "" if self._gone else text)
 
     def state(self) -> dict[str, str]:
-        return self._state.to_query()
+        query, text = self._state.to_query(), self._state.text
+        return query if text == RealModelState().text else query | self._texts.query(text, "text")
 
     def code(self) -> str:
         known = self._computed
@@ -133,11 +141,11 @@ class RealModelPage(Page):
         ]
         self._show_results(False)
         session.lighting.follow(lambda _: self._show_head())
-        session.when_ready(session.guarded(self._update))
+        session.when_ready(session.guarded(self._start))
         return split(
             [
                 controls(self._pick, self._about, title="Model"),
-                controls(self._example, self._area, self._run, title="Text"),
+                controls(self._example, self._area, self._stored_note, self._run, title="Text"),
                 controls(
                     self._factor,
                     note("Scores are multiplied by this factor in every head before the softmax; 1 is as trained."),
@@ -149,6 +157,11 @@ class RealModelPage(Page):
             self._empty,
             *self._results,
         )
+
+    def _start(self) -> None:
+        self._update()
+        if self._gone:
+            self._session.show_message(_TEXT.gone)
 
     # Controls
 
@@ -171,6 +184,7 @@ class RealModelPage(Page):
             label="Your text", value=s.text, rows=5, max_length=_MOST_TYPED, placeholder="Type or paste a text …"
         )
         self._area.param.watch(guarded(lambda event: self._typed(event.new)), "value")
+        self._stored_note = note("")
         self._run = w.Button(label="Run the model", color="primary")
         self._run.on_click(guarded(lambda _: self._update()))
         shown = {name if name == "hardmax" else f"× {name}": name for name in FACTORS}
@@ -276,6 +290,7 @@ class RealModelPage(Page):
 
     def _update(self) -> None:
         state, known, offer = self._state, self._computed, self._offer
+        say(self._stored_note, self._texts.said(state.text, "text", _TEXT))
         self._session.changed()
         if known is None or not self._is_computed(known):
             self._mention_stopped()

@@ -18,7 +18,6 @@ from ...models.loading import BREAD, FILM, REACTIONS
 from ...models.transformer import TextOrIds
 from ...progress import Tell
 from ..page import choice, whole
-from ..uploads import kept_text
 from .shelf import Offer
 
 MOST_CHARACTERS = 2_000
@@ -42,7 +41,7 @@ FACTORS = {**{f"{2 ** (k / 2):.3g}": 2 ** (k / 2) for k in range(-4, 11)}, "hard
 
 @dataclass(frozen=True)
 class RealModelState:
-    """Everything that the address stores."""
+    """Everything that a link brings back."""
 
     model: str = ""
     """Name of the model; empty for the first one on offer."""
@@ -54,15 +53,11 @@ class RealModelState:
     """``yes`` or ``no``: draw tokens at unit length; empty for what suits the model."""
 
     @staticmethod
-    def from_query(query: Mapping[str, str]) -> RealModelState:
-        """The state of an address; invalid values are ignored or clipped."""
-        own = RealModelState()
-        text = query.get("text", own.text)[: MOST_CHARACTERS + 1]
-        if query.get("example") in EXAMPLES:
-            text = EXAMPLES[query["example"]][1]
+    def from_query(query: Mapping[str, str], text: str | None = None) -> RealModelState:
+        """The state of an address and its text; invalid values are ignored or clipped."""
         return RealModelState(
             model=query.get("model", "")[:200],
-            text=text,
+            text=RealModelState().text if text is None else text,
             layer=whole(query, "layer", 0, 0, _MOST_NUMBER),
             head=whole(query, "head", 0, 0, _MOST_NUMBER),
             factor=choice(query, "factor", "1", FACTORS),
@@ -70,14 +65,13 @@ class RealModelState:
         )
 
     def to_query(self) -> dict[str, str]:
-        """The state for an address; defaults are left out."""
+        """The state for an address without its text; defaults are left out."""
         own = RealModelState()
-        query = {
+        return {
             name: str(getattr(self, name))
             for name in ("model", "layer", "head", "factor", "unit")
             if getattr(self, name) != getattr(own, name)
         }
-        return query if self.text == own.text else query | kept_text("text", self.text, EXAMPLES)
 
     def changed(self, **values: Any) -> RealModelState:
         """The state with other values."""

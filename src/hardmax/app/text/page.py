@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
-import pandas
 import panel as pn
 
 from ...errors import HardmaxError
 from ...text.explaining.explanation import Explanation
 from ...text.pretrained import named
+from ..address_texts import ROOM, AddressTexts, example_of
 from ..history import History
-from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, split, stack, wide_html
+from ..kept import UPLOADS, Item, Kept
+from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, say, split, stack, wide_html
 from ..page import Page
-from ..uploads import STAYS, FilePicker, Upload, example_of, rows_of, text_of
+from ..uploads import FilePicker, Upload, rows_of, text_of
 from .reading import Reading, difference
 from .state import (
     EXAMPLES,
+    MODELS,
     MOST_CHARACTERS,
     SUFFIX,
+    TABLES,
+    Origin,
     TextModel,
     TextState,
-    documents_of,
-    in_the_link,
-    kept,
-    kept_in,
     load_model,
     model_bytes,
     reviews,
     shipped,
     shipped_survey,
-    train_model,
     usual_column,
 )
 from .view import in_class_colours, key_to_classes, key_to_directions
@@ -46,6 +45,17 @@ if TYPE_CHECKING:
 
 _OWN = "your own text"
 _SECOND = EXAMPLES["waste"][1]
+_CUT = f"The box holds {MOST_CHARACTERS:,} characters; what is longer is cut."
+_KEYS = ("text", "beside")
+"""Names of the two texts in an address."""
+_EXAMPLE_KEYS = {"text": "example", "beside": "beside-example"}
+_ITEMS = {
+    "text": Item("text", remedy="type or paste it again"),
+    "beside": Item("second text", remedy="type or paste it again"),
+    "model": Item("model"),
+    "table": Item("training table"),
+}
+"""What a link keeps, by its name in the address."""
 _MOST_STRUCK = 40
 """Words that an address strikes out; a reader strikes out a few."""
 
@@ -73,24 +83,49 @@ class TextPage(Page):
         """The second text; None while there is none beside the first."""
         self._using: TextModel = shipped()
         self._explanation: Explanation | None = None
-        self._table: tuple[str, pandas.DataFrame] | None = None
+        self._table: Upload | None = None
+        """The table to train on, until that is done."""
+        self._store = Kept()
+        self._texts = AddressTexts(EXAMPLES, MOST_CHARACTERS, self._store)
+        self._asked: Origin | None = None
+        """The model of the address, until it is there."""
+        self._gone: list[Item] = []
+        """What the address names that is not stored."""
 
     # The address
 
     def state(self) -> dict[str, str]:
-        """The texts, the words that are struck out, and the layer where it is not the first."""
-        query = kept(self._typed)
+        """The texts, the model, the words that are struck out, and the layer where it is not the first."""
+        query: dict[str, str] = {}
+        for key, text in zip(_KEYS, (self._typed, self._other), strict=True):
+            if text is not None:
+                query |= self._texts.query(text, key, _EXAMPLE_KEYS[key], self._room)
         if self._layer:
             query["layer"] = str(self._layer)
         if self._struck:
             query["struck"] = " ".join(self._struck)
-        return query if self._other is None else query | kept(self._other, "beside")
+        return query if self._origin is None else query | self._origin.query(self._store)
+
+    @property
+    def _room(self) -> int:
+        """Characters that a text may take in the address."""
+        return ROOM if self._other is None else ROOM // 2
+
+    @property
+    def _origin(self) -> Origin | None:
+        """The upload behind the model that is shown, or is about to be; None for the shipped model."""
+        return self._asked or self._using.origin
 
     def restore(self, state: Mapping[str, str]) -> None:
-        """Take texts, words that are struck out and a layer from an address."""
-        typed = kept_in(state)
-        self._typed = self._typed if typed is None else typed
-        self._other = kept_in(state, "beside")
+        """Take texts, a model, words that are struck out and a layer from an address."""
+        found = {key: self._texts.read(state, key, _EXAMPLE_KEYS[key]) for key in _KEYS}
+        missing = [key for key in _KEYS if self._texts.missing(state, key)]
+        found |= dict.fromkeys(missing, "")
+        self._typed = self._typed if found["text"] is None else found["text"]
+        self._other = found["beside"]
+        self._asked = Origin.read(state, self._store)
+        missing += [key for key in ("model", "table") if key in state and self._asked is None]
+        self._gone = [_ITEMS[key] for key in missing]
         self._struck = tuple(state.get("struck", "").split()[:_MOST_STRUCK])
         if state.get("layer", "").isdecimal():
             self._layer = min(int(state["layer"][:6]), 10_000)
@@ -143,7 +178,15 @@ class TextPage(Page):
         body = split([self._text_card(), self._model_card()], *self._answer_cards(), self._map_card())
         self._survey()
         self._explain()
+        session.when_ready(session.guarded(self._start))
         return body
+
+    def _start(self) -> None:
+        """Fetch the model of the address, and say what is not stored."""
+        if self._asked is not None:
+            self._make(self._asked, self._fetched)
+        if self._gone:
+            self._session.show_message(" ".join(item.gone for item in self._gone))
 
     def _text_card(self) -> Any:
         guarded = self._session.guarded
@@ -157,7 +200,7 @@ class TextPage(Page):
         )
         self._area.param.watch(guarded(lambda event: self._take(event.new)), "value_input")
         self._area.param.watch(guarded(lambda event: self._take(event.new)), "value")
-        self._length = note("")
+        self._length, self._other_length = note(""), note("")
         options = {title: name for name, (title, _) in EXAMPLES.items()}
         self._pick = pn.widgets.Select(
             label="Example", options={**options, _OWN: ""}, value=example_of(self._typed, EXAMPLES) or ""
@@ -181,16 +224,25 @@ class TextPage(Page):
         for name in ("value_input", "value"):
             self._other_area.param.watch(guarded(lambda event: self._take_other(event.new)), name)
         return controls(
-            self._pick, self._area, self._length, self._both, self._other_area, self._another, picker, title="Text"
+            self._pick,
+            self._area,
+            self._length,
+            self._both,
+            self._other_area,
+            self._other_length,
+            self._another,
+            picker,
+            title="Text",
         )
 
     def _model_card(self) -> Any:
         guarded = self._session.guarded
         self._story = note("")
         load = FilePicker(label="Load a model (.safetensors, or a ZIP of one)")
-        load.on_file((SUFFIX, ".zip"), self._load, self._session.fail)
+        load.on_file(MODELS, self._load, self._session.fail)
         train = FilePicker(label="Train one: a CSV with texts and labels")
-        train.on_file((".csv", ".tsv"), self._take_table, self._session.fail)
+        train.on_file(TABLES, self._take_table, self._session.fail)
+        self._stored_note = note(UPLOADS)
         self._text_column = pn.widgets.Select(label="Column of texts", options=[], visible=False)
         self._label_column = pn.widgets.Select(label="Column of labels", options=[], visible=False)
         self._begin = pn.widgets.Button(label="Train", color="primary", visible=False)
@@ -208,7 +260,7 @@ class TextPage(Page):
             self._story,
             load,
             train,
-            note(STAYS),
+            self._stored_note,
             self._text_column,
             self._label_column,
             self._begin,
@@ -291,6 +343,7 @@ class TextPage(Page):
     def _travel(self, state: TextState) -> None:
         """Show a state of the history."""
         alone, surveyed = self._other is None, self._using
+        self._asked = None
         self._typed, self._struck, self._other = state.typed, state.struck, state.other
         self._using, self._layer = state.using, state.layer
         self._session.clear_message()  # a message about the state before
@@ -350,6 +403,7 @@ class TextPage(Page):
             self._other = text[:MOST_CHARACTERS]
             self._record("second text")
             self._explain_other()
+            self._mention_stored()
             self._session.changed()
 
     def _compare(self, wanted: bool) -> None:
@@ -364,6 +418,7 @@ class TextPage(Page):
         self._arrange()
         self._explain_other()
         self._place()
+        self._mention_stored()
         self._session.changed()
 
     def _strike(self, words: Any) -> None:
@@ -383,8 +438,7 @@ class TextPage(Page):
         self._plane_box.visible = known
         self._reasons[0].visible = known
         self._story.object = noted(f"{self._using.title}: {self._using.story}")
-        said = in_the_link(self._typed)
-        self._length.object, self._length.visible = noted(said), bool(said)
+        self._mention_stored()
         if why is not None:
             self._first.show(why, self._struck)
         self._plane.struck.data = {"word": list(self._struck)}
@@ -397,6 +451,17 @@ class TextPage(Page):
             self._steps_shown.show(layers, self._layer)
         self._explain_other()
         self._session.changed()
+
+    def _mention_stored(self) -> None:
+        """Say where texts and a model are that an address cannot hold."""
+        panes = {"text": (self._length, self._typed), "beside": (self._other_length, self._other)}
+        for key, (pane, text) in panes.items():
+            cut = [_CUT] if text is not None and len(text) >= MOST_CHARACTERS else []
+            say(pane, " ".join([*cut, self._texts.said(text or "", key, _ITEMS[key], self._room)]).strip())
+        origin = self._origin
+        lost = origin is not None and not origin.query(self._store)
+        item = _ITEMS["model" if origin is None or origin.columns is None else "table"]
+        say(self._stored_note, item.not_kept if lost else UPLOADS)
 
     def _explain_other(self) -> None:
         """Explain the second text, if there is one."""
@@ -424,12 +489,27 @@ class TextPage(Page):
 
     def _use(self, model: TextModel) -> None:
         self._session.clear_message()  # a message about the previous model
-        self._using = model
-        self._back.visible = model is not shipped()
         self._struck = ()
+        self._put_model(model)
         self._record()
+
+    def _fetched(self, model: TextModel) -> None:
+        """Use the model of the address, which is no step of the history."""
+        if self._asked is not None and model.origin == self._asked:
+            self._put_model(model)
+            self._history.amend(self._now)
+
+    def _put_model(self, model: TextModel) -> None:
+        self._using, self._asked = model, None
+        self._back.visible = model is not shipped()
         self._survey()
         self._explain()
+
+    def _make(self, origin: Origin, then: Callable[[TextModel], None]) -> None:
+        """Load or train a model in the background."""
+        folder = self._session.folder
+        name = "Loading the model" if origin.columns is None else "Training"
+        self._session.start(name, lambda job: origin.model(folder, job.tell), then)
 
     def _load(self, upload: Upload) -> None:
         self._use(load_model(upload, self._session.folder))
@@ -440,7 +520,7 @@ class TextPage(Page):
         columns = [str(column) for column in table.columns]
         if len(columns) < 2:
             raise HardmaxError(f"{upload.name} has one column: it needs one with texts and one with labels")
-        self._table = (upload.name, table)
+        self._table = upload
         for widget, what in ((self._text_column, "text"), (self._label_column, "label")):
             widget.param.update(options=columns, value=usual_column(columns, what))
         self._show_columns(True)
@@ -452,13 +532,12 @@ class TextPage(Page):
     def _train(self) -> None:
         if self._table is None:
             return
-        text, label = self._text_column.value, self._label_column.value
-        documents = documents_of(*self._table, text, label)
-        whole = len(documents.texts) == len(self._table[1])
+        columns = self._text_column.options
+        chosen = columns.index(self._text_column.value), columns.index(self._label_column.value)
 
         def done(model: TextModel) -> None:
             self._show_columns(False)
             self._use(model)
             self._session.show_message(model.story, "good")
 
-        self._session.start("Training", lambda job: train_model(documents, text, label, job.tell, whole=whole), done)
+        self._make(Origin(self._table, chosen), done)

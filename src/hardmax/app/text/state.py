@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import warnings
-import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from urllib.parse import quote_plus
 
 import numpy as np
 import pandas
@@ -25,7 +22,8 @@ from ...text.pretrained import shipped_model
 from ...text.recipes import OWN_PATTERNS, OWN_REMOVED
 from ...text.words.documents import NoKnownWordWarning
 from ..archives import unpack
-from ..uploads import LONGEST, Upload, as_file, example_of
+from ..kept import Kept
+from ..uploads import Upload, as_file, rows_of
 
 EXAMPLES: dict[str, tuple[str, str]] = {
     "cast": (
@@ -62,49 +60,6 @@ EXAMPLES: dict[str, tuple[str, str]] = {
 
 MOST_CHARACTERS = 20_000
 """Characters of a text; more take long to explain and to draw."""
-_LONGEST_PACKED = 5_500
-"""Characters of a packed text in an address, which may have 7,000 in all."""
-
-
-def kept(text: str, key: str = "text") -> dict[str, str]:
-    """The part of an address that brings a text back: its example, itself, or packed; nothing where it is too long."""
-    example = example_of(text, EXAMPLES)
-    if example is not None:
-        return {"example" if key == "text" else f"{key}-example": example}
-    if len(text) <= LONGEST and len(quote_plus(text)) <= _LONGEST_PACKED:
-        return {key: text}
-    packed = base64.urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode().rstrip("=")
-    return {f"{key}-packed": packed} if len(packed) <= _LONGEST_PACKED else {key: ""}
-
-
-def kept_in(state: Mapping[str, str], key: str = "text") -> str | None:
-    """The text that :func:`kept` wrote into an address; None where there is none that can be read."""
-    example = state.get("example" if key == "text" else f"{key}-example")
-    if example in EXAMPLES:
-        return EXAMPLES[example][1]
-    if key in state:
-        return state[key][:MOST_CHARACTERS]
-    packed = state.get(f"{key}-packed", "")
-    if not packed:
-        return None
-    try:
-        data = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
-        # Letters take at most four bytes; whatever else the data would unpack to is not unpacked.
-        return zlib.decompressobj().decompress(data, 4 * MOST_CHARACTERS).decode()[:MOST_CHARACTERS]
-    except (ValueError, zlib.error):
-        return None
-
-
-def in_the_link(text: str) -> str:
-    """What to say about the length of a text; empty where it is kept whole."""
-    said = []
-    if len(text) >= MOST_CHARACTERS:
-        said.append(f"The box holds {MOST_CHARACTERS:,} characters; what is longer is cut.")
-    if text and "" in kept(text).values():
-        said.append(f"The text has {len(text):,} characters, too many for the link, which opens an empty box.")
-    return " ".join(said)
-
-
 SUFFIX = ".safetensors"
 _SURVEYED = 800
 """Texts for the word map; more give steadier counts of leaders and take longer."""
@@ -114,6 +69,49 @@ _HELD_OUT = 0.2
 """Share of the texts that measure the accuracy."""
 _DEEPEST, _MOST_COORDINATES = 200, 1024
 """Layers and coordinates of a loaded model; bound the time of an explanation."""
+
+
+MODELS, TABLES = (SUFFIX, ".zip"), (".csv", ".tsv")
+"""How the names of files of models and of tables to train on end."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The upload that a model was made from: its own file, or a table that it was trained on."""
+
+    upload: Upload
+    columns: tuple[int, int] | None = None
+    """Numbers of the columns of texts and labels; None for the file of a model."""
+
+    def query(self, store: Kept) -> dict[str, str]:
+        """The part of an address that names the stored upload; empty where it could not be stored."""
+        name = store.keep(self.upload)
+        if name is None:
+            return {}
+        return {"model": name} if self.columns is None else {"table": name, "columns": "{},{}".format(*self.columns)}
+
+    @classmethod
+    def read(cls, query: Mapping[str, str], store: Kept) -> Origin | None:
+        """The origin that an address names; None where it names none, or one that is not stored."""
+        model = store.read(query.get("model", ""), MODELS)
+        if model is not None:
+            return cls(model)
+        table = store.read(query.get("table", ""), TABLES)
+        text, _, label = query.get("columns", "")[:9].partition(",")
+        return cls(table, (int(text), int(label))) if table and text.isdecimal() and label.isdecimal() else None
+
+    def model(self, folder: Path, tell: Tell) -> TextModel:
+        """The model: read from its file, or trained again on the table, which gives the same one."""
+        if self.columns is None:
+            return load_model(self.upload, folder)
+        table, name = rows_of(self.upload), self.upload.name
+        columns = [str(column) for column in table.columns]
+        if max(self.columns) >= len(columns):
+            raise FileError(name, f"has {len(columns)} columns", "upload the table that the link was made with")
+        text, label = (columns[k] for k in self.columns)
+        documents = documents_of(name, table, text, label)
+        whole = len(documents.texts) == len(table)
+        return replace(train_model(documents, text, label, tell, whole=whole), origin=self)
 
 
 @dataclass(frozen=True)
@@ -126,6 +124,8 @@ class TextModel:
     texts: tuple[str, ...]
     """Texts to survey for the word map."""
     story: str
+    origin: Origin | None = None
+    """None for the shipped model."""
 
     def survey(self) -> Survey:
         """Leaders and predictions of the model on its texts."""
@@ -161,6 +161,7 @@ class TextState:
             return parts
         model = self.using.model
         size = model.network_.embedding.nbytes + _BYTES_PER_WORD * len(model.words())
+        size += 0 if self.using.origin is None else len(self.using.origin.upload.data)
         return parts | {id(self.using): size + sum(map(len, self.using.texts))}
 
 
@@ -214,6 +215,7 @@ def load_model(upload: Upload, folder: Path) -> TextModel:
         code=f'model = hm.LeaderClassifier.load("model{SUFFIX}")   # the file you loaded',
         texts=shipped().texts,  # the same words on the map for the shipped model, saved and loaded again
         story=f"Your model, with {len(model.words()):,} words and {len(model.classes_)} classes.",
+        origin=Origin(upload),
     )
 
 

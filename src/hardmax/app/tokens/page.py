@@ -13,9 +13,8 @@ import panel as pn
 import hardmax as hm
 
 from ..history import History
-from ..kept import WORDS as KEPT_WORDS
-from ..kept import Kept
-from ..layout import card, controls, noted, split
+from ..kept import LARGEST, UPLOADS, Item, Kept
+from ..layout import card, controls, note, noted, say, split
 from ..page import Page
 from ..player import Player
 from ..session import Session
@@ -23,7 +22,7 @@ from ..stage import camera_source
 from ..uploads import FilePicker, Upload, numbers_of
 from .export import Panel, Scene
 from .picture import ColourBook, Computed, Picture, paint
-from .state import COMPARISONS, CONFIGURATIONS, DEPTH, MOST_TOKENS, STARTS, TokensState, code_of
+from .state import COMPARISONS, CONFIGURATIONS, DEPTH, MOST_TOKENS, STARTS, TokensState, code_of, write_table
 from .view import PlaneView, SpaceView
 
 if TYPE_CHECKING:
@@ -39,8 +38,8 @@ _YOURS = "yours"
 """The choice that stands for tokens that were moved, added, deleted or uploaded."""
 _BEGIN = ("start", "n", "seed", "space")
 """Settings that make other tokens."""
-_NOT_KEPT = "The link does not hold these tokens: they are too many for an address and could not be stored."
-_GONE = "The tokens of this link are no longer stored on this machine, so that the page begins without them."
+_TABLES = (".csv", ".tsv", ".txt")
+_TOKENS = Item("tokens", several=True, remedy="upload them again")
 # A readable list.
 _MOST_LEADERS_LISTED = 12
 _HELP = (
@@ -70,17 +69,20 @@ class TokensPage(Page):
         self._second: Computed | None = None
         self._quiet = False
         self._kept = Kept()
-        self._kept_name: tuple[np.ndarray, str | None] | None = None
+        self._written: tuple[np.ndarray, Upload] | None = None
+        """The edited tokens that were stored last, and their file."""
         self._gone = False
 
     # The interface of a page
 
     def restore(self, state: Mapping[str, str]) -> None:
-        name = state.get("kept", "")
-        kept = self._kept.read(name) if name else None
-        fits = kept is not None and kept.ndim == 2 and 1 <= len(kept) <= MOST_TOKENS and bool(np.isfinite(kept).all())
-        self._state = TokensState.from_query(state, kept if fits else None)
-        self._gone = bool(name) and self._state.edited is None
+        stored = self._kept.read(state["kept"], _TABLES, LARGEST) if "kept" in state else None
+        try:
+            tokens = None if stored is None else numbers_of(stored)[0]
+        except hm.HardmaxError:
+            tokens = None
+        self._state = TokensState.from_query(state, tokens)
+        self._gone = "kept" in state and self._state.edited is None
 
     def state(self) -> dict[str, str]:
         name = self._stored()
@@ -91,9 +93,9 @@ class TokensPage(Page):
         edited = self._state.edited
         if edited is None or self._state.in_address:
             return None
-        if self._kept_name is None or self._kept_name[0] is not edited:
-            self._kept_name = (edited, self._kept.keep(edited))
-        return self._kept_name[1]
+        if self._written is None or self._written[0] is not edited:
+            self._written = (edited, Upload("tokens.csv", write_table(edited)))
+        return self._kept.keep(self._written[1])
 
     def code(self) -> str:
         return code_of(self._state)
@@ -149,7 +151,7 @@ class TokensPage(Page):
         )
         return split(
             [
-                controls(self._view, self._start, self._n, self._seed, self._file, title="Tokens"),
+                controls(self._view, self._start, self._n, self._seed, self._file, self._stored_note, title="Tokens"),
                 controls(
                     self._attention,
                     self._sight,
@@ -184,7 +186,7 @@ class TokensPage(Page):
 
     def _begin(self) -> None:
         if self._gone:
-            self._session.show_message(_GONE)
+            self._session.show_message(_TOKENS.gone)
         self._update()
 
     # Controls
@@ -196,7 +198,8 @@ class TokensPage(Page):
         self._n = w.IntInput(label="Number of tokens (random starts)", start=1, end=MOST_TOKENS, step=50)
         self._seed = w.IntInput(label="Seed", start=0, end=2**31 - 1)
         self._file = FilePicker(label="Or upload a CSV: two columns (three for space), one row per token")
-        self._file.on_file((".csv", ".tsv", ".txt"), self._uploaded, self._session.fail)
+        self._file.on_file(_TABLES, self._uploaded, self._session.fail)
+        self._stored_note = note(UPLOADS)
         self._attention = w.RadioButtonGroup(label="Attention", options=["hardmax", "softmax"])
         self._sight = w.RadioButtonGroup(label="Mask", options={"Sees all": "all", "Causal": "causal"})
         self._heads = w.IntSlider(label="Heads (each turns the ellipse of A)", start=1, end=4)
@@ -313,10 +316,7 @@ class TokensPage(Page):
     def _uploaded(self, upload: Upload) -> None:
         values, _ = numbers_of(upload)
         self._go(self._state.uploaded(values), fit=True)
-        words = f"{upload.name}: {len(values):,} tokens."
-        if not self._state.in_address:
-            words += f" {KEPT_WORDS if self._stored() else _NOT_KEPT}"
-        self._session.show_message(words, "good")
+        self._session.show_message(f"{upload.name}: {len(values):,} tokens.", "good")
 
     def _typed(self) -> None:
         if not self._quiet and self._x.value is not None and self._y.value is not None:
@@ -416,7 +416,13 @@ class TokensPage(Page):
         if settle:
             assert self._computed is not None  # noqa: S101 - see above
             self._table.object = _leaders_table(self._computed.limit)
+            self._mention_stored()
             self._session.changed()
+
+    def _mention_stored(self) -> None:
+        """Say where tokens are that an address cannot hold."""
+        large = self._state.edited is not None and not self._state.in_address
+        say(self._stored_note, UPLOADS if not large else _TOKENS.kept if self._stored() else _TOKENS.not_kept)
 
     def _arrange(self) -> None:
         """Put the plots on the board: one, or two that are compared."""

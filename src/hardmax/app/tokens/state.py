@@ -281,7 +281,13 @@ class TokensState:
         ).bounded()
         dimension = 3 if settings.space else 2
         tokens = _read_tokens(state.get("tokens", "")) if kept is None else kept
-        return cls(settings, tokens if tokens is not None and tokens.shape[1] == dimension else None)
+        fits = tokens is not None and tokens.shape[1] == dimension and len(tokens) <= MOST_TOKENS
+        return cls(settings, tokens if fits else None)
+
+
+def write_table(tokens: np.ndarray) -> bytes:
+    """Tokens as CSV, to the last digit, one row per token."""
+    return "\n".join(",".join(map(repr, row)) for row in tokens.tolist()).encode()
 
 
 def _read_tokens(text: str) -> np.ndarray | None:
