@@ -84,7 +84,7 @@ def test_a_series_its_forecast_and_its_model(
     expect(again.get_by_label("System")).to_have_value("waves.csv")
     assert _code(again) == _code(page)
     with page.expect_download() as waiting:
-        page.get_by_text("Download the model").click()
+        page.get_by_text("Download the model", exact=True).click()
     _choose(page, "Or load a saved model", "model.zip", waiting.value.path().read_bytes())
     expect(page).to_have_url(re.compile(f"model={_NAME}"))
     again = fresh(page.url)
@@ -119,7 +119,7 @@ def test_two_long_texts_and_a_model_trained_on_a_table(explorer: str, page: Page
     expect(page).to_have_url(re.compile(f"table={_NAME}&columns=0%2C1"))
     again = fresh(page.url)
     expect(again.get_by_text("trained on letters.csv")).to_be_visible(timeout=120_000)
-    expect(again.locator(".verdict")).to_have_text(str(page.locator(".verdict").text_content()))
+    expect(again.locator(".verdict")).to_have_text(page.locator(".verdict").inner_text(), use_inner_text=True)
     assert _code(again) == _code(page)
 
 
