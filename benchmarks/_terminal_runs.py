@@ -8,12 +8,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.integrate import solve_ivp
 from scipy.stats import qmc
 
 _TRIM = 0.05  # share of tokens, the farthest, that distances leave out: isolated tokens stand still at finite beta
 ATTENDED = 10.0  # tokens that the median token attends to at the start: below, a run is one of separate tokens
 _ERROR = 5e-3  # largest error of one step of a token, as a chord: far below the distances that are judged
 _LONGEST_STEP = 0.25
+_SPACING = 0.2  # of the weighted tokens of a Gaussian cluster, in standard deviations: their sums are exact
+_MASS = 6.0  # standard deviations on each side that hold all but 2e-9 of a Gaussian law
 _MOST_TENTHS = 80  # of 1/rate before the start: by then tokens are as near to their limits as exp(-8)
 
 
@@ -53,11 +56,9 @@ def cold(points: np.ndarray, B: np.ndarray, V: np.ndarray, time: float) -> np.nd
     return points
 
 
-def shares(points: np.ndarray, scores: np.ndarray, log_weights: np.ndarray | None = None) -> np.ndarray:
+def shares(points: np.ndarray, scores: np.ndarray) -> np.ndarray:
     """Attention of every token to every token, shape (tokens, tokens), for logits <scores x, y>."""
     logits = points @ scores.T @ points.T
-    if log_weights is not None:
-        logits += log_weights
     logits -= logits.max(axis=1, keepdims=True)
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=1, keepdims=True)
@@ -78,24 +79,16 @@ def start(points: np.ndarray, B: np.ndarray, V: np.ndarray, beta: float, rate: f
     return points
 
 
-def followed(
-    points: np.ndarray,
-    B: np.ndarray,
-    V: np.ndarray,
-    beta: float,
-    times: np.ndarray,
-    log_weights: np.ndarray | None = None,
-) -> np.ndarray:
+def followed(points: np.ndarray, B: np.ndarray, V: np.ndarray, beta: float, times: np.ndarray) -> np.ndarray:
     """States of a run at increasing times from zero, shape (times, tokens, d).
 
     The pair of order 3 and 2 of Bogacki and Shampine with error control, in single precision: its rounding is far below
     the noise of tokens.
     """
-    log_weights = None if log_weights is None else log_weights.astype(np.float32)
     points, scores, V = (part.astype(np.float32) for part in (points, beta * B, V))
 
     def field(x: np.ndarray) -> np.ndarray:
-        return _tangent(x, shares(x, scores, log_weights) @ x @ V.T)
+        return _tangent(x, shares(x, scores) @ x @ V.T)
 
     states, now, step = [points], 0.0, 0.02
     first = field(points)
@@ -114,6 +107,40 @@ def followed(
             )
         states.append(points)
     return np.array(states)
+
+
+def moved_gaussians(
+    B: np.ndarray, V: np.ndarray, beta: float, width: float, sides: tuple[float, float], time: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations of two Gaussian clusters on the circle after a time, each as angles, shape (2,).
+
+    They start at the first axis and at its antipode, with the standard deviation ``width`` and with ``sides`` as their
+    centres, as weighted tokens on a grid. A token at s standard deviations attends to a Gaussian law around b s with
+    b = beta width^2 B[1, 1]: the grid reaches beyond what the mass of a cluster attends to. What the tokens at its ends
+    attend to is missing, so that the time must be short.
+    """
+    reach = _MASS * max(1.0, beta * width**2 * abs(B[1, 1])) + _MASS
+    grid = np.linspace(-reach, reach, 2 * math.ceil(reach / _SPACING) + 1)
+    logs = np.tile(-0.5 * grid**2, 2)
+    weights = np.exp(-0.5 * grid**2)
+    weights /= weights.sum()
+    first = np.concatenate([width * grid + sides[0], width * grid + sides[1]])
+    base = np.repeat([0.0, math.pi], len(grid))
+
+    def field(_: float, offsets: np.ndarray) -> np.ndarray:
+        angles = base + offsets
+        x = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        logits = beta * (x @ B.T @ x.T) + logs
+        logits -= logits.max(axis=1, keepdims=True)
+        attention = np.exp(logits)
+        mean = attention @ x / attention.sum(axis=1, keepdims=True)
+        across = np.stack([-x[:, 1], x[:, 0]], axis=1)
+        return np.asarray(((mean @ V.T) * across).sum(axis=1))
+
+    done = solve_ivp(field, (0.0, time), first, method="DOP853", rtol=1e-7, atol=1e-7 * width)
+    last = done.y[:, -1].reshape(2, len(grid))
+    means = last @ weights
+    return means, np.sqrt((last - means[:, None]) ** 2 @ weights)
 
 
 def trimmed(chords: np.ndarray) -> float:

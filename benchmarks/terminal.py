@@ -39,11 +39,15 @@ still changes by 0.02 or more in its last quarter.
   predicted way of its centre where that is shorter.
 - *turns* (orbits are predicted, d = 2): the median token passes half of its orbit, which takes all tokens half of the
   predicted period, in the predicted sense in between 0.8 and 1.25 times that time.
-- *repels* (a cluster repels itself and its centre is unstable, so that it is not decided whether tokens leave): of two
-  Gaussian clusters of the predicted covariance, displaced along the predicted axis alike or to opposite sides, the
-  faster pair moves away at the predicted rate, to a quarter of it or 0.1.
+- *repels* (a cluster repels itself and its centre is unstable, so that it is not decided whether tokens leave):
+  Gaussian clusters at e and -e move away at the predicted rate, to 0.5 %. The matrices commute, so that in the tangent
+  space the attention of a Gaussian law is a product over their common eigenvectors: the run is on the great circle
+  through e and each of these in turn, with weighted tokens on a grid in place of random ones, at an inverse
+  temperature of 10^10, over a fiftieth of the predicted time of escape. It starts with the predicted width, which
+  must change at a rate of at most 0.5 % too. Both clusters are displaced by a twentieth of it, alike or to opposite
+  sides; the fastest of all counts.
 - *no statement*: tokens turn for ever in a plane of three or more dimensions, which they leave once the tokens beside
-  it are used up; or clusters repel themselves on their way.
+  it are used up; or clusters that are no equilibrium repel themselves where they form or on their way.
 - *bound*: the verdict of the theorem on a run of :func:`hardmax.simulate` from 100 uniform tokens to t = 1 at
   beta = 100 is not "violated".
 """
@@ -67,13 +71,14 @@ from hardmax.progress import Ticker
 from . import _terminal_runs as runs
 from ._table import Check, Report
 
-SEED = 96262748
+SEED = 90134348
 _DIMENSIONS = (2, 3, 5, 10)
 _GROUPS = [*itertools.product(_DIMENSIONS, (True, False))]
 _SIZES = (128, 256, 512)
 _LONGEST = 10_000.0
-_GAUSSIAN = 1000  # tokens per Gaussian cluster
-_GAUSSIAN_BETA = 2000.0  # at which clusters are small: the rate is that of the tangent space
+_GAUSSIAN_BETA = 1e10  # at which clusters are small: the rate is that of the tangent space
+_GAUSSIAN_ERROR = 5e-3  # of the rates of Gaussian clusters, relative above a rate of one
+_GAUSSIAN_TIME = 0.02  # of these runs, relative to the predicted time of escape
 _PATTERNS = [*itertools.product([-1.0, 1.0], repeat=4)]
 _KINDS = ("stays", "ends", "leaves", "turns", "repels")
 
@@ -259,7 +264,7 @@ def _judged(pair: _Pair, rng: np.random.Generator) -> _Judged:
     last = answers[-1] if answers else _Answer(None, None, "too few tokens for a law")
     kind, agrees, why = _kind(pair), last.agrees, last.told
     if kind == "repels":
-        agrees, why = _gaussian_answer(pair, _GAUSSIAN_BETA, rng)
+        agrees, why = _gaussian_answer(pair, _GAUSSIAN_BETA)
     colder = None if last.concentrates is not False else _concentrates_when_colder(pair, 16 * beta, last.least, rng)
     return _Judged(
         _reaches_limit(pair), last.concentrates, colder, kind, agrees, _bound(pair), why, tuple(sizes) or _SIZES
@@ -320,37 +325,36 @@ def _orbit_answer(pair: _Pair, tokens: np.ndarray, beta: float) -> _Answer | Non
     return _Answer(True, 0.8 <= taken / half <= 1.25, f"{limit}; half an orbit in {taken:.3g}")
 
 
-def _gaussian_answer(pair: _Pair, beta: float, rng: np.random.Generator) -> tuple[bool, str]:
+def _gaussian_answer(pair: _Pair, beta: float) -> tuple[bool, str]:
     """Whether Gaussian clusters of a commuting pair that repel themselves move away at the predicted rate."""
     assert pair.theory is not None
-    B, V, rate, axis = pair.B, pair.V, pair.theory.terminal.rate, pair.theory.terminal.axis
+    rate = pair.theory.terminal.rate
     assert rate is not None
-    assert axis is not None
     e = pair.limit.leading.basis[:, 0]
     tangent = np.linalg.svd(e[None])[2][1:].T
-    score, value = tangent.T @ B @ tangent, tangent.T @ V @ tangent
-    drift = math.copysign(1.0, e @ B @ e) * float(e @ V @ e)
-    covariance = drift * np.linalg.inv(score @ value - pair.limit.eigenvalue * np.eye(len(score)))
-    # Tokens of a wider law with the weights of the Gaussian: tokens attend to its tails. Their covariance is exact.
-    wider = 1 + 1 / len(B)
-    draws = wider * rng.normal(size=(_GAUSSIAN // 2, len(score)))
-    draws = np.concatenate([draws, -draws])
-    logs = -0.5 * (1 - wider**-2) * (draws**2).sum(axis=1)
-    weights = np.exp(logs) / np.exp(logs).sum()
-    draws = draws @ np.linalg.inv(np.linalg.cholesky((draws.T * weights) @ draws)).T
-    draws = draws @ np.linalg.cholesky(covariance / beta).T
-    # The small displacement, and the same tokens without it, so that the noise of tokens cancels.
-    shift, span = 0.05 * math.sqrt(float(np.trace(covariance)) / beta), min(1.0, 0.5 / rate)
-    found = []
-    for other in (0.0, 1.0, -1.0):
-        sides = [draws + shift * abs(other) * tangent.T @ axis, draws + shift * other * tangent.T @ axis]
-        first = runs.unit(np.concatenate([e + sides[0] @ tangent.T, -e + sides[1] @ tangent.T]))
-        states = runs.followed(first, B, V, beta, np.array([0.0, span]), np.concatenate([logs, logs]))
-        found.append(weights @ (states[:, :_GAUSSIAN].astype(np.float64) @ axis).T)
-    growth = [math.log(max(1e-9, (moved - found[0])[1] / (moved - found[0])[0])) / span for moved in found[1:]]
-    fastest = max(growth)
-    close = abs(fastest - rate) <= max(0.1, 0.25 * rate)
-    return close, f"{pair.theory.terminal}; Gaussian clusters move away at the rate {fastest:.3g}"
+    # The eigenvectors of B and V in the tangent space; a sum with weights of its own has no others.
+    axes = tangent @ np.linalg.eigh(tangent.T @ (pair.B + math.pi * pair.V) @ tangent)[1]
+    found = [_escape(pair, np.stack([e, axis], axis=1), beta, _GAUSSIAN_TIME / rate) for axis in axes.T]
+    fastest, changed = max(one[0] for one in found), max(one[1] for one in found)
+    close = max(abs(fastest - rate), changed) <= _GAUSSIAN_ERROR * max(1.0, rate)
+    told = f"Gaussian clusters move away at the rate {fastest:.4g}, their width changes at the rate {changed:.2g}"
+    return close, f"{pair.theory.terminal}; {told}"
+
+
+def _escape(pair: _Pair, plane: np.ndarray, beta: float, time: float) -> tuple[float, float]:
+    """Rate at which displaced Gaussian clusters move away on a great circle, and the one at which their width changes.
+
+    ``plane`` has the place of the cluster and an axis across as its columns.
+    """
+    B, V = (plane.T @ matrix @ plane for matrix in (pair.B, pair.V))
+    variance = math.copysign(1.0, B[0, 0]) * V[0, 0] / (B[1, 1] * V[1, 1] - pair.limit.eigenvalue)
+    width = math.sqrt(variance / beta)
+    shift = 0.05 * width
+    growth = []
+    for other in (1.0, -1.0):
+        means, widths = runs.moved_gaussians(B, V, beta, width, (shift, other * shift), time)
+        growth.append(math.log(max(1e-9, means[0] / shift)) / time)
+    return max(growth), float(np.abs(np.log(widths / width)).max()) / time
 
 
 def _concentrates_when_colder(pair: _Pair, beta: float, before: float, rng: np.random.Generator) -> bool:

@@ -13,10 +13,10 @@ from tornado.ioloop import IOLoop
 
 from hardmax.app import early
 from hardmax.app.forecasting.page import ForecastingPage
+from hardmax.app.kept import UPLOADS
 from hardmax.app.look import static
 from hardmax.app.server import make_server, slugs
 from hardmax.app.text.page import TextPage
-from hardmax.app.uploads import STAYS
 from visits import Visit
 
 
@@ -110,7 +110,7 @@ def test_pages_can_ask_whether_the_server_is_there(address: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [ForecastingPage, TextPage])
-def test_pages_say_that_uploads_are_not_in_the_address(kind) -> None:
+def test_pages_say_that_links_keep_uploads(kind) -> None:
     visit = Visit(kind())
-    assert any(STAYS in str(pane.object) for pane in visit.body.select(lambda part: hasattr(part, "object")))
+    assert any(UPLOADS in str(pane.object) for pane in visit.body.select(lambda part: hasattr(part, "object")))
     visit.close()

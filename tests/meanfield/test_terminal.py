@@ -140,6 +140,10 @@ def test_clusters_that_drift_follow_two_atoms(d: int) -> None:
             break
         B, V, e = _general(rng, d)
         found = terminal_phase(B, V, e, both=True)
+        if (e @ B @ e) * (e @ V @ e) < 0:
+            assert (found.rate, found.leaves, found.final) == (None, None, None)
+            assert "repels itself where it forms" in str(found)
+            continue
         assert found.drifts
         assert found.attends == ("itself" if e @ B @ e > 0 else "its antipode")
         assert found.rate == pytest.approx(np.linalg.norm(V @ e - (e @ V @ e) * e))
@@ -214,10 +218,32 @@ def test_clusters_that_drift_and_repel_themselves_have_no_prediction() -> None:
     limit = hm.low_temperature_limit(_circle(100), B, V)
     found = hm.rates(limit).terminal
     assert (found.rate, found.leaves, found.final) == (None, None, None)
-    assert "repels itself on its way" in str(found)
+    assert "repels itself where it forms" in str(found)
     run = hm.simulate(_circle(100), hm.SphereFlow(B, V, 100.0, few_tokens="ignore"), time=20.0, step=0.1, keep="last")
     e = limit.leading.basis[:, 0]
     assert np.median(np.sqrt(np.maximum(0.0, 2 - 2 * np.abs(run.final @ e)))) < 0.05
+
+
+def test_clusters_that_repel_themselves_while_they_wait_have_no_end() -> None:
+    """128 tokens of this pair leave at once; 2,048 are still spread around their limit at t = 60.
+
+    The centre would be at its end, 31 degrees away, after a time of 0.2.
+    """
+    B = np.array([[-0.2204, 0.9194], [1.999, 0.4064]])
+    V = np.array([[-2.6181, -3.2077], [-2.8942, 0.0049]])
+    found = hm.rates(hm.low_temperature_limit(_circle(100), B, V)).terminal
+    assert (found.rate, found.leaves, found.final) == (None, None, None)
+    assert "repels itself where it forms" in str(found)
+
+
+@pytest.mark.slow
+def test_clusters_that_repel_themselves_while_they_wait_are_held_in_a_law() -> None:
+    B = np.array([[-0.2204, 0.9194], [1.999, 0.4064]])
+    V = np.array([[-2.6181, -3.2077], [-2.8942, 0.0049]])
+    e = hm.low_temperature_limit(_circle(100), B, V).leading.basis[:, 0]
+    flow = hm.SphereFlow(B, V, 100.0, few_tokens="ignore")
+    run = hm.simulate(_circle(2048), flow, time=8.0, step=0.05, keep="last")
+    assert np.median(np.sqrt(np.maximum(0.0, 2 - 2 * np.abs(run.final @ e)))) < 0.25
 
 
 def test_clusters_between_two_attentions_have_no_end_above_two_dimensions() -> None:

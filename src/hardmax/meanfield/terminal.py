@@ -20,8 +20,9 @@ itself or to its antipode and drifts. The centres :math:`\pm x` of both clusters
 :math:`\dot x = \tanh(\beta\langle x, Bx\rangle)P_xVx`, which is integrated here for :math:`\beta\to\infty`: they end
 at the leading eigenvector of :math:`\sigma V`, or in two dimensions where :math:`\langle x, Bx\rangle = 0` and each
 attends to both. In more dimensions tokens that have not joined the clusters decide what follows such a place. There is
-no prediction where :math:`\sigma\langle x, Vx\rangle < 0` makes a cluster spread on its way: it reaches the tokens
-beside it, and they may hold it.
+no prediction where :math:`\sigma\langle e, Ve\rangle < 0`: the cluster repels itself while it waits for the tokens
+beside it, which are then never used up and may hold it. Nor is there one where :math:`\sigma\langle x, Vx\rangle < 0`
+makes it spread on its way.
 """
 
 from __future__ import annotations
@@ -185,6 +186,11 @@ def _drifting(B: np.ndarray, V: np.ndarray, e: np.ndarray, both: bool, power_b: 
     if speed <= _ALIGNED * float(np.linalg.norm(V, 2)):  # V is singular
         reason = f"a cluster attends to {attends} and stays: V moves it nowhere"
         return TerminalPhase(attends, 0.0, None, 0.0, e, reason)
+    if sign * float(e @ V @ e) < -_ALIGNED * float(np.linalg.norm(V, 2)):
+        return _unknown(
+            "a cluster is no equilibrium and repels itself where it forms: tokens beside it are never used up and may "
+            "hold it"
+        )
     path = _path_of_centres(B, sign * V, e, both)
     if path.spreads:
         return _unknown(
