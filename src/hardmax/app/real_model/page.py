@@ -19,7 +19,7 @@ from ..jobs import Job
 from ..kept import Item, Kept
 from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, say, split, wide_html
 from ..page import Page
-from .shelf import SHELF, WITHOUT_MODEL, Offer
+from .shelf import GET_MODEL, SHELF, WITHOUT_MODEL, Offer
 from .state import (
     EXAMPLES,
     FACTORS,
@@ -126,11 +126,14 @@ class RealModelPage(Page):
         missing = wide_html()
         missing.visible = not trained
         if not trained:
-            missing.object = f'<div class="message note">{html.escape(WITHOUT_MODEL)}</div>'
+            missing.object = (
+                f'<details class="message note"><summary>{html.escape(WITHOUT_MODEL)}</summary>'
+                f"{html.escape(GET_MODEL)}</details>"
+            )
         self._head_row = pn.FlexBox(self._head, self._lead, sizing_mode="stretch_width", margin=0)
         self._results = [
             beside(
-                card(self._picture, self._steps.box, self._now, title="Words in the layers"),
+                card(self._picture, self._steps.box, missing, self._now, title="Words in the layers"),
                 card(self._head_row, self._told, self._lines, title="Who attends to whom"),
             ),
             beside(
@@ -153,7 +156,6 @@ class RealModelPage(Page):
                     title="Temperature and view",
                 ),
             ],
-            missing,
             self._empty,
             *self._results,
         )

