@@ -186,3 +186,24 @@ def test_an_object_of_several_states_is_weighed_once_and_a_player_makes_no_step(
     history.step(-1)
     history.step(1)
     assert shown == [18, 100]
+
+
+def test_a_change_that_is_taken_back_at_once_is_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[int] = []
+    now = [10.0]
+    monkeypatch.setattr("hardmax.app.history.time.monotonic", lambda: now[0])
+    history = History(0, shown.append, reset=0, same=lambda one, other: one % 100 == other % 100)
+    history.record(1, "slider")
+    now[0] += 5
+    for k in (2, 3, 101):  # 101 shows the same as 1
+        history.record(k, "slider")
+    assert history._states == [0, 1]
+    history.record(4, "slider")  # a step of its own, though it follows at once
+    assert history._states == [0, 1, 4]
+    history.step(-1)
+    assert shown == [1]
+    history.step(-1)
+    assert history.undo.disabled
+    for k in (5, 0):  # another control would be two steps
+        history.record(k, str(k))
+    assert history._states == [0, 5, 0]

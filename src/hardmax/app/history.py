@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
@@ -20,7 +21,8 @@ class History(Generic[T]):
     """States of a page with buttons for undo, redo and reset; ``show(state)`` is called for the state to go to.
 
     ``weigh(state)`` are the bytes of the large objects of a state by their ``id``; an object of several states counts
-    once, and the oldest states are dropped beyond ``most_bytes``.
+    once, and the oldest states are dropped beyond ``most_bytes``. ``same(one, other)`` tells whether two states show
+    the same.
     """
 
     def __init__(
@@ -31,10 +33,11 @@ class History(Generic[T]):
         reset: T,
         weigh: Callable[[T], Mapping[int, int]] = lambda _: {},
         most_bytes: int = 32 * 2**20,
+        same: Callable[[T, T], bool] = operator.eq,
     ) -> None:
         self._states, self._at = [first], 0
         self._latest = ("", 0.0)
-        self._show, self._reset, self._weigh, self._most_bytes = show, reset, weigh, most_bytes
+        self._show, self._reset, self._weigh, self._most_bytes, self._same = show, reset, weigh, most_bytes, same
         options = {"width": 66, "margin": 0}
         self.undo = pn.widgets.Button(label="Undo", css_classes=["undo"], description="Undo (Ctrl+Z)", **options)
         self.redo = pn.widgets.Button(label="Redo", css_classes=["redo"], description="Redo (Ctrl+Shift+Z)", **options)
@@ -51,13 +54,17 @@ class History(Generic[T]):
     def record(self, state: T, control: str = "") -> None:
         """Add a state after the current one; what was undone can then no longer be redone.
 
-        States that the same ``control`` gives in quick succession are one.
+        States that the same ``control`` gives in quick succession are one, and none where they lead back to the state
+        before: going back to that would change nothing.
         """
         now = time.monotonic()
         before, self._latest = self._latest, (control, now)
-        same = bool(control) and before[0] == control and now - before[1] < _ONE_MOVE and self._at > 0
-        del self._states[self._at + (0 if same else 1) :]
-        self._states.append(state)
+        joined = bool(control) and before[0] == control and now - before[1] < _ONE_MOVE and self._at > 0
+        del self._states[self._at + (0 if joined else 1) :]
+        if joined and self._same(state, self._states[-1]):
+            self._latest = ("", 0.0)  # what follows is a step of its own
+        else:
+            self._states.append(state)
         while len(self._states) > MOST_STATES or (len(self._states) > 2 and self._bytes() > self._most_bytes):
             del self._states[0]
         self._at = len(self._states) - 1

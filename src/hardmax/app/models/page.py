@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 _LIVE = 0.3
 
 
+def _same_view(one: ModelsState, other: ModelsState) -> bool:
+    """Whether two states differ at most in the frame, which the player sets."""
+    return one.changed(frame=0) == other.changed(frame=0)
+
+
 class ModelsPage(Page):
     """The page; see the module."""
 
@@ -77,7 +82,7 @@ class ModelsPage(Page):
 
     def build(self, session: Session) -> Any:
         self._session = session
-        self.history = self._history = History(self._state, self._travel, reset=ModelsState())
+        self.history = self._history = History(self._state, self._travel, reset=ModelsState(), same=_same_view)
         self.history.connect(session.guarded)
         self._make_widgets()
         self._curve = CurveView(session)
@@ -248,7 +253,7 @@ class ModelsPage(Page):
 
     def _record(self, control: str = "") -> None:
         """Add a step to the history, unless the player alone has moved."""
-        if self._state.changed(frame=0) == self._history.current.changed(frame=0):
+        if _same_view(self._state, self._history.current):
             self._history.amend(self._state)
         else:
             self._history.record(self._state, control)

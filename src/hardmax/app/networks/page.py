@@ -138,6 +138,7 @@ class NetworksPage(Page):
             self._travel,
             reset=NetworksState(Choices()),
             weigh=NetworksState.weigh,
+            same=lambda one, other: one.choices == other.choices,
         )
         self.history.connect(session.guarded)
         self._board = Board(session, self._drawn)

@@ -58,6 +58,11 @@ _MOST_TYPED = 10 * MOST_CHARACTERS
 _TEXT = Item("text", remedy="type or paste it again")
 
 
+def _same_view(one: RealModelState, other: RealModelState) -> bool:
+    """Whether two states differ at most in the layer, which the player sets."""
+    return one.changed(layer=0) == other.changed(layer=0)
+
+
 class RealModelPage(Page):
     """The page; see the module."""
 
@@ -112,7 +117,7 @@ class RealModelPage(Page):
         self._offers = SHELF.offers()
         if self._state.model not in self._offers:
             self._state = self._state.changed(model="")
-        self.history = self._history = History(self._state, self._travel, reset=RealModelState())
+        self.history = self._history = History(self._state, self._travel, reset=RealModelState(), same=_same_view)
         self.history.connect(session.guarded)
         self._make_widgets()
         self._plane, self._heat = PlaneView(session), HeatMap(session)
@@ -251,7 +256,7 @@ class RealModelPage(Page):
         if self._quiet:
             return
         self._state = self._state.changed(**values)
-        if self._automatic or self._state.changed(layer=0) == self._history.current.changed(layer=0):
+        if self._automatic or _same_view(self._state, self._history.current):
             self._history.amend(self._state)
         else:
             self._history.record(self._state, next(iter(values)))

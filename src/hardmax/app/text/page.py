@@ -168,7 +168,7 @@ class TextPage(Page):
         self._session = session
         start = TextState(EXAMPLES["cast"][1], (), None, shipped())
         self.history = self._history = History(
-            self._now, self._travel, reset=start, weigh=TextState.weigh, most_bytes=2**27
+            self._now, self._travel, reset=start, weigh=TextState.weigh, most_bytes=2**27, same=TextState.shows
         )
         self.history.connect(session.guarded)
         self._first, self._second = Reading(session), Reading(session, linked=False)
@@ -349,9 +349,8 @@ class TextPage(Page):
         self._session.clear_message()  # a message about the state before
         self._put(state.typed)
         self._pick.value = example_of(state.typed, EXAMPLES) or ""
-        self._both.value = self._other_area.visible = state.other is not None
-        if state.other is not None:
-            self._other_area.param.update(value=state.other, value_input=state.other)
+        self._both.value = state.other is not None
+        self._show_other()
         if alone != (state.other is None):
             self._arrange()
         self._back.visible = state.using is not shipped()
@@ -410,16 +409,20 @@ class TextPage(Page):
         """Show a second text beside the first, or the first alone."""
         if wanted == (self._other is not None):
             return
-        self._other_area.visible = wanted
         self._other = (self._other_area.value_input or _SECOND) if wanted else None
-        if wanted:
-            self._other_area.param.update(value=self._other, value_input=self._other)
+        self._show_other()
         self._record()
         self._arrange()
         self._explain_other()
         self._place()
         self._mention_stored()
         self._session.changed()
+
+    def _show_other(self) -> None:
+        """Fill the box of the second text, then show it: what is typed into a box at once must not be overwritten."""
+        if self._other is not None:
+            self._other_area.param.update(value=self._other, value_input=self._other)
+        self._other_area.visible = self._other is not None
 
     def _strike(self, words: Any) -> None:
         struck = tuple(str(word) for word in words)[:_MOST_STRUCK]

@@ -129,6 +129,7 @@ class TokensPage(Page):
             self._travel,
             reset=TokensState(),
             weigh=lambda state: {} if state.edited is None else {id(state.edited): state.edited.nbytes},
+            same=_same_view,
         )
         self._recorded = self._state
         self.history.connect(session.guarded)
