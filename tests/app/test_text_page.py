@@ -16,13 +16,13 @@ from safetensors.numpy import save as save_tensors
 
 import hardmax as hm
 from hardmax.app.archives import pack
+from hardmax.app.layout import readable
 from hardmax.app.shell import address_of
 from hardmax.app.text import state
 from hardmax.app.text.page import TextPage
 from hardmax.app.text.reasons import Words, percent, signed
 from hardmax.app.text.state import EXAMPLES, MOST_CHARACTERS
 from hardmax.app.text.view import OTHERS, class_colours, marked_text, staircase, sum_in_words
-from hardmax.app.text.word_view import readable
 from hardmax.app.uploads import Upload
 from hardmax.drawing.words import words_in_plane
 from hardmax.figures import figure_bytes
@@ -429,3 +429,14 @@ def test_the_code_of_a_model_trained_here_trains_the_same_model(visit, tmp_path)
     printed = run_code(visit.page.code() + "print(why.logits.tolist())\n", tmp_path)
     assert str(visit.page._explanation.logits.tolist()) in printed
     assert str(visit.page._first.words.logits) in printed
+
+
+def test_names_cover_neither_names_nor_dots_and_leaders_keep_theirs():
+    places = np.array([[0.1, 0.5], [0.15, 0.5], [0.1, 0.9], [np.nan, 0.1]])
+    corners = np.zeros(2), np.ones(2)
+    names = ["first", "second", "third", "nowhere"]
+    assert readable(places, names, *corners, (400.0, 300.0)) == [0, 2]
+    dots = np.vstack([places, [[0.2, 0.9]]])
+    assert readable(places, names, *corners, (400.0, 300.0), dots=dots) == [1]
+    assert readable(places, names, *corners, (400.0, 300.0), dots=dots, leading=1) == [0]
+    assert readable(places, names, *corners, (4000.0, 300.0), dots=dots) == [0, 1, 2]  # a wider plot has room for all

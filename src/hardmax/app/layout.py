@@ -105,19 +105,31 @@ _LETTER, _HEIGHT, _GAP = 6.6, 14.0, 9.0
 
 
 def readable(
-    places: np.ndarray, names: Sequence[str], low: np.ndarray, high: np.ndarray, pixels: tuple[float, float]
+    places: np.ndarray,
+    names: Sequence[str],
+    low: np.ndarray,
+    high: np.ndarray,
+    pixels: tuple[float, float],
+    *,
+    dots: np.ndarray | None = None,
+    leading: int = 0,
 ) -> list[int]:
     """Indices of the names that do not overlap earlier ones.
 
-    ``low`` and ``high`` are the corners of a view that is drawn on so many ``pixels``.
+    ``low`` and ``high`` are the corners of a view that is drawn on so many ``pixels``. A name that would cover one of
+    the ``dots``, shape (dot, 2), is left out too, unless it is one of the first ``leading``.
     """
     with np.errstate(all="ignore"):
         spots = (places - low) / (high - low) * np.array(pixels)
+        marks = np.empty((0, 2)) if dots is None else (dots - low) / (high - low) * np.array(pixels)
     boxes: list[tuple[float, float, float, float]] = []
     shown = []
     for k, (x, y) in enumerate(spots.tolist()):
         box = (x, y - _HEIGHT / 2, x + _GAP + _LETTER * len(names[k]), y + _HEIGHT / 2)
         if not np.isfinite(box).all():
+            continue
+        covered = (np.abs(marks[:, 1] - y) < _HEIGHT / 2) & (marks[:, 0] > x + _GAP) & (marks[:, 0] < box[2])
+        if k >= leading and covered.any():
             continue
         if all(box[0] > b[2] or b[0] > box[2] or box[1] > b[3] or b[1] > box[3] for b in boxes):
             boxes.append(box)

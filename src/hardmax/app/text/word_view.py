@@ -12,7 +12,7 @@ from ...drawing.words import WordsInPlane, words_in_plane
 from ...figures.text import word_map
 from ...text.explaining.corpus_statistics import Survey
 from ...text.explaining.explanation import Explanation
-from ..layout import readable as readable
+from ..layout import readable
 from ..look import FONT, SIZE, Light, on_first_screen
 from ..stage import empty_frames, path_frames, register_stage
 from .view import class_colours, colours_of_contributions
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Labels that can be read, and dots that a browser draws without delay.
 _NAMED = 30
 _MOST_DOTS = 4000
-_PIXELS = (420.0, 300.0)
+_PIXELS = (340.0, 300.0)
 """About the size of a plot on a laptop; on wider screens names have more room than they need."""
 _AROUND = 520
 """Pixels of the first screen around the plot: the header, the heading of the page, and the player."""
@@ -223,7 +223,8 @@ class WordPlane:
         view = self.plot.x_range, self.plot.y_range
         low, high = np.array([axis.start for axis in view]), np.array([axis.end for axis in view])
         words = [self._words.data["word"][k] for k in self._named]
-        shown = self._named[readable(now[self._named], words, low, high, _PIXELS)]
+        leading = len(leads)  # these come first
+        shown = self._named[readable(now[self._named, :2], words, low, high, _PIXELS, dots=now[:, :2], leading=leading)]
         self._names.data = {
             "x": now[shown, 0],
             "y": now[shown, 1],
