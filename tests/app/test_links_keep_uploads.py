@@ -211,6 +211,7 @@ def test_columns_that_a_table_does_not_have_are_a_message() -> None:
     visit.close()
     opened = Visit(TextPage(), {"table": name, "columns": "0,7"})
     assert "letters.csv: has 2 columns" in opened.message
+    assert opened.page.state() == {"example": "cast"}  # what is shown: the shipped model
     opened.close()
 
 

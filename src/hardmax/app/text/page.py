@@ -89,6 +89,7 @@ class TextPage(Page):
         self._texts = AddressTexts(EXAMPLES, MOST_CHARACTERS, self._store)
         self._asked: Origin | None = None
         """The model of the address, until it is there."""
+        self._fetching = False
         self._gone: list[Item] = []
         """What the address names that is not stored."""
 
@@ -114,7 +115,8 @@ class TextPage(Page):
     @property
     def _origin(self) -> Origin | None:
         """The upload behind the model that is shown, or is about to be; None for the shipped model."""
-        return self._asked or self._using.origin
+        stopped = self._fetching and self._session.jobs.current is None  # by Cancel or an error
+        return self._using.origin if self._asked is None or stopped else self._asked
 
     def restore(self, state: Mapping[str, str]) -> None:
         """Take texts, a model, words that are struck out and a layer from an address."""
@@ -185,6 +187,7 @@ class TextPage(Page):
         """Fetch the model of the address, and say what is not stored."""
         if self._asked is not None:
             self._make(self._asked, self._fetched)
+            self._fetching = True
         if self._gone:
             self._session.show_message(" ".join(item.gone for item in self._gone))
 
