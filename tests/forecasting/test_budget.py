@@ -43,14 +43,14 @@ def test_processor_time_does_not_count_what_others_do(hands: _Hands) -> None:
     time_budget = TimeBudget(10.0)
     hands.wall = 1e9
     assert time_budget.within(0.1)
-    hands.processor = 2.9
+    hands.processor = 3.2
     assert time_budget.within(0.5)
     assert not time_budget.ended
-    hands.processor = 3.1
+    hands.processor = 3.4
     assert not time_budget.within(0.5)
     assert time_budget.ended
     assert time_budget.time_for_selection()
-    assert time_budget.used() == pytest.approx(0.31)
+    assert time_budget.used() == pytest.approx(0.34)
 
 
 @pytest.mark.parametrize("which", ["processor", "wall"])
@@ -59,13 +59,13 @@ def test_every_budget_leaves_time_for_what_comes_after_the_search(hands: _Hands,
     setattr(hands, "wall" if which == "processor" else "processor", 1e9)
     assert time_budget.within()
     assert time_budget.affordable(40, 8) == 40
-    setattr(hands, which, 5.9)
+    setattr(hands, which, 6.5)
     assert time_budget.within()
     assert time_budget.affordable(40, 8) == (40 if which == "processor" else 13)
-    setattr(hands, which, 6.1)
+    setattr(hands, which, 6.7)
     assert not time_budget.within()
     assert time_budget.time_for_ranking()
-    setattr(hands, which, 7.5)
+    setattr(hands, which, 8.1)
     assert not time_budget.time_for_ranking()
     assert time_budget.time_for_selection()
     setattr(hands, which, 9.1)
@@ -75,46 +75,46 @@ def test_every_budget_leaves_time_for_what_comes_after_the_search(hands: _Hands,
 
 def test_a_check_foresees_another_piece_of_work_as_long_as_the_longest(hands: _Hands) -> None:
     time_budget = TimeBudget(10.0)
-    # The limit of the selection is 8: with pieces of 0.3 it goes on at 7.6, after one of 1.0 it ends at 7.1.
-    for processor, left in ((6.7, True), (7.0, True), (7.3, True), (7.6, True), (7.8, False)):
+    # The limit of the selection is 9: with pieces of 0.3 it goes on at 8.6, after one of 1.0 it ends at 8.1.
+    for processor, left in ((7.7, True), (8.0, True), (8.3, True), (8.6, True), (8.8, False)):
         hands.processor = processor
         assert time_budget.time_for_selection() is left
     hands.processor = 0.0
     time_budget = TimeBudget(10.0)
-    for processor, left in ((6.1, True), (7.1, False)):
+    for processor, left in ((7.1, True), (8.1, False)):
         hands.processor = processor
         assert time_budget.time_for_selection() is left
     # Pieces of the ranking do not count for the selection.
     hands.processor = 0.0
     time_budget = TimeBudget(10.0)
-    for processor in (2.0, 7.3):
+    for processor in (2.0, 8.3):
         hands.processor = processor
         time_budget.time_for_ranking()
     assert time_budget.time_for_selection()
 
 
-def test_simple_models_have_what_is_left_and_a_quarter_in_any_case(hands: _Hands) -> None:
+def test_simple_models_have_what_is_left_and_a_share_in_any_case(hands: _Hands) -> None:
     time_budget = TimeBudget(10.0)
     hands.processor = 2.0
     left = time_budget.comparison()
-    hands.processor = 8.9
+    hands.processor = 9.4
     assert left()
     assert not time_budget.ended
-    hands.processor = 9.1
+    hands.processor = 9.6
     assert not left()
     assert time_budget.ended
     hands.processor = 0.0
     time_budget = TimeBudget(10.0)
     hands.processor = 9.5
     left = time_budget.comparison()
-    hands.processor = 11.9
+    hands.processor = 10.9
     assert left()
-    hands.processor = 12.1
+    hands.processor = 11.1
     assert not left()
     left = TimeBudget(None, 10.0).comparison()
-    hands.wall = 8.9
+    hands.wall = 9.4
     assert left()
-    hands.wall = 9.1
+    hands.wall = 9.6
     assert not left()
 
 

@@ -11,7 +11,7 @@ import pytest
 import hardmax as hm
 from hardmax.datasets import airfoil, lorenz63
 from hardmax.errors import InputError
-from hardmax.forecasting.error_growth import ErrorGrowth, measure_growth
+from hardmax.forecasting.error_growth import ErrorGrowth, amplification, measure_growth
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
 from hardmax.forecasting.rollout import roll
 from hardmax.forecasting.search.held_out import held_out_folds
@@ -52,6 +52,59 @@ def test_exponential_and_power_growth_go_on_as_they_were(rate: float) -> None:
     limited = ErrorGrowth(errors, np.array([1.2, 1.2])).ahead(10_000)
     assert limited.max() == 1.2
     assert (np.diff(limited, axis=0) >= 0).all()
+
+
+def test_differences_are_amplified_as_by_their_formula() -> None:
+    rng = np.random.default_rng(3)
+    differences = 1e-6 * rng.standard_normal((5, 12, 2)) * np.exp(0.2 * np.arange(12))[:, None]
+    found = amplification(differences, 4)
+    assert found.shape == (8, 2)
+    for j in range(2):
+        size = [np.sqrt(sum(differences[s, k, j] ** 2 for s in range(5)) / 5) for k in range(12)]
+        largest = 1.0
+        for k in range(8):
+            largest = max(largest, size[4 + k] / size[3])
+            assert found[k, j] == pytest.approx(largest, rel=1e-12)
+    np.testing.assert_array_equal(amplification(np.zeros((3, 9, 1)), 2), 1.0)
+
+
+def test_errors_beyond_those_measured_grow_as_differences_do() -> None:
+    steps = np.arange(1, 301.0)
+    # Errors of every step add up at first, as a power; differences grow exponentially, and were followed for 100 steps.
+    errors = 1e-9 * steps[:40, None] ** 1.7
+    amplified = np.exp(0.08 * steps[:100, None])
+    ahead = ErrorGrowth(errors, np.array([1e9]), amplified=amplified).ahead(300)[:, 0]
+    expected = np.maximum(1e-9 * steps**1.7, errors[-1, 0] * np.exp(0.08 * (steps - 40)))
+    np.testing.assert_array_equal(ahead[:40], errors[:, 0])
+    np.testing.assert_allclose(ahead[40:], expected[40:], rtol=1e-9)
+    assert ahead[-1] > 1e4 * ErrorGrowth(errors, np.array([1e9])).ahead(300)[-1, 0]
+    # An exponential fit to the measured errors is not carried on where it is known that differences do not grow.
+    fast = 1e-9 * np.exp(0.2 * steps[:40, None])
+    calm = ErrorGrowth(fast, np.array([1e9]), amplified=np.ones((100, 1))).ahead(300)[:, 0]
+    assert calm[-1] < 1e-3 * ErrorGrowth(fast, np.array([1e9])).ahead(300)[-1, 0]
+    limited = ErrorGrowth(errors, np.array([1.2]), amplified=amplified).ahead(10_000)
+    assert limited.max() == 1.2
+    assert (np.diff(limited, axis=0) >= 0).all()
+
+
+def test_differences_grow_at_the_rate_of_the_system() -> None:
+    z = lorenz63(2200, 0.05).values
+    model = TimeDelayedTransformer(12, horizon=60, random_state=0, progress=False).fit(z[:1500], dt=0.05)
+    assert model.predictor_ is not None
+    assert model.predictor_.errors is not None
+    amplified = model.predictor_.errors.amplified
+    assert amplified is not None
+    assert amplified.shape == (180, 3)
+    rates = np.log(amplified[-1]) / (0.05 * len(amplified))
+    # Lyapunov exponent .906; root mean squares over the starts grow somewhat faster than typical differences.
+    assert ((rates > 0.7) & (rates < 1.6)).all(), rates
+    starts = np.linspace(1560, 1950, 20).astype(int)
+    windows = np.stack([z[k - model.window : k] for k in starts])
+    ahead = model.forecast(240, window=windows)
+    truth = np.stack([z[k : k + 240] for k in starts])
+    band = ahead.interval(0.95)
+    inside = ((band.lower <= truth) & (truth <= band.upper))[:, 120:]
+    assert inside.mean() > 0.85, inside.mean()
 
 
 def test_beyond_the_validation_steps_it_grows_at_least_as_a_random_walk_and_never_decreases() -> None:

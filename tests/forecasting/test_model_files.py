@@ -11,6 +11,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 import hardmax as hm
+from hardmax.datasets import lorenz63
 from hardmax.errors import FileError, InputError
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
 from hardmax.forecasting.model_files import FILE
@@ -105,6 +106,23 @@ def _rewrite(folder: Path, change: object) -> None:
 def test_damaged_files_are_refused(saved: Path, change: object, message: str) -> None:
     _rewrite(saved, change)
     with pytest.raises(FileError, match=message):
+        hm.load_forecaster(saved)
+
+
+def test_the_growth_of_differences_is_saved_and_may_be_absent(tmp_path: Path) -> None:
+    z = lorenz63(900, 0.05).values
+    model = TimeDelayedTransformer(12, horizon=60, restarts=1, random_state=0, progress=False).fit(z, dt=0.05)
+    saved = model.save(tmp_path / "model")
+    far = model.forecast(200)
+    again = hm.load_forecaster(saved)
+    np.testing.assert_array_equal(again.forecast(200).interval(0.9).upper, far.interval(0.9).upper)
+    _rewrite(saved, lambda h, a: a.pop("errors.amplified"))
+    without = hm.load_forecaster(saved)
+    np.testing.assert_array_equal(without.forecast(200).values, far.values)
+    np.testing.assert_array_equal(without.forecast(60).spread, far.spread[:60])
+    assert (without.forecast(200).spread != far.spread).any()
+    _rewrite(saved, lambda h, a: a.update({"errors.amplified": np.full((5, 3), 0.5)}))
+    with pytest.raises(FileError, match="the growth of differences must be at least 1"):
         hm.load_forecaster(saved)
 
 

@@ -20,6 +20,8 @@ _MOST_ROLLOUTS = 256
 """Held-out rollouts that are stored at most."""
 _MOST_VALUES = 2_000_000
 """Numbers that are stored at most (16 MB): fewer rollouts are where they are long or have many channels."""
+_LARGEST = 700.0
+"""About the largest exponent of a float64; the limit of errors is reached long before."""
 _NEIGHBOURS = 1.5
 """Steps within this factor of a step share its quantiles of standardised errors: one step alone has too few."""
 _FEWEST_INDEPENDENT = 3.0
@@ -38,9 +40,12 @@ class ErrorGrowth:
     With :math:`r_{kj}` the root mean square error of held-out rollouts at step :math:`k` in channel :math:`j`, the
     expected error is the running maximum :math:`s_{kj} = \max_{i \le k} r_{ij}`. Beyond the longest held-out rollout
     of :math:`H` steps it is extrapolated as :math:`s_{Hj}\,(k/H)^p` or :math:`s_{Hj}\,e^{q(k-H)}`, whichever fits
-    :math:`\log s` better between :math:`H/4` and :math:`H` by least squares, with :math:`p \ge 1/2`, up to the error of
-    a forecast without skill, :math:`\sqrt{1 + m_j}`. Here :math:`m_j` is the mean square of the forecast itself late in
-    the rollouts: 0 for a forecast at the mean of the data, 1 for one that varies like the data.
+    :math:`\log s` better between :math:`H/4` and :math:`H` by least squares, with :math:`p \ge 1/2`. Where it is known
+    how small differences between rollouts of the model grow, by a factor :math:`g_{kj}` over :math:`k` steps, it is
+    :math:`s_{Hj} \max((k/H)^p, g_{k-H,j})` instead: held-out errors of a chaotic system grow by the errors of every
+    step first, and only later as differences do. It is at most the error of a forecast without skill,
+    :math:`\sqrt{1 + m_j}`. Here :math:`m_j` is the mean square of the forecast itself late in the rollouts: 0 for a
+    forecast at the mean of the data, 1 for one that varies like the data.
 
     Half the width of a central interval that holds a share :math:`p` is :math:`s_{kj}` times the :math:`p`-quantile of
     the absolute held-out errors in units of their :math:`s`, at steps near :math:`k`. It is widened by the ratio of the
@@ -60,12 +65,15 @@ class ErrorGrowth:
     independent
         About how many independent rollouts tell as much as these at each step, shape (steps,); None like
         ``held_out``.
+    amplified
+        Factors :math:`g_{kj}` of :func:`amplification`, shape (steps, outputs); None where they are not known.
     """
 
     per_step: FloatArray
     limit: FloatArray
     held_out: FloatArray | None = None
     independent: FloatArray | None = None
+    amplified: FloatArray | None = None
 
     def ahead(self, steps: int) -> FloatArray:
         """Expected errors of a forecast: measured as far as known, extrapolated beyond.
@@ -86,8 +94,20 @@ class ErrorGrowth:
         last, beyond = self.per_step[-1], np.arange(known + 1, steps + 1, dtype=np.float64)
         # A measured error above the limit is not reduced.
         highest = np.maximum(self.limit, last)
-        factors = np.stack([_factors(self.per_step[:, j], beyond) for j in range(self.per_step.shape[1])], axis=1)
+        factors = np.stack([self._factors(j, beyond) for j in range(self.per_step.shape[1])], axis=1)
         return np.concatenate([self.per_step, np.minimum(last * factors, highest)])
+
+    def _factors(self, output: int, beyond: FloatArray) -> FloatArray:
+        """Ratios of the errors of an output at the steps ``beyond`` to the last that was measured."""
+        errors = self.per_step[:, output]
+        if self.amplified is None:
+            return _growth(errors, beyond)
+        logs = np.log(self.amplified[:, output])
+        further = beyond - len(errors)
+        # Beyond the steps that were followed, differences go on to grow at their mean rate.
+        rest = np.maximum(further - len(logs), 0.0) * logs[-1] / len(logs)
+        grown = np.interp(further, np.arange(1, len(logs) + 1), logs) + rest
+        return np.maximum(_growth(errors, beyond, exponential=False), np.exp(np.minimum(grown, _LARGEST)))
 
     def half_widths(self, levels: FloatArray, steps: int) -> FloatArray:
         """Half the widths of central intervals around a forecast.
@@ -234,8 +254,9 @@ def _widening(independent: FloatArray) -> FloatArray:
     return np.asarray(1 + first / v + second / v**2 + third / v**3)
 
 
-def _factors(errors: FloatArray, beyond: FloatArray) -> FloatArray:
-    """Ratios of the errors at the steps ``beyond`` to the last of ``errors``."""
+def _growth(errors: FloatArray, beyond: FloatArray, *, exponential: bool = True) -> FloatArray:
+    """Ratios of the errors at the steps ``beyond`` to the last of ``errors``, by a power of the steps or an exponential
+    function, whichever fits better; with ``exponential=False`` by the power."""
     known = len(errors)
     slowest = np.asarray((beyond / known) ** _SLOWEST)
     counted = np.arange(1, known + 1, dtype=np.float64)
@@ -244,10 +265,9 @@ def _factors(errors: FloatArray, beyond: FloatArray) -> FloatArray:
         return slowest
     logs, steps = np.log(np.maximum(errors[late], _SMALLEST)), counted[late]
     fits = [_line(x, logs) for x in (np.log(steps), steps)]
-    by_power = fits[0][1] <= fits[1][1]
+    by_power = not exponential or fits[0][1] <= fits[1][1]
     power = fits[0][0] * np.log(beyond / known) if by_power else fits[1][0] * (beyond - known)
-    # 700 is near the largest exponent of a float64; the limit is reached long before.
-    return np.maximum(slowest, np.exp(np.minimum(power, 700.0)))
+    return np.maximum(slowest, np.exp(np.minimum(power, _LARGEST)))
 
 
 def _line(x: FloatArray, y: FloatArray) -> tuple[float, float]:
@@ -297,6 +317,29 @@ def measure_growth(
     per_step = np.sqrt(np.nanmean(signed**2, axis=0))
     per_step = np.maximum(np.maximum.accumulate(per_step, axis=0), _SMALLEST)
     return ErrorGrowth(per_step, np.sqrt(1.0 + late / late_count), _stored(signed), independent)
+
+
+def amplification(differences: FloatArray, settled: int) -> FloatArray:
+    r"""Factors by which small differences between rollouts grow, never decreasing and at least 1.
+
+    With :math:`D_{kj}` the root mean square over the starts of the differences at step :math:`k` in output :math:`j`,
+    and :math:`\tau` the steps after which they have turned into directions that grow, the factors are
+    :math:`g_{kj} = \max_{i \le k} D_{\tau+i,j} / D_{\tau j}`.
+
+    Parameters
+    ----------
+    differences
+        Differences of rollouts from neighbouring windows, shape (starts, steps, outputs).
+    settled
+        The number of steps :math:`\tau`.
+
+    Returns
+    -------
+    ndarray
+        Factors after 1, 2, … steps, shape (steps - settled, outputs).
+    """
+    sizes = np.maximum(np.sqrt((differences**2).mean(axis=0)), _SMALLEST)
+    return np.maximum(np.maximum.accumulate(sizes[settled:] / sizes[settled - 1], axis=0), 1.0)
 
 
 def _relatedness(folds: Sequence[FloatArray]) -> FloatArray:

@@ -59,7 +59,7 @@ class TimeDelayedTransformer(ModelAnalysis):
         Number of sets of inner weights that are trained.
     seconds
         Budget of processor time of a fit, for comparisons at equal cost; None for no such limit. It is checked
-        between units of work; simple models have a quarter of it in any case.
+        between units of work; simple models have 15 % of it in any case.
     budget
         Wall seconds that a fit may take, and a backtest again; None for no limit. It is checked between units of
         work, so small budgets are exceeded by a second or two. A search that was ended by it says so in ``report_``;

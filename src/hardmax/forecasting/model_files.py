@@ -218,6 +218,8 @@ def _put_predictor(predictor: Predictor, arrays: _Arrays) -> dict[str, Any]:
             arrays["errors.held_out"] = np.nan_to_num(predictor.errors.held_out, nan=0.0)
             arrays["errors.lengths"] = np.isfinite(predictor.errors.held_out[:, :, 0]).sum(axis=1).astype(np.int64)
             arrays["errors.independent"] = predictor.errors.independent
+        if predictor.errors.amplified is not None:
+            arrays["errors.amplified"] = predictor.errors.amplified
 
     def put(name: str, member: Member) -> dict[str, Any]:
         arrays[f"{name}.readout"] = member.readouts[0]
@@ -266,15 +268,20 @@ def _get_errors(path: Path, outputs: int, arrays: _Arrays) -> ErrorGrowth | None
     limit = require(path, arrays, "errors.limit", (outputs,))
     if not (len(per_step) and (per_step > 0).all() and (np.diff(per_step, axis=0) >= 0).all() and (limit > 0).all()):
         raise FileError(path, "the errors of its forecasts must be positive and never decrease", _DAMAGED)
+    amplified = None
+    if "errors.amplified" in arrays:
+        amplified = require(path, arrays, "errors.amplified", (None, outputs))
+        if not (len(amplified) and (amplified >= 1).all() and (np.diff(amplified, axis=0) >= 0).all()):
+            raise FileError(path, "the growth of differences must be at least 1 and never decrease", _DAMAGED)
     if "errors.held_out" not in arrays:
-        return ErrorGrowth(per_step, limit)
+        return ErrorGrowth(per_step, limit, amplified=amplified)
     held_out = require(path, arrays, "errors.held_out", (None, len(per_step), outputs))
     independent = require(path, arrays, "errors.independent", (len(per_step),))
     lengths = require(path, arrays, "errors.lengths", (len(held_out),))
     if not (len(lengths) and lengths.max() == len(per_step) and (lengths > 0).all() and (independent > 0).all()):
         raise FileError(path, "the held-out errors must have a number at every step", _DAMAGED)
     held_out = np.where(np.arange(len(per_step))[:, None] < lengths[:, None, None], held_out, np.nan)
-    return ErrorGrowth(per_step, limit, held_out, independent)
+    return ErrorGrowth(per_step, limit, held_out, independent, amplified)
 
 
 def _put_features(name: str, features: FeatureMap, arrays: _Arrays) -> dict[str, Any]:

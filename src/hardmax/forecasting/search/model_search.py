@@ -50,8 +50,10 @@ _ONE_STEP_ROWS = 8
 """Steps of each rollout at which one-step errors are measured."""
 _ERROR_STARTS = 64
 """Starts per fold from which the errors of the published model are measured; models are compared from fewer."""
-_RESERVOIRS = 0.5
-"""Share of the search until which small reservoirs are tried: more than the 0.4 that polynomials may take."""
+_ATTENTION = (0.65, 0.72, 0.8)
+"""Shares of the search until which the training of attention begins, restarts, and its networks are scored."""
+_RESERVOIRS = (0.8, 0.86, 0.95)
+"""Shares of the search until which reservoirs are begun, small ones are tried, and large ones."""
 _FEWEST_FOR_RESERVOIR = 600
 """Training samples below which no reservoir is tried: its readout has hundreds of weights."""
 TRUNCATED_RIDGES: FloatArray = np.append(RIDGES[::3], BY_MODES)
@@ -59,8 +61,8 @@ STAGES = {
     "delay windows": 1.0,
     "linear models": 5.0,
     "polynomials": 10.0,
-    "reservoirs": 30.0,
     "attention": 14.0,
+    "reservoirs": 30.0,
     "selection": 17.0,
     "bounded rollouts and refit": 20.0,
     "simple models": 10.0,
@@ -135,12 +137,12 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         if wanted in ("auto", "family", "polynomial", "reservoir", "attention"):
             stages.begin("polynomials")
             _polynomial_stage(search, plan, embeddings)
-        if wanted in ("auto", "family", "reservoir"):
-            stages.begin("reservoirs")
-            _reservoir_stage(search, plan, settings)
         if wanted in ("auto", "family", "attention"):
             stages.begin("attention")
             explained = _network_stage(search, plan, settings, outside_validation(trajectories))
+        if wanted in ("auto", "family", "reservoir"):
+            stages.begin("reservoirs")
+            _reservoir_stage(search, plan, settings)
         stages.begin("selection")
         finalists = time_budget.affordable(40, 8)
         ranking = rank(search.candidates, folds, outputs, settings.seed, finalists, time_budget.time_for_ranking)
@@ -188,7 +190,7 @@ def _selected(ranking: Ranking, refit: Refit, settings: Settings, time_budget: T
         return refit.is_bounded(finalist) if cheap else refit.is_bounded(finalist, time_budget.time_for_selection)
 
     if settings.model in ("auto", "family"):
-        return select(ranking, is_bounded, time_budget.time_for_selection)
+        return select(ranking, is_bounded, refit.score, time_budget.time_for_selection)
     if family not in FAMILIES:
         linear = ranking.linear
         return Selection(linear, linear, ranking.best, refit.is_bounded(linear), 0)
@@ -289,8 +291,8 @@ def _polynomial_stage(search: Search, plan: Plan, embeddings: Embeddings) -> Non
     channels = search.fold.windows.shape[2]
     groups = lag_polynomial_groups(channels, plan.spacing, plan.longest)
     # NG-RC is a baseline of every backtest, so at least one is tried however little time there is.
-    search.screen(groups, NOISES, share=0.28, at_least_one=True)
-    search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.4)
+    search.screen(groups, NOISES, share=0.4, at_least_one=True)
+    search.screen(principal_polynomial_groups(channels, plan.spacing, plan.longest, embeddings), NOISES, share=0.5)
     search.evaluate_best(80)
 
 
@@ -303,7 +305,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
         base is None
         or plan.longest < _SHORTEST_WARM_UP
         or rows < _FEWEST_FOR_RESERVOIR
-        or not search.time_budget.within(_RESERVOIRS)
+        or not search.time_budget.within(_RESERVOIRS[0])
     ):
         return
     generator = np.random.default_rng([settings.seed, 5])
@@ -314,7 +316,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
     for kind in product(RADII, STRENGTHS, LEAKS):
         before = len(search.screened)
         search.screen(
-            reservoir_groups(plan.longest, small, alone, [kind]), (noise,), share=_RESERVOIRS, ridges=RIDGES[5:]
+            reservoir_groups(plan.longest, small, alone, [kind]), (noise,), share=_RESERVOIRS[1], ridges=RIDGES[5:]
         )
         added = search.screened[before:]
         if added:
@@ -326,7 +328,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
         search.screen(
             reservoir_groups(plan.longest, large, features, chosen),
             tuple(sorted({base.noise, noise})),
-            share=0.6,
+            share=_RESERVOIRS[2],
             ridges=RIDGES[5:],
         )
     search.evaluate_best(40)
@@ -334,7 +336,7 @@ def _reservoir_stage(search: Search, plan: Plan, settings: Settings) -> None:
 
 def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Sequence[FloatArray]) -> list[float]:
     base = search.best("polynomial")
-    if base is None or not search.time_budget.within(0.65):
+    if base is None or not search.time_budget.within(_ATTENTION[0]):
         return []
     found = train_networks(
         base,
@@ -345,9 +347,9 @@ def _network_stage(search: Search, plan: Plan, settings: Settings, pieces: Seque
         spacing=plan.spacing,
         longest=plan.longest,
         seed=settings.seed,
-        may_continue=lambda: search.time_budget.within(0.72),
+        may_continue=lambda: search.time_budget.within(_ATTENTION[1]),
     )
-    search.screen(found.groups, (base.noise,), share=0.8)
+    search.screen(found.groups, (base.noise,), share=_ATTENTION[2])
     search.evaluate_best(40)
     return found.explained
 

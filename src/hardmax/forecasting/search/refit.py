@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ..classical.rules import Rollout
 from ..data.delay_windows import lags
-from ..error_growth import ErrorGrowth, measure_growth
+from ..error_growth import ErrorGrowth, amplification, measure_growth
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
 from ..rollout import Fade, Member, PathModel, Predictor, roll
@@ -28,6 +29,12 @@ _RARELY = 0.01
 """Share of steps that may lie outside the range."""
 _FIRST = (40, 200)
 """Lengths of the first, cheap checks."""
+_DIFFERENCE, _DIFFERENCES = 0.1, (1e-10, 1e-3)
+"""Size of the differences whose growth is followed: a tenth of the last held-out error, so that neither rounding nor
+the size of the attractor decides, within these limits."""
+_SETTLED, _FURTHER = 4, 3
+"""Differences have a quarter of the held-out steps to turn into directions that grow, and are followed for three times
+as many."""
 
 
 def stays_bounded(
@@ -118,6 +125,11 @@ class Refit:
             )
         )
 
+    def score(self, finalist: Finalist) -> float:
+        """Score on the first fold of rollouts that fade outside the range, as forecasts do; lower is better."""
+        fold, fade = self._fold, self._fade_for(finalist)
+        return float(fold.score(roll(finalist.members, fold.windows, fold.horizon, future=fold.future, fade=fade))[0])
+
     def validation_errors(
         self, finalist: Finalist, folds: Sequence[HeldOut], *, fitted_on_first: bool = True
     ) -> ErrorGrowth:
@@ -145,7 +157,26 @@ class Refit:
             paths.append(roll(members, fold.windows, fold.horizon, future=fold.future, fade=fade)[0])
             truths.append(fold.truth)
             apart.append(held.apart)
-        return measure_growth(paths, truths, apart)
+        growth = measure_growth(paths, truths, apart)
+        return growth if finalist.recipe is not None else replace(growth, amplified=self._amplified(finalist, growth))
+
+    def _amplified(self, finalist: Finalist, growth: ErrorGrowth) -> FloatArray | None:
+        """Growth of small differences between rollouts of the refitted model, beyond the held-out steps."""
+        if self._future is not None:
+            return None  # inputs are known for the held-out steps only
+        known = len(growth.per_step)
+        try:
+            members = [self.member(source) for source in finalist.sources]
+        except np.linalg.LinAlgError:
+            return None
+        size = float(np.clip(_DIFFERENCE * np.sqrt((growth.per_step[-1] ** 2).mean()), *_DIFFERENCES))
+        generator = np.random.default_rng([self._seed, 11])
+        shifted = self._windows + size * generator.standard_normal(self._windows.shape)
+        settled = max(1, known // _SETTLED)
+        steps = settled + min(STEPS, _FURTHER * known)
+        paths = roll(members, np.concatenate([self._windows, shifted]), steps, fade=self._fade_for(finalist))[0]
+        one, other = np.split(paths, 2)
+        return amplification(one - other, settled)
 
     def _fade_for(self, finalist: Finalist) -> Fade:
         if finalist.is_linear or finalist.recipe is not None:

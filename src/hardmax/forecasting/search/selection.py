@@ -17,10 +17,12 @@ _MEMBERS = (3, 6)
 _SIMPLE = 6
 """Polynomials of lags that are ranked over all folds however many other candidates score better on the first."""
 _CLEARLY_BETTER = 0.2
-"""Difference in score for which boundedness is given up: errors lower by a factor of about 1.5."""
-_TWICE, _AT_LEAST = 2.0, 0.02
-"""Ratio of scores, and difference beside it, for which boundedness is given up where TD-DMD alone is bounded. Where
-forecasts fail early in the horizon all scores are near 0, and one of twice the size is accurate for twice the time."""
+"""Difference in score for which TD-DMD is selected though its long rollouts leave the range: errors lower by a factor
+of about 1.5. Growing or drifting records do leave their range, and TD-DMD extrapolates them."""
+_WORTH, _AT_LEAST = 1.1, 0.02
+"""Ratio of scores, and difference beside it, for which boundedness is given up. Scores are about proportional to the
+time for which forecasts are accurate. On 27 chaotic systems in four settings, none of them in the study, forecasts were
+accurate 2 % longer than with a ratio of 2."""
 
 
 @dataclass(frozen=True)
@@ -175,20 +177,27 @@ def rank(
 
 
 def select(
-    ranking: Ranking, is_bounded: Callable[[Finalist], bool], may_continue: Callable[[], bool] = lambda: True
+    ranking: Ranking,
+    is_bounded: Callable[[Finalist], bool],
+    score_as_used: Callable[[Finalist], float],
+    may_continue: Callable[[], bool] = lambda: True,
 ) -> Selection:
     """Selection of the first model of the ranking for which ``is_bounded`` returns True.
 
-    When ``may_continue`` returns False, the best single polynomial model is checked next, then TD-DMD, and no other
-    model. Where the result is clearly worse (by 0.2 in score) than TD-DMD, or else than the best of all, that one is
-    selected and marked as not bounded. So is the best of all where only TD-DMD is bounded and has less than half its
-    score.
+    The best of all is selected, and marked as not bounded, where it is better than that by a tenth, by the scores of
+    ``score_as_used``: those of rollouts that fade outside the range, as forecasts do. TD-DMD is selected, and marked
+    likewise, where no model is bounded, or where it is better than the bounded one by 0.2 in score. When
+    ``may_continue`` returns False, the best single polynomial model is checked next, then TD-DMD, and no other model.
     """
-    linear = ranking.linear
+    linear, best = ranking.linear, ranking.best[0]
     all_checked = True
     refused: set[int] = set()
     chosen: Finalist | None = None
+    best_as_used = 0.0
     for finalist in (*ranking.best, *ranking.rest):
+        if refused and _gains(best_as_used, finalist.score):
+            # The best would be selected before this one and those that follow.
+            break
         if not may_continue():
             all_checked = False
             last = [f for f in (ranking.simple, linear) if f is not None and id(f) not in refused]
@@ -197,18 +206,20 @@ def select(
         if is_bounded(finalist):
             chosen = finalist
             break
+        if not refused:
+            best_as_used = score_as_used(best)
         refused.add(id(finalist))
     bounded = True
-    best = ranking.best[0]
     if chosen is None or linear.score < chosen.score - _CLEARLY_BETTER:
-        # Growing or drifting records do leave their range, and TD-DMD extrapolates them.
         chosen, bounded = linear, False
-    elif best.score < chosen.score - _CLEARLY_BETTER or (
-        chosen.is_linear and best.score < _TWICE * min(chosen.score, 0.0) - _AT_LEAST
-    ):
-        # A bounded model would be much less accurate; fading returns this one when it leaves the range.
+    if best is not chosen and _gains(score_as_used(best), score_as_used(chosen)):
         chosen, bounded = best, False
     return Selection(chosen, linear, ranking.best, bounded, len(refused), all_checked)
+
+
+def _gains(score: float, other: float) -> bool:
+    """Whether a score is so much better than another one that boundedness is given up for it."""
+    return score < other + (_WORTH - 1.0) * min(other, 0.0) - _AT_LEAST
 
 
 def select_family(

@@ -8,17 +8,17 @@ from collections.abc import Callable
 
 _AMPLE = 8.0
 """Seconds from which on a budget reduces no count of models."""
-_FOR_THE_SEARCH = 0.6
+_FOR_THE_SEARCH = 0.66
 """Share of a budget for the search itself: ranking, boundedness checks and refit come after it."""
 _LATE, _FEWER = 0.5, 3
 """Past this share of wall time, one in three models is evaluated at full length."""
-_FOR_RANKING = 0.7
+_FOR_RANKING = 0.8
 """Share of a budget after which no further model is ranked on the second fold."""
-_FOR_SIMPLE_MODELS = 0.9
+_FOR_SIMPLE_MODELS = 0.95
 """Share of a budget after which no further simple model is compared: held-out errors come after it."""
-_LEAST_FOR_SIMPLE_MODELS = 0.25
+_LEAST_FOR_SIMPLE_MODELS = 0.15
 """Share of processor time that simple models have in any case: where a record has no dynamics they decide alone."""
-_NEARLY_OVER = 0.8
+_NEARLY_OVER = 0.9
 """Share of a budget after which no further model is checked for boundedness: the comparison with simple models, the
 refit and the held-out errors take the rest."""
 
@@ -79,7 +79,7 @@ class TimeBudget:
     def comparison(self) -> Callable[[], bool]:
         """Function that says whether there is time left for simple models, whose comparison begins now.
 
-        They have what the family has left of the processor time, and a quarter of it in any case.
+        They have what the family has left of the processor time, and 15 % of it in any case.
         """
         begun = self.spent()
 
