@@ -107,7 +107,7 @@ class ErrorGrowth:
         # Beyond the steps that were followed, differences go on to grow at their mean rate.
         rest = np.maximum(further - len(logs), 0.0) * logs[-1] / len(logs)
         grown = np.interp(further, np.arange(1, len(logs) + 1), logs) + rest
-        return np.maximum(_growth(errors, beyond, exponential=False), np.exp(np.minimum(grown, _LARGEST)))
+        return np.asarray(np.maximum(_growth(errors, beyond, exponential=False), np.exp(np.minimum(grown, _LARGEST))))
 
     def half_widths(self, levels: FloatArray, steps: int) -> FloatArray:
         """Half the widths of central intervals around a forecast.

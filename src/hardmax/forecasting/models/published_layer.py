@@ -381,9 +381,7 @@ def _scored(label: str, features: FeatureMap, fold: Fold, outputs: int, seed: in
     return found
 
 
-def _ranked(
-    candidates: list[_Candidate], folds: Sequence[Fold], outputs: int, settings: Settings
-) -> list[_Candidate]:
+def _ranked(candidates: list[_Candidate], folds: Sequence[Fold], outputs: int, settings: Settings) -> list[_Candidate]:
     """Candidates by the mean of their scores over the folds, best first.
 
     Readouts are solved on the training part of each. Of the trained ones those that are best on the first fold enter.
