@@ -1,6 +1,7 @@
 """Seasons, simple rules, smoothing, decompositions and analogues, against formulas and plain loops."""
 
 from pathlib import Path
+from typing import Never
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hardmax.forecasting.classical.decomposition import (
     SeasonalTrend,
     remainders,
 )
+from hardmax.forecasting.classical.files import get_path, put_path
 from hardmax.forecasting.classical.rules import (
     Analogue,
     Drift,
@@ -28,13 +30,16 @@ from hardmax.forecasting.classical.rules import (
 from hardmax.forecasting.classical.seasons import find_seasons
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
 from hardmax.forecasting.search.classical_search import (
+    Origin,
     Recipe,
+    Scored,
     best_of_each,
     compare,
     make_origins,
     mean_of,
     recipes_for,
     score,
+    step_weights,
     typical_error,
 )
 from hardmax.forecasting.settings import MODELS
@@ -283,6 +288,59 @@ def test_a_mean_is_the_mean_and_reaches_as_far_as_its_parts() -> None:
     np.testing.assert_allclose(weighted, 0.5 * expected + 0.5 * Drift(1, 9).paths(windows, 5))
 
 
+@pytest.mark.parametrize("channels", [1, 2])
+def test_weights_of_a_mean_may_depend_on_the_step_and_the_last_holds_for_later_ones(channels: int) -> None:
+    windows = np.random.default_rng(0).standard_normal((2, 15, channels))
+    parts = (SeasonalNaive(channels, 4), Drift(channels, 9))
+    first = np.array([0.9, 0.5, 0.2])
+    model = Mean(parts, np.stack([first, 1 - first]))
+    naive, drift = (part.paths(windows, 6) for part in parts)
+    for step, weight in enumerate((0.9, 0.5, 0.2, 0.2, 0.2, 0.2)):
+        expected = weight * naive[:, step] + (1 - weight) * drift[:, step]
+        np.testing.assert_allclose(model.paths(windows, 6)[:, step], expected)
+    np.testing.assert_array_equal(model.paths(windows, 2), model.paths(windows, 6)[:, :2])
+    alike = Mean(parts, np.repeat([[0.3], [0.7]], 3, axis=1))
+    np.testing.assert_allclose(alike.paths(windows, 6), Mean(parts, (0.3, 0.7)).paths(windows, 6))
+
+
+@pytest.mark.parametrize("weights", [None, np.array([0.25, 0.75]), np.array([[0.9, 0.5, 0.2], [0.1, 0.5, 0.8]])])
+def test_means_are_read_with_weights_by_step_by_model_or_equal_ones(weights: np.ndarray | None) -> None:
+    """Files of earlier versions hold the first two kinds."""
+    model = Mean((SeasonalNaive(1, 4), Drift(1, 9)), weights)
+    arrays: dict[str, np.ndarray] = {}
+    words = put_path("path", model, _no_member, arrays)
+    again = get_path(Path("model"), "path", words, _no_member, arrays, 1)
+    windows = np.random.default_rng(0).standard_normal((2, 15, 1))
+    np.testing.assert_array_equal(again.paths(windows, 5), model.paths(windows, 5))
+    for damaged in (
+        np.ones((3, 2)),
+        np.ones((2, 0)),
+        np.zeros((2, 2)),
+        np.full(2, np.nan),
+        np.ones((2, 2, 2)),
+        np.ones(()),
+    ):
+        with pytest.raises(FileError, match="weights"):
+            get_path(Path("model"), "path", words, _no_member, {"path.weights": damaged}, 1)
+
+
+def _no_member(name: str, part: object) -> Never:
+    raise AssertionError(name)
+
+
+def test_a_mean_with_weights_by_step_is_saved_loaded_and_updated(tmp_path: Path) -> None:
+    series = _seasonal(60, noise=12.0)
+    fitted = TimeDelayedTransformer(seconds=0.5, horizon=12, random_state=0, progress=False).fit(series[:50])
+    path = fitted.predictor_.path
+    assert isinstance(path, Mean)
+    assert np.shape(path.weights) == (len(path.parts), 12)
+    again = hm.load_forecaster(fitted.save(tmp_path / "model", updatable=True))
+    np.testing.assert_array_equal(again.forecast(30).values, fitted.forecast(30).values)
+    for one in (again, again.update(series[50:]), fitted.update(series[50:])):
+        assert np.isfinite(one.forecast(30).values).all()
+    np.testing.assert_array_equal(again.forecast(30).values, fitted.forecast(30).values)
+
+
 # comparison
 
 
@@ -382,16 +440,87 @@ def test_what_is_kept_has_nearly_the_smallest_typical_error() -> None:
     assert found.kept.error < naive
     assert best_of_each(singles) == singles
     pair = mean_of(singles[:2], origins)
-    first, second = (1 / single.error**2 for single in singles[:2])
+    weights = _weights_by_loops([single.curve for single in singles[:2]])
     for index, path in enumerate(pair.paths):
-        expected = (first * singles[0].paths[index] + second * singles[1].paths[index]) / (first + second)
-        np.testing.assert_allclose(path, expected)
+        for step in range(path.shape[1]):
+            expected = sum(w * s.paths[index][:, step] for w, s in zip(weights[:, step], singles[:2], strict=True))
+            np.testing.assert_allclose(path[:, step], expected)
     fitted = pair.recipe.fit([z], 1)
     assert isinstance(fitted, Mean)
-    np.testing.assert_allclose(fitted.weights, [first / (first + second), second / (first + second)])
+    np.testing.assert_allclose(fitted.weights, weights)
 
 
-@pytest.mark.parametrize(("worse", "share"), [(7, 7 / 15), (8, None)])
+def _weights_by_loops(curves: list[np.ndarray]) -> np.ndarray:
+    """Weights inverse to the squares of mean errors over the steps within a factor of 1.5."""
+    inverse = np.zeros((len(curves), len(curves[0])))
+    for m, curve in enumerate(curves):
+        for k in range(1, len(curve) + 1):
+            near = [curve[j - 1] for j in range(1, len(curve) + 1) if 2 * k <= 3 * j and 2 * j <= 3 * k]
+            inverse[m, k - 1] = (sum(near) / len(near)) ** -2
+    return inverse / inverse.sum(axis=0)
+
+
+def _with_errors(kind: str, errors: np.ndarray, origins: list[Origin]) -> Scored:
+    """A candidate whose forecasts err by ``errors``, shape (steps,), from every start and in every channel."""
+    size = errors if kind in RULES else -errors
+    recipe = Recipe(kind, kind, lambda pieces, outputs: SeasonalNaive(outputs, 1 + len(kind)))
+    return Scored(recipe, [origin.truth + size[None, :, None] for origin in origins], errors)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_model_that_is_accurate_early_is_not_diluted_there_by_one_that_is_good_late(channels: int) -> None:
+    z = np.random.default_rng(0).standard_normal((200, channels))
+    origins = make_origins([z], channels, 24, ())
+    steps = np.arange(1, 25)
+    early = _with_errors("family", np.where(steps <= 6, 0.02, 2.0), origins)
+    late = _with_errors("drift", np.full(24, 0.5), origins)
+    # The typical errors are so close that weights by them alone would give either half of every step.
+    assert 0.5 < early.error / late.error < 2.0
+    for share in (0.0, 0.4):
+        weights = step_weights([early, late], late, share)
+        np.testing.assert_allclose(weights.sum(axis=0), 1.0)
+        assert (weights[1, :4] < 0.01).all()
+        assert (weights[1, -4:] > 0.9).all()
+        found = mean_of([early, late], origins, late, share)
+        assert (found.curve[:4] < 0.01 + 1.1 * early.curve[:4]).all()
+        assert (found.curve[-4:] < 1.1 * late.curve[-4:]).all()
+    fitted = found.recipe.fit([z], channels)
+    assert isinstance(fitted, Mean)
+    np.testing.assert_allclose(fitted.weights, weights)
+
+
+def test_ties_have_equal_weights_and_an_error_of_zero_by_chance_decides_about_its_step_alone() -> None:
+    z = np.zeros((200, 1))
+    origins = make_origins([z], 1, 12, ())
+    ones = np.ones(12)
+    ties = [_with_errors(kind, ones, origins) for kind in ("drift", "median", "smoothing", "analogue")]
+    np.testing.assert_array_equal(step_weights(ties), np.full((4, 12), 0.25))
+    exact = [_with_errors(kind, np.zeros(12), origins) for kind in ("drift", "median")]
+    np.testing.assert_array_equal(step_weights(exact), np.full((2, 12), 0.5))
+    chance = _with_errors("drift", np.where(np.arange(12) == 8, 0.0, 1.0), origins)
+    weights = step_weights([chance, ties[1]])
+    np.testing.assert_allclose(weights, _weights_by_loops([chance.curve, ones]))
+    assert (weights[0] < 0.7).all()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_the_least_weight_of_a_rule_holds_only_where_it_is_nearly_as_accurate(share: float) -> None:
+    origins = make_origins([np.zeros((200, 1))], 1, 12, ())
+    best = _with_errors("smoothing", np.array([*[0.1] * 4, *[0.72] * 8]), origins)
+    rule = _with_errors("persistence", np.ones(12), origins)
+    plain, raised = step_weights([best, rule]), step_weights([best, rule], rule, share)
+    near = np.array([_mean_around(best.curve, k) for k in range(1, 13)]) * 1.5 >= 1.0
+    assert not near[:4].any()
+    assert near[-4:].all()
+    np.testing.assert_allclose(raised[1], np.where(near, np.maximum(plain[1], share), plain[1]))
+    np.testing.assert_allclose(raised.sum(axis=0), 1.0)
+
+
+def _mean_around(curve: np.ndarray, step: int) -> float:
+    return float(np.mean([curve[j - 1] for j in range(1, len(curve) + 1) if 2 * step <= 3 * j and 2 * j <= 3 * step]))
+
+
+@pytest.mark.parametrize(("worse", "share"), [(7, 7 / 15), (8, 25 / 89), (9, None)])
 def test_the_simplest_rule_keeps_a_share_where_few_horizons_are_held_out(worse: int, share: float | None) -> None:
     z = np.random.default_rng(0).standard_normal((30, 1))
     origins = make_origins([z], 1, 12, ())
@@ -402,7 +531,8 @@ def test_the_simplest_rule_keeps_a_share_where_few_horizons_are_held_out(worse: 
         def paths(self, windows: np.ndarray, steps: int, future: np.ndarray | None = None) -> np.ndarray:
             return np.asarray(truths.get(windows[0, -1, 0], np.zeros((1, steps, 1))) + 0.1 * self.length)
 
-    # Errors in proportion to the lengths: the rule is worse by a factor of 1.4, or of 1.6.
+    # Errors in proportion to the lengths: the rule is worse by a factor of 1.4, 1.6 (too much for its least weight), or
+    # 1.8 (too much for the mean).
     rule = Recipe("persistence", "rule", lambda pieces, outputs: Off(outputs, worse))
     best = Recipe("smoothing", "best", lambda pieces, outputs: Off(outputs, 5))
     found = compare([], [rule, best], origins, (), lambda: True)
@@ -412,9 +542,11 @@ def test_the_simplest_rule_keeps_a_share_where_few_horizons_are_held_out(worse: 
         assert found.kept.recipe is best
     else:
         assert isinstance(fitted, Mean)
-        np.testing.assert_allclose(fitted.weights, [1 - share, share])
+        np.testing.assert_allclose(fitted.weights, np.repeat([[1 - share], [share]], 7, axis=1))
     scored = [s for s in found.scored if s.recipe.kind != "mean"]
-    assert mean_of(scored, origins, scored[1], 0.9).recipe.fit([z], 1).weights == pytest.approx((0.1, 0.9))
+    last = 0.9 if worse == 7 else 25 / (25 + worse**2)
+    weights = mean_of(scored, origins, scored[1], 0.9).recipe.fit([z], 1).weights
+    np.testing.assert_allclose(weights, np.repeat([[1 - last], [last]], 7, axis=1))
 
 
 def test_a_recipe_that_does_not_fit_or_is_no_number_is_left_out() -> None:

@@ -123,14 +123,23 @@ def get_path(
             parts = field(path, words, "parts", list)
             if not parts:
                 raise FileError(path, f"model {name!r} is a mean of none", _DAMAGED)
-            weights = None  # type: ignore[assignment]
-            if f"{name}.weights" in arrays:  # files of earlier versions hold means with equal weights
-                given = _positive(path, f"{name}.weights", require(path, arrays, f"{name}.weights", (len(parts),)))
-                weights = tuple(float(weight) for weight in given)  # type: ignore[assignment]
-            return Mean(tuple(inner(part, i) for i, part in enumerate(parts)), weights)  # type: ignore[arg-type]
+            means = tuple(inner(part, i) for i, part in enumerate(parts))
+            # Files of earlier versions hold means with equal weights, or with one weight per model.
+            return Mean(means, _get_weights(path, f"{name}.weights", arrays, len(parts)))
         case "rollout":
             return _get_rollout(path, name, words, get, arrays, outputs)
     raise FileError(path, f"the kind {kind!r} of model {name!r} is not known", _DAMAGED)
+
+
+def _get_weights(path: Path, name: str, arrays: _Arrays, models: int) -> FloatArray | None:
+    """Weights of a mean, shape (models,) or (models, steps); None where the file holds none."""
+    if name not in arrays:
+        return None
+    shape = (models,) if arrays[name].ndim == 1 else (models, None)
+    weights = require(path, arrays, name, shape)
+    if weights.size == 0:
+        raise FileError(path, f"tensor {name!r} holds no weights", _DAMAGED)
+    return _positive(path, name, weights)
 
 
 def _get_analogue(

@@ -298,10 +298,19 @@ class Rollout(PathModel):
 
 @dataclass(frozen=True)
 class Mean(PathModel):
-    """Mean of the forecasts of several models, with weights that sum to one; equal ones where there are none."""
+    """Mean of the forecasts of several models.
+
+    Attributes
+    ----------
+    parts
+        The models.
+    weights
+        Weights that sum to one over the models: one per model, shape (models,), or one per model and step ahead, shape
+        (models, steps), of which the last holds for later steps. None: equal weights.
+    """
 
     parts: tuple[PathModel, ...]
-    weights: tuple[float, ...] | None = None
+    weights: FloatArray | tuple[float, ...] | None = None
 
     @property
     def window(self) -> int:
@@ -309,4 +318,8 @@ class Mean(PathModel):
 
     def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
         found = [part.paths(windows[:, -part.window :], steps, future) for part in self.parts]
-        return np.asarray(np.average(found, axis=0, weights=self.weights))
+        weights = None if self.weights is None else np.asarray(self.weights)
+        if weights is None or weights.ndim == 1:
+            return np.asarray(np.average(found, axis=0, weights=weights))
+        ahead = weights[:, np.minimum(np.arange(steps), weights.shape[1] - 1)]
+        return np.asarray(np.einsum("mk,mskc->skc", ahead, np.stack(found)))

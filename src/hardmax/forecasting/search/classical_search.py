@@ -202,29 +202,60 @@ def _accurate_steps(candidate: Scored) -> int:
 def mean_of(
     parts: Sequence[Scored], origins: Sequence[Origin], simplest: Scored | None = None, share: float = 0.0
 ) -> Scored:
-    """The mean of several candidates from their forecasts, with weights inverse to the squares of their errors.
-
-    The weight of ``simplest``, where it is one of them, is ``share`` at least.
-    """
-    inverse = np.array([1.0 / max(part.error, 1e-12) ** 2 for part in parts])
-    weights = inverse / inverse.sum()
-    for place, part in enumerate(parts):
-        if part is simplest and weights[place] < share:
-            weights *= (1.0 - share) / (1.0 - weights[place])
-            weights[place] = share
-    paths = [np.asarray(np.tensordot(weights, [part.paths[i] for part in parts], axes=1)) for i in range(len(origins))]
+    """The mean of several candidates from their forecasts, with the weights of :func:`step_weights`."""
+    weights = step_weights(parts, simplest, share)
+    found = [np.stack([part.paths[i] for part in parts]) for i in range(len(origins))]
+    paths = [np.asarray(np.einsum("mk,mskc->skc", weights, some)) for some in found]
 
     def fit(pieces: Sequence[FloatArray], outputs: int) -> PathModel | None:
         fitted = [part.recipe.fit(pieces, outputs) for part in parts]
         known = [(model, weight) for model, weight in zip(fitted, weights, strict=True) if model is not None]
-        total = sum(weight for _, weight in known)
-        shares = tuple(float(weight / total) for _, weight in known)
-        return Mean(tuple(model for model, _ in known), shares) if known else None
+        if not known:
+            return None
+        shares = np.stack([weight for _, weight in known])
+        return Mean(tuple(model for model, _ in known), shares / shares.sum(axis=0))
 
     label = f"the mean of {len(parts)} models ({'; '.join(part.recipe.label for part in parts)})"
     return Scored(Recipe("mean", label, fit), paths, _curve(paths, origins))
 
 
+def step_weights(parts: Sequence[Scored], simplest: Scored | None = None, share: float = 0.0) -> FloatArray:
+    r"""Weights of a mean of candidates at every step ahead, shape (candidates, steps), which sum to one at each step.
+
+    They are inverse to the squares of the errors around the step: with :math:`e_{mk}` the mean error of candidate
+    :math:`m` at step :math:`k`,
+
+    .. math:: w_{mk} \propto \hat e_{mk}^{-2}, \qquad
+              \hat e_{mk} = \text{mean of } e_{mj} \text{ over } k / 1.5 \le j \le 1.5\,k.
+
+    A candidate that is accurate for a few steps has its weight there, and one that is only good late has it late. The
+    weight of ``simplest``, where it is one of them, is ``share`` at least, except at steps where its error is more than
+    1.5 times the smallest.
+    """
+    errors = np.stack([_around_step(part.curve) for part in parts])
+    relative = errors / errors.min(axis=0)
+    inverse = relative**-2.0
+    weights = np.asarray(inverse / inverse.sum(axis=0))
+    for place, part in enumerate(parts):
+        if part is simplest:
+            raised = (weights[place] < share) & (relative[place] <= _TOLERATED)
+            weights[:, raised] *= (1.0 - share) / (1.0 - weights[place, raised])
+            weights[place, raised] = share
+    return weights
+
+
+def _around_step(curve: FloatArray) -> FloatArray:
+    """Mean of errors (steps,) over the steps within a factor of 1.5 of each, at least 1e-12, shape (steps,)."""
+    steps = np.arange(1, len(curve) + 1)
+    first = np.searchsorted(steps, steps / _FACTOR)
+    last = np.searchsorted(steps, steps * _FACTOR, side="right")
+    # An arithmetic mean: where samples tie, an error that is zero by chance does not decide about the steps around it.
+    return np.array([max(float(curve[a:b].mean()), 1e-12) for a, b in zip(first, last, strict=True)])
+
+
+_FACTOR = 1.5
+"""Steps whose errors count for the weights at a step: those that are 1.5 times earlier to 1.5 times later. The error at
+one step alone is that of few forecasts."""
 _MEMBERS = 5
 """Kinds in the mean of the best at most: a mean of unlike models errs less on new data than most of them."""
 _WIDER = 1.5
@@ -238,7 +269,8 @@ the horizons held out."""
 _LARGEST_SHARE, _TOLERATED = 0.5, 1.5
 """The best of the simplest rules has a weight of at least 1 over the horizons held out, or 0.5 where that is less, in
 the mean, unless its typical error is more than 1.5 times the smallest and that difference is beyond its standard error:
-weights that few forecasts suggest are mostly luck."""
+weights that few forecasts suggest are mostly luck. The least weight does not hold at steps where its error is more than
+1.5 times the smallest, such as the early steps of a chaotic system."""
 _MUCH_BETTER = 0.5
 """Ratio of the typical error of the family to that of the simplest rules below which it is a model of the dynamics."""
 _ACCURATE, _BETTER = 0.4, 0.8
