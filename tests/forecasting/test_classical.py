@@ -26,6 +26,7 @@ from hardmax.forecasting.classical.rules import (
     Smoothing,
     fit_analogue,
     fit_smoothing,
+    weighted_mean,
 )
 from hardmax.forecasting.classical.seasons import find_seasons
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
@@ -303,6 +304,45 @@ def test_weights_of_a_mean_may_depend_on_the_step_and_the_last_holds_for_later_o
     np.testing.assert_allclose(alike.paths(windows, 6), Mean(parts, (0.3, 0.7)).paths(windows, 6))
 
 
+@pytest.mark.parametrize("ties", [False, True])
+def test_a_trimmed_mean_leaves_out_weight_on_either_side(ties: bool) -> None:
+    rng = np.random.default_rng(5)
+    found = rng.integers(0, 3, (5, 2, 4, 2)).astype(float) if ties else rng.standard_normal((5, 2, 4, 2))
+    weights = rng.random((5, 4))
+    weights /= weights.sum(axis=0)
+    result = weighted_mean(found, weights, 0.25)
+    for s, k, c in np.ndindex(result.shape):
+        low, high, total, below = 0.25, 0.75, 0.0, 0.0
+        for m in sorted(range(5), key=lambda m: found[m, s, k, c]):
+            above = below + weights[m, k]
+            total += max(0.0, min(above, high) - max(below, low)) * found[m, s, k, c]
+            below = above
+        assert result[s, k, c] == pytest.approx(2 * total, abs=1e-12)
+    np.testing.assert_allclose(weighted_mean(found, weights), (weights[:, None, :, None] * found).sum(axis=0))
+    # A model with three quarters of the weight decides alone, however far the others are; two equal ones share.
+    leading = np.array([[0.75], [0.15], [0.1]])
+    np.testing.assert_allclose(weighted_mean(np.array([1.0, 1e6, -1e6])[:, None, None, None], leading, 0.25), 1.0)
+    two = np.array([1.0, 3.0])[:, None, None, None]
+    np.testing.assert_allclose(weighted_mean(two, np.full((2, 1), 0.5), 0.25), 2.0)
+
+
+def test_trimming_is_saved_and_absent_in_earlier_files() -> None:
+    parts = (SeasonalNaive(1, 4), Drift(1, 9), SeasonalNaive(1, 2))
+    model = Mean(parts, np.array([0.5, 0.3, 0.2]), 0.25)
+    arrays: dict[str, np.ndarray] = {}
+    words = put_path("path", model, _no_member, arrays)
+    windows = np.random.default_rng(0).standard_normal((2, 15, 1))
+    again = get_path(Path("model"), "path", words, _no_member, arrays, 1)
+    np.testing.assert_array_equal(again.paths(windows, 5), model.paths(windows, 5))
+    earlier = {key: value for key, value in words.items() if key != "trimmed"}
+    plain = get_path(Path("model"), "path", earlier, _no_member, arrays, 1)
+    np.testing.assert_array_equal(plain.paths(windows, 5), Mean(parts, model.weights).paths(windows, 5))
+    assert (plain.paths(windows, 5) != model.paths(windows, 5)).any()
+    for damaged in (0.5, -0.1, "much"):
+        with pytest.raises(FileError, match="trimmed"):
+            get_path(Path("model"), "path", words | {"trimmed": damaged}, _no_member, arrays, 1)
+
+
 @pytest.mark.parametrize("weights", [None, np.array([0.25, 0.75]), np.array([[0.9, 0.5, 0.2], [0.1, 0.5, 0.8]])])
 def test_means_are_read_with_weights_by_step_by_model_or_equal_ones(weights: np.ndarray | None) -> None:
     """Files of earlier versions hold the first two kinds."""
@@ -443,7 +483,9 @@ def test_what_is_kept_has_nearly_the_smallest_typical_error() -> None:
     weights = _weights_by_loops([single.curve for single in singles[:2]])
     for index, path in enumerate(pair.paths):
         for step in range(path.shape[1]):
-            expected = sum(w * s.paths[index][:, step] for w, s in zip(weights[:, step], singles[:2], strict=True))
+            # Of two models, the middle half of the weight is what each has beyond a quarter, up to a half.
+            middle = 2 * np.clip(weights[:, step] - 0.25, 0.0, 0.5)
+            expected = sum(w * s.paths[index][:, step] for w, s in zip(middle, singles[:2], strict=True))
             np.testing.assert_allclose(path[:, step], expected)
     fitted = pair.recipe.fit([z], 1)
     assert isinstance(fitted, Mean)
@@ -520,7 +562,7 @@ def _mean_around(curve: np.ndarray, step: int) -> float:
     return float(np.mean([curve[j - 1] for j in range(1, len(curve) + 1) if 2 * step <= 3 * j and 2 * j <= 3 * step]))
 
 
-@pytest.mark.parametrize(("worse", "share"), [(7, 7 / 15), (8, 25 / 89), (9, None)])
+@pytest.mark.parametrize(("worse", "share"), [(7, 7 / 15), (8, 25 / 89), (10, None)])
 def test_the_simplest_rule_keeps_a_share_where_few_horizons_are_held_out(worse: int, share: float | None) -> None:
     z = np.random.default_rng(0).standard_normal((30, 1))
     origins = make_origins([z], 1, 12, ())
@@ -532,7 +574,7 @@ def test_the_simplest_rule_keeps_a_share_where_few_horizons_are_held_out(worse: 
             return np.asarray(truths.get(windows[0, -1, 0], np.zeros((1, steps, 1))) + 0.1 * self.length)
 
     # Errors in proportion to the lengths: the rule is worse by a factor of 1.4, 1.6 (too much for its least weight), or
-    # 1.8 (too much for the mean).
+    # 2 (too much for the mean).
     rule = Recipe("persistence", "rule", lambda pieces, outputs: Off(outputs, worse))
     best = Recipe("smoothing", "best", lambda pieces, outputs: Off(outputs, 5))
     found = compare([], [rule, best], origins, (), lambda: True)

@@ -62,7 +62,8 @@ def put_path(name: str, model: PathModel, put: _Put, arrays: _Arrays) -> dict[st
         case Mean():
             if model.weights is not None:
                 arrays[f"{name}.weights"] = np.array(model.weights)
-            return {"kind": "mean", "parts": [inner(part, i) for i, part in enumerate(model.parts)]}
+            means = [inner(part, i) for i, part in enumerate(model.parts)]
+            return {"kind": "mean", "parts": means, "trimmed": model.trimmed}
         case Rollout():
             return _put_rollout(name, model, put, arrays)
     raise TypeError(f"{type(model).__name__} has no file format")
@@ -124,8 +125,11 @@ def get_path(
             if not parts:
                 raise FileError(path, f"model {name!r} is a mean of none", _DAMAGED)
             means = tuple(inner(part, i) for i, part in enumerate(parts))
-            # Files of earlier versions hold means with equal weights, or with one weight per model.
-            return Mean(means, _get_weights(path, f"{name}.weights", arrays, len(parts)))
+            # Files of earlier versions hold means with equal weights, or with one weight per model, not trimmed.
+            trimmed = field(path, words, "trimmed", (int, float)) if "trimmed" in words else 0.0
+            if not 0 <= trimmed < 0.5:
+                raise FileError(path, f"the mean {name!r} is trimmed by {trimmed}, not by less than a half", _DAMAGED)
+            return Mean(means, _get_weights(path, f"{name}.weights", arrays, len(parts)), float(trimmed))
         case "rollout":
             return _get_rollout(path, name, words, get, arrays, outputs)
     raise FileError(path, f"the kind {kind!r} of model {name!r} is not known", _DAMAGED)

@@ -307,19 +307,44 @@ class Mean(PathModel):
     weights
         Weights that sum to one over the models: one per model, shape (models,), or one per model and step ahead, shape
         (models, steps), of which the last holds for later steps. None: equal weights.
+    trimmed
+        Share of the weight that is left out among the lowest forecasts of every sample, and among the highest, below
+        0.5; 0.25 is the interquartile mean.
     """
 
     parts: tuple[PathModel, ...]
     weights: FloatArray | tuple[float, ...] | None = None
+    trimmed: float = 0.0
 
     @property
     def window(self) -> int:
         return max(part.window for part in self.parts)
 
     def paths(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
-        found = [part.paths(windows[:, -part.window :], steps, future) for part in self.parts]
-        weights = None if self.weights is None else np.asarray(self.weights)
-        if weights is None or weights.ndim == 1:
-            return np.asarray(np.average(found, axis=0, weights=weights))
-        ahead = weights[:, np.minimum(np.arange(steps), weights.shape[1] - 1)]
-        return np.asarray(np.einsum("mk,mskc->skc", ahead, np.stack(found)))
+        found = np.stack([part.paths(windows[:, -part.window :], steps, future) for part in self.parts])
+        weights = np.full(len(found), 1.0 / len(found)) if self.weights is None else np.asarray(self.weights)
+        by_step = weights[:, None] if weights.ndim == 1 else weights
+        return weighted_mean(found, by_step[:, np.minimum(np.arange(steps), by_step.shape[1] - 1)], self.trimmed)
+
+
+def weighted_mean(found: FloatArray, weights: FloatArray, trimmed: float = 0.0) -> FloatArray:
+    """Mean of forecasts, shape (starts, steps, outputs), with the weights of their models at every step.
+
+    Parameters
+    ----------
+    found
+        Forecasts, shape (models, starts, steps, outputs).
+    weights
+        Weights that sum to one over the models, shape (models, steps).
+    trimmed
+        Share of the weight that is left out among the lowest forecasts of every sample, and among the highest.
+    """
+    if trimmed <= 0.0:
+        return np.asarray(np.einsum("mk,mskc->skc", weights, found))
+    order = np.argsort(found, axis=0, kind="stable")
+    values = np.take_along_axis(found, order, axis=0)
+    shares = np.take_along_axis(np.broadcast_to(weights[:, None, :, None], found.shape), order, axis=0)
+    above = np.cumsum(shares, axis=0)
+    below = above - shares
+    kept = np.clip(np.minimum(above, 1.0 - trimmed) - np.maximum(below, trimmed), 0.0, None)
+    return np.asarray((kept * values).sum(axis=0) / kept.sum(axis=0))

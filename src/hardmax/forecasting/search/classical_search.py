@@ -21,7 +21,16 @@ from itertools import pairwise
 import numpy as np
 
 from ..classical.decomposition import Decomposition, Logarithm, SeasonalDifference, SeasonalTrend, remainders
-from ..classical.rules import Drift, Mean, Median, Rollout, SeasonalNaive, fit_analogue, fit_smoothing
+from ..classical.rules import (
+    Drift,
+    Mean,
+    Median,
+    Rollout,
+    SeasonalNaive,
+    fit_analogue,
+    fit_smoothing,
+    weighted_mean,
+)
 from ..data.delay_windows import Embedding
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
@@ -202,10 +211,14 @@ def _accurate_steps(candidate: Scored) -> int:
 def mean_of(
     parts: Sequence[Scored], origins: Sequence[Origin], simplest: Scored | None = None, share: float = 0.0
 ) -> Scored:
-    """The mean of several candidates from their forecasts, with the weights of :func:`step_weights`."""
+    """The interquartile mean of several candidates from their forecasts, with the weights of :func:`step_weights`.
+
+    A quarter of the weight is left out among the lowest forecasts of every sample, and among the highest: one model
+    that goes astray then moves the mean little.
+    """
     weights = step_weights(parts, simplest, share)
     found = [np.stack([part.paths[i] for part in parts]) for i in range(len(origins))]
-    paths = [np.asarray(np.einsum("mk,mskc->skc", weights, some)) for some in found]
+    paths = [weighted_mean(some, weights, _TRIMMED) for some in found]
 
     def fit(pieces: Sequence[FloatArray], outputs: int) -> PathModel | None:
         fitted = [part.recipe.fit(pieces, outputs) for part in parts]
@@ -213,7 +226,7 @@ def mean_of(
         if not known:
             return None
         shares = np.stack([weight for _, weight in known])
-        return Mean(tuple(model for model, _ in known), shares / shares.sum(axis=0))
+        return Mean(tuple(model for model, _ in known), shares / shares.sum(axis=0), _TRIMMED)
 
     label = f"the mean of {len(parts)} models ({'; '.join(part.recipe.label for part in parts)})"
     return Scored(Recipe("mean", label, fit), paths, _curve(paths, origins))
@@ -258,8 +271,10 @@ _FACTOR = 1.5
 one step alone is that of few forecasts."""
 _MEMBERS = 5
 """Kinds in the mean of the best at most: a mean of unlike models errs less on new data than most of them."""
-_WIDER = 1.5
-"""Typical error of a kind in the mean at most, relative to the smallest: 1 plus 1.5 over the horizons held out.
+_TRIMMED = 0.25
+"""Share of the weight that is left out on either side: the interquartile mean."""
+_NEAR, _WIDER = 1.2, 1.5
+"""Typical error of a kind in the mean at most, relative to the smallest: 1.2 plus 1.5 over the horizons held out.
 
 The fewer horizons a comparison holds, the more the smallest error is luck, and the more kinds are worth a mean.
 """
@@ -354,7 +369,7 @@ def compare(
         clear, kept = True, chosen
     if not clear:
         held_out = max(1.0, sum(origin.horizons for origin in origins))
-        near = [s for s in best if s.error <= (1.0 + _WIDER / held_out) * best[0].error][:_MEMBERS]
+        near = [s for s in best if s.error <= (_NEAR + _WIDER / held_out) * best[0].error][:_MEMBERS]
         rule = next((s for s in best if s.recipe.kind in RULES), None)
         # The median of the last samples is as simple as a rule, and needs no margin.
         simple_best = best[0].recipe.kind in (*RULES, "median")
