@@ -112,7 +112,10 @@ def _search_sentences(found: SearchResult, settings: Settings) -> list[str]:
     sentences += _on_simple_models(found)
     sentences.append(_on_networks(found, settings.ablation))
     if choice.rejected and choice.bounded:
-        sentences.append(f"{choice.rejected} better-scored models were rejected: their long rollouts left the range.")
+        one = choice.rejected == 1
+        models = "better-scored model was" if one else "better-scored models were"
+        whose = "its" if one else "their"
+        sentences.append(f"{choice.rejected} {models} rejected: {whose} long rollouts left the range.")
     if not choice.bounded:
         sentences.append(
             "No model whose long rollouts stay within the training range did nearly as well; long forecasts may leave "
