@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import csv
 import hashlib
+import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import hardmax.forecasting
 
@@ -73,8 +75,14 @@ def code_version() -> str:
             if isinstance(body, list):
                 # Docstrings, also those of constants, are expressions that are strings.
                 node.body = [line for line in body if not _is_string(line)]  # type: ignore[attr-defined]
-        found.update(ast.dump(tree).encode())
+        found.update(_dump(tree).encode())
     return found.hexdigest()[:12]
+
+
+def _dump(tree: ast.AST) -> str:
+    """The same text on every supported version of Python, as written by 3.11."""
+    options: dict[str, Any] = {"show_empty": True} if sys.version_info >= (3, 13) else {}
+    return ast.dump(tree, **options).replace(", type_params=[]", "")
 
 
 def _is_string(line: ast.stmt) -> bool:

@@ -10,7 +10,8 @@ has as much work as its rivals had.
 Each fit is stored in ``benchmarks/forecasting_study/again.csv`` when it is measured, with a checksum of its data; those
 of TD-TF count only for the code that they were measured with. The environment variable ``STUDY_MINUTES`` ends the fits
 after so many minutes; 0 reports what is stored. ``STUDY_SEEDS`` takes some seeds only, such as ``1,2``, so that two
-processes can share the work.
+processes can share the work. ``STUDY_JOBS`` is the number of fits at a time, on a machine with as many cores: the
+models are then fitted one after the other, NG-RC first, so that its time is that of the machine under this load.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 
 from hardmax.forecasting.diagnostics.skill import mean_ranks
 from hardmax.reproduce.forecasting_study import LEVELS, SECONDS, SEEDS, study_row
@@ -46,6 +48,8 @@ RIVALS = (NGRC, ESN)
 """The nearest rivals, measured again where the data are not the stored ones."""
 _CALIBRATION = 5
 """Systems, in every setting, on which NG-RC is timed before anything else."""
+_Case = tuple[str, str, str, int]
+"""Setting, system, model and seed of a fit."""
 _CASE = ["setting", "system", "seed"]
 _SAME = 1e-6
 """Relative difference up to which valid times of NG-RC are those of the same data; they are stored to 9 digits."""
@@ -62,25 +66,26 @@ def run(*, quick: bool = False) -> Report:
         found = [_row(setting, study_systems()[-1], OURS, 0, 1.0) for setting in SETTINGS]
         return summary(pd.DataFrame(found), stored)
     began, minutes = time.monotonic(), float(os.environ.get("STUDY_MINUTES", "inf"))
+    jobs = int(os.environ.get("STUDY_JOBS", "1"))
     done, wanted = _done(), os.environ.get("STUDY_SEEDS", ",".join(map(str, range(SEEDS)))).split(",")
-    for setting, system, model, seed in cases():
-        if str(seed) not in wanted:
-            continue
+    todo = [case for case in cases() if case not in done and str(case[3]) in wanted]
+    for batch in _batches(todo, jobs):
         if time.monotonic() - began >= 60 * minutes:
             break
-        if (setting, system, model, seed) in done:
-            continue
         rows = _measured()
-        same = _on_stored_data(rows, stored)[_CASE].itertuples(index=False, name=None)
-        if model == ESN and (setting, system, seed) in set(same):
-            continue
-        seconds = SECONDS * slowness(rows, stored) if model == OURS else SECONDS
-        row = pd.DataFrame([_row(setting, system, model, seed, seconds)])
-        row.to_csv(AGAIN, mode="a", header=not AGAIN.exists(), index=False)
+        same = set(_on_stored_data(rows, stored)[_CASE].itertuples(index=False, name=None))
+        budget = SECONDS * slowness(rows, stored)
+        fits = [
+            delayed(_row)(setting, system, model, seed, budget if model == OURS else SECONDS)
+            for setting, system, model, seed in batch
+            if model != ESN or (setting, system, seed) not in same
+        ]
+        for row in Parallel(n_jobs=jobs, return_as="generator")(fits):
+            pd.DataFrame([row]).to_csv(AGAIN, mode="a", header=not AGAIN.exists(), index=False)
     return summary(pd.read_csv(AGAIN), stored)
 
 
-def cases() -> list[tuple[str, str, str, int]]:
+def cases() -> list[_Case]:
     """Setting, system, model and seed of every fit, in the order in which they are made."""
     timed = [(t, s, NGRC, 0) for s in study_systems()[:_CALIBRATION] for t in SETTINGS]
     first = [(t, s, model, 0) for s in study_systems() for t in SETTINGS for model in (NGRC, OURS)]
@@ -93,6 +98,13 @@ def cases() -> list[tuple[str, str, str, int]]:
         for model in (NGRC, OURS, ESN)
     ]
     return list(dict.fromkeys([*timed, *first, *second, *rest]))
+
+
+def _batches(todo: list[_Case], jobs: int) -> list[list[_Case]]:
+    """Fits that are made together: one by one, or with several at a time all of NG-RC, of ours, and of the ESN."""
+    if jobs == 1:
+        return [[case] for case in todo]
+    return [[case for case in todo if case[2] == model] for model in (NGRC, OURS, ESN)]
 
 
 def slowness(rows: pd.DataFrame, stored: pd.DataFrame) -> float:
@@ -114,7 +126,7 @@ def _measured() -> pd.DataFrame:
     return pd.read_csv(AGAIN) if AGAIN.exists() else pd.read_csv(STORED).iloc[:0]
 
 
-def _done() -> set[tuple[str, str, str, int]]:
+def _done() -> set[_Case]:
     """Fits that are stored: of TD-TF by the present code, of the rivals by any."""
     if not AGAIN.exists():
         return set()

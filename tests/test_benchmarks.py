@@ -170,6 +170,46 @@ def test_rows_of_the_study_count_for_their_code_and_rivals_for_any(
     assert len(fits) == len(set(fits)) == 21 * 4 * 3 * 3
 
 
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_the_study_fits_what_is_missing_with_equal_work(
+    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # NG-RC gives the stored valid time on Lorenz '63 alone, and takes twice as long as it did.
+    _, stored = _study_rows()
+    full = "full state"
+    made: list[tuple[str, str, float]] = []
+
+    def fit(setting: str, system: str, model: str, seed: int, seconds: float) -> dict[str, object]:
+        made.append((system, model, seconds))
+        before = stored[(stored["system"] == system) & (stored["model"] == model)]["valid_time"].iloc[0]
+        valid = before if system == "Lorenz '63" else before + 1.0
+        row = {"setting": setting, "system": system, "model": model, "seed": seed, "valid_time": valid, "starts": 20}
+        row |= {"code": "new", "fit_seconds": 4.0, "diverged": 0, "data": system, "speed": 20.0}
+        return row | {"in68": 0.7, "in95": 0.95}
+
+    models = (study.NGRC, study.OURS, study.ESN)
+    todo = [(full, system, model, 0) for system in ("Chen", "Lorenz '63") for model in models]
+    stored_file = tmp_path / "stored.csv"
+    stored.to_csv(stored_file, index=False)
+    monkeypatch.setattr(study, "STORED", stored_file)
+    monkeypatch.setattr(study, "AGAIN", tmp_path / "again.csv")
+    monkeypatch.setattr(study, "cases", lambda: [todo[3], *todo[:3], *todo[4:]])
+    monkeypatch.setattr(study, "_row", fit)
+    monkeypatch.setattr(study, "Parallel", lambda **_: lambda fits: [one(*rest) for one, rest, _ in fits])
+    monkeypatch.setenv("STUDY_JOBS", str(jobs))
+    report = study.run()
+    assert [row[0] for row in report.rows] == [full]
+    # The echo state network is fitted on the data that are not the stored ones, and ours has twice the time.
+    chen = {("Chen", study.NGRC, 5.0), ("Chen", study.OURS, 10.0), ("Chen", study.ESN, 5.0)}
+    assert len(made) == 5
+    assert set(made) == chen | {("Lorenz '63", study.NGRC, 5.0), ("Lorenz '63", study.OURS, 10.0)}
+    if jobs > 1:
+        assert [model for _, model, _ in made] == [study.NGRC, study.NGRC, study.OURS, study.OURS, study.ESN]
+    made.clear()
+    study.run()
+    assert not [model for _, model, _ in made if model != study.OURS]  # what is stored is not fitted again
+
+
 def test_rows_of_series_are_stored_and_count_for_their_code_alone(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "rows.csv"
     rows = StoredRows(path)
