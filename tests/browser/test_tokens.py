@@ -344,6 +344,28 @@ def test_two_layers_side_by_side_and_their_files(
     saved.close()
 
 
+@pytest.mark.parametrize(
+    ("title", "badge"), [("The causal mask", "causal"), ("Another matrix A", "Theorem 1.1"), ("Nothing", None)]
+)
+def test_the_causal_mask_and_another_matrix_beside_the_first(
+    page: Any, explorer: str, title: str, badge: str | None
+) -> None:
+    open_tokens(page, explorer, "?start=gaussian&n=30&layer=4&compare=softmax")
+    until(page, f"{SECOND}.tokens.data.x.length === 30")
+    page.get_by_label("Compare with").select_option(label=title)
+    if badge is None:
+        expect(page).not_to_have_url(re.compile("compare="))
+        expect(page.get_by_role("img", name="Plot: Tokens")).to_have_count(1)
+        return
+    until(page, f"Bokeh.documents[0].get_model_by_name('plane2-badge').text.includes('{badge}')")
+    until(page, f"!Bokeh.documents[0].get_model_by_name('plane2-badge').text.includes('softmax')")
+    places = "(name) => Array.from(hardmaxStages.stages.get(name).tokens.data.x)"
+    assert page.evaluate(places, "plane") != page.evaluate(places, "plane2")
+    page.get_by_role("button", name="To the beginning").click()
+    expect(page.locator(".moment")).to_have_text("Layer 0")
+    assert page.evaluate(places, "plane") == page.evaluate(places, "plane2")  # both begin at the same tokens
+
+
 def test_a_finger_drags_a_token_to_where_it_is(visitor: Any, explorer: str, shoot: Callable[..., Any]) -> None:
     phone = visitor.browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = phone.new_page()
