@@ -264,7 +264,8 @@ def test_a_word_is_seen_in_every_view_and_struck_out(explorer, page, shoot):
 _FIRST_SEEN = """() => {
   const find = (root) => {
     for (const one of root.querySelectorAll("*")) {
-      if (one.matches("textarea") && one.labels.length && one.labels[0].textContent.trim() === "Second text") { return one; }
+      const labels = one.matches("textarea") ? [...one.labels] : [];
+      if (labels.some((label) => label.textContent === "Second text")) { return one; }
       const inner = one.shadowRoot ? find(one.shadowRoot) : null;
       if (inner) { return inner; }
     }

@@ -358,7 +358,7 @@ def test_the_causal_mask_and_another_matrix_beside_the_first(
         expect(page.get_by_role("img", name="Plot: Tokens")).to_have_count(1)
         return
     until(page, f"Bokeh.documents[0].get_model_by_name('plane2-badge').text.includes('{badge}')")
-    until(page, f"!Bokeh.documents[0].get_model_by_name('plane2-badge').text.includes('softmax')")
+    until(page, "!Bokeh.documents[0].get_model_by_name('plane2-badge').text.includes('softmax')")
     places = "(name) => Array.from(hardmaxStages.stages.get(name).tokens.data.x)"
     assert page.evaluate(places, "plane") != page.evaluate(places, "plane2")
     page.get_by_role("button", name="To the beginning").click()
