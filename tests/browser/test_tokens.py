@@ -202,6 +202,28 @@ def test_a_hundred_thousand_tokens_and_the_dark(page: Any, explorer: str, shoot:
     expect(page.locator(".message")).to_contain_text("must be at most 2,000 for softmax")
 
 
+def test_mistakes_are_put_right_and_their_messages_go(page: Any, explorer: str) -> None:
+    open_tokens(page, explorer, "?selected=24")  # of 24 tokens, numbered from 0
+    selected = page.get_by_label("Selected token")
+    expect(selected).to_have_value("-1")
+    for typed, taken in (("9999", "23"), ("-7", "-1"), ("9999", "23"), ("9999", "23")):
+        selected.fill(typed)
+        selected.press("Enter")
+        expect(selected).to_have_value(taken)
+        expect(page).to_have_url(re.compile("selected=23" if taken == "23" else r"/tokens\?$"))
+    message = page.locator(".message")
+    for name, data, words in (
+        ("words.csv", b"a,b\nx,y\n", "not a number"),
+        ("two.csv", b"1,2\n-1,0.5\n", "2 tokens"),
+        ("picture.png", b"\x89PNG", "is not a file of a kind that is read here"),
+    ):
+        page.get_by_label("Or upload a CSV").set_input_files({"name": name, "mimeType": "text/csv", "buffer": data})
+        expect(message).to_contain_text(words)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("24 tokens.")).to_be_visible()
+    expect(message).to_have_count(0)  # it was about the state before
+
+
 def test_everything_can_be_reached_by_the_keyboard(page: Any, explorer: str) -> None:
     open_tokens(page, explorer)
     page.get_by_label("Selected token").fill("23")
