@@ -98,6 +98,20 @@ def test_what_is_old_or_too_much_goes(tmp_path: Path, monkeypatch: pytest.Monkey
     assert other.exists()
 
 
+def test_old_forms_and_halves_of_files_expire_too(tmp_path: Path) -> None:
+    ours = ["1" * 40 + ".npy", "." + "2" * 40 + ".0123abcd.upload", "3" * 40 + ".upload"]
+    others = ["notes.npy", "4" * 40 + ".txt"]
+    for days in (MOST_DAYS - 1, MOST_DAYS + 1):
+        for name in (*ours, *others):
+            (tmp_path / name).write_bytes(b"1")
+            os.utime(tmp_path / name, (time.time() - days * 86_400,) * 2)
+        (tmp_path / ("5" * 40 + ".npy")).mkdir(exist_ok=True)  # cannot be removed as a file is
+        os.utime(tmp_path / ("5" * 40 + ".npy"), (time.time() - days * 86_400,) * 2)
+        Kept(tmp_path).tidy()
+        kept_files = {path.name for path in tmp_path.iterdir() if path.is_file()}
+        assert kept_files == {*others, *(ours if days < MOST_DAYS else [])}
+
+
 def test_what_is_too_large_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "LARGEST", 100)
     monkeypatch.setattr(kept, "MOST_STORED", 250)

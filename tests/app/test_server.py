@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tornado.ioloop import IOLoop
 
 from hardmax.app import early
 from hardmax.app.forecasting.page import ForecastingPage
-from hardmax.app.kept import UPLOADS
+from hardmax.app.kept import MOST_DAYS, UPLOADS, Kept
 from hardmax.app.look import static
 from hardmax.app.server import make_server, slugs
 from hardmax.app.text.page import TextPage
+from hardmax.app.uploads import Upload
 from visits import Visit
 
 
@@ -43,6 +47,20 @@ def address() -> Iterator[str]:
     yield f"http://localhost:{found['server'].port}/"  # type: ignore[attr-defined]
     found["loop"].add_callback(found["loop"].stop)  # type: ignore[attr-defined]
     thread.join(60)
+
+
+@pytest.fixture
+def expired(cache: None) -> Path:
+    """A stored upload that has expired, before there is a server."""
+    name = Kept().keep(Upload("table.csv", b"1,2"))
+    (path,) = Path(os.environ["XDG_CACHE_HOME"]).rglob(f"{name}.upload")
+    long_ago = time.time() - (MOST_DAYS + 1) * 86_400
+    os.utime(path, (long_ago, long_ago))
+    return path
+
+
+def test_a_new_server_removes_uploads_that_have_expired(expired: Path, address: str) -> None:
+    assert not expired.exists()
 
 
 def test_pages_load_little_and_paint_before_their_scripts(address: str) -> None:

@@ -73,6 +73,7 @@ def test_the_matrix_has_the_ellipse_that_is_drawn() -> None:
 
 
 def test_half_space_names_those_who_are_listened_to() -> None:
+    assert TokensState.from_query({"selected": "24"}).settings.selected == -1  # of 24 tokens
     state = TokensState.from_query({"selected": "23"})
     half = paint(Computed.of(state), state, ColourBook()).half_space
     assert half is not None

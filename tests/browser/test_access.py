@@ -48,5 +48,6 @@ def test_sliders_players_and_captions_are_named_as_shown(page: Any, explorer: st
     expect(trails).to_be_checked()
     page.get_by_text("Trails", exact=True).click()
     expect(trails).not_to_be_checked()
+    expect(page.get_by_role("img", name="Plot: Tokens").first).to_be_visible()
     page.locator("summary").click()
     assert page.get_by_role("link", name="simulate", exact=True).get_attribute("target") == "_blank"

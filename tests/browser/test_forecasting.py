@@ -203,6 +203,17 @@ def test_cancel_a_fit_then_hostile_tables_and_the_page_lives_on(explorer, page):
     expect(page.get_by_text("Outcome: ")).to_contain_text("200 steps")
 
 
+def test_a_number_beyond_its_bounds_is_the_nearest_that_is_allowed(explorer, page):
+    page.goto(f"{explorer}/forecasting?samples=100&steps=40&seconds=0.5")
+    expect(page.get_by_text("100 samples")).to_be_visible()
+    ahead = page.get_by_role("textbox", name="Steps ahead")
+    for typed, taken in (("-5", "1"), ("9999", "2000"), ("9999", "2000"), ("41", "41")):
+        ahead.fill(typed)
+        ahead.press("Enter")
+        expect(ahead).to_have_value(taken)
+        expect(page).to_have_url(re.compile(f"steps={taken}&"))
+
+
 def test_undo_of_settings_and_tables_shows_no_forecast_of_others(explorer, page):
     page.goto(f"{explorer}/forecasting?system=sinusoids&samples=100&steps=40&seconds=0.5")
     about = page.get_by_text(re.compile("samples of"))

@@ -117,6 +117,23 @@ def test_upload_labels_then_hostile_files_and_the_page_lives_on(explorer, page, 
     _type(page, "One sequence per line", "(0, 0) -> (1, 1)", r"lines=%280%2C\+0%29")
     page.get_by_role("button", name="Compile").click()
     expect(page.get_by_text("1 with 1 token", exact=True)).to_be_visible()
+    assert not re.search(r"\b1 (sequences|tokens|classes|blocks)\b", page.locator("main").inner_text())
+
+
+def test_two_constructions_side_by_side(explorer, page, shoot):
+    _open(page, f"{explorer}/networks?example=inside&construction=fewest")
+    rows = page.locator("table.rivals tbody tr")
+    expect(rows).to_have_count(0)
+    page.get_by_label("Beside another construction").select_option("leaders")
+    page.get_by_role("button", name="Compile").click()
+    expect(rows.last.locator("td")).to_contain_text(["proof", "✓ proved", "✓ proved"])
+    expect(page.get_by_role("heading", name="Two constructions of the same data")).to_be_visible()
+    expect(page.get_by_role("columnheader")).to_contain_text(["fewest", "leaders"])
+    blocks = rows.filter(has_text="blocks").first.locator("td").all_inner_texts()
+    assert int(blocks[-2].replace(",", "")) < int(blocks[-1].replace(",", ""))
+    until(page, "hardmaxStages.stages.has('rival blocks')")
+    expect(page).to_have_url(re.compile("beside=leaders"))
+    shoot(page, "networks-two")
 
 
 def test_undo_gives_back_the_sequences_with_their_proof(explorer, page):

@@ -202,6 +202,28 @@ def test_a_hundred_thousand_tokens_and_the_dark(page: Any, explorer: str, shoot:
     expect(page.locator(".message")).to_contain_text("must be at most 2,000 for softmax")
 
 
+def test_mistakes_are_put_right_and_their_messages_go(page: Any, explorer: str) -> None:
+    open_tokens(page, explorer, "?selected=24")  # of 24 tokens, numbered from 0
+    selected = page.get_by_label("Selected token")
+    expect(selected).to_have_value("-1")
+    for typed, taken in (("9999", "23"), ("-7", "-1"), ("9999", "23"), ("9999", "23")):
+        selected.fill(typed)
+        selected.press("Enter")
+        expect(selected).to_have_value(taken)
+        expect(page).to_have_url(re.compile("selected=23" if taken == "23" else r"/tokens\?$"))
+    message = page.locator(".message")
+    for name, data, words in (
+        ("words.csv", b"a,b\nx,y\n", "not a number"),
+        ("two.csv", b"1,2\n-1,0.5\n", "2 tokens"),
+        ("picture.png", b"\x89PNG", "is not a file of a kind that is read here"),
+    ):
+        page.get_by_label("Or upload a CSV").set_input_files({"name": name, "mimeType": "text/csv", "buffer": data})
+        expect(message).to_contain_text(words)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("24 tokens.")).to_be_visible()
+    expect(message).to_have_count(0)  # it was about the state before
+
+
 def test_everything_can_be_reached_by_the_keyboard(page: Any, explorer: str) -> None:
     open_tokens(page, explorer)
     page.get_by_label("Selected token").fill("23")
@@ -342,6 +364,28 @@ def test_two_layers_side_by_side_and_their_files(
     assert saved.evaluate("Array.from(hardmaxStages.stages.get('plane1').tokens.data.x)") != seen
     assert all(url.startswith(("file:", "data:", "blob:")) for url in asked)
     saved.close()
+
+
+@pytest.mark.parametrize(
+    ("title", "badge"), [("The causal mask", "causal"), ("Another matrix A", "Theorem 1.1"), ("Nothing", None)]
+)
+def test_the_causal_mask_and_another_matrix_beside_the_first(
+    page: Any, explorer: str, title: str, badge: str | None
+) -> None:
+    open_tokens(page, explorer, "?start=gaussian&n=30&layer=4&compare=softmax")
+    until(page, f"{SECOND}.tokens.data.x.length === 30")
+    page.get_by_label("Compare with").select_option(label=title)
+    if badge is None:
+        expect(page).not_to_have_url(re.compile("compare="))
+        expect(page.get_by_role("img", name="Plot: Tokens")).to_have_count(1)
+        return
+    until(page, f"Bokeh.documents[0].get_model_by_name('plane2-badge').text.includes('{badge}')")
+    until(page, "!Bokeh.documents[0].get_model_by_name('plane2-badge').text.includes('softmax')")
+    places = "(name) => Array.from(hardmaxStages.stages.get(name).tokens.data.x)"
+    assert page.evaluate(places, "plane") != page.evaluate(places, "plane2")
+    page.get_by_role("button", name="To the beginning").click()
+    expect(page.locator(".moment")).to_have_text("Layer 0")
+    assert page.evaluate(places, "plane") == page.evaluate(places, "plane2")  # both begin at the same tokens
 
 
 def test_a_finger_drags_a_token_to_where_it_is(visitor: Any, explorer: str, shoot: Callable[..., Any]) -> None:

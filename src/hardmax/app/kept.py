@@ -7,6 +7,7 @@ large ones.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -31,6 +32,8 @@ LARGEST = 8 * 2**20
 """Bytes of one file: an upload has at most 5 MB, and 100,000 tokens in space written to the last digit have 6 MB."""
 _NAME = re.compile(r"[0-9a-f]{40}")
 _SUFFIX = ".upload"
+_OURS = re.compile(r"[0-9a-f]{40}\.(upload|npy)|\.[0-9a-f]{40}\.[0-9a-f]{8}\.upload")
+"""Names of all files that expire: uploads, those of development versions, and those that a killed server left half."""
 _LONGEST_HEAD = 1_000
 """Bytes of the line that holds the name of the file; names are shortened to 60 characters."""
 
@@ -112,7 +115,7 @@ class Kept:
                 if self._path(name).is_symlink():  # or its target would be written
                     self._path(name).unlink()
                 write_bytes(self._path(name), data)
-                self._tidy(spare=name)
+                self.tidy(spare=name)
         except (FileError, OSError):
             return None
         return name
@@ -137,21 +140,20 @@ class Kept:
             return None
         return data
 
-    def _tidy(self, spare: str) -> None:
+    def tidy(self, spare: str = "") -> None:
         """Remove what has expired, and the oldest files beyond the bounds, never ``spare``."""
         files = []
-        for path in self._folder.glob(f"*{_SUFFIX}"):
-            if _NAME.fullmatch(path.stem) and path.stem != spare:
-                try:
+        for path in self._folder.glob("*"):
+            if _OURS.fullmatch(path.name) and path.stem != spare:
+                with contextlib.suppress(FileNotFoundError):  # another process has just removed it
                     files.append((path, path.lstat()))
-                except FileNotFoundError:  # another process has just removed it
-                    continue
         files.sort(key=lambda file: _age(file[1]))
         room = MOST_STORED - LARGEST
         for rank, (path, found) in enumerate(files):
             room -= found.st_size
             if rank >= MOST_FILES - 1 or room < 0 or _age(found) > MOST_DAYS:
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # of another user, or a folder: it stays, and the others go
+                    path.unlink()
 
 
 def _cache_folder() -> Path:

@@ -21,6 +21,7 @@ from .documents import keep_messages_in_order
 from .early import first_part, send_early
 from .home.gallery import EXAMPLES, HEADING, TEXT, gallery, picture
 from .jobs import JobPool
+from .kept import Kept
 from .look import static
 from .page import Page
 from .real_model.shelf import SHELF
@@ -177,6 +178,7 @@ def make_server(
     ``models`` are folders and files of trained models for the page Real model.
     """
     SHELF.offer(models)
+    Kept().tidy()  # also where nothing is uploaded any more
     os.environ["BOKEH_RESOURCES"] = "server"
     os.environ.setdefault("BOKEH_VALIDATE_DOC", "false")  # a twelfth of the time that building a page takes
     pages = [load_page(slug) for slug in (wanted or slugs())]

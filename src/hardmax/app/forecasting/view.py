@@ -248,10 +248,11 @@ class ModelCards:
             self._spectrum_words.object = self._attention_words.object = noted(str(error))
             return
         self._circle.plot.visible = True
+        some = "1 lies" if outside == 1 else f"{outside} lie"
         self._spectrum_words.object = noted(
-            "All lie inside or on the unit circle: the linear path alone stays bounded."
-            if outside == 0
-            else f"{outside} lie outside the unit circle: the linear path alone would grow."
+            f"{some} outside the unit circle: the linear path alone would grow."
+            if outside
+            else "All lie inside or on the unit circle: the linear path alone stays bounded."
         )
         try:
             found = model.attention()

@@ -37,12 +37,22 @@ class DistancesView:
         self._dots = ColumnDataSource({"t": [], "w": []})
         self._bands = [BoxAnnotation(fill_alpha=0.12, fill_color=colour, line_color=None) for colour in PALETTE[:3]]
         self._labels = [
-            Label(x=0, y=3, text="", text_font=FONT, text_font_size="12px", text_align="center", text_baseline="top")
+            Label(
+                x=0,
+                y=3,
+                text="",
+                text_font=FONT,
+                text_font_size="12px",
+                text_align="center",
+                text_baseline="top",
+                background_fill_alpha=0.75,
+            )
             for _ in PHASES
         ]
+        self._labels[1].y_offset = -16  # in a line of its own: on a phone neighbours have no room in one
         self._expected = [Span(dimension="height", line_dash=[4, 4], line_width=1.2) for _ in range(2)]
         self.here = Span(dimension="height", line_width=1.5)
-        for piece in (*self._bands, *self._labels, *self._expected, self.here):
+        for piece in (*self._bands, *self._expected, self.here, *self._labels):
             piece.visible = False
             self.figure.add_layout(piece)
         self.figure.line("t", "w", source=self.curve, line_width=2.2, line_color=PALETTE[0])
@@ -51,7 +61,7 @@ class DistancesView:
 
     def _repaint(self, light: Light) -> None:
         for label in self._labels:
-            label.text_color = light.ink
+            label.update(text_color=light.ink, background_fill_color=light.card)
         for span in self._expected:
             span.line_color = light.soft
         self.here.line_color = light.ink

@@ -22,7 +22,7 @@ from .state import Computed, Effect
 
 # Names that can be read in the plane, and its size in pixels on a laptop.
 _NAMED = 60
-_PIXELS = (560.0, 380.0)
+_PIXELS = (400.0, 340.0)
 # Letters of a word beside the lines of a head.
 _LETTERS = 14
 # Pixels of a token in the picture of a head.
@@ -108,7 +108,8 @@ class PlaneView:
         self._frames.data = path_frames(path[..., :2], layer, chosen=np.arange(len(now)), tints=colours)
         first = [*np.flatnonzero(targets.leads), *np.flatnonzero(~targets.leads)][:_NAMED]
         low, high = (np.array([getattr(axis, end) for axis in self._ranges]) for end in ("start", "end"))
-        chosen = [first[one] for one in readable(now[first], [words[one] for one in first], low, high, _PIXELS)]
+        names = [words[one] for one in first]
+        chosen = [first[one] for one in readable(now[first, :2], names, low, high, _PIXELS, dots=now[:, :2])]
         self._names.data = {
             "x": now[chosen, 0],
             "y": now[chosen, 1],

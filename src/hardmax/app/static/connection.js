@@ -1,6 +1,6 @@
 // When the server stops, the page says so and dims its results; when it answers again, the page is loaded anew at its
-// address, which keeps the state, and what was typed is put back. Uploads are on the server alone, so they are lost. The
-// same where a change that the server sent could not be applied: from then on the page would differ from the server.
+// address, which keeps the state and uploads, and what was typed is put back. The same where a change that the server sent
+// could not be applied: from then on the page would differ from the server.
 (function () {
   const every = 1000;  // milliseconds between two attempts to reach the server
   const patience = 10000;  // before loading again a page that never had a connection, so that this cannot spin
@@ -33,7 +33,7 @@
     try { kept = JSON.parse(sessionStorage.getItem(place)); sessionStorage.removeItem(place); } catch (e) {}
     if (kept === null) { return; }
     const { why, typed } = kept;
-    say(`${why} Files that were uploaded must be chosen again.`, "back");
+    say(`${why} Files that its link does not keep must be chosen again.`, "back");
     const now = new Map(fields(document));
     for (const [label, text] of typed) {
       const field = now.get(label);

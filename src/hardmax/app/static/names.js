@@ -25,6 +25,23 @@
     for (const button of root.querySelectorAll(".bk-spin-btn")) {
       set(button, "aria-hidden", "true");
       set(button, "tabindex", "-1");
+      const field = button.closest(".bk-spin-wrapper").querySelector("input");
+      if (!field.dataset.bounded) {
+        field.dataset.bounded = "yes";
+        field.addEventListener("change", () => bound(field));
+      }
+    }
+  }
+
+  // Bokeh drops a number beyond its bounds and goes on showing it: the nearest number that is allowed takes its place.
+  function bound(field) {
+    const typed = Number(field.value);
+    if (!field.value.trim() || Number.isNaN(typed)) { return; }
+    for (const { model } of window.Bokeh.index.query((view) => view.input_el === field)) {
+      const nearest = Math.min(Math.max(typed, model.low ?? -Infinity), model.high ?? Infinity);
+      if (nearest === typed) { continue; }
+      model.setv({ value: nearest, value_throttled: nearest });
+      field.value = String(nearest);  // also where that is the value it had
     }
   }
 

@@ -201,8 +201,8 @@ class TextPage(Page):
             max_length=MOST_CHARACTERS,
             placeholder="Type or paste a text …",
         )
-        self._area.param.watch(guarded(lambda event: self._take(event.new)), "value_input")
-        self._area.param.watch(guarded(lambda event: self._take(event.new)), "value")
+        # Both events read what was typed last: that of leaving the box may come late, after more was typed.
+        self._area.param.watch(guarded(lambda *_: self._take(self._area.value_input)), ["value_input", "value"])
         self._length, self._other_length = note(""), note("")
         options = {title: name for name, (title, _) in EXAMPLES.items()}
         self._pick = pn.widgets.Select(
@@ -224,8 +224,8 @@ class TextPage(Page):
             max_length=MOST_CHARACTERS,
             visible=self._other is not None,
         )
-        for name in ("value_input", "value"):
-            self._other_area.param.watch(guarded(lambda event: self._take_other(event.new)), name)
+        read = guarded(lambda *_: self._take_other(self._other_area.value_input))
+        self._other_area.param.watch(read, ["value_input", "value"])
         return controls(
             self._pick,
             self._area,

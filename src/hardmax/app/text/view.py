@@ -65,7 +65,10 @@ def translucent(colour: str, alpha: float) -> str:
 
 
 _UNDERLINED = ";font-weight:700;text-decoration:underline;text-decoration-thickness:2px;text-underline-offset:3px"
-_SWATCH = "<span class='swatch' style='background:{};border-radius:4px;padding:1px 7px;color:var(--hm-ink)'>{}</span>"
+_SWATCH = (
+    "<span class='swatch' style='background:{};border-radius:4px;padding:1px 7px;color:var(--hm-ink);"
+    "white-space:nowrap'>{}</span>"
+)
 
 
 def key_to_directions(explanation: Explanation) -> str:

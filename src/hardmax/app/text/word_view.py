@@ -312,5 +312,5 @@ class WordMap:
         }
         self._boundary.visible = found.boundary is not None
         self._boundary.location = found.boundary or 0.0
-        thinned = f" ({len(some):,} shown)" if len(some) < len(found.seen) else ""
-        self.plot.title.text = f"{len(found.seen):,} words{thinned} and {len(own)} leaders"
+        thinned = f"{len(some):,} of " if len(some) < len(found.seen) else ""
+        self.plot.title.text = f"{thinned}{len(found.seen):,} words, {len(own)} leaders"  # as wide as a phone

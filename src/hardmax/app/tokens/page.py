@@ -211,7 +211,7 @@ class TokensPage(Page):
         self._b = w.FloatSlider(label="Second axis", start=0.25, end=4.0, step=0.05)
         self._c = w.FloatSlider(label="Third axis", start=0.25, end=4.0, step=0.05)
         self._skew = w.FloatSlider(label="Skew part of A", start=-2.0, end=2.0, step=0.05)
-        self._selected = w.IntInput(label="Selected token (-1 for none)", start=-1, end=MOST_TOKENS)
+        self._selected = w.IntInput(label="Selected token (-1 for none)", start=-1)
         self._x = w.FloatInput(label="Its first coordinate", step=0.1)
         self._y = w.FloatInput(label="Its second coordinate", step=0.1)
         self._add = w.Button(label="Add a token there")
@@ -278,6 +278,7 @@ class TokensPage(Page):
                 value=DEPTH + 1 if s.limit else s.layer,
             )
             tokens = self._state.tokens
+            self._selected.end = len(tokens) - 1
             if 0 <= s.selected < len(tokens) and plane:
                 self._x.value, self._y.value = (float(value) for value in tokens[s.selected])
         finally:
@@ -351,10 +352,10 @@ class TokensPage(Page):
             self._fit()
         if settle:
             self._write_widgets()
-            if record and not _same_view(self._recorded, state):
-                self._history.record(state, control)
-                self._recorded = state
-            elif not record:
+            if not record or not _same_view(self._recorded, state):
+                self._session.clear_message()  # a message about the state before
+                if record:
+                    self._history.record(state, control)
                 self._recorded = state
         if (before.settings.space, before.settings.compare) != (state.settings.space, state.settings.compare):
             self._arrange()

@@ -282,7 +282,8 @@ class TokensState:
         dimension = 3 if settings.space else 2
         tokens = _read_tokens(state.get("tokens", "")) if kept is None else kept
         fits = tokens is not None and tokens.shape[1] == dimension and len(tokens) <= MOST_TOKENS
-        return cls(settings, tokens if fits else None)
+        made = cls(settings, tokens if fits else None)
+        return made if settings.selected < len(made.tokens) else made.with_settings(selected=-1)
 
 
 def write_table(tokens: np.ndarray) -> bytes:

@@ -17,12 +17,11 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJS,
     HoverTool,
-    Label,
     LabelSet,
     LinearColorMapper,
-    Node,
     OpenHead,
     Range1d,
+    Title,
 )
 
 from ..look import FONT, PALETTE, Light, equal_scales, leader_colours, on_first_screen, rank_colours, static
@@ -75,15 +74,9 @@ def frames_data(picture: Picture, light: Light, *, live: bool = False) -> dict[s
     }
 
 
-def _below_top(pixels: int) -> Node:
-    return Node(target="frame", symbol="top", offset=pixels)
-
-
-def _corner_label(font: str, **options: Any) -> Label:
-    """An empty label in the upper left corner of a plot."""
-    left = Node(target="frame", symbol="left", offset=8)
-    style = {"anchor": "top_left", "text": "", "text_font": FONT, "text_font_size": font, "visible": False}
-    return Label(x=left, y=_below_top(8), **style, **options)
+def _line_above(font: str, **options: Any) -> Title:
+    """An empty line above the frame of a plot, where it covers no token."""
+    return Title(text="", text_font=FONT, text_font_size=font, visible=False, **options)
 
 
 class _View:
@@ -102,9 +95,10 @@ class _View:
         self.trails = ColumnDataSource({"xs": [], "ys": [], "rank": []})
         colours = list(leader_colours())
         self._mapper = LinearColorMapper(palette=colours, low=-0.5, high=len(colours) - 0.5)
-        self._badge = _corner_label(font="12px", padding=5, border_radius=5, background_fill_alpha=0.9)
-        self._title = _corner_label(font="15px", text_font_style="bold", padding=2)
-        self._badge.name = f"{name}-badge"
+        self._badge = _line_above("12px", text_font_style="normal", padding=5, border_radius=5, name=f"{name}-badge")
+        self._title = _line_above("15px", text_font_style="bold")
+        for line in (self._badge, self._title):
+            self.figure.add_layout(line, "above")
         equal_scales(self.figure)
         on_first_screen(self.figure, around=344)
 
@@ -129,9 +123,8 @@ class _View:
         self.frames.data = {"at": [], "positions": [], "shape": []}
 
     def title(self, words: str) -> None:
-        """Write a heading into the corner of the plot, above the badge; none for an empty text."""
+        """Write a heading above the badge; none for an empty text."""
         self._title.update(text=words, visible=bool(words))
-        self._badge.y = _below_top(34 if words else 8)
 
     @property
     def heading(self) -> str:
@@ -213,8 +206,6 @@ class PlaneView(_View):
             end=self._head, source=self._arrow, x_start="x0", y_start="y0", x_end="x1", y_end="y1", line_width=2
         )
         plot.add_layout(self._pointer)
-        for label in (self._badge, self._title):
-            plot.add_layout(label)
         plot.scatter([0], [0], marker="cross", size=10, line_color="#7b8794", fill_color=None)
         hover = HoverTool(renderers=[dots], tooltips=[("token", "@index"), ("at", "(@x{0.000}, @y{0.000})")])
         plot.add_tools(hover)
@@ -339,8 +330,6 @@ class SpaceView(_View):
         plot.add_layout(self._names)
         self._draw_trails()
         self._draw_tokens()
-        for label in (self._badge, self._title):
-            plot.add_layout(label)
         turn_by_hand(plot, camera)
         register_stage(plot, "space", self.models)
         session.lighting.follow(self._repaint)
