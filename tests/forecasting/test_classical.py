@@ -51,6 +51,7 @@ RULES = (
     "drift",
     "median",
     "smoothing",
+    "arima",
     "seasonal-trend",
     "seasonal-difference",
     "analogue",
@@ -643,7 +644,7 @@ def test_seasons_and_windows_of_a_fit() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"model": "arima"}, "model"),
+        ({"model": "prophet"}, "model"),
         ({"season": 1}, "season must be a number of samples, 2 or more"),
         ({"season": 12.0}, "season must be a number of samples"),
         ({"season": [12, True]}, "season must be a number of samples"),

@@ -52,7 +52,7 @@ def forecast(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Select this kind of model: td-dmd, ng-rc, seasonal-naive, smoothing, …",
+            help="Select this kind of model: td-dmd, ng-rc, seasonal-naive, smoothing, arima, …",
         ),
     ] = None,
     pod: Annotated[

@@ -39,8 +39,8 @@ class TimeDelayedTransformer(ModelAnalysis):
     (polynomials), the echo state network, and attention with a feed-forward layer whose inner weights are trained by
     variable projection; every readout :math:`B` is solved exactly. The model with the lowest validation rollout error
     whose long rollouts stay bounded is selected. Unless it is twice as accurate as the simplest rules, it is compared
-    with seasonal naive, drift, medians, exponential smoothing, seasonal-trend decomposition, seasonal differences,
-    analogues, and a mean of the best, by forecasts from rolling origins. What is selected is refitted on all data.
+    with seasonal naive, drift, medians, exponential smoothing, seasonal ARIMA, seasonal-trend decomposition, seasonal
+    differences, analogues, and a mean of the best, by forecasts from rolling origins. What is selected is refitted on all data.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ class TimeDelayedTransformer(ModelAnalysis):
     model
         Model to fit: ``"auto"`` selects among all; ``"family"`` among TD-DMD, NG-RC, reservoirs and attention, as
         earlier versions did; or one kind: ``"td-dmd"``, ``"ng-rc"``, ``"reservoir"``, ``"attention"``,
-        ``"persistence"``, ``"seasonal-naive"``, ``"drift"``, ``"median"``, ``"smoothing"``, ``"seasonal-trend"``,
-        ``"seasonal-difference"`` or ``"analogue"``.
+        ``"persistence"``, ``"seasonal-naive"``, ``"drift"``, ``"median"``, ``"smoothing"``, ``"arima"``,
+        ``"seasonal-trend"``, ``"seasonal-difference"`` or ``"analogue"``.
     season
         Length of the season in samples, or a list of several; None finds seasons from the data, ``[]`` uses none.
     random_state

@@ -73,6 +73,7 @@ MODELS = (
     "drift",
     "median",
     "smoothing",
+    "arima",
     "seasonal-trend",
     "seasonal-difference",
     "analogue",

@@ -1,1 +1,1 @@
-"""Classical forecasts of measured series: seasons, naive rules, smoothing, decompositions and analogues."""
+"""Classical forecasts of measured series: seasons, naive rules, smoothing, ARIMA, decompositions and analogues."""

@@ -12,15 +12,19 @@ from ...errors import FileError
 from ...tensor_files import field, require
 from ..protocol import FloatArray
 from ..rollout import Fade, Member, PathModel
+from .arima import LONGEST_SEASON, Arima, Arma, covariances, window_length
 from .decomposition import Decomposition, Logarithm, SeasonalDifference, SeasonalTrend
 from .rules import Analogue, Drift, Mean, Median, Rollout, SeasonalNaive, Smoothing
 
 _DAMAGED = "the file is damaged; save the model again"
 _DEEPEST = 6
 """Models within models at most: a mean of decompositions of logarithms with rollouts has four."""
+_MOST_COEFFICIENTS = 200
+"""Coefficients of an ARIMA at most, seasonal ones multiplied out: its search reaches 64."""
 _Arrays = dict[str, np.ndarray]
 _Put = Callable[[str, Member], dict[str, Any]]
 _Get = Callable[[str, dict[str, Any]], Member]
+_Whole = Callable[[str], int]
 
 
 def put_path(name: str, model: PathModel, put: _Put, arrays: _Arrays) -> dict[str, Any]:
@@ -39,6 +43,8 @@ def put_path(name: str, model: PathModel, put: _Put, arrays: _Arrays) -> dict[st
         case Smoothing():
             arrays[f"{name}.weights"] = model.weights
             return {"kind": "smoothing", "season": model.season, "length": model.length}
+        case Arima():
+            return _put_arima(name, model, arrays)
         case Analogue():
             arrays[f"{name}.library"] = model.library
             whole = {"length": model.length, "neighbours": model.neighbours, "chunk": model.chunk}
@@ -67,6 +73,15 @@ def put_path(name: str, model: PathModel, put: _Put, arrays: _Arrays) -> dict[st
         case Rollout():
             return _put_rollout(name, model, put, arrays)
     raise TypeError(f"{type(model).__name__} has no file format")
+
+
+def _put_arima(name: str, model: Arima, arrays: _Arrays) -> dict[str, Any]:
+    channels = []
+    for place, part in enumerate(model.models):
+        arrays |= {f"{name}.ar{place}": part.ar, f"{name}.ma{place}": part.ma}
+        counts = {"differences": part.differences, "seasonal_differences": part.seasonal_differences}
+        channels.append({**counts, "season": part.season, "mean": part.mean})
+    return {"kind": "arima", "length": model.length, "channels": channels}
 
 
 def _put_rollout(name: str, model: Rollout, put: _Put, arrays: _Arrays) -> dict[str, Any]:
@@ -109,6 +124,8 @@ def get_path(
         case "smoothing":
             weights = require(path, arrays, f"{name}.weights", (4,))
             return Smoothing(outputs, whole("season"), whole("length"), weights)
+        case "arima":
+            return _get_arima(path, name, words, arrays, outputs, whole)
         case "analogue":
             return _get_analogue(path, name, words, arrays, outputs, whole)
         case "seasonal-trend":
@@ -146,8 +163,40 @@ def _get_weights(path: Path, name: str, arrays: _Arrays, models: int) -> FloatAr
     return _positive(path, name, weights)
 
 
+def _get_arima(path: Path, name: str, words: dict[str, Any], arrays: _Arrays, outputs: int, whole: _Whole) -> Arima:
+    length = whole("length")
+    channels = field(path, words, "channels", list)
+    if len(channels) != outputs:
+        raise FileError(path, f"model {name!r} has {len(channels)} channels instead of {outputs}", _DAMAGED)
+    models = []
+    for place, part in enumerate(channels):
+        if not isinstance(part, dict):
+            raise FileError(path, f"channel {place} of model {name!r} is {part!r}", _DAMAGED)
+        counts = [field(path, part, key, int) for key in ("differences", "seasonal_differences", "season")]
+        ar, ma = (require(path, arrays, f"{name}.{key}{place}", (None,)).astype(np.float64) for key in ("ar", "ma"))
+        model = Arma(ar, ma, *counts, float(field(path, part, "mean", (int, float))))
+        if not _is_arima(model, length):
+            raise FileError(path, f"channel {place} of model {name!r} is no ARIMA of {length} samples", _DAMAGED)
+        models.append(model)
+    return Arima(outputs, length, tuple(models))
+
+
+def _is_arima(model: Arma, length: int) -> bool:
+    """Whether a description from a file is a model that windows of this length can be forecast with."""
+    counts = (model.differences, model.seasonal_differences)
+    bounded = min(counts) >= 0 and sum(counts) <= 2 and 1 <= model.season <= LONGEST_SEASON
+    sizes = max(len(model.ar), len(model.ma)) <= _MOST_COEFFICIENTS
+    if not bounded or not sizes or not model.shortest <= length <= window_length(LONGEST_SEASON):
+        return False
+    try:
+        variance = covariances(model.ar, model.ma)[0][0]
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.isfinite([variance, model.mean]).all() and variance > 0)
+
+
 def _get_analogue(
-    path: Path, name: str, words: dict[str, Any], arrays: _Arrays, outputs: int, whole: Callable[[str], int]
+    path: Path, name: str, words: dict[str, Any], arrays: _Arrays, outputs: int, whole: _Whole
 ) -> Analogue:
     library = require(path, arrays, f"{name}.library", (None, outputs))
     spacing = whole("spacing") if "spacing" in words else 1  # files of earlier versions do not hold it
@@ -158,7 +207,7 @@ def _get_analogue(
     return model
 
 
-def _get_decomposition(words: dict[str, Any], whole: Callable[[str], int]) -> Decomposition:
+def _get_decomposition(words: dict[str, Any], whole: _Whole) -> Decomposition:
     memory = words["memory"]
     return Decomposition(
         tuple(int(season) for season in words["seasons"]),

@@ -20,6 +20,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..classical.arima import LONGEST_SEASON, window_length
+from ..classical.arima_fit import fit_arima
 from ..classical.decomposition import Decomposition, Logarithm, SeasonalDifference, SeasonalTrend, remainders
 from ..classical.rules import (
     Drift,
@@ -475,7 +477,7 @@ def recipes_for(
     return plain + [
         _in_logarithms(recipe, zero, low / 2)
         for recipe in _plain(outputs, outputs, seasons, longest, most)
-        if recipe.kind in ("smoothing", "seasonal-trend", "seasonal-difference", "td-dmd", "drift")
+        if recipe.kind in ("smoothing", "arima", "seasonal-trend", "seasonal-difference", "td-dmd", "drift")
     ]
 
 
@@ -505,6 +507,7 @@ def _plain(channels: int, outputs: int, seasons: tuple[int, ...], longest: int, 
     fitting = tuple(s for s in seasons if 2 * s <= longest)
     if outputs <= _MOST_CHANNELS:
         found += [_smoothing(s, most) for s in (1, *fitting) if s <= _LONGEST_CYCLE and longest > 2]
+        found.append(_arima(next((s for s in fitting if s <= LONGEST_SEASON), 1), most))
     found += _decompositions(outputs, fitting, most)
     for s in fitting:
         found += _differences(outputs, s, longest)
@@ -519,7 +522,8 @@ def _room(pieces: Sequence[FloatArray], wanted: int) -> int:
 
 
 _MOST_CHANNELS = 8
-"""Channels up to which smoothing is tried: its weights are shared, which suits few channels."""
+"""Channels up to which smoothing and ARIMA are tried: the weights of the one are shared, which suits few channels, and
+each channel of the other is fitted by itself, which takes time."""
 _LONGEST_CYCLE = 400
 """Longest season of a smoothing: each of its seasonal values is learned from few samples."""
 
@@ -550,6 +554,12 @@ def _smoothing(season: int, most: int) -> Recipe:
     length = min(most, max(10 * season, 60))
     label = "exponential smoothing" + (f", season {season}" if season > 1 else "")
     return Recipe("smoothing", label, lambda pieces, outs: fit_smoothing(pieces, outs, season, _room(pieces, length)))
+
+
+def _arima(season: int, most: int) -> Recipe:
+    length = min(most, window_length(season))
+    label = "ARIMA" + (f", season {season}" if season > 1 else "")
+    return Recipe("arima", label, lambda pieces, outs: fit_arima(pieces, outs, season, _room(pieces, length)))
 
 
 def _decompositions(outputs: int, seasons: tuple[int, ...], most: int) -> list[Recipe]:
