@@ -40,7 +40,8 @@ class TimeDelayedTransformer(ModelAnalysis):
     variable projection; every readout :math:`B` is solved exactly. The model with the lowest validation rollout error
     whose long rollouts stay bounded is selected. Unless it is twice as accurate as the simplest rules, it is compared
     with seasonal naive, drift, medians, exponential smoothing, seasonal ARIMA, seasonal-trend decomposition, seasonal
-    differences, analogues, and a mean of the best, by forecasts from rolling origins. What is selected is refitted on all data.
+    differences, analogues, and a mean of the best, by forecasts from rolling origins. What is selected is refitted on
+    all data.
 
     Parameters
     ----------

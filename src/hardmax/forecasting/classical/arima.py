@@ -120,7 +120,7 @@ def expanded(plain: FloatArray, seasonal: FloatArray, season: int) -> FloatArray
 
 
 def transformed(changes: FloatArray, ar: FloatArray) -> FloatArray:
-    """Differences (…, samples) whose covariance is banded (Ansley, 1979): after the first p, what the AR part leaves."""
+    """Differences (…, samples) with a banded covariance (Ansley, 1979): after the first p, what the AR part leaves."""
     found = np.array(changes, dtype=np.float64)
     own = len(ar)
     samples = changes.shape[-1]
@@ -170,7 +170,7 @@ def dense_covariance(ar: FloatArray, ma: FloatArray, samples: int) -> FloatArray
 
 def _at(values: FloatArray, lags: np.ndarray) -> FloatArray:
     """Values at lags, zero beyond the last."""
-    return np.concatenate([values, [0.0]])[np.minimum(lags, len(values))]
+    return np.asarray(np.append(values, 0.0)[np.minimum(lags, len(values))])
 
 
 @lru_cache(maxsize=64)

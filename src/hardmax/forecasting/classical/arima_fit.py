@@ -18,7 +18,7 @@ from .arima import Arima, Arma, covariances, difference, differencing, expanded,
 
 
 def fit_arima(pieces: Sequence[FloatArray], outputs: int, season: int, length: int) -> Arima | None:
-    """ARIMA fitted to the end of the longest piece; None where it is too short, or windows of ``length`` samples are."""
+    """ARIMA fitted to the end of the longest piece; None where it, or a window of ``length``, is too short."""
     record = max(pieces, key=len)[-window_length(season) :, :outputs]
     if len(record) < max(_FEWEST, 2 * season + 2):
         return None
@@ -260,7 +260,7 @@ class _Search:
         return self._seen[key]
 
     def _guess(self, orders: Orders, has_mean: bool, near: _Model | None) -> FloatArray:
-        """Coefficients of a model nearby, and for each new one a small number, of the sign with the larger likelihood."""
+        """Coefficients of a model nearby; a small number for each new one, of the sign of the larger likelihood."""
         sizes = (orders.p, orders.seasonal_p, orders.q, orders.seasonal_q)
         guesses = []
         for sign in (1.0, -1.0):
@@ -289,8 +289,7 @@ class _Search:
         def deviance(free: FloatArray) -> float:
             return self._deviance(orders, has_mean, free, exact=exact)
 
-        options = {"gtol": 3e-2, "maxiter": 30, "eps": 1e-5}
-        found = minimize(deviance, guess, method="BFGS", options=options)
+        found = minimize(deviance, guess, method="BFGS", options={"gtol": 3e-2, "maxiter": 30, "eps": 1e-5})
         return np.asarray(found.x if np.isfinite(found.fun) and found.fun <= deviance(guess) else guess)
 
     def _likelihood(self, orders: Orders, has_mean: bool, free: FloatArray, *, exact: bool) -> Likelihood | None:

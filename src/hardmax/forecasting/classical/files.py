@@ -174,7 +174,8 @@ def _get_arima(path: Path, name: str, words: dict[str, Any], arrays: _Arrays, ou
             raise FileError(path, f"channel {place} of model {name!r} is {part!r}", _DAMAGED)
         counts = [field(path, part, key, int) for key in ("differences", "seasonal_differences", "season")]
         ar, ma = (require(path, arrays, f"{name}.{key}{place}", (None,)).astype(np.float64) for key in ("ar", "ma"))
-        model = Arma(ar, ma, *counts, float(field(path, part, "mean", (int, float))))
+        differences, seasonal_differences, season = counts
+        model = Arma(ar, ma, differences, seasonal_differences, season, float(field(path, part, "mean", (int, float))))
         if not _is_arima(model, length):
             raise FileError(path, f"channel {place} of model {name!r} is no ARIMA of {length} samples", _DAMAGED)
         models.append(model)
