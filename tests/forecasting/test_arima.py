@@ -370,7 +370,7 @@ def test_the_forecaster_selects_it_by_name_and_saves_it(tmp_path: Path) -> None:
     found = model.forecast(12).values
     assert np.abs(found[:, 0] - series[-12:]).mean() < 25.0  # 478 passengers on average in that year
     model.save(tmp_path / "model")
-    again = hm.load(tmp_path / "model")
+    again = hm.load_forecaster(tmp_path / "model")
     np.testing.assert_allclose(again.forecast(12).values, found, rtol=1e-9)
 
 
