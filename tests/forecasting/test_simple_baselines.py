@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -171,6 +173,38 @@ def test_a_chaotic_record_is_compared_over_the_steps_that_can_be_forecast() -> N
     level = scored("persistence", [np.where(early, 0.3, 1.0) for _ in origins])
     assert evidence(alike, level, origins) <= 1.0
     assert evidence(rule, rule, origins) == 0.0
+
+
+@pytest.mark.parametrize(("size", "optimism"), [(0.95, 1.2), (0.05, 1.0)])
+def test_errors_of_a_structure_that_was_selected_with_later_samples_count_more(size: float, optimism: float) -> None:
+    """Unless it is that of a model of the dynamics, whose errors are told as they are."""
+    z = np.random.default_rng(0).standard_normal((60, 1))
+    origins = make_origins([z], 1, 12, ())
+    ones = np.ones(sum(len(o.truth) for o in origins))
+    family = replace(_off("family", size * ones, origins), optimism=1.2)
+    others = [_off(kind, ones, origins) for kind in ("persistence", "smoothing")]
+    found = compare([family], others, origins, (), lambda: True)
+    assert found is not None
+    assert found.error_of("family") == pytest.approx(size * optimism)
+    assert found.error_of("persistence") == pytest.approx(1.0)
+    assert found.linear_error == found.error_of("family")
+    # Where its errors count 1.14 times those of the rule, the rule is the best.
+    assert found.scored[0].recipe.kind != "family" or optimism == 1.0
+    assert (found.kept.recipe is family) == (optimism == 1.0)
+
+
+@pytest.mark.parametrize(("other", "kept"), [(0.11, False), (0.5, True)])
+def test_the_family_is_no_model_of_the_dynamics_where_another_kind_is_as_accurate(other: float, kept: bool) -> None:
+    """A smooth season is continued by an ARIMA as well as by what a long search finds."""
+    z = np.random.default_rng(0).standard_normal((60, 1))
+    origins = make_origins([z], 1, 12, ())
+    ones = np.ones(sum(len(o.truth) for o in origins))
+    family = replace(_off("family", 0.12 * ones, origins), optimism=1.2)
+    found = compare(
+        [family], [_off("persistence", ones, origins), _off("arima", other * ones, origins)], origins, (), lambda: True
+    )
+    assert found is not None
+    assert (found.kept.recipe is family) is kept
 
 
 def test_a_comparison_cut_short_has_seen_every_kind() -> None:

@@ -45,11 +45,15 @@ _Fit = Callable[[Sequence[FloatArray], int], PathModel | None]
 
 @dataclass(frozen=True)
 class Recipe:
-    """A candidate: its kind as in the argument ``model``, its label, and its fit to pieces of the record."""
+    """A candidate: its kind as in the argument ``model``, its label, and its fit to pieces of the record.
+
+    ``optimism`` is the factor by which its errors are larger on new samples than in the comparison.
+    """
 
     kind: str
     label: str
     fit: _Fit
+    optimism: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -271,7 +275,7 @@ def _around_step(curve: FloatArray) -> FloatArray:
 _FACTOR = 1.5
 """Steps whose errors count for the weights at a step: those that are 1.5 times earlier to 1.5 times later. The error at
 one step alone is that of few forecasts."""
-_MEMBERS = 5
+_MEMBERS = 7
 """Kinds in the mean of the best at most: a mean of unlike models errs less on new data than most of them."""
 _TRIMMED = 0.25
 """Share of the weight that is left out on either side: the interquartile mean."""
@@ -288,11 +292,13 @@ _LARGEST_SHARE, _TOLERATED = 0.5, 1.5
 the mean, unless its typical error is more than 1.5 times the smallest and that difference is beyond its standard error:
 weights that few forecasts suggest are mostly luck. The least weight does not hold at steps where its error is more than
 1.5 times the smallest, such as the early steps of a chaotic system."""
-_MUCH_BETTER = 0.5
-"""Ratio of the typical error of the family to that of the simplest rules below which it is a model of the dynamics."""
-_ACCURATE, _BETTER = 0.4, 0.8
-"""Error, in standard deviations, up to which a forecast is accurate; and the ratio of the typical error of the family
-to that of every simple kind, over its accurate steps, below which it is selected: later steps of chaos tell nothing."""
+_FAR_BETTER = 0.1
+"""Ratio of the typical error of the family to that of the simplest rules below which nothing else is tried: where it is
+a half, an ARIMA of a smooth season may be better still."""
+_ACCURATE, _MUCH_BETTER, _BETTER = 0.4, 0.5, 0.8
+"""Error, in standard deviations, up to which a forecast is accurate; and the ratios of the typical error of the family,
+over its accurate steps, to that of the simplest rules and to that of every other simple kind below which it is a model
+of the dynamics: later steps of chaos tell nothing."""
 
 
 RULES = ("persistence", "seasonal-naive", "drift")
@@ -345,17 +351,16 @@ def compare(
 ) -> Comparison | None:
     """Comparison of the models of the family, the selected one first, with simple recipes; None where none forecasts.
 
-    Where the selected model of the family is twice as accurate as the simplest rules it is selected without a further
-    search: the record is that of a deterministic system, and a mean with simple models would lose accuracy. So it is
-    where that holds over its accurate steps and no simple kind is nearly as accurate there.
+    Where the selected model of the family is ten times as accurate as the simplest rules it is selected without a
+    further search: the record is that of a deterministic system, and a mean with simple models would lose accuracy. So
+    it is where it is twice as accurate over its accurate steps, and no simple kind is nearly as accurate there.
+    Otherwise errors count times the optimism of their recipe.
     """
-    scored = [found for recipe in family if (found := score(recipe, origins)) is not None]
-    linear = scored[-1].error if scored and scored[-1].recipe is family[-1] else None
-    chosen = scored[0] if scored and scored[0].recipe is family[0] else None
     rules = [recipe for recipe in recipes if recipe.kind in RULES]
-    simple = [found for recipe in rules if (found := score(recipe, origins)) is not None]
-    scored += simple
-    clear = chosen is not None and bool(simple) and chosen.error < _MUCH_BETTER * min(s.error for s in simple)
+    scored = [found for recipe in [*family, *rules] if (found := score(recipe, origins)) is not None]
+    chosen = next((s for s in scored if family and s.recipe is family[0]), None)
+    simple = [s.error for s in scored if s.recipe.kind in RULES]
+    clear = chosen is not None and bool(simple) and chosen.error < _FAR_BETTER * min(simple)
     if not clear:
         for recipe in _in_turn([recipe for recipe in recipes if recipe not in rules]):
             if not may_continue():
@@ -363,12 +368,14 @@ def compare(
             found = score(recipe, origins)
             if found is not None:
                 scored.append(found)
+        clear = chosen is not None and _more_accurate(chosen, best_of_each(scored))
     if not scored:
         return None
+    if not clear:
+        scored = [replace(s, curve=s.curve * s.recipe.optimism) for s in scored]
+    linear = next((s.error for s in scored if family and s.recipe is family[-1]), None)
     best = best_of_each(scored)
     kept = chosen if clear and chosen is not None else best[0]
-    if not clear and chosen is not None and _more_accurate(chosen, best):
-        clear, kept = True, chosen
     if not clear:
         held_out = max(1.0, sum(origin.horizons for origin in origins))
         near = [s for s in best if s.error <= (_NEAR + _WIDER / held_out) * best[0].error][:_MEMBERS]
