@@ -38,7 +38,7 @@ class TimeDelayedTransformer(ModelAnalysis):
     The default recipe searches a family that contains time-delayed DMD (lags only), next-generation reservoirs
     (polynomials), the echo state network, and attention with a feed-forward layer whose inner weights are trained by
     variable projection; every readout :math:`B` is solved exactly. The model with the lowest validation rollout error
-    whose long rollouts stay bounded is selected. Unless it is twice as accurate as the simplest rules, it is compared
+    whose long rollouts stay bounded is selected. Unless it is far more accurate than the simplest rules, it is compared
     with seasonal naive, drift, medians, exponential smoothing, seasonal ARIMA, seasonal-trend decomposition, seasonal
     differences, analogues, and a mean of the best, by forecasts from rolling origins. What is selected is refitted on
     all data.
