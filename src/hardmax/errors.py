@@ -13,7 +13,21 @@ from importlib import metadata
 
 
 class HardmaxError(Exception):
-    """Root of all errors raised on purpose by this library."""
+    """Root of all errors raised on purpose by this library.
+
+    An error keeps its attributes when it is sent from one process to another.
+    """
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), self.args, self.__dict__.copy())
+
+
+def _restored(kind: type[HardmaxError], words: tuple[object, ...], attributes: dict[str, object]) -> HardmaxError:
+    """An error from another process: its class makes its message anew from arguments that it no longer has."""
+    error = kind.__new__(kind)
+    error.args = words
+    error.__dict__.update(attributes)
+    return error
 
 
 class InputError(HardmaxError, ValueError):

@@ -56,6 +56,8 @@ def test_cases_show_models_what_they_say():
     noise = noisy.training - first.training
     assert noise.std() / first.training.std() == pytest.approx(0.02, rel=0.05)
     assert first.windows.shape == (20, CONTEXT, 1)
+    assert first.history.shape == (20, 4000, 1)
+    assert np.array_equal(first.history[:, -CONTEXT:], first.windows)
     coarse = make_case("Chen", COARSE, 0)
     assert coarse.dt == pytest.approx(5 * full.dt)
     assert coarse.horizon < full.horizon

@@ -29,6 +29,7 @@ from ..forecasting.diagnostics.skill import (
 from ..forecasting.forecaster import TimeDelayedTransformer
 from ..sweeps import read_sweep, sweep
 from .forecasting_study_cases import (
+    CONTEXT,
     DMD,
     ESN,
     FIRST_ROUND,
@@ -340,7 +341,10 @@ def study_row(setting: str, system: str, model: str, search: float, random_state
     began = time.thread_time()
     forecaster.fit([case.training], case.dt)
     fitted = time.thread_time()
-    ahead = forecaster.roll(case.windows, LONGEST)
+    windows = case.windows
+    if isinstance(forecaster, TimeDelayedTransformer) and forecaster.window > CONTEXT:
+        windows = case.history
+    ahead = forecaster.roll(windows, LONGEST)
     rolled = time.thread_time()
     low, high = case.training.min(axis=0), case.training.max(axis=0)
     with np.errstate(all="ignore"):
@@ -351,7 +355,7 @@ def study_row(setting: str, system: str, model: str, search: float, random_state
     one = min(case.horizon, max(1, round(case.lyapunov_time / case.dt))) - 1
     inside = {}
     if isinstance(forecaster, TimeDelayedTransformer):
-        bands = forecaster.forecast(case.horizon, window=case.windows)
+        bands = forecaster.forecast(case.horizon, window=windows)
         for name, level in LEVELS.items():
             band = bands.interval(level)
             inside[name] = float(((band.lower <= case.truth) & (case.truth <= band.upper)).mean())

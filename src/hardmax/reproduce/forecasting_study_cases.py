@@ -106,6 +106,8 @@ class Case:
     training: np.ndarray
     windows: np.ndarray
     """Samples before each start, shape (starts, CONTEXT, channels)."""
+    history: np.ndarray
+    """As many samples before each start as the training data hold: windows for models that look back far."""
     truth: np.ndarray
     """The true future without noise, shape (starts, horizon, channels)."""
     dt: float
@@ -141,6 +143,7 @@ def make_case(system: str, setting: str, random_state: int) -> Case:
     return Case(
         seen.values[:TRAINING],
         np.stack([seen.values[k - CONTEXT : k] for k in starts]),
+        np.stack([seen.values[k - TRAINING : k] for k in starts]),
         np.stack([clean.values[k : k + horizon] for k in starts]),
         series.dt,
         1.0 / exponent,
