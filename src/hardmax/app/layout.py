@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 def card(*contents: Any, title: str = "", **options: Any) -> Any:
     """A card of full width with these contents."""
-    head = [pn.pane.HTML(f"<h2>{html.escape(title)}</h2>", margin=0)] if title else []
+    head = [pn.pane.HTML(heading(title), margin=0)] if title else []
     options = {"sizing_mode": "stretch_width", "margin": 0, **options}
     classes = ["card", *options.pop("css_classes", [])]
     return pn.Column(*head, *contents, css_classes=classes, **options)
+
+
+def heading(title: str) -> str:
+    """The heading of a card as HTML, escaped."""
+    return f"<h2>{html.escape(title)}</h2>"
 
 
 def controls(*widgets: Any, title: str = "") -> Any:
