@@ -150,7 +150,7 @@ class Tools:
 def _light_switch(session: Session) -> Any:
     switch = pn.widgets.Toggle(label="Dark", width=70, margin=0, tags=["light-switch"])  # found by page.html
     switch.jscallback(value=_SWITCH_LIGHT)
-    switch.param.watch(lambda event: session.lighting.switch(bool(event.new)), "value")
+    switch.param.watch(session.guarded(lambda event: session.lighting.switch(bool(event.new))), "value")
     return switch
 
 
