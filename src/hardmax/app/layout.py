@@ -51,9 +51,10 @@ def beside(*cards: Any) -> Any:
     return pn.Row(*cards, css_classes=["beside"], sizing_mode="stretch_width", margin=0)
 
 
-def stack(*cards: Any) -> Any:
-    """Cards one below the other, to be put beside another card."""
-    return pn.Column(*cards, css_classes=["stack"], sizing_mode="stretch_width", margin=0)
+def stack(*cards: Any, roomy: bool = False) -> Any:
+    """Cards one below the other, to be put beside others; ``roomy`` ones are as wide as a card alone."""
+    classes = ["stack", "roomy"] if roomy else ["stack"]
+    return pn.Column(*cards, css_classes=classes, sizing_mode="stretch_width", margin=0)
 
 
 def empty(title: str, words: str) -> Any:
