@@ -52,6 +52,35 @@ def visit():
     opened.close()
 
 
+def test_a_forecast_is_never_of_the_series_before():
+    opened = Visit(ForecastingPage(), _SMALL)
+    page = opened.page
+    page._begin()  # the series is still being made
+    opened.settle()
+    assert page._fit.data.series.names == ("pitch", "plunge", "lift")
+    page._which.value = "sinusoids"
+    page._begin()
+    opened.settle()
+    assert page._fit.data is page._data
+    assert page._data.series.source != "airfoil"
+    assert page._fit_for == page._now.fit_key
+    page._which.value = "airfoil"
+    opened.session.jobs.cancel()
+    opened.settle()
+    assert page._fit is not None  # of the series before, which is still shown, and marked
+    assert page._changed.visible
+    page._begin()
+    opened.settle()
+    assert page._fit.data.series.names == ("pitch", "plunge", "lift")
+    assert not page._changed.visible
+    page._count.value = 200
+    page._begin()
+    page._which.value = "sinusoids"  # another choice than that for which it was asked
+    opened.settle()
+    assert page._fit is None
+    opened.close()
+
+
 def test_every_system_has_a_known_future():
     for name in list(systems())[:3]:
         data = make_data(name, 80, 20)

@@ -17,7 +17,7 @@ import hardmax
 from hardmax.app.guide import GLOSSARY, TOURS, guide_of
 from hardmax.app.home import gallery as home
 from hardmax.app.jobs import Job, JobPool
-from hardmax.app.look import DAY, NIGHT, STATIC, highlighted
+from hardmax.app.look import DAY, NIGHT, PALETTE, STATIC, highlighted, leader_colours
 from hardmax.app.server import build_home, help_page, load_page, slugs
 from hardmax.app.session import Session
 from hardmax.app.shell import Tools, address_of, query_of
@@ -169,18 +169,34 @@ def test_pictures_follow_the_light() -> None:
     assert seen == [DAY, NIGHT, DAY]
 
 
-@pytest.mark.parametrize("light", [DAY, NIGHT])
-def test_words_can_be_read_in_both_lights(light: object) -> None:
-    """The contrast that the accessibility guidelines ask for, 4.5 to 1."""
+def _contrast(one: str, other: str) -> float:
+    """As WCAG 2.2 defines it, written independently of the explorer."""
 
     def luminance(colour: str) -> float:
         parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
         linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
+    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("light", [DAY, NIGHT])
+def test_words_can_be_read_in_both_lights(light: object) -> None:
+    """The contrast that the accessibility guidelines ask for, 4.5 to 1."""
     for ink in (light.ink, light.soft):
-        bright, dark = sorted((luminance(ink), luminance(light.card)), reverse=True)
-        assert (bright + 0.05) / (dark + 0.05) >= 4.5
+        assert _contrast(ink, light.card) >= 4.5
+
+
+def test_every_leader_can_be_seen_at_night() -> None:
+    night, day = leader_colours(NIGHT), leader_colours()
+    assert all(_contrast(colour, NIGHT.card) >= 3 for colour in night)
+    assert len(set(night)) == len(night)
+    seen = [_contrast(colour, NIGHT.card) >= 3 for colour in day]
+    assert [one for one, good in zip(night, seen, strict=True) if good] == [
+        one for one, good in zip(day, seen, strict=True) if good
+    ]  # the others are as in the light
+    assert all(seen[: len(PALETTE)])
 
 
 def test_nothing_that_is_shipped_points_outside() -> None:

@@ -28,6 +28,25 @@ def test_controls_are_a_drawer_on_a_phone(page: Any, explorer: str) -> None:
     expect(seed).not_to_be_visible()
 
 
+def test_what_is_asked_for_is_in_sight_on_a_phone(page: Any, explorer: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    opened(page, f"{explorer}/tokens")
+    expect(page.locator("table")).to_contain_text("leader")
+    # The tools are at the end of the page, and so is the code; the words of the pressed button stay inside it.
+    code = page.get_by_role("button", name="Show the Python code")
+    code.scroll_into_view_if_needed()
+    code.click()
+    expect(page.locator("pre.code")).to_be_in_viewport()
+    expect(code).to_have_attribute("aria-pressed", "true")
+    assert code.evaluate("one => one.scrollWidth <= one.clientWidth")
+    # A message is in sight wherever the page was scrolled to.
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    file = {"name": "words.csv", "mimeType": "text/csv", "buffer": b"a,b\nx,y\n"}
+    page.get_by_label("Or upload a CSV").set_input_files(file)
+    expect(page.locator(".message.error")).to_contain_text("not a number")
+    expect(page.locator(".message.error")).to_be_in_viewport(ratio=1)
+
+
 def test_views_are_saved_by_the_keyboard(page: Any, explorer: str) -> None:
     opened(page, f"{explorer}/tokens")
     for key in ("Enter", " "):
@@ -48,6 +67,12 @@ def test_sliders_players_and_captions_are_named_as_shown(page: Any, explorer: st
     expect(trails).to_be_checked()
     page.get_by_text("Trails", exact=True).click()
     expect(trails).not_to_be_checked()
+    softmax, hardmax = (page.get_by_role("button", name=name, exact=True) for name in ("softmax", "hardmax"))
+    expect(hardmax).to_have_attribute("aria-pressed", "true")
+    softmax.click()
+    expect(softmax).to_have_attribute("aria-pressed", "true")
+    expect(hardmax).to_have_attribute("aria-pressed", "false")
+    expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "false")
     expect(page.get_by_role("img", name="Plot: Tokens").first).to_be_visible()
     page.locator("summary").click()
     assert page.get_by_role("link", name="simulate", exact=True).get_attribute("target") == "_blank"

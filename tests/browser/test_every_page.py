@@ -46,6 +46,12 @@ PLOTS = """() => {
 LOADED = "performance.getEntriesByType('resource').reduce((sum, one) => sum + one.encodedBodySize, 0) / 1e6"
 MOST_LOADED = 3.2
 """The scripts of Bokeh and Panel are 2.8 MB; `python -m benchmarks explorer_pages` lists all pages."""
+# Whether the entry of this page is inside the line of pages, which scrolls on a phone.
+PRESENT = """() => {
+  const here = document.querySelector("nav [aria-current]").getBoundingClientRect();
+  const line = document.querySelector("nav").getBoundingClientRect();
+  return here.left >= line.left - 1 && here.right <= line.right + 1;
+}"""
 OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
 
 
@@ -120,6 +126,7 @@ def test_the_picture_is_on_the_first_screen(standing: tuple[str, Any], shoot: Ca
                 "plots are not wider": max(plot["right"] for plot in plots) <= width,
                 "what starts it is on the screen": box["y"] + box["height"] <= height,
                 "the pages are one line": page.locator("nav").bounding_box()["height"] < 60,
+                "this page is in sight in that line": page.evaluate(PRESENT),
             }
             return [f"not at {width} x {height}: {what}" for what, holds in held.items() if not holds]
 

@@ -56,6 +56,22 @@ def test_a_model_without_attention_is_shown_without_an_alarm(explorer, page, sho
     shoot(page, "forecasting-without-attention")
 
 
+def test_a_forecast_asked_for_before_its_series_is_there(explorer, page):
+    page.goto(f"{explorer}/forecasting?system=sinusoids&samples=100&steps=40&seconds=0.5&theme=dark")
+    fit = page.get_by_role("button", name="Fit and forecast")
+    fit.click()  # as soon as it can be pressed: the page is still told of the dark, and makes the series
+    outcome = page.get_by_text("Outcome: ")
+    expect(outcome).to_contain_text("40 steps")
+    until(page, "Bokeh.documents[0].get_model_by_name('fan').title.text_color === '#e8edf1'")
+    page.get_by_label("System").select_option(label="Airfoil in flutter")
+    fit.click()
+    expect(page.get_by_text("typical section")).to_be_visible()
+    expect(page).to_have_url(re.compile("system=airfoil&fit=1"))
+    expect(outcome).to_contain_text("40 steps")
+    expect(page.get_by_role("button", name="plunge")).to_be_visible()
+    expect(page.locator(".stale")).to_be_hidden()
+
+
 # Every value of the progress bar, as it is written.
 _WATCH_THE_BAR = """() => {
   window.shares = [];
@@ -174,6 +190,9 @@ def test_a_system_with_its_backtest(explorer, page, shoot):
     expect(page.locator("table")).to_contain_text("persistence")
     for name in ("time-delayed transformer", "time-delayed dynamic mode decomposition", "next-generation reservoir"):
         expect(page.get_by_text(name).last).to_be_visible()
+    # The key names the curves that are drawn, each once, outside the plot.
+    for name in ("TD-TF (this model)", "persistence", "TD-DMD (linear)", "NG-RC (polynomial)"):
+        expect(page.locator("span:has(> svg)", has_text=name)).to_have_count(1)
     shoot(page, "forecasting")
 
 

@@ -70,6 +70,29 @@ def test_a_class_has_one_colour_on_the_whole_page(explorer, page, shoot, light):
     shoot(page, f"text-{light}")
 
 
+# Names of words that end beyond the right edge of their plot, and all that are written.
+_NAMES = """() => {
+  const all = Bokeh.documents[0], plot = all.get_model_by_name("word-plane");
+  const { x, shown } = all.get_model_by_name("plane names").data, { start, end } = plot.x_range;
+  const pen = document.createElement("canvas").getContext("2d"), width = plot.inner_width;
+  pen.font = "12px " + getComputedStyle(document.body).fontFamily;
+  const ends = (name, k) => (x[k] - start) / (end - start) * width + 12 + pen.measureText(name).width;
+  return [[...shown].filter((name, k) => ends(name, k) > width), [...shown]];
+}"""
+
+
+def test_names_of_words_end_inside_their_plot(explorer, page):
+    page.goto(f"{explorer}/text?text=a+wonderful+film&beside=a+terrible+film")
+    expect(page.get_by_role("heading", name="Words move towards their leaders: first text")).to_be_visible()
+    full = "wonderful film (at the end)"
+    until(page, f"({_NAMES})()[0].length === 0 && ({_NAMES})()[1].includes('{full}')")
+    page.set_viewport_size({"width": 390, "height": 844})
+    cut = f"({_NAMES})()[1].some((name) => name.endsWith('…') && '{full}'.startsWith(name.slice(0, -1)))"
+    until(page, f"({_NAMES})()[0].length === 0 && {cut}")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    until(page, f"({_NAMES})()[1].includes('{full}')")  # in full again where it fits
+
+
 def test_clearing_the_box_first_takes_the_verdict_away(explorer, page):
     page.goto(f"{explorer}/text?text=a+wonderful+film")
     expect(page.locator(".verdict")).to_contain_text("positive")

@@ -131,6 +131,35 @@ def compare_exports(page: Any, folder: Path) -> None:
     assert 5 < np.abs(shade - background).max() < 60  # the hull is shaded
 
 
+FRAMES_PER_LAYER = 8  # of a film: 12 per second, 0.7 seconds per layer
+
+
+def compare_film(page: Any, folder: Path, layer: int, plots: tuple[str, ...]) -> None:
+    """Check that the film has, at this layer, every token of the page at its place and in its colour."""
+    dots, _, size = _read_svg(folder / "saved.svg")
+    with Image.open(folder / "film.gif") as film:
+        frames = []
+        for number in (0, FRAMES_PER_LAYER * layer):
+            film.seek(number)
+            frames.append(np.asarray(film.convert("RGB")))
+        enlarged = np.array(film.size) / size
+    found: list[list[bool]] = [[], []]
+    for name in plots:
+        seen = page.evaluate(_SHOWN, name)
+        order = [k for star in (False, True) for k, leads in enumerate(seen["stars"]) if leads == star]
+        own, dots = dots[: len(order)], dots[len(order) :]
+        at, drawn = np.array(seen["tokens"])[order], np.array([dot[:2] for dot in own], dtype=float)
+        scale, shift = np.array([np.polyfit(at[:, k], drawn[:, k], 1) for k in range(2)]).T
+        assert np.abs(at * scale + shift - drawn).max() < 0.01
+        for place, k in zip(drawn, order, strict=True):
+            column, row = np.round(place * enlarged).astype(int)
+            colour = [int(seen["fill"][k][i : i + 2], 16) for i in (1, 3, 5)]
+            for frame, hits in zip(frames, found, strict=True):
+                hits.append(bool((frame[row - 3 : row + 4, column - 3 : column + 4] == colour).all(axis=2).any()))
+    assert all(found[1])
+    assert not all(found[0])  # other places at the beginning
+
+
 def _read_svg(path: Path) -> tuple[list[tuple[float, float, str]], list[np.ndarray], np.ndarray]:
     """Place and colour of every filled mark, corners of every closed shape, and the size of the picture."""
     root = ElementTree.parse(path).getroot()  # noqa: S314 (made by the explorer)
@@ -351,7 +380,12 @@ def test_two_layers_side_by_side_and_their_files(
     waiting.value.save_as(tmp_path / "saved.html")
     with page.expect_download() as waiting:
         page.get_by_role("button", name="GIF").click()
-    assert Path(waiting.value.path()).read_bytes()[:6] == b"GIF89a"
+    waiting.value.save_as(tmp_path / "film.gif")
+    assert (tmp_path / "film.gif").read_bytes()[:6] == b"GIF89a"
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="SVG").click()
+    waiting.value.save_as(tmp_path / "saved.svg")
+    compare_film(page, tmp_path, 2, ("plane", "plane2"))
     seen = page.evaluate("Array.from(hardmaxStages.stages.get('plane2').tokens.data.x)")
     saved = page.context.new_page()  # not watched: a file is no address of the explorer
     asked: list[str] = []

@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 def card(*contents: Any, title: str = "", **options: Any) -> Any:
     """A card of full width with these contents."""
-    head = [pn.pane.HTML(f"<h2>{html.escape(title)}</h2>", margin=0)] if title else []
+    head = [pn.pane.HTML(heading(title), margin=0)] if title else []
     options = {"sizing_mode": "stretch_width", "margin": 0, **options}
     classes = ["card", *options.pop("css_classes", [])]
     return pn.Column(*head, *contents, css_classes=classes, **options)
+
+
+def heading(title: str) -> str:
+    """The heading of a card as HTML, escaped."""
+    return f"<h2>{html.escape(title)}</h2>"
 
 
 def controls(*widgets: Any, title: str = "") -> Any:
@@ -46,9 +51,10 @@ def beside(*cards: Any) -> Any:
     return pn.Row(*cards, css_classes=["beside"], sizing_mode="stretch_width", margin=0)
 
 
-def stack(*cards: Any) -> Any:
-    """Cards one below the other, to be put beside another card."""
-    return pn.Column(*cards, css_classes=["stack"], sizing_mode="stretch_width", margin=0)
+def stack(*cards: Any, roomy: bool = False) -> Any:
+    """Cards one below the other, to be put beside others; ``roomy`` ones are as wide as a card alone."""
+    classes = ["stack", "roomy"] if roomy else ["stack"]
+    return pn.Column(*cards, css_classes=classes, sizing_mode="stretch_width", margin=0)
 
 
 def empty(title: str, words: str) -> Any:

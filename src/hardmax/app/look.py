@@ -30,7 +30,7 @@ COLOURS = 3 * len(PALETTE)
 
 @dataclass(frozen=True)
 class Light:
-    """The greys of one theme; the palette of :mod:`hardmax.figures` is the same in both."""
+    """The greys of one theme; the palette of :mod:`hardmax.figures` is the same in both, but for its darkest shades."""
 
     ink: str
     soft: str
@@ -55,15 +55,35 @@ def hexadecimal(colour: tuple[float, float, float]) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in colour)
 
 
+_LEAST_CONTRAST = 3.0
+"""Contrast with the card that WCAG 2.2 asks of the parts of a picture."""
+
+
+def _contrast(one: str, other: str) -> float:
+    """Contrast of two colours in hexadecimal notation, from 1 to 21, as WCAG 2.2 defines it."""
+    parts = np.array([[int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)] for colour in (one, other)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    dark, bright = np.sort(linear @ [0.2126, 0.7152, 0.0722])
+    return float((bright + 0.05) / (dark + 0.05))
+
+
 @cache
-def leader_colours() -> tuple[str, ...]:
-    """The colours of leaders by rank."""
-    return tuple(hexadecimal(colour_of(rank)) for rank in range(COLOURS))
+def leader_colours(light: Light = DAY) -> tuple[str, ...]:
+    """The colours of leaders by rank; at night the darkest are mixed with white until they can be seen on a card."""
+    colours = [hexadecimal(colour_of(rank)) for rank in range(COLOURS)]
+    return tuple(map(_seen_at_night, colours)) if light == NIGHT else tuple(colours)
+
+
+def _seen_at_night(colour: str) -> str:
+    red, green, blue = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    whites = (k / 100 for k in range(101))
+    mixed = (hexadecimal((red + w - red * w, green + w - green * w, blue + w - blue * w)) for w in whites)
+    return next(one for one in mixed if _contrast(one, NIGHT.card) >= _LEAST_CONTRAST)
 
 
 def rank_colours(ranks: np.ndarray, light: Light = DAY) -> list[str]:
     """One colour per rank; negative ranks are grey."""
-    table = [*leader_colours(), light.grey]
+    table = [*leader_colours(light), light.grey]
     return [table[k] for k in np.where(ranks < 0, COLOURS, ranks % COLOURS).tolist()]
 
 

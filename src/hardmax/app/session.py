@@ -62,7 +62,7 @@ class Session:
         self.messages = pn.pane.HTML("", css_classes=["messages"], sizing_mode="stretch_width", visible=False)
         self._bar = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
         self._cancel = pn.widgets.Button(label="Cancel", width=90, color="light", margin=0)
-        self._cancel.on_click(lambda _: self.jobs.cancel())
+        self._cancel.on_click(self.guarded(lambda _: self.jobs.cancel()))
         self.progress = pn.Row(
             self._bar, self._cancel, css_classes=["job"], visible=False, sizing_mode="stretch_width", margin=0
         )

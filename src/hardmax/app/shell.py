@@ -75,7 +75,7 @@ class Tools:
 
     def __init__(self, page: Page, session: Session) -> None:
         self._page, self._session = page, session
-        self.code = pn.pane.HTML("", visible=False, sizing_mode="stretch_width", margin=0)
+        self.code = pn.pane.HTML("", css_classes=["python"], visible=False, sizing_mode="stretch_width", margin=0)
         self.show_code = pn.widgets.Toggle(label="Show the Python code", width=190, margin=0)
         self.show_code.param.watch(session.guarded(lambda _: self.refresh()), "value")
         copy = pn.widgets.Button(label="Copy link", width=92, margin=0)
@@ -150,7 +150,7 @@ class Tools:
 def _light_switch(session: Session) -> Any:
     switch = pn.widgets.Toggle(label="Dark", width=70, margin=0, tags=["light-switch"])  # found by page.html
     switch.jscallback(value=_SWITCH_LIGHT)
-    switch.param.watch(lambda event: session.lighting.switch(bool(event.new)), "value")
+    switch.param.watch(session.guarded(lambda event: session.lighting.switch(bool(event.new))), "value")
     return switch
 
 
@@ -221,7 +221,6 @@ def framed_page(page: Page, session: Session, entries: Sequence[Mapping[str, obj
     body = session.guarded(page.build)(session)
     tools = Tools(page, session)
     session.on_change(tools.refresh)
-    main = pn.Column(
-        tools.code, session.messages, session.progress, *([] if body is None else [body]), sizing_mode="stretch_width"
-    )
+    parts = [tools.code, session.messages, session.progress, *([] if body is None else [body])]
+    main = pn.Column(*parts, css_classes=["parts"], sizing_mode="stretch_width")
     return frame(main, session, page_variables(page, entries), tools.row)

@@ -153,25 +153,52 @@ def pixels(canvas: Any) -> np.ndarray:
 
 
 def _write_gif(path: Path, frames: Iterator[np.ndarray], fps: int) -> None:
-    images = [Image.fromarray(frame) for frame in frames]
-    palette = _common_palette(images)
-    indexed = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
+    pictures = list(frames)
+    colours = _common_colours(pictures)
+    # The palette's number of every colour there is; Pillow's own search takes a neighbour of the nearest one.
+    numbers = np.full(2**24, -1, dtype=np.int16)
+    images = []
+    for picture in pictures:
+        codes = _codes(picture)
+        new = np.unique(codes[numbers[codes] < 0])
+        for some in np.array_split(new, 1 + len(new) // 4096):
+            away = _parts(some)[:, None].astype(np.int32) - colours[None]
+            numbers[some] = (away**2).sum(axis=2).argmin(axis=1)
+        image = Image.fromarray(numbers[codes].astype(np.uint8).reshape(picture.shape[:2]))
+        image.putpalette(colours.ravel().tolist())
+        images.append(image)
     duration = round(1000 / fps)
-    indexed[0].save(path, save_all=True, append_images=indexed[1:], duration=duration, loop=0, optimize=False)
+    images[0].save(path, save_all=True, append_images=images[1:], duration=duration, loop=0, optimize=False)
 
 
-def _common_palette(images: list[Image.Image]) -> Image.Image:
-    """One palette for all frames, or colours would flicker; it is taken from the first and the last frame."""
-    width, height = images[0].size
-    sample = Image.new("RGB", (width, 2 * height))
-    sample.paste(images[0], (0, 0))
-    sample.paste(images[-1], (0, height))
-    found = sample.quantize(255, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    colours = np.array(found.getpalette()).reshape(-1, 3)
-    colours[colours.sum(axis=1).argmax()] = 255  # the background stays white
-    palette = Image.new("P", (1, 1))
-    palette.putpalette(colours.ravel().tolist())
-    return palette
+_AREAS = 128
+"""Colours of a GIF that are those of areas: half of all, which leaves as many for the edges between them."""
+
+
+def _common_colours(pictures: list[np.ndarray]) -> np.ndarray:
+    """Up to 256 colours for all frames, or they would flicker; taken from the first and the last frame, shape (n, 3).
+
+    Colours of areas, which fill most of a picture, are among them as they are; the others are those of edges.
+    """
+    seen, counts = np.unique(np.concatenate([_codes(pictures[0]), _codes(pictures[-1])]), return_counts=True)
+    colours = _parts(seen[np.argsort(-counts, kind="stable")])
+    areas, edges = colours[:_AREAS], colours[_AREAS:]
+    if len(edges) > 256 - _AREAS:
+        method = Image.Quantize.MAXCOVERAGE
+        found = Image.fromarray(edges[None]).quantize(256 - _AREAS, method=method, dither=Image.Dither.NONE)
+        edges = np.array(found.getpalette(), dtype=np.uint8).reshape(-1, 3)[: 256 - _AREAS]
+    return np.concatenate([areas, edges])
+
+
+def _codes(picture: np.ndarray) -> np.ndarray:
+    """One number per pixel for its colour."""
+    red, green, blue = picture.reshape(-1, 3).astype(np.int32).T
+    return red << 16 | green << 8 | blue
+
+
+def _parts(codes: np.ndarray) -> np.ndarray:
+    """The colours of such numbers, shape (n, 3)."""
+    return np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=1).astype(np.uint8)
 
 
 def require_ffmpeg() -> None:

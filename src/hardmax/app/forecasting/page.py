@@ -41,7 +41,7 @@ from .state import (
     read_model,
     systems,
 )
-from .view import ErrorCurves, Fan, ModelCards, PhasePortrait, backtest_table
+from .view import ErrorCurves, Fan, ModelCards, PhasePortrait, backtest_key, backtest_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,6 +92,12 @@ class ForecastingPage(Page):
         self._quiet = False
         self._at_once = False
         """Whether the address asks for a forecast without a press of the button."""
+        self._data_of: tuple[object, ...] = ()
+        """The settings of the series that is shown."""
+        self._making: Job | None = None
+        """The job that makes a series."""
+        self._wanted = False
+        """Whether a forecast was asked for before that series is there."""
 
     # The address
 
@@ -262,9 +268,9 @@ class ForecastingPage(Page):
             "held-out part of the series; the best bounded one is selected.",
         )
         self._key = note("")
-        self._table = wide_html()
+        self._curves, self._table = wide_html(), wide_html()
         self._backtest_card = card(
-            plot_pane(self._errors.plot), self._table, title="Backtest: forecasts of known samples"
+            plot_pane(self._errors.plot), self._curves, self._table, title="Backtest: forecasts of known samples"
         )
         self._report_card = card(self._report, title="Fitted model")
         self._model.cards.visible = self._backtest_card.visible = self._report_card.visible = False
@@ -356,15 +362,22 @@ class ForecastingPage(Page):
             self._make()  # the true future must be as long as the forecast
         self._session.changed()
 
-    def _make(self) -> None:
+    def _make(self, wanted: bool = False) -> None:
+        """Make the series of the settings, and its forecast where it is ``wanted``."""
         chosen = self._choices
 
         def done(data: Data) -> None:
             if self._choices.system == chosen.system:  # a table may have been uploaded meanwhile
                 self._show_data(data)
-                self._go_on()
+                wanted, self._wanted = self._wanted, False
+                if wanted:
+                    self._begin()
+                else:
+                    self._go_on()
 
+        self._wanted = wanted
         self._session.start("Making the series", lambda _: make_data(chosen.system, chosen.samples, chosen.steps), done)
+        self._making = self._session.jobs.current
 
     def _take(self, upload: Upload) -> None:
         data = self._read_upload(upload)
@@ -393,7 +406,7 @@ class ForecastingPage(Page):
             self._take(self._upload)
 
     def _show_data(self, data: Data) -> None:
-        self._data, self._fit = data, None
+        self._data, self._data_of, self._fit = data, self._series, None
         names = data.series.names
         self._choices = replace(self._choices, channel=min(self._choices.channel, len(names) - 1))
         self._history.amend(self._now)
@@ -427,8 +440,18 @@ class ForecastingPage(Page):
         self._draw()
         self._session.changed()
 
+    @property
+    def _series(self) -> tuple[object, ...]:
+        """What the series depends on."""
+        chosen = self._choices
+        return (UPLOAD,) if chosen.system == UPLOAD else (chosen.system, chosen.samples, chosen.steps)
+
     def _begin(self) -> None:
-        if self._data is None:
+        if self._data is None or self._data_of != self._series:  # the forecast follows once the series is there
+            if self._making is not None and self._session.jobs.current is self._making:
+                self._wanted = True
+            elif self._choices.system != UPLOAD:
+                self._make(wanted=True)
             return
         data, seconds, steps, asked = self._data, self._choices.seconds, self._choices.steps, self._now.fit_key
         self._session.start(
@@ -439,7 +462,7 @@ class ForecastingPage(Page):
 
     def _load(self, upload: Upload) -> None:
         """Forecast with an uploaded model from the end of the series that is shown."""
-        if self._data is None:
+        if self._data is None or self._data_of != self._series:
             raise HardmaxError("there is no series yet: choose one or upload a table, then load the model")
         data, steps = self._data, self._choices.steps
         model = read_model(upload, self._session.folder)
@@ -481,7 +504,7 @@ class ForecastingPage(Page):
 
         def done(found: Backtest) -> None:
             self._errors.show(found, *fit.data.unit)
-            self._table.object = backtest_table(found, fit.data)
+            self._curves.object, self._table.object = backtest_key(found), backtest_table(found, fit.data)
             self._backtest_card.visible = True
 
         def work(job: Job) -> Backtest:

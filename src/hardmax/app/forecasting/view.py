@@ -24,7 +24,7 @@ from ...forecasting.diagnostics.spectrum import LagAttention
 from ...forecasting.forecast import Forecast
 from ...forecasting.forecaster import TimeDelayedTransformer
 from ..layout import beside, card, note, noted, plot_pane
-from ..look import FONT, PALETTE, Light
+from ..look import PALETTE, Light
 from .state import Data
 
 if TYPE_CHECKING:
@@ -35,15 +35,15 @@ AHEAD, TRUTH = PALETTE[0], PALETTE[4]
 _SHOWN_BEFORE = 1.2
 """Length of the past that is shown, as a multiple of the forecast."""
 _GREY = "#8a96a0"
-_MODELS = {
-    "TD-TF": (PALETTE[0], "solid", "TD-TF (this model)"),
-    "persistence": (_GREY, "dotted", "persistence"),
-    "seasonal naive": (_GREY, "dashed", "seasonal naive"),
-    "analogue": (PALETTE[3], "dotdash", "analogue"),
-    "TD-DMD": (PALETTE[4], "dashed", "TD-DMD (linear)"),
-    "NG-RC": (PALETTE[2], "dotdash", "NG-RC (polynomial)"),
+_MODELS: dict[str, tuple[str, list[int], str]] = {
+    "TD-TF": (PALETTE[0], [], "TD-TF (this model)"),
+    "persistence": (_GREY, [2, 4], "persistence"),
+    "seasonal naive": (_GREY, [6, 6], "seasonal naive"),
+    "analogue": (PALETTE[3], [2, 4, 6, 4], "analogue"),
+    "TD-DMD": (PALETTE[4], [6, 6], "TD-DMD (linear)"),
+    "NG-RC": (PALETTE[2], [2, 4, 6, 4], "NG-RC (polynomial)"),
 }
-"""Colour, dash and name in the legend of each model of a backtest."""
+"""Colour, dash pattern and name in the key of each model of a backtest."""
 
 
 class Fan:
@@ -52,7 +52,7 @@ class Fan:
     def __init__(self, session: Session) -> None:
         self._seen, self._ahead, self._truth = (ColumnDataSource({"t": [], "y": []}) for _ in range(3))
         self._band, self._wide = (ColumnDataSource({"t": [], "low": [], "high": []}, name=f"band {k}") for k in (1, 2))
-        self.plot = session.figure(height=320, x_range=Range1d(0, 1), x_axis_label="time")
+        self.plot = session.figure(height=320, x_range=Range1d(0, 1), x_axis_label="time", name="fan")
         for source, alpha in ((self._wide, 0.14), (self._band, 0.22)):
             self.plot.varea(x="t", y1="low", y2="high", source=source, color=AHEAD, alpha=alpha)
         seen = self.plot.line("t", "y", source=self._seen, line_width=1.6)
@@ -147,19 +147,8 @@ class ErrorCurves:
             x_axis_label="time ahead",
             y_axis_label="error, standard deviations",
         )
-        for name, (colour, dash, called) in _MODELS.items():
-            self.plot.line(
-                "t", "error", source=self._sources[name], color=colour, line_width=2, line_dash=dash,
-                legend_label=called,
-            )  # fmt: skip
-        legend = self.plot.legend[0]
-        legend.update(location="bottom_right", orientation="vertical", border_line_color=None)
-        legend.update(label_text_font=FONT, label_text_font_size="11px", background_fill_alpha=0.8)
-
-        def repaint(light: Light) -> None:
-            legend.update(label_text_color=light.ink, background_fill_color=light.card)
-
-        session.lighting.follow(repaint)
+        for name, (colour, dash, _) in _MODELS.items():
+            self.plot.line("t", "error", source=self._sources[name], color=colour, line_width=2, line_dash=dash)
 
     def show(self, found: Backtest, unit: str = "", size: float = 1.0) -> None:
         """Draw another backtest; times in units of ``size``."""
@@ -269,6 +258,18 @@ def _held(found: Backtest) -> str:
     """How many samples the intervals of the model held."""
     held = [f"{100 * share:.0f} % (nominal {100 * level:.0f} %)" for level, share in found.coverage.items()]
     return f" Its intervals held {' and '.join(held)} of the samples." if held else ""
+
+
+def backtest_key(found: Backtest) -> str:
+    """The lines of the models whose errors are drawn, with their names, as HTML."""
+    lines = "".join(
+        f"<span style='white-space:nowrap;margin-right:16px'><svg width='28' height='10' aria-hidden='true'>"
+        f"<line x1='0' x2='28' y1='6' y2='6' stroke='{colour}' stroke-width='2' "
+        f"stroke-dasharray='{' '.join(map(str, dash)) or 'none'}'/></svg> {html.escape(called)}</span> "
+        for name, (colour, dash, called) in _MODELS.items()
+        if len(found.curves.get(name, ()))
+    )
+    return f"<p class='soft'>{lines}</p>"
 
 
 def backtest_table(found: Backtest, data: Data) -> str:

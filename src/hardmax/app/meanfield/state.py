@@ -126,8 +126,10 @@ class Followed:
             words.append(f"Simulated until t = {self.run.times[-1]:.3g} so far." if self.run.times is not None else "")
         crowd = self.found.occupancy
         if crowd.smallest < 10:
+            few = f"{crowd.smallest:.2g}"
+            share = "token shares" if few == "1" else "tokens share"
             words.append(
-                f"Only {crowd.smallest:.2g} tokens share an attention kernel, too few for the mean-field limit "
+                f"Only {few} {share} an attention kernel, too few for the mean-field limit "
                 f"({crowd.enough:,} tokens would be enough)."
             )
         return tuple(words)

@@ -220,11 +220,12 @@ class NetworksPage(Page):
 
     def _board_card(self) -> Any:
         mode = pn.widgets.RadioButtonGroup(label="Click on the board to", options=_MODES, value="token", margin=0)
-        mode.param.watch(lambda event: setattr(self._board, "mode", event.new), "value")
+        guarded = self._session.guarded
+        mode.param.watch(guarded(lambda event: setattr(self._board, "mode", event.new)), "value")
         self._which = pn.widgets.Select(label="Sequence", options={"sequence 1": 0}, value=0, width=128, margin=0)
-        self._which.param.watch(lambda event: setattr(self._board, "sequence", event.new), "value")
+        self._which.param.watch(guarded(lambda event: setattr(self._board, "sequence", event.new)), "value")
         begin = pn.widgets.Button(label="Compile", color="primary", width=92, margin=0)
-        begin.on_click(self._session.guarded(lambda _: self._compile()))
+        begin.on_click(guarded(lambda _: self._compile()))
         self._board_note = note("")
         return card(
             pn.Row(mode, self._which, begin, margin=0, css_classes=["tools", "level"]),

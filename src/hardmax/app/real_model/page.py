@@ -17,7 +17,7 @@ from ..address_texts import AddressTexts, example_of
 from ..history import History
 from ..jobs import Job
 from ..kept import Item, Kept
-from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, say, split, wide_html
+from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, say, split, stack, wide_html
 from ..page import Page
 from .shelf import GET_MODEL, SHELF, WITHOUT_MODEL, Offer
 from .state import (
@@ -138,12 +138,16 @@ class RealModelPage(Page):
         self._head_row = pn.FlexBox(self._head, self._lead, sizing_mode="stretch_width", margin=0)
         self._results = [
             beside(
-                card(self._picture, self._steps.box, missing, self._now, title="Words in the layers"),
-                card(self._head_row, self._told, self._lines, title="Who attends to whom"),
-            ),
-            beside(
-                card(self._effects, title="What the temperature changes"),
-                card(self._table, title="Heads of this layer"),
+                stack(
+                    card(self._picture, self._steps.box, missing, self._now, title="Words in the layers"),
+                    card(self._effects, title="What the temperature changes"),
+                    roomy=True,
+                ),
+                stack(
+                    card(self._head_row, self._told, self._lines, title="Who attends to whom"),
+                    card(self._table, title="Heads of this layer"),
+                    roomy=True,
+                ),
             ),
             self._report_card(),
         ]

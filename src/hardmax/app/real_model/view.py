@@ -131,7 +131,7 @@ class PlaneView:
             "x1": ends[:, 0],
             "y1": ends[:, 1],
             "colour": rank_colours(targets.ranks[some], self._light),
-            "alpha": 0.1 + 0.6 * weights[some],
+            "alpha": 0.25 + 0.6 * weights[some],  # small weights can be seen at night too
         }
 
     @property

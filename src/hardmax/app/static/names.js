@@ -88,6 +88,14 @@
     }
   }
 
+  // Which one of several buttons is pressed, and whether a switch is, Bokeh says by a class alone.
+  function pressed(root) {
+    if (!/(Toggle|RadioButtonGroup|CheckButtonGroup)\b/.test(root.host.className)) { return; }
+    for (const button of root.querySelectorAll("button.bk-btn")) {
+      set(button, "aria-pressed", String(button.classList.contains("bk-active")));
+    }
+  }
+
   function plots(root) {
     for (const layer of root.querySelectorAll(".bk-events, .bk-canvas-events")) {
       const host = root.host, card = host && host.getRootNode().host;
@@ -97,7 +105,7 @@
     }
   }
 
-  function name(root) { for (const part of [sliders, spinners, checkboxes, players, downloads, plots]) { part(root); } }
+  function name(root) { for (const part of [sliders, spinners, checkboxes, players, downloads, pressed, plots]) { part(root); } }
 
   const attach = Element.prototype.attachShadow;
   Element.prototype.attachShadow = function (...how) {
@@ -109,6 +117,7 @@
       requestAnimationFrame(() => { due = false; name(root); });
     };
     new MutationObserver(soon).observe(root, { childList: true, subtree: true, characterData: true });
+    new MutationObserver(soon).observe(root, { subtree: true, attributes: true, attributeFilter: ["class"] });
     // A value in a pane of its own is written by the server, some moments after the handle has moved.
     new MutationObserver(() => setTimeout(soon, 500))
       .observe(root, { subtree: true, attributes: true, attributeFilter: ["aria-valuenow"] });

@@ -15,7 +15,7 @@ from ...text.pretrained import named
 from ..address_texts import ROOM, AddressTexts, example_of
 from ..history import History
 from ..kept import UPLOADS, Item, Kept
-from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, say, split, stack, wide_html
+from ..layout import Steps, beside, card, controls, empty, heading, note, noted, plot_pane, say, split, stack, wide_html
 from ..page import Page
 from ..uploads import FilePicker, Upload, rows_of, text_of
 from .reading import Reading, difference
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _OWN = "your own text"
 _SECOND = EXAMPLES["waste"][1]
 _CUT = f"The box holds {MOST_CHARACTERS:,} characters; what is longer is cut."
+_PLANE_TITLE = "Words move towards their leaders"
 _KEYS = ("text", "beside")
 """Names of the two texts in an address."""
 _EXAMPLE_KEYS = {"text": "example", "beside": "beside-example"}
@@ -291,6 +292,8 @@ class TextPage(Page):
         if self._other is None:
             self._reasons = [card(*one.reasons, title=title, css_classes=["full"])]
             words = stack(card(*one.answer, title="Answer"), card(*one.sentence, title="Leaders and followers"))
+            self._plane_box.css_classes = ["card", "half"]
+            self._plane_box[0].object = heading(_PLANE_TITLE)
             self._cards = [self._plane_box, words, *self._reasons]
             return
         self._reasons = [
@@ -300,9 +303,11 @@ class TextPage(Page):
         self._cards = [
             card(*one.answer, *one.sentence, title="First text"),
             card(*other.answer, *other.sentence, title="Second text"),
-            *self._reasons,
             self._plane_box,
+            *self._reasons,
         ]
+        self._plane_box.css_classes = ["card", "full"]
+        self._plane_box[0].object = heading(f"{_PLANE_TITLE}: first text")
 
     def _place(self) -> None:
         """Show the cards, once they are filled: shown empty, they would grow and move under the pointer."""
@@ -319,7 +324,7 @@ class TextPage(Page):
                 "★ leader · ● follower, larger with its share of the text · ◆ the mean that is classified · "
                 "dashed: the boundary between the classes"
             ),
-            title="Words move towards their leaders",
+            title=_PLANE_TITLE,
             css_classes=["half"],
         )
 

@@ -59,27 +59,42 @@ const {x, word} = source.data;
 if (x.length && width > 120) {
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = font;
+  const taken = (name) => offset + 4 + pen.measureText(name).width, most = 0.6 * width;
+  const fitted = (name) => {
+    let kept = name.length;
+    const cut = () => name.slice(0, kept).trimEnd() + (kept < name.length ? "…" : "");
+    while (kept > 1 && taken(cut()) > most) { kept -= 1; }
+    return cut();
+  };
   const low = Math.min(...x);
-  const ends = word.map((name, k) => {
-    const room = name ? Math.min(offset + 4 + pen.measureText(name).width, 0.6 * width) : 0;
-    return low + (x[k] - low) * width / (width - room);
-  });
+  const ends = word.map((name, k) => low + (x[k] - low) * width / (width - (name ? taken(fitted(name)) : 0)));
   plot.x_range.setv({start: low, end: Math.max(...ends)});
+  const shown = names.data.word.map(fitted);
+  if (shown.some((name, k) => name !== names.data.shown[k])) {
+    names.data.shown = shown;
+    names.change.emit();
+  }
 }
 """
 )
-"""Sets the range of the first axis so that the names, to the right of their points, fit into the plot at any width."""
+"""Sets the range of the first axis so that the names, to the right of their points, fit into the plot at any width; a
+name that takes more than most of the width ends in an ellipsis."""
 
 
-def _room_for_names(plot: Any) -> ColumnDataSource:
-    """A source of names and the largest first coordinates that they take; rows without a name are edges of the plot."""
+def _room_for_names(plot: Any, names: ColumnDataSource) -> ColumnDataSource:
+    """A source of names and the largest first coordinates that they take; rows without a name are edges of the plot.
+
+    ``names`` has the words that are written, in full, and in its column ``shown`` as far as they fit.
+    """
     source = ColumnDataSource({"x": [], "word": []})
     font = f"{_NAME_STYLE['text_font_size']} {FONT}"
     code = CustomJS(
-        args={"plot": plot, "source": source, "font": font, "offset": _NAME_STYLE["x_offset"]}, code=_ROOM_FOR_NAMES
+        args={"plot": plot, "source": source, "names": names, "font": font, "offset": _NAME_STYLE["x_offset"]},
+        code=_ROOM_FOR_NAMES,
     )
     plot.js_on_change("inner_width", code)
     source.js_on_change("data", code)
+    names.js_on_change("data", code)
     return source
 
 
@@ -108,13 +123,13 @@ class WordPlane:
         columns = ("x", "y", "token", "word", "colour", "size", "share", "leader")
         self._words = ColumnDataSource({name: [] for name in columns}, name="words")
         self._stars = ColumnDataSource({name: [] for name in ("x", "y", "token", "word", "colour")})
-        self._names = ColumnDataSource({name: [] for name in ("x", "y", "token", "word")})
+        self._names = ColumnDataSource({name: [] for name in ("x", "y", "token", "word", "shown")}, name="plane names")
         self._trails = ColumnDataSource({name: [] for name in ("xs", "ys", "colour")})
         self._mean = ColumnDataSource({"x": [], "y": [], "token": []})
         self._frames = empty_frames("word-frames")
         self.plot, self._boundary = _plane(session, 400, "word-plane")
         on_first_screen(self.plot, around=_AROUND)
-        self._room = _room_for_names(self.plot)
+        self._room = _room_for_names(self.plot, self._names)
         self.plot.multi_line(xs="xs", ys="ys", color="colour", alpha=0.4, line_width=1.2, source=self._trails)
         dots = self.plot.scatter("x", "y", size="size", color="colour", alpha=0.85, source=self._words)
         stars = self.plot.scatter(
@@ -126,7 +141,7 @@ class WordPlane:
         self.struck = ColumnDataSource({"word": []}, name="struck")
         self.plot.scatter(x=0, y=0, source=self.struck, visible=False)
         # A glyph, because a LabelSet leaves letters behind when it gets fewer names.
-        names = self.plot.text("x", "y", "word", source=self._names, **_NAME_STYLE)
+        names = self.plot.text("x", "y", "shown", source=self._names, **_NAME_STYLE)
         self.plot.add_tools(
             HoverTool(
                 renderers=[dots],
@@ -225,12 +240,8 @@ class WordPlane:
         words = [self._words.data["word"][k] for k in self._named]
         leading = len(leads)  # these come first
         shown = self._named[readable(now[self._named, :2], words, low, high, _PIXELS, dots=now[:, :2], leading=leading)]
-        self._names.data = {
-            "x": now[shown, 0],
-            "y": now[shown, 1],
-            "token": shown,
-            "word": [self._words.data["word"][k] for k in shown],
-        }
+        written = [self._words.data["word"][k] for k in shown]
+        self._names.data = {"x": now[shown, 0], "y": now[shown, 1], "token": shown, "word": written, "shown": written}
 
 
 class WordMap:
@@ -240,9 +251,9 @@ class WordMap:
         self._dots = ColumnDataSource({name: [] for name in ("x", "y", "word")})
         columns = ("x", "y", "word", "colour", "size", "leads")
         self._stars = ColumnDataSource({name: [] for name in columns}, name="map")
-        self._named = ColumnDataSource({name: [] for name in ("x", "y", "word")})
+        self._named = ColumnDataSource({name: [] for name in ("x", "y", "word", "shown")})
         self.plot, self._boundary = _plane(session, 440, "word-map")
-        self._room = _room_for_names(self.plot)
+        self._room = _room_for_names(self.plot, self._named)
         dots = self.plot.scatter("x", "y", size=4, alpha=0.45, line_color=None, source=self._dots)
         stars = self.plot.scatter(
             "x", "y", marker="star", size="size", fill_color="colour", line_width=0.6, source=self._stars
@@ -252,7 +263,7 @@ class WordMap:
         self.plot.scatter("x", "y", source=self._own, visible=False)
         self._map: tuple[dict[str, int], np.ndarray] = ({}, np.empty((0, 2)))
         halo = _halo(self.plot, "map halo")
-        names = LabelSet(x="x", y="y", text="word", source=self._named, **_NAME_STYLE)
+        names = LabelSet(x="x", y="y", text="shown", source=self._named, **_NAME_STYLE)
         self.plot.add_layout(names)
         self.plot.add_tools(
             HoverTool(renderers=[dots], tooltips=[("", "@word")]),
@@ -304,8 +315,9 @@ class WordMap:
         low, high = low - air, high + air
         for axis, start, end in zip((self.plot.x_range, self.plot.y_range), low, high, strict=True):
             axis.update(start=float(start), end=float(end))
-        shown = readable(spots, words, low, high, _PIXELS)
-        self._named.data = {"x": spots[shown, 0], "y": spots[shown, 1], "word": [words[k] for k in shown]}
+        shown = readable(spots, words, low, high, _PIXELS, dots=spots)
+        written = [words[k] for k in shown]
+        self._named.data = {"x": spots[shown, 0], "y": spots[shown, 1], "word": written, "shown": written}
         self._room.data = {
             "x": [*spots[shown, 0], float(low[0]), float(high[0])],
             "word": [*(words[k] for k in shown), "", ""],

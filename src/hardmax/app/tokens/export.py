@@ -87,8 +87,7 @@ class Scene:
                 canvas: Any = FigureCanvasAgg(figure)
                 for panel, ax in zip(self.panels, axes, strict=True):
                     self._paint_still(ax, panel)
-                words = axes[0].text(0.985, 0.98, "", transform=axes[0].transAxes, va="top", ha="right", zorder=9)
-                words.set(color=self.light.ink, fontweight="bold", animated=True)
+                words = _above(axes[0], "", 8, right=True, color=self.light.ink, fontweight="bold", animated=True)
                 fix_layout(figure)
                 canvas.draw()
                 still = canvas.copy_from_bbox(figure.bbox)  # what does not move is drawn once
@@ -179,12 +178,11 @@ class Scene:
         back, ink = ("#14322a", "#8fe3c6") if dark else ("#e3f4ee", "#00553f")
         if not good:
             back, ink = ("#3a2417", "#ffbe97") if dark else ("#fdeee5", "#8a3c00")
-        corner: dict[str, Any] = {"transform": ax.transAxes, "va": "top", "zorder": 9}
+        # Above the plot, as on the page, where they cover no token.
         if panel.title:
-            ax.text(0.015, 0.98, panel.title, color=light.ink, fontweight="bold", fontsize=11, **corner)
+            _above(ax, panel.title, 28, color=light.ink, fontweight="bold", fontsize=11)
         box = {"boxstyle": "round", "facecolor": back, "edgecolor": "none"}
-        height = 0.91 if panel.title else 0.975
-        ax.text(0.02, height, panel.picture.badge.words, color=ink, bbox=box, fontsize=9, **corner)
+        _above(ax, panel.picture.badge.words, 8, 4, color=ink, bbox=box, fontsize=9)
 
     def _paint_plane(self, ax: Axes, panel: Panel) -> None:
         light, hull = self.light, panel.picture.hull
@@ -286,3 +284,9 @@ class Scene:
             **rings,
         )
         ax.scatter(half.here[0], half.here[1], s=(19 * _POINT) ** 2, edgecolors=self.light.ink, linewidths=1.9, **rings)
+
+
+def _above(ax: Axes, words: str, height: float, indent: float = 0, *, right: bool = False, **style: Any) -> Any:
+    """Write words so many points above a plot, from its left edge or up to its right one."""
+    at: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
+    return ax.annotate(words, (int(right), 1), (indent, height), ha="right" if right else "left", **at, **style)

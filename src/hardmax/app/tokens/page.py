@@ -221,7 +221,7 @@ class TokensPage(Page):
         self._angle2 = w.FloatSlider(label="Other A: angle", start=-90.0, end=90.0, step=1.0, format="0°")
         self._a2 = w.FloatSlider(label="Other A: first axis", start=0.25, end=4.0, step=0.05)
         self._b2 = w.FloatSlider(label="Other A: second axis", start=0.25, end=4.0, step=0.05)
-        self._player = Player(label="Layer", end=DEPTH + 1, last="Infinite depth", max_width=720)
+        self._player = Player(label="Layer", end=DEPTH + 1, last="Infinite depth")
         self._to_limit = w.Toggle(label="Jump to the limit", width=150, margin=(6, 0, 0, 0))
         self._tied = {
             "space": self._view,

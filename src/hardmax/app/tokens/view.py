@@ -255,7 +255,7 @@ class PlaneView(_View):
         self._ends.glyph.line_color, self._ends.glyph.fill_color = light.soft, light.card
         self._ring.glyph.line_color = light.ink
         self._pointer.line_color = self._head.line_color = light.ink
-        self._mapper.low_color = light.grey
+        self._mapper.update(low_color=light.grey, palette=list(leader_colours(light)))
         if self._picture is not None:
             self.show(self._picture)
 
@@ -352,7 +352,7 @@ class SpaceView(_View):
         self._solid.glyph.fill_color, self._solid.glyph.line_color = light.grey, light.grey
         self._lines.glyph.line_color = light.line
         self._names.text_color = light.soft
-        self._mapper.low_color = light.grey
+        self._mapper.update(low_color=light.grey, palette=list(leader_colours(light)))
         if self._picture is not None:
             self.show(self._picture)
 
