@@ -189,9 +189,9 @@ def paint(computed: Computed, state: TokensState, book: ColourBook, like: Colour
     leads = (emerged >= 0) & ((emerged <= s.layer) | bool(s.limit))
     shown = _some(count, leaders)
     soft, playable = s.attention == "softmax", count <= MOST_SHOWN
-    frames = computed.tokens[:, shown] if playable else now[None, shown]
+    frames = computed.tokens if playable else now[None, shown]  # all tokens are shown where they are few enough to play
     if playable and not soft:
-        frames = np.concatenate([frames, np.asarray(limit.positions)[None, shown]])
+        frames = np.concatenate([frames, np.asarray(limit.positions)[None]])
     trail_of = np.unique(np.linspace(0, count - 1, min(count, MOST_TRAILS)).astype(np.int64))
     hull, faces = _hull(limit)
     return Picture(
@@ -252,8 +252,8 @@ def _hull(limit: hm.Equilibrium) -> tuple[np.ndarray, np.ndarray]:
 
 def _half_space(state: TokensState, now: np.ndarray) -> HalfSpace:
     token = state.settings.selected
-    chosen = state.hardmax.choose_heads(torch.from_numpy(np.ascontiguousarray(now)))[0]
-    names = np.arange(len(now)) if bool(chosen.everyone[token]) else chosen[token].numpy()
+    chosen = state.hardmax.choose_heads(torch.from_numpy(np.ascontiguousarray(now)), slice(token, token + 1))[0]
+    names = np.arange(len(now)) if bool(chosen.everyone[0]) else chosen[0].numpy()
     A = np.eye(2) if state.matrix is None else state.matrix
     return HalfSpace(token, now[token], A @ now[token], now[names[:50]], names)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.core.properties import value
+from bokeh.core.serialization import Serializable, Serializer
 from bokeh.models import (
     Arrow,
     ColumnDataSource,
@@ -32,6 +33,13 @@ from .picture import TRAIL_LAYERS, Picture
 _EVENTS = ("panstart", "pan", "panend", "tap", "doubletap")
 # Beyond what a view shows, so that the corners of a half-plane are never seen.
 _FAR = 1e4
+
+
+class _Strings(list[str], Serializable):  # type: ignore[misc]
+    """A column of strings that is sent as it is: Bokeh looks at strings one by one, the longest part of a drag."""
+
+    def to_serializable(self, _serializer: Serializer) -> list[str]:
+        return list(self)
 
 
 def dot_size(count: int) -> int:
@@ -65,8 +73,8 @@ def frames_data(picture: Picture, light: Light, *, live: bool = False) -> dict[s
         return data
     return data | {
         "emerged": [picture.emerged.astype(np.int32)],
-        "fill": [rank_colours(picture.rank, light)],
-        "rim": [rims(picture, light).tolist()],
+        "fill": [_Strings(rank_colours(picture.rank, light))],
+        "rim": [_Strings(rims(picture, light).tolist())],
         "tied": [(picture.second >= 0).astype(np.int32)],
         "index": [picture.index.astype(np.int32)],
         "dot": [dot_size(len(picture.index))],
@@ -277,10 +285,10 @@ class PlaneView(_View):
             "x": picture.positions[:, 0],
             "y": picture.positions[:, 1],
             "index": picture.index,
-            "fill": rank_colours(picture.rank, light),
-            "line": np.where(picture.leads, light.ink, rims(picture, light)).tolist(),
+            "fill": _Strings(rank_colours(picture.rank, light)),
+            "line": _Strings(np.where(picture.leads, light.ink, rims(picture, light)).tolist()),
             "size": np.where(picture.leads, 2 * max(dot, 9), np.where(tied, dot + 2, dot)),
-            "shape": np.where(picture.leads, "star", "circle").tolist(),
+            "shape": _Strings(np.where(picture.leads, "star", "circle").tolist()),
             "wide": np.where(tied & ~picture.leads, 3.0, 0.6),
         }
         self._hull.data = {"x": picture.hull[:, 0], "y": picture.hull[:, 1]}
