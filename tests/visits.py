@@ -82,3 +82,15 @@ def run_names(code: str, folder: Path) -> dict[str, Any]:
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
         exec(compile(code, "<code on the page>", "exec"), names)  # noqa: S102 (made by the page)
     return names
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast of two colours as WCAG 2.2 defines it, written independently of the explorer."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)

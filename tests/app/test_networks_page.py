@@ -3,19 +3,21 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardmax as hm
 from hardmax.app.archives import pack, unpack
+from hardmax.app.look import NIGHT, rank_colours
 from hardmax.app.networks.board import on_grid
 from hardmax.app.networks.page import NetworksPage
 from hardmax.app.networks.state import EXAMPLES, read_lines, write_lines
 from hardmax.app.networks.view import count_rows
 from hardmax.app.uploads import Upload
 from hardmax.interpolation.data import Problem
-from visits import Visit, run_code
+from visits import Visit, contrast, run_code
 
 _NUMBER = st.one_of(
     st.integers(-99, 99).map(str),
@@ -214,6 +216,36 @@ def test_exact_numbers_stay_exact_when_other_points_are_moved(visit):
     page._area.value = "(1/3, 0) (1, 1) -> (2/7, 1)"
     board._tokens.data = {**board._tokens.data, "y": [0.0, 2.0]}
     assert page._choices.lines == "(1/3, 0) (1, 2) -> (2/7, 1)"
+
+
+@pytest.mark.parametrize("dark_first", [True, False])
+def test_every_sequence_can_be_seen_at_night(dark_first):
+    """With more sequences than the palette has colours, the darker shades follow the light on board and blocks."""
+    lines = "\n".join(f"({k}, 0) ({k}, 1) -> ({k}, 2)" for k in range(22))
+    opened = Visit(NetworksPage(), {"lines": lines})
+    if dark_first:
+        opened.session.lighting.switch(dark=True)
+    opened.page._area.value = lines
+    opened.page._compile()
+    opened.settle()
+    board, plane = opened.page._board, opened.page._results._plane
+    places = [list(source.data["x"]) for source in (board._tokens, board._targets, plane._tokens, plane._targets)]
+    if not dark_first:
+        opened.session.lighting.switch(dark=True)
+    night = rank_colours(np.arange(22), NIGHT)
+    assert night != rank_colours(np.arange(22))
+    for source in (board._tokens, plane._tokens):
+        assert list(source.data["colour"]) == [colour for colour in night for _ in range(2)]
+    for source in (board._targets, plane._targets):
+        assert list(source.data["colour"]) == night
+    assert all(contrast(colour, NIGHT.card) >= 3 for colour in night)
+    assert places == [
+        list(source.data["x"]) for source in (board._tokens, board._targets, plane._tokens, plane._targets)
+    ]
+    assert "✓ Proved" in opened.page._results._proof.object  # colours are no change of the data
+    opened.session.lighting.switch(dark=False)
+    assert list(board._targets.data["colour"]) == list(plane._targets.data["colour"]) == rank_colours(np.arange(22))
+    opened.close()
 
 
 def test_the_download_is_proved_again_and_a_forgery_is_found(visit):

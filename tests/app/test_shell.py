@@ -24,7 +24,7 @@ from hardmax.app.shell import Tools, address_of, query_of
 from hardmax.app.tokens.page import TokensPage
 from hardmax.cli.app import app
 from hardmax.errors import HardmaxError, InputError
-from visits import Visit
+from visits import Visit, contrast
 
 
 def test_every_page_says_what_it_is() -> None:
@@ -169,30 +169,18 @@ def test_pictures_follow_the_light() -> None:
     assert seen == [DAY, NIGHT, DAY]
 
 
-def _contrast(one: str, other: str) -> float:
-    """As WCAG 2.2 defines it, written independently of the explorer."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (bright + 0.05) / (dark + 0.05)
-
-
 @pytest.mark.parametrize("light", [DAY, NIGHT])
 def test_words_can_be_read_in_both_lights(light: object) -> None:
     """The contrast that the accessibility guidelines ask for, 4.5 to 1."""
     for ink in (light.ink, light.soft):
-        assert _contrast(ink, light.card) >= 4.5
+        assert contrast(ink, light.card) >= 4.5
 
 
 def test_every_leader_can_be_seen_at_night() -> None:
     night, day = leader_colours(NIGHT), leader_colours()
-    assert all(_contrast(colour, NIGHT.card) >= 3 for colour in night)
+    assert all(contrast(colour, NIGHT.card) >= 3 for colour in night)
     assert len(set(night)) == len(night)
-    seen = [_contrast(colour, NIGHT.card) >= 3 for colour in day]
+    seen = [contrast(colour, NIGHT.card) >= 3 for colour in day]
     assert [one for one, good in zip(night, seen, strict=True) if good] == [
         one for one, good in zip(day, seen, strict=True) if good
     ]  # the others are as in the light

@@ -12,7 +12,7 @@ from bokeh.models import ColumnDataSource, HoverTool, PointDrawTool, Range1d
 from ...figures.interpolation import window_around
 from ...interpolation.arithmetic.numbers import rational, to_float
 from ...interpolation.data import Problem
-from ..look import rank_colours
+from ..look import DAY, Light, rank_colours
 from .state import sequence_names
 
 if TYPE_CHECKING:
@@ -57,8 +57,18 @@ class Board:
         self.plot.on_event(Tap, session.guarded(self._tapped))
         for source, kind in ((self._tokens, "token"), (self._targets, "target")):
             source.on_change("data", session.guarded(lambda _a, _o, _n, kind=kind: self._moved(kind)))
-        session.lighting.follow(lambda light: setattr(marks.glyph, "line_color", light.ink))
-        self._showing = False
+        self._marks, self._light, self._showing = marks, DAY, False
+        session.lighting.follow(self._repaint)
+
+    def _repaint(self, light: Light) -> None:
+        self._marks.glyph.line_color, self._light = light.ink, light
+        self._showing = True  # colours move no point
+        try:
+            for source in (self._tokens, self._targets):
+                ranks = np.array(source.data["sequence"], dtype=np.int64)
+                source.data["colour"] = rank_colours(ranks, light)
+        finally:
+            self._showing = False
 
     @property
     def problem(self) -> Problem | None:
@@ -92,8 +102,8 @@ class Board:
             inputs = [] if problem is None else problem.inputs
             outputs = [] if problem is None or problem.outputs is None else problem.outputs
             sizes = np.linspace(17, 9, max(len(inputs), 1))  # shared tokens show as nested shapes
-            self._tokens.data = _columns(inputs, "token", sizes, self.names)
-            self._targets.data = _columns(outputs, "target", sizes, self.names)
+            self._tokens.data = _columns(inputs, "token", sizes, self.names, self._light)
+            self._targets.data = _columns(outputs, "target", sizes, self.names, self._light)
         finally:
             self._showing = False
         self._frame()
@@ -192,10 +202,12 @@ def _pairs(source: ColumnDataSource) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in zip(source.data["x"], source.data["y"], strict=True)]
 
 
-def _columns(side: list[list[list[object]]], kind: str, sizes: np.ndarray, names: list[str]) -> dict[str, list[Any]]:
+def _columns(
+    side: list[list[list[object]]], kind: str, sizes: np.ndarray, names: list[str], light: Light
+) -> dict[str, list[Any]]:
     rows: list[tuple[Any, ...]] = []
     for sequence, points in enumerate(side):
-        colour = rank_colours(np.array([sequence]))[0]
+        colour = rank_colours(np.array([sequence]), light)[0]
         for place, point in enumerate(points):
             x, y = _place(point)
             name = f"{kind} of {names[sequence]}"

@@ -17,7 +17,7 @@ from ...interpolation.evaluation.counts import Counts
 from ...interpolation.evaluation.running import Journey, Moment, every_moment
 from ...interpolation.transformer import ExactTransformer
 from ..layout import Steps, beside, beside_bars, card, empty, note, noted, plot_pane, wide_html
-from ..look import FONT, PALETTE, Light, on_first_screen, rank_colours
+from ..look import DAY, FONT, PALETTE, Light, on_first_screen, rank_colours
 from ..stage import empty_frames, path_frames, register_stage
 from .board import SHAPES
 from .state import Compiled, counted, sequence_names
@@ -58,8 +58,13 @@ class BlockPlane:
         )
         self.plot.add_tools(HoverTool(renderers=[marks, rings], tooltips=[("", "@name"), ("at", "(@x, @y)")]))
 
+        self._light, self._owner, self._target_owner = DAY, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+
         def repaint(light: Light) -> None:
+            self._light = light
             marks.glyph.line_color = called.text_color = light.ink
+            for source, owner in ((self._tokens, self._owner), (self._targets, self._target_owner)):
+                source.data["colour"] = rank_colours(owner, light)
 
         session.lighting.follow(repaint)
         register_stage(self.plot, "points", {"plot": self.plot, "frames": self._frames, "parts": [self._tokens]})
@@ -75,11 +80,11 @@ class BlockPlane:
         self._moments = every_moment(network, way)
         self._blocks = len(network.blocks)
         points, owners = targets_of(network)
-        self._target_points = points
+        self._target_points, self._target_owner, self._owner = points, owners, way.owner
         self._targets.data = {
             "x": points[:, 0],
             "y": points[:, 1],
-            "colour": rank_colours(owners),
+            "colour": rank_colours(owners, self._light),
             "name": [f"target of {names[k]}" for k in owners],
         }
         first = {str(labels[k]): spot for k, spot in zip(owners[::-1], points[::-1], strict=True)} if labels else {}
@@ -93,7 +98,7 @@ class BlockPlane:
             "x": way.before[:, 0],
             "y": way.before[:, 1],
             "token": np.arange(len(way.before)),
-            "colour": rank_colours(way.owner),
+            "colour": rank_colours(way.owner, self._light),
             "marker": [SHAPES[k % len(SHAPES)] for k in way.owner],
             "size": sizes[way.owner],
             "name": [f"token of {names[k]}" for k in way.owner],
