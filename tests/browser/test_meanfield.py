@@ -65,6 +65,55 @@ def test_beta_moves_the_phases(page: Any, explorer: str, shoot: Callable[..., An
     assert b"hardmaxPlayer.attach" in Path(waiting.value.path()).read_bytes()
 
 
+def test_undo_redo_and_reset_show_the_run_and_its_controls(page: Any, explorer: str) -> None:
+    page.goto(f"{explorer}/meanfield?n=200&beta=10")
+    wait_until_done(page)
+    escape = page.locator("tr", has_text="escape at t").locator("td").nth(1)
+    undo, redo = page.get_by_role("button", name="Undo"), page.get_by_role("button", name="Redo")
+    label = page.locator(".bk-Div.captioned")
+    before = escape.inner_text()
+    expect(undo).to_be_disabled()
+    expect(redo).to_be_disabled()
+    page.locator(".noUi-handle").nth(2).focus()  # tokens, tilt, beta
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile("beta=20"))
+    expect(escape).not_to_have_text(before)
+    wait_until_done(page)
+    after = escape.inner_text()
+
+    def shows(beta: int, value: str) -> None:
+        expect(page).to_have_url(re.compile(f"beta={beta}(&|$)"))
+        wait_until_done(page)
+        expect(escape).to_have_text(value)
+        expect(label).to_contain_text(f"β: {beta}")
+
+    undo.click()
+    shows(10, before)
+    expect(undo).to_be_disabled()
+    redo.click()
+    shows(20, after)
+    expect(redo).to_be_disabled()
+    page.locator("body").press("Control+z")
+    shows(10, before)
+    # A slider that is moved to where it was before the undo says so again.
+    page.locator(".noUi-handle").nth(2).focus()
+    page.keyboard.press("ArrowRight")
+    shows(20, after)
+    page.get_by_role("button", name="Sphere").click()
+    until(page, "hardmaxStages.stages.has('sphere') && hardmaxStages.stages.get('sphere').tokens.data.x.length === 200")
+    wait_until_done(page)
+    page.get_by_role("button", name="Reset").click()
+    expect(page).to_have_url(re.compile(r"/meanfield\??$"))
+    wait_until_done(page)
+    until(page, "hardmaxStages.stages.get('circle').tokens.data.x.length === 400")
+    expect(label).to_contain_text("β: 30")
+    expect(page.locator(".noUi-handle").first).to_have_attribute("aria-valuenow", "400.0")
+    undo.click()
+    expect(page).to_have_url(re.compile("d=3.*n=200.*beta=20"))
+    wait_until_done(page)
+    until(page, "hardmaxStages.stages.get('sphere').tokens.data.x.length === 200")
+
+
 def test_the_sphere_in_the_dark_and_a_run_that_is_cancelled(
     page: Any, explorer: str, shoot: Callable[..., Any]
 ) -> None:

@@ -17,6 +17,7 @@ from ..layout import beside, card, controls, noted, split
 from ..page import Page
 from ..player import Player
 from ..session import Session
+from ..sliders import set_slider
 from .export import INTERVAL, Scene
 from .state import MOST_TOKENS, STEP, Followed, MeanFieldState, follow
 from .view import DistancesView, RoundView
@@ -151,7 +152,7 @@ class MeanFieldPage(Page):
         if state.beta not in self._beta.options:
             self._beta.options = sorted({*self._beta.options, state.beta})
         for name, widget in self._tied.items():
-            widget.value = getattr(state, name)
+            set_slider(widget, getattr(state, name))
         self._arrange()
         self._run()
 

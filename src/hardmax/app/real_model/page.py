@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..session import Session
+from ..sliders import set_slider
 
 # Estimated seconds up to which a run is computed immediately; longer ones are background jobs.
 _LIVE = 0.3
@@ -271,7 +272,8 @@ class RealModelPage(Page):
         self._state = state
         self._session.clear_message()
         with self._silence():
-            self._pick.value, self._factor.value = self._offer.name, state.factor
+            self._pick.value = self._offer.name
+            set_slider(self._factor, state.factor)
             self._area.value, self._example.value = state.text, example_of(state.text, EXAMPLES) or ""
         self._update()
 
