@@ -74,3 +74,11 @@ def test_undo_of_a_text_and_of_a_head(page: Any, explorer: str) -> None:
     page.get_by_role("button", name="Redo").click()
     expect(area).to_have_value("two words")
     expect(page.get_by_role("img", name="Layer 0, head 5.").locator("line")).to_have_count(2)
+    # A slider that is released, undone and released at the same place is heard both times.
+    warmer = page.locator(".noUi-handle").first
+    for _ in range(2):
+        warmer.focus()
+        warmer.press("ArrowRight")
+        expect(page).to_have_url(re.compile("factor="))
+        page.get_by_role("button", name="Undo").click()
+        expect(page).not_to_have_url(re.compile("factor="))
