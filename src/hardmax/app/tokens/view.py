@@ -28,7 +28,7 @@ from bokeh.models import (
 from ..look import FONT, PALETTE, Light, equal_scales, leader_colours, on_first_screen, rank_colours, static
 from ..session import Session
 from ..stage import register_stage, turn_by_hand
-from .picture import TRAIL_LAYERS, Picture
+from .picture import TRAIL_LAYERS, Badge, Picture
 
 _EVENTS = ("panstart", "pan", "panend", "tap", "doubletap")
 # Beyond what a view shows, so that the corners of a half-plane are never seen.
@@ -93,6 +93,8 @@ class _View:
     def __init__(self, session: Session, name: str, height: int) -> None:
         self._light = session.lighting.light
         self._picture: Picture | None = None
+        self._badged: tuple[Badge, Light] | None = None
+        """The badge that is shown, and its theme."""
         self.figure = session.figure(
             height=height, x_range=Range1d(start=-3, end=3), y_range=Range1d(start=-3, end=3), name=name
         )
@@ -132,7 +134,8 @@ class _View:
 
     def title(self, words: str) -> None:
         """Write a heading above the badge; none for an empty text."""
-        self._title.update(text=words, visible=bool(words))
+        if words != self._title.text:
+            self._title.update(text=words, visible=bool(words))
 
     @property
     def heading(self) -> str:
@@ -145,6 +148,9 @@ class _View:
         self.figure.y_range.update(start=-reach, end=reach)
 
     def _show_badge(self, picture: Picture) -> None:
+        if self._badged == (picture.badge, self._light):
+            return  # as at nearly every step of a drag
+        self._badged = (picture.badge, self._light)
         self._title.text_color = self._light.ink
         good = picture.badge.holds
         dark = self._light.ink > self._light.card  # letters are lighter than the card
@@ -173,6 +179,7 @@ class PlaneView(_View):
         self.figure.xaxis.axis_label, self.figure.yaxis.axis_label = "first coordinate", "second coordinate"
         self._hull = ColumnDataSource({"x": [], "y": []}, name=f"{name}-hull")
         self._ellipse = ColumnDataSource({"x": [], "y": []})
+        self._axes: tuple[float, float, float] | None = None
         self.handles = ColumnDataSource({"x": [], "y": []})
         self._region = ColumnDataSource({"x": [], "y": []})
         self._favourites = ColumnDataSource({"x": [], "y": []})
@@ -269,10 +276,13 @@ class PlaneView(_View):
 
     def show_ellipse(self, angle: float, a: float, b: float) -> None:
         """Draw the ellipse of points z with ⟨A z, z⟩ = 1."""
-        turn, t = math.radians(angle), np.linspace(0, 2 * math.pi, 97)
+        turn = math.radians(angle)
         first, second = np.array([math.cos(turn), math.sin(turn)]), np.array([-math.sin(turn), math.cos(turn)])
-        points = a * np.cos(t)[:, None] * first + b * np.sin(t)[:, None] * second
-        self._ellipse.data = {"x": points[:, 0], "y": points[:, 1]}
+        if self._axes != (angle, a, b):
+            self._axes, t = (angle, a, b), np.linspace(0, 2 * math.pi, 97)
+            points = a * np.cos(t)[:, None] * first + b * np.sin(t)[:, None] * second
+            self._ellipse.data = {"x": points[:, 0], "y": points[:, 1]}
+        # Sent always: the browser has moved the one that is dragged, which snaps to steps.
         self.handles.data = {"x": [a * first[0], b * second[0]], "y": [a * first[1], b * second[1]]}
 
     def show(self, picture: Picture, *, live: bool = False) -> None:
