@@ -207,7 +207,7 @@ def _notes(ours: pd.DataFrame, models: int, replaced: int, rows: pd.DataFrame, s
         + ", ".join(f"{count} of {name}" for name, count in _diverged(stored, ours).items())
         + f"; of TD-TF {int(ours['diverged'].sum())} of {int(ours['starts'].sum()):,}.",
         f"NG-RC takes {slowness(rows, stored):.2f} times as long as on the machine of the stored rows, and the budget "
-        "of TD-TF in processor seconds is multiplied by the ratio that was known at each fit: equal work, on a slower "
+        "of TD-TF in processor seconds is multiplied by the ratio that was known at each fit: equal work on this "
         f"processor. Speed {ours['speed'].median():.1f} reference computations per processor second (here now "
         f"{processor_speed():.1f}).",
     ]
