@@ -289,7 +289,7 @@ def test_stages_are_told_from_the_start_on_the_error_stream(wing, tmp_path):
     stages = [line.split(";")[0].removeprefix("forecast: ") for line in told]
     assert stages[0] == "reading"
     assert "at most about 2 s left" in told[0]
-    fit = ["delay windows", "linear models", "polynomials", "reservoirs", "attention", "selection"]
+    fit = ["delay windows", "linear models", "polynomials", "attention", "reservoirs", "selection"]
     fit += ["bounded rollouts and refit", "simple models", "validation errors"]
     assert stages[1:19] == [f"{part}: {stage}" for part in ("fit", "backtest") for stage in fit]
     assert stages[19:] == ["figure", "reading the model"]
