@@ -100,7 +100,7 @@ def test_dates_come_back_as_dates_and_constants_as_constants(tmp_path):
     days = pd.date_range("2024-01-01", periods=200, freq="D")
     pd.DataFrame({"date": days, "y": np.sin(0.3 * np.arange(200))}).to_csv(tmp_path / "days.csv", index=False)
     done = _run(tmp_path / "days.csv", "--seconds", 0.5, "--steps", 3, "--starts", 0, "-o", tmp_path / "ahead.csv")
-    assert "On 2024-07-21T00:00:00: y" in done.output
+    assert "On 2024-07-21: y" in done.output
     assert pd.read_csv(tmp_path / "ahead.csv")["date"].tolist() == [f"2024-07-{d}T00:00:00" for d in (19, 20, 21)]
     np.save(tmp_path / "flat.npy", np.full(60, 7.0))
     still = _run(tmp_path / "flat.npy", "--steps", 4)
@@ -240,7 +240,7 @@ def test_time_from_dates_is_told_in_units_of_the_clock(tmp_path):
     done = _run(tmp_path / "months.csv", "--seconds", 30, "--steps", 6, "--figure", figure)
     assert "time from column 'when', one month apart" in done.output
     assert "periods 20.94 (months)" in done.output
-    assert "On 2009-10-01T00:00:00: y" in done.output
+    assert "On 2009-10-01: y" in done.output
     assert "<!-- 2009 -->" in figure.read_text()  # the axis has years, not seconds
 
 
@@ -373,6 +373,46 @@ def test_several_files_are_fitted_one_by_one(sales, wing, tmp_path):
     found = json.loads(_run(sales, wing, *_QUICK, "--json").stdout)
     assert [one["samples"] for one in found] == [60, 240]
     assert {"reading", "fit"} <= set(found[0]["seconds"])
+
+
+def test_files_of_one_name_are_written_apart(sales, tmp_path):
+    table, quick = pd.read_csv(sales), (*_QUICK, "--kind", "drift")
+    for place, factor in (("north", 1.0), ("south", 2.0)):
+        (tmp_path / place).mkdir()
+        table.assign(sold=factor * table["sold"]).to_csv(tmp_path / place / "sales.csv", index=False)
+    files = [tmp_path / place / "sales.csv" for place in ("north", "south")]
+    done = _run(*files, *quick, "--output", tmp_path / "ahead.csv", "--save", tmp_path / "model")
+    assert done.exit_code == 0, done.output
+    north, south = (pd.read_csv(tmp_path / f"ahead-{place}-sales.csv") for place in ("north", "south"))
+    np.testing.assert_allclose(2 * north["sold"], south["sold"])
+    assert (tmp_path / "model" / "south-sales").is_dir()
+    twice = _run(files[0], files[0], *quick, "--output", tmp_path / "ahead.csv")
+    assert twice.exit_code == 2
+    assert "and another would both be written as 'north-sales'" in " ".join(twice.output.split())
+
+
+def test_errors_name_the_file_and_the_column(sales, tmp_path):
+    table = pd.read_csv(sales).assign(price=lambda rows: 3.0 - rows["sold"])
+    table.to_csv(tmp_path / "negative.csv", index=False)
+    said = " ".join(_run(sales, tmp_path / "negative.csv", *_QUICK, "--kind", "drift", "--lower", 0).output.split())
+    assert "--lower is passed by the data: column 'price' reaches" in said
+    assert "got 0.0 in " in said
+    assert "negative.csv: pass a bound" in said.replace("- ", "-")
+    table.loc[7, "price"] = np.nan
+    table.to_csv(tmp_path / "gaps.csv", index=False)
+    said = " ".join(_run(tmp_path / "gaps.csv", *_QUICK).output.split())
+    assert "got nan at sample 7, column 'price' (1 in all): pass --gaps interpolate" in said
+
+
+def test_missing_months_are_told_and_filled_by_the_calendar(sales, tmp_path):
+    path, ahead = tmp_path / "holes.csv", tmp_path / "ahead.csv"
+    pd.read_csv(sales).drop([20, 21]).to_csv(path, index=False)
+    said = " ".join(_run(path, *_QUICK).output.split())
+    assert "1 missing block (2 samples of" in said
+    assert "the first before sample 20): pass --resample to interpolate" in said
+    done = _run(path, *_QUICK, "--kind", "drift", "--resample", "--output", ahead)
+    assert done.exit_code == 0, done.output
+    assert pd.read_csv(ahead)["month"].str[:10].tolist() == [f"2020-0{k}-01" for k in range(1, 7)]
 
 
 def test_many_columns_are_reduced_to_modes(tmp_path):

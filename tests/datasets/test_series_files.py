@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from hardmax.datasets import read_series
 from hardmax.errors import FileError
+from hardmax.tables.dates import MONTH
 from hardmax.tables.delimited import _every_digit
 
 _T = 0.25 * np.arange(6)
@@ -209,6 +210,25 @@ def test_months_quarters_and_years_are_even(tmp_path, first, rule):
     assert np.allclose(np.diff(series.times), series.dt)
     ahead = series.times[-1] + series.dt * np.arange(1, 4)
     assert series.dates(ahead).tolist() == [stamp.isoformat() for stamp in stamps[6:]]
+
+
+@pytest.mark.parametrize(
+    ("rule", "months", "missing"), [("MS", 1, [3]), ("ME", 1, [2, 3, 9]), ("QE", 3, [5]), ("YS", 12, [1])]
+)
+def test_missing_months_are_a_gap_in_even_times(tmp_path, rule, months, missing):
+    stamps = pd.date_range("2019-01-01", periods=14, freq=rule)
+    kept = stamps[:12].delete(missing)
+    pd.DataFrame({"date": kept, "x": np.arange(len(kept))}).to_csv(tmp_path / "data.csv", index=False)
+    series = read_series(tmp_path / "data.csv")
+    step = months * MONTH
+    np.testing.assert_allclose(series.times / step, np.delete(np.arange(12), missing))
+    assert series.dates(step * np.array([0, 12, 13])).tolist() == [stamps[k].isoformat() for k in (0, 12, 13)]
+
+
+def test_dates_that_are_mostly_uneven_months_apart_are_in_seconds(tmp_path):
+    stamps = pd.to_datetime(["2019-01-01", "2019-02-01", "2019-05-01", "2019-07-01"])
+    pd.DataFrame({"date": stamps, "x": range(4)}).to_csv(tmp_path / "data.csv", index=False)
+    assert read_series(tmp_path / "data.csv").times[1] == 31 * 86400
 
 
 @pytest.mark.parametrize(("version", "told"), [("2.2.3", True), ("3.0.6", True), ("3.1.0", False), ("4.0.0", False)])

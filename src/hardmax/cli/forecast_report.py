@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -108,15 +110,33 @@ def even_series(measured: Measured, gaps: str, resample: bool) -> Series:
 
 
 def _even(series: Series, gaps: str, resample: bool) -> tuple[Series, tuple[str, ...]]:
-    record = made_even(
-        series.values,
-        times=series.times,
-        gaps=cast(Gaps, gaps),
-        irregular="resample" if resample else "refuse",
-    )
+    with naming_columns(series.names):
+        record = made_even(
+            series.values,
+            times=series.times,
+            gaps=cast(Gaps, gaps),
+            irregular="resample" if resample else "refuse",
+        )
     values = record.trajectories[0].copy()
     times = series.times[0] + record.dt * np.arange(len(values)) if len(values) != len(series) else series.times
     return replace(series, values=values, times=times), record.notes
+
+
+@contextmanager
+def naming_columns(names: Sequence[str]) -> Iterator[None]:
+    """Name the column of a file in errors that count channels."""
+
+    def named(words: object) -> str:
+        return re.sub(
+            r"\bchannel (\d+)",
+            lambda found: f"column {names[int(found[1])]!r}" if int(found[1]) < len(names) else found[0],
+            str(words),
+        )
+
+    try:
+        yield
+    except InputError as error:
+        raise InputError(error.argument, named(error.value), named(error.problem), error.marked_remedy) from error
 
 
 _LASTING = 0.02
@@ -279,7 +299,7 @@ def _ends(series: Series, ahead: Forecast, level: float) -> Iterator[str]:
         + ("" if band is None else _between(level, float(band.lower[last, k]), float(band.upper[last, k])))
         for k, name in enumerate(series.names[:4])
     ]
-    when = f"On {series.dates(ahead.times)[last]}" if series.began else f"At time {ahead.times[last]:.6g}"
+    when = f"{'On' if series.began else 'At time'} {moments_of(series, ahead)[last]}"
     yield f"{when}: {'; '.join(parts)}{'; …' if series.channels > 4 else ''}."
 
 

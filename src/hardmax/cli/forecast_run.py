@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -24,7 +26,16 @@ from ..forecasting.forecast import Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer, load_forecaster
 from ..forecasting.settings import MODELS
 from ..progress import StageLog, Tell
-from .forecast_report import Columns, Measured, even_series, moments_of, read_measured, sentences, unit_of
+from .forecast_report import (
+    Columns,
+    Measured,
+    even_series,
+    moments_of,
+    naming_columns,
+    read_measured,
+    sentences,
+    unit_of,
+)
 from .options import require_target
 
 _FIT = 0.55
@@ -81,9 +92,12 @@ def run(request: Request) -> None:
     """Run the command: one file after the other."""
     _check(request)
     results = []
-    for number, file in enumerate(request.files):
-        one = replace(request, files=[file]) if len(request.files) == 1 else _one_of_several(request, file)
-        found = _run_one(one, "" if len(request.files) == 1 else f" {number + 1} of {len(request.files)}")
+    for number, (file, name) in enumerate(zip(request.files, _names(request), strict=True)):
+        if len(request.files) == 1:
+            found = _run_one(request, "")
+        else:
+            with _about(file):
+                found = _run_one(_one_of_several(request, file, name), f" {number + 1} of {len(request.files)}")
         results.append(found)
         if not request.as_json:
             if number:
@@ -95,11 +109,34 @@ def run(request: Request) -> None:
         typer.echo(json.dumps(data[0] if len(data) == 1 else data))
 
 
-def _one_of_several(request: Request, file: Path) -> Request:
+def _names(request: Request) -> list[str]:
+    """A name for each file, for what is written: without its ending, and with its folder where two have the same."""
+    stems = [file.stem for file in request.files]
+    names = [
+        stem if stems.count(stem) == 1 else f"{file.absolute().parent.name}-{stem}"
+        for file, stem in zip(request.files, stems, strict=True)
+    ]
+    for file, name in zip(request.files, names, strict=True):
+        if names.count(name) > 1 and (request.figure or request.output or request.report or request.save):
+            problem = f"and another would both be written as {name!r}"
+            raise InputError("files", str(file), problem, "rename one, or pass it alone")
+    return names
+
+
+@contextmanager
+def _about(file: Path) -> Iterator[None]:
+    """Name the file in errors about its data: of several files, it is not known which one they are about."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(error.argument, f"{error.value} in {file}", error.problem, error.marked_remedy) from error
+
+
+def _one_of_several(request: Request, file: Path, name: str) -> Request:
     """The request for one of several files; what is written has the name of the file in its own."""
 
     def named(path: Path | None) -> Path | None:
-        return None if path is None else path.with_name(f"{path.stem}-{file.stem}{path.suffix}")
+        return None if path is None else path.with_name(f"{path.stem}-{name}{path.suffix}")
 
     return replace(
         request,
@@ -107,7 +144,7 @@ def _one_of_several(request: Request, file: Path) -> Request:
         figure=named(request.figure),
         output=named(request.output),
         report=named(request.report),
-        save=None if request.save is None else request.save / file.stem,
+        save=None if request.save is None else request.save / name,
     )
 
 
@@ -283,14 +320,15 @@ def _fitted(request: Request, measured: Measured, budget: float | None, log: Sta
         progress=_part(log, "fit", 0.01, _FIT if request.starts else 0.97),
     ).set_params(**_known_options(request))
     try:
-        return model.fit(
-            series.values,
-            times=series.times if timed else None,
-            dt=None if timed else 1.0 if request.dt is None else request.dt,
-            u=measured.inputs,
-            gaps=cast(Gaps, request.gaps),
-            irregular="resample" if request.resample else "refuse",
-        )
+        with naming_columns(series.names):
+            return model.fit(
+                series.values,
+                times=series.times if timed else None,
+                dt=None if timed else 1.0 if request.dt is None else request.dt,
+                u=measured.inputs,
+                gaps=cast(Gaps, request.gaps),
+                irregular="resample" if request.resample else "refuse",
+            )
     except InputError as error:
         if error.argument != "model":
             raise

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import FileError, MissingExtraError
-from ..tables.dates import MONTH, Months, months_of, stamps_of
+from ..tables.dates import MONTH, Months, months_of, stamps_of, steps_of
 from ..tables.delimited import numbered, read_numbers, shown
 from ..tables.files import PARQUET, TEXT, file_text, read_npy, read_parquet, require_readable
 from .series import Series
@@ -187,7 +187,7 @@ def _times(samples: _Samples, name: str) -> tuple[np.ndarray, str, Months | None
         began = stamps.iloc[0].isoformat() if stamps.notna().iloc[0] else ""
         times = (stamps - stamps.iloc[0]).dt.total_seconds().to_numpy(dtype=np.float64)
         if months is not None:
-            times = MONTH * months.apart * np.arange(len(stamps), dtype=np.float64)
+            times = MONTH * months.apart * steps_of(stamps, months).astype(np.float64)
     elif column.dtype.kind == "m":
         times = column.dt.total_seconds().to_numpy(dtype=np.float64)
     else:

@@ -57,17 +57,34 @@ def stamps_of(column: pd.Series) -> pd.Series | None:
 
 
 def months_of(stamps: pd.Series) -> Months | None:
-    """Step of dates that are equally many months but not days apart; None for others."""
+    """Step of dates that are equally many months but not days apart, some rows missing or not; None for others."""
     steps = np.diff(stamps.to_numpy())
     if len(stamps) < 3 or stamps.isna().any() or (steps == steps[0]).all():
         return None
-    count = np.diff((12 * stamps.dt.year + stamps.dt.month).to_numpy())
-    one_clock = stamps.dt.time.nunique() == 1
-    if not one_clock or count[0] < 1 or (count != count[0]).any():
+    count = np.diff(_months_since_year_0(stamps))
+    apart = int(count.min())
+    # Most steps are one step long: otherwise the dates are uneven, and not a few of them missing.
+    if stamps.dt.time.nunique() > 1 or apart < 1 or (count % apart).any() or 2 * (count == apart).sum() <= len(count):
         return None
     if stamps.dt.day.nunique() == 1:
-        return Months(int(count[0]), at_end=False)
-    return Months(int(count[0]), at_end=True) if stamps.dt.is_month_end.all() else None
+        return Months(apart, at_end=False)
+    return Months(apart, at_end=True) if stamps.dt.is_month_end.all() else None
+
+
+def steps_of(stamps: pd.Series, months: Months) -> np.ndarray:
+    """Numbers of steps from the first date to each, shape (dates,).
+
+    >>> import pandas as pd
+    >>> march_is_missing = pd.Series(pd.to_datetime(["2024-01-01", "2024-02-01", "2024-04-01"]))
+    >>> steps_of(march_is_missing, Months(1, at_end=False)).tolist()
+    [0, 1, 3]
+    """
+    count = _months_since_year_0(stamps)
+    return np.asarray((count - count[0]) // months.apart)
+
+
+def _months_since_year_0(stamps: pd.Series) -> np.ndarray:
+    return np.asarray((12 * stamps.dt.year + stamps.dt.month).to_numpy())
 
 
 def _in_order(cells: pd.Series, order: str) -> pd.Series | None:
