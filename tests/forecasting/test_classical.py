@@ -1,7 +1,7 @@
 """Seasons, simple rules, smoothing, decompositions and analogues, against formulas and plain loops."""
 
 from pathlib import Path
-from typing import Never
+from typing import Any, Never
 
 import numpy as np
 import pytest
@@ -716,3 +716,22 @@ def test_updates_of_a_simple_model_move_its_window(tmp_path: Path) -> None:
     np.testing.assert_allclose(model.forecast(12).values[:, 0], series[138:])
     again = hm.load_forecaster(model.save(tmp_path / "model"))
     np.testing.assert_array_equal(again.forecast(12).values, model.forecast(12).values)
+
+
+@pytest.mark.parametrize(
+    ("first", "settings"),
+    [(15, {}), (20, {}), (20, {"season": 12}), (13, {"season": 24}), (20, {"season": 24, "model": "smoothing"})],
+)
+def test_two_records_of_unequal_length_are_fitted(first: int, settings: dict[str, Any]) -> None:
+    season = settings.get("season", 12)
+    t = np.arange(140)
+    y = 50 + 10 * np.sin(2 * np.pi * t / season) + np.random.default_rng(1).normal(0, 1, 140)
+    for parts in ([y[:first], y[first:80]], [y[:60], y[60 : 60 + first]]):
+        model = TimeDelayedTransformer(random_state=0, progress=False, restarts=1, **settings)
+        model.fit(parts)
+        if len(parts[-1]) < model.window:
+            with pytest.raises(InputError, match="samples in the last record, from which forecasts start"):
+                model.forecast(5)
+        ahead = model.forecast(5, window=parts[int(len(parts[0]) < len(parts[1]))])
+        assert np.isfinite(ahead.values).all()
+        assert (ahead.spread > 0).all()

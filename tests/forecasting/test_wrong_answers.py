@@ -131,6 +131,16 @@ def test_the_backtest_takes_the_season_that_the_fit_takes(given: object, used: i
     assert max(model.report_.numbers["seasons"], default=1) == used
 
 
+@pytest.mark.parametrize("seed", [9, 16])
+def test_the_backtest_of_a_short_record_has_the_season_of_the_fit(seed: int) -> None:
+    t = np.arange(30)
+    z = 100 + 20 * np.sin(2 * np.pi * t / 12) + np.random.default_rng(seed).normal(0, 4, 30) + t
+    model = TimeDelayedTransformer(**_SETTINGS).fit(z)
+    found = model.backtest(6)
+    assert [found.season] == model.report_.numbers["seasons"] == [12]
+    assert "seasonal naive" in {row.model for row in found.rows}
+
+
 def test_errors_of_a_record_with_a_trend_are_not_hidden_by_the_trend() -> None:
     z = _seasonal(trend=3.0)[:, None]
     season = _seasonal()

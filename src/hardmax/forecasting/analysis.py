@@ -72,6 +72,7 @@ class ModelAnalysis(LearnedModel):
             recipe=self.recipe,
             kept=self._kept,
             units=self.units_,
+            seasons=self.report_.numbers.get("seasons", ()),
         )
 
     @one_thread()

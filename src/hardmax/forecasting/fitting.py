@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from .data.continued import check_same_dates
 from .data.exogenous_inputs import Forcing, read_inputs
 from .data.labels import NO_LABELS, Labels, last_labels
 from .data.pod import Pod, fit_pod, read_fields
@@ -116,6 +117,7 @@ def fit_forecaster(
         fields, filled = read_fields(series, gaps)
         decomposition, series = fit_pod(fields, pod)
     record = read_series(series, dt=dt, times=times, gaps=gaps, irregular=irregular)
+    check_same_dates(given, u)
     inputs = None if u is None else read_inputs(u, record.trajectories)
     record, inputs, notes = drop_short(record, inputs, settings.delays)
     units, logged = scaling.units(record.trajectories)
@@ -147,9 +149,16 @@ def fit_forecaster(
         found.budget_ended,
         found.search,
         rows,
-        NO_LABELS if pod is not None else last_labels(given, record.last_time, len(record.trajectories[-1]), record.dt),
+        _labels(given, u, record, reduced=pod is not None),
         None if found.search is None else found.search.selection.chosen,
     )
+
+
+def _labels(given: Sequence[object], u: object, record: Record, *, reduced: bool) -> Labels:
+    """Labels of the record and its inputs; of fields that are reduced to modes, names of the inputs alone."""
+    inputs = [] if u is None else as_list(u)
+    labels = last_labels(given, inputs, record.last_time, len(record.trajectories[-1]), record.dt)
+    return replace(NO_LABELS, inputs=labels.inputs) if reduced else labels
 
 
 def _learn(rows: Sequence[FloatArray], outputs: int, settings: Settings, recipe: str) -> _Learned:

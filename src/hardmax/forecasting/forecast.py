@@ -249,16 +249,18 @@ class Forecast:
         import pandas as pd
 
         names = self.labels.channels(self.values.shape[-1])
-        parts = {name: self.values[..., k] for k, name in enumerate(names)}
+        columns, parts = list(names), [self.values]
         if interval is not None:
             band = self.interval(interval)
-            for k, name in enumerate(names):
-                parts |= {f"{name} lower": band.lower[..., k], f"{name} upper": band.upper[..., k]}
+            # Lower and upper ends of a channel stand side by side.
+            columns += [f"{name} {end}" for name in names for end in ("lower", "upper")]
+            parts.append(np.stack([band.lower, band.upper], axis=-1).reshape(*self.values.shape[:-1], -1))
+        rows = np.concatenate(parts, axis=-1)
         index = self.labels.index(self.times)
         if self.values.ndim == 3:
             pairs = [(start, label) for start in range(len(self.values)) for label in index]
             index = pd.MultiIndex.from_tuples(pairs, names=["start", index.name or "time"])
-        return pd.DataFrame({name: part.reshape(-1) for name, part in parts.items()}, index=index)
+        return pd.DataFrame(rows.reshape(-1, len(columns)), index=index, columns=columns)
 
     def to_xarray(self, interval: float | None = None) -> xarray.Dataset:
         """Forecast as a data set with the names and the dates of the data.

@@ -15,6 +15,7 @@ from ..progress import Progress
 from ..scalars import as_count
 from ..threads import one_thread
 from .analysis import ModelAnalysis
+from .data.continued import check_continues, in_fit_order
 from .data.exogenous_inputs import inputs_over
 from .data.labels import labels_of
 from .data.series import Gaps, Irregular, as_array
@@ -63,8 +64,9 @@ class TimeDelayedTransformer(ModelAnalysis):
         between units of work; simple models have 15 % of it in any case.
     budget
         Wall seconds that a fit may take, and a backtest again; None for no limit. It is checked between units of
-        work, so small budgets are exceeded by a second or two. A search that was ended by it says so in ``report_``;
-        one that was not gives the same model for the same ``random_state`` every time.
+        work, and every kind of simple model is tried once, so small budgets are exceeded by some seconds. A search that
+        was ended by it says so in ``report_``; one that was not gives the same model for the same ``random_state``
+        every time.
     model
         Model to fit: ``"auto"`` selects among all; ``"family"`` among TD-DMD, NG-RC, reservoirs and attention, as
         earlier versions did; or one kind: ``"td-dmd"``, ``"ng-rc"``, ``"reservoir"``, ``"attention"``,
@@ -193,7 +195,8 @@ class TimeDelayedTransformer(ModelAnalysis):
         ----------
         samples
             Samples after the end of the record, at the same time step, shape (samples, channels), or (channels,) for
-            one sample; fields with ``pod``. NaN where a value is missing.
+            one sample; fields with ``pod``. NaN where a value is missing. Dates of a table must follow those of the
+            record, and its columns are brought into the order of the fit.
         u
             Inputs of these samples, for a model fitted with inputs.
 
@@ -203,6 +206,10 @@ class TimeDelayedTransformer(ModelAnalysis):
             The estimator itself, updated.
         """
         predictor = self._require_predictor()
+        samples = in_fit_order("samples", samples, self.labels_.names)
+        u = in_fit_order("u", u, self.labels_.inputs)
+        for argument, table in (("samples", samples), ("u", u)):
+            check_continues(argument, table, self.labels_, self.last_time_, self.dt_)
         new = self._new_samples(samples)
         if self._online is None:
             self._online = self._start_online()
@@ -259,7 +266,7 @@ class TimeDelayedTransformer(ModelAnalysis):
             (starts, samples, channels) for many starts at once. None starts from the end of the record.
         u
             Inputs, for a model fitted with inputs: those of the steps ahead, or with ``window`` those of the window
-            and the steps together.
+            and the steps together. The columns of a table are brought into the order of the fit.
 
         Returns
         -------
@@ -268,6 +275,10 @@ class TimeDelayedTransformer(ModelAnalysis):
         """
         self._require_fit()
         steps = as_count("steps", steps, 1)
+        window = in_fit_order("window", window, self.labels_.names)
+        u = in_fit_order("u", u, self.labels_.inputs)
+        if window is None:
+            check_continues("u", u, self.labels_, self.last_time_, self.dt_)
         single, states, inputs = self._start(window, u, steps)
         ahead = roll_ahead(self.predictor_, self.units_, self.forcing_, states, steps, inputs)
         start = self.last_time_ if window is None else 0.0

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import HardmaxError, InputError
 from ..progress import Progress
+from .data.continued import all_in_fit_order, check_even, in_fit_order
 from .data.exogenous_inputs import Forcing, inputs_over, read_new_data, read_window
 from .data.labels import Labels
 from .data.pod import Pod
@@ -129,7 +130,9 @@ class LearnedModel(Parameters, ABC):
                     f"pass the data it was fitted to: {purpose}(series=…)",
                 )
             return self._rows
-        record, inputs = read_new_data(series, u, self.dt_, self.channels_, self.pod_, self.forcing_)
+        ordered = all_in_fit_order("series", series, self.labels_.names)
+        given = all_in_fit_order("u", u, self.labels_.inputs)
+        record, inputs = read_new_data(ordered, given, self.dt_, self.channels_, self.pod_, self.forcing_)
         return normalised_rows(*drop_short(record, inputs, self.delays)[:2], self.units_, self.forcing_)
 
     def _settings_again(self) -> Settings:
@@ -138,8 +141,14 @@ class LearnedModel(Parameters, ABC):
 
     def _states(self, window: object) -> tuple[bool, FloatArray]:
         if window is None:
+            if len(self.last_window_) < self.window:
+                problem = f"must have {self.window} samples in the last record, from which forecasts start"
+                raise InputError(
+                    "series", len(self.last_window_), problem, "put a longer record last, or pass window=…"
+                )
             return True, self.last_window_[None]
-        return read_window(window, self.channels_, self.window, self.pod_)
+        check_even(window, self.labels_, self.dt_)
+        return read_window(in_fit_order("window", window, self.labels_.names), self.channels_, self.window, self.pod_)
 
     def _start(self, window: object, u: object, steps: int) -> tuple[bool, FloatArray, FloatArray | None]:
         """Whether there is a single start, the windows, and the inputs over them and the steps ahead."""

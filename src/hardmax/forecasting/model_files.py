@@ -37,6 +37,8 @@ KIND = "time-delayed transformer"
 FILE = "model.safetensors"
 _DAMAGED = "the file is damaged; save the model again"
 _Arrays = dict[str, np.ndarray]
+_NAMES = ("names", "inputs")
+"""Fields of the labels that are tuples of names."""
 _SETTINGS = (
     *(
         "delays",
@@ -69,7 +71,7 @@ def save_fitted(fitted: FittedForecaster, parameters: dict[str, Any], folder: st
         "seed": fitted.seed,
         "report": {"sentences": list(fitted.report.sentences), "numbers": fitted.report.numbers},
         "explained": fitted.explained_beyond_linear,
-        "labels": vars(fitted.labels) | {"names": list(fitted.labels.names)},
+        "labels": vars(fitted.labels) | {name: list(getattr(fitted.labels, name)) for name in _NAMES},
     }
     _put_units("units", fitted.units, arrays)
     arrays["last_window"] = fitted.last_window
@@ -174,7 +176,7 @@ def _get_kept(words: list[list[Any]] | None, predictor: Predictor | None) -> Fin
 
 def _get_labels(words: dict[str, Any]) -> Labels:
     """Labels; empty in files of earlier versions, which do not hold them."""
-    labels = Labels(**(words | {"names": tuple(str(name) for name in words.get("names", ()))}))
+    labels = Labels(**(words | {key: tuple(str(name) for name in words.get(key, ())) for key in _NAMES}))
     if labels.kind not in KINDS:
         raise ValueError(f"the index kind {labels.kind!r} is not known")
     return labels

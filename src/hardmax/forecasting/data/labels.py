@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..protocol import FloatArray
-from .timestamps import calendar_rule, same_day_of_months
+from .timestamps import calendar_rule, same_day_of_months, without_holes
 
 if TYPE_CHECKING:
     import pandas
@@ -46,6 +46,8 @@ class Labels:
         Time of the last sample, as in the times of a forecast.
     step
         Time between samples; 0 where the first step of a forecast follows ``last``.
+    inputs
+        Names of the exogenous inputs; empty where they had none.
     """
 
     names: tuple[str, ...] = ()
@@ -57,6 +59,7 @@ class Labels:
     index_name: str = ""
     origin: float = 0.0
     step: float = 0.0
+    inputs: tuple[str, ...] = ()
 
     def channels(self, count: int) -> tuple[str, ...]:
         """Names of ``count`` channels; ``"channel 1"`` and so on where the data had none."""
@@ -100,16 +103,19 @@ NO_LABELS = Labels()
 
 def labels_of(part: Any, last_time: float, samples: int) -> Labels:
     """Labels of one record; without dates where it has none or was resampled to another number of samples."""
-    names = _names(part)
-    index = _index_of(part)
+    names = names_of(part)
+    index = index_of(part)
     kind = {"DatetimeIndex": "date", "PeriodIndex": "period", "TimedeltaIndex": "duration"}.get(
         "" if callable(index) else type(index).__name__, ""
     )
     if not kind or index is None or not len(index):
         return Labels(names)
     title = "" if index.name is None else str(index.name)
+    if kind == "date" and len(index) < samples and (whole := without_holes(index)) is not None:
+        index = whole.rename(index.name)
     same = len(index) == samples
     if kind == "period":
+        same = same or index[-1].ordinal - index[0].ordinal + 1 == samples
         if not same:
             return Labels(names)
         return Labels(names, kind, str(index[-1]), str(index.freqstr), index_name=title, origin=last_time)
@@ -128,7 +134,7 @@ def labels_of(part: Any, last_time: float, samples: int) -> Labels:
     return Labels(names, kind, moment, rule, months, zone, title, last_time)
 
 
-def _index_of(part: Any) -> Any:
+def index_of(part: Any) -> Any:
     """Index of a pandas object, or one made of the first coordinate of an xarray array; None without either."""
     if hasattr(part, "coords") and hasattr(part, "dims") and part.dims and part.dims[0] in part.coords:
         import pandas as pd
@@ -138,7 +144,7 @@ def _index_of(part: Any) -> Any:
     return getattr(part, "index", None)
 
 
-def _names(part: Any) -> tuple[str, ...]:
+def names_of(part: Any) -> tuple[str, ...]:
     """Names of the channels of a table or a series, or nothing."""
     columns = getattr(part, "columns", None)
     if columns is not None and not callable(columns):
@@ -154,6 +160,12 @@ def _names(part: Any) -> tuple[str, ...]:
     return ()
 
 
-def last_labels(parts: Sequence[Any], last_time: float, samples: int, step: float) -> Labels:
-    """Labels of the last of several records, after which a forecast continues; ``step`` is the time between samples."""
-    return replace(labels_of(parts[-1], last_time, samples), step=step) if parts else NO_LABELS
+def last_labels(parts: Sequence[Any], inputs: Sequence[Any], last_time: float, samples: int, step: float) -> Labels:
+    """Labels of the last of several records, after which a forecast continues; ``step`` is the time between samples.
+
+    Names are those of the first record and of the first inputs, in whose order the columns of all are read.
+    """
+    if not parts:
+        return NO_LABELS
+    named = names_of(inputs[0]) if inputs else ()
+    return replace(labels_of(parts[-1], last_time, samples), names=names_of(parts[0]), step=step, inputs=named)

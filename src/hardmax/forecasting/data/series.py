@@ -45,6 +45,8 @@ def as_array(argument: str, value: object) -> FloatArray:
         if given.dtype.kind == "c":
             raise TypeError("complex numbers: pass real and imaginary parts as channels")
         array = np.asarray(given, dtype=np.float64)
+        if isinstance(value, np.ma.MaskedArray):
+            array = np.where(np.ma.getmaskarray(value), np.nan, array)
     except (TypeError, ValueError) as error:
         raise InputError(
             argument, f"{type(value).__name__}", "must be an array of real numbers", f"convert it first ({error})"

@@ -29,7 +29,7 @@ def in_seconds(duration: object) -> object:
 def times_in_seconds(times: object) -> tuple[object, str]:
     """Seconds since the first date, or seconds of durations, with a note; numbers unchanged.
 
-    Dates of an index with a calendar rule (months, business days) count as evenly spaced.
+    Dates of an index with a calendar rule (months, business days) count as evenly spaced, also where some are missing.
 
     >>> times_in_seconds(np.array(["2024-02-28T23:59", "2024-02-29T00:00"], dtype="datetime64[m]"))
     (array([ 0., 60.]), 'Times are seconds since 2024-02-28T23:59.')
@@ -45,10 +45,13 @@ def times_in_seconds(times: object) -> tuple[object, str]:
     rule = None if len(seconds) < 2 or np.ptp(np.diff(seconds)) == 0 else calendar_rule(index)
     if rule is None and len(seconds) > 2 and (months := same_day_of_months(index)):
         rule = "one month apart" if months == 1 else f"{months} months apart"
+    places = np.arange(len(seconds))
+    if rule is None and (whole := without_holes(index)) is not None:
+        rule, places = str(whole.freqstr), whole.get_indexer(_dates(index))
     if rule is None:
         return seconds, f"{since}."
-    even = np.linspace(0.0, seconds[-1], len(seconds))
-    return even, f"{since}; dates by the calendar ({rule}) count as evenly spaced, {even[1]:.6g} seconds apart."
+    step = seconds[-1] / places[-1]
+    return step * places, f"{since}; dates by the calendar ({rule}) count as evenly spaced, {step:.6g} seconds apart."
 
 
 def calendar_rule(index: object) -> str | None:
@@ -68,6 +71,50 @@ def same_day_of_months(index: object) -> int:
     within = column - months.astype(column.dtype)
     steps = np.diff(months.astype(np.int64))
     return int(steps[0]) if (within == within[0]).all() and (steps == steps[0]).all() and steps[0] > 0 else 0
+
+
+def without_holes(index: Any) -> Any:
+    """Index of pandas with all dates by the rule of months or business days that ``index`` lacks some of, or None.
+
+    More than half of the dates follow each other: others are uneven, rather than incomplete.
+
+    >>> import pandas as pd
+    >>> march_is_missing = pd.DatetimeIndex(["2024-01-01", "2024-02-01", "2024-04-01", "2024-05-01", "2024-06-01"])
+    >>> without_holes(march_is_missing).freqstr, len(without_holes(march_is_missing))
+    ('MS', 6)
+    """
+    column = _as_datetime64(np.asarray(index))
+    if column.dtype.kind != "M" or column.ndim != 1 or len(column) < _FEWEST_DATES or np.isnat(column).any():
+        return None
+    import pandas as pd
+
+    dates = _dates(index)
+    months = np.diff(12 * dates.year + dates.month)
+    rules: list[Any]
+    if months.min() >= 1 and not (months % months.min()).any():
+        apart = int(months.min())
+        rules = [f"{apart}MS", f"{apart}ME", pd.DateOffset(months=apart)]
+    elif (dates.day_of_week < 5).all() and not months.max() > 1:
+        rules = ["B"]
+    else:
+        return None
+    for rule in rules:
+        whole = pd.date_range(dates[0], dates[-1], freq=rule)
+        places = whole.get_indexer(dates)
+        if len(whole) > len(dates) and places.min() >= 0 and 2 * (np.diff(places) == 1).sum() > len(places):
+            return whole
+    return None
+
+
+def _dates(index: Any) -> Any:
+    """Index of pandas, in the time zone of the dates where they have one."""
+    import pandas as pd
+
+    return pd.DatetimeIndex(index)
+
+
+_FEWEST_DATES = 5
+"""Dates from which on a rule that some of them break is looked for."""
 
 
 def times_of(parts: Sequence[object]) -> list[object] | None:

@@ -247,19 +247,23 @@ def backtest(
     recipe: str = "family",
     kept: Finalist | None = None,
     units: Units | None = None,
+    seasons: Sequence[int] = (),
 ) -> Backtest:
     """Errors on the last quarter of normalised trajectories, by models fitted to the first three quarters.
 
     Channels after the first ``outputs`` are exogenous inputs. ``kept`` is the model whose errors come first, refitted;
     without it that is the model which a search selects without the last quarter. Errors are measured in the units of
-    the data, where ``units`` are given.
+    the data, where ``units`` are given. ``seasons`` are those that the fit found: three quarters of a short record may
+    hold too few cycles to find them again.
     """
     training, tests = _split(trajectories)
     plan = plan_for(training, settings)
     found = _published(training, outputs, settings) if recipe == "paper" else _family(training, outputs, settings, kept)
     known = [z[:, :outputs] for z in training]
-    season = find_season(known) if settings.seasons is None else max(settings.seasons, default=1)
-    season = season if season <= min(len(z) for z in known) else 1
+    taken = seasons if settings.seasons is None else settings.seasons
+    season = max(taken, default=1) if taken or settings.seasons is not None else find_season(known)
+    # The mean change over a season needs pairs of samples.
+    season = season if season < min(len(z) for z in known) else 1
     simple = [model.fit(known, dt) for model in (Mean(), SeasonalNaive(season), Analogue())]
     # A simple forecast that needs most of a short trajectory would leave nothing to compare on.
     room = max(found.window, min(len(z) for z, _ in tests) // 2)

@@ -560,7 +560,13 @@ def _median(length: int) -> Recipe:
 def _smoothing(season: int, most: int) -> Recipe:
     length = min(most, max(10 * season, 60))
     label = "exponential smoothing" + (f", season {season}" if season > 1 else "")
-    return Recipe("smoothing", label, lambda pieces, outs: fit_smoothing(pieces, outs, season, _room(pieces, length)))
+
+    def fit(pieces: Sequence[FloatArray], outputs: int) -> PathModel | None:
+        room = _room(pieces, length)
+        # The shortest of several records may not hold one season.
+        return None if room < season else fit_smoothing(pieces, outputs, season, room)
+
+    return Recipe("smoothing", label, fit)
 
 
 def _arima(season: int, most: int) -> Recipe:

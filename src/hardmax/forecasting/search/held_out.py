@@ -60,7 +60,7 @@ def held_out_folds(
     """Folds with training up to several times, the first of them that of the first validation fold.
 
     With three or more records whole ones are held out, as in the selection of models. Windows have ``context`` samples;
-    with ``shrinks`` no more than the training part.
+    with ``shrinks`` no more than the longest training part.
     """
     if len(trajectories) >= 3:
         return [_spread_out(fold) for fold in make_folds(trajectories, outputs, context, horizon, _STARTS_OF_LONG)]
@@ -70,8 +70,7 @@ def held_out_folds(
     folds: list[HeldOut] = []
     for cut in cuts:
         until = min((share for share in cuts if share > cut), default=1.0)
-        # The two samples are what the simplest model needs.
-        length = min(context, *(max(2, _end(len(z), cut)) for z in trajectories)) if shrinks else context
+        length = _room(trajectories, cut, context) if shrinks else context
         found = _fold(trajectories, outputs, length, ahead, cut, until, starts, 0 if shrinks else _SHORTEST_TRAINING)
         if found is None and not folds:
             # The window is too long for a rolling origin: the validation part alone.
@@ -79,6 +78,14 @@ def held_out_folds(
         if found is not None:
             folds.append(found)
     return folds
+
+
+def _room(trajectories: Sequence[FloatArray], cut: float, context: int) -> int:
+    """Samples in the windows of a simple model, which depend on the lengths of the records it is fitted to."""
+    # The two samples are what the simplest model needs.
+    longest = max(2, *(_end(len(z), cut) for z in trajectories))
+    # Fitted to the longer of two records alone, its window may be longer than when fitted to both.
+    return min(context, longest) if len(trajectories) == 1 else longest
 
 
 def _spread_out(fold: Fold) -> HeldOut:

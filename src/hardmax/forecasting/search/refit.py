@@ -148,7 +148,7 @@ class Refit:
             fold, members = held.fold, finalist.members
             if finalist.recipe is not None:
                 found = finalist.recipe.fit(fold.training, self._outputs)
-                if found is not None:
+                if found is not None and found.window <= fold.windows.shape[1]:
                     paths.append(found.paths(fold.windows, fold.horizon, fold.future))
                     truths.append(fold.truth)
                     apart.append(held.apart)

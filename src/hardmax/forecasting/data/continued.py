@@ -1,0 +1,103 @@
+"""Tables that continue a record or start a forecast: their columns and dates compared with those of the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from .labels import Labels, index_of, names_of
+from .series import as_list
+from .timestamps import times_in_seconds, times_of
+
+_KINDS = {"DatetimeIndex": "date", "PeriodIndex": "period", "TimedeltaIndex": "duration"}
+_TOLERANCE = 1e-3
+"""Share of a time step by which dates may differ: rounding in files."""
+_MONTHS = 0.12
+"""Share by which steps of a window may differ from that of the fit: months have 28 to 31 days."""
+
+
+def in_fit_order(argument: str, value: Any, names: tuple[str, ...]) -> Any:
+    """Table with its columns in the order of ``names``; refused where only some of the names are the same."""
+    given = names_of(value) if hasattr(value, "iloc") and hasattr(value, "columns") else ()
+    if not given or len(given) != len(names) or given == names:
+        return value
+    if sorted(given) == sorted(names) and len(set(names)) == len(names):
+        return value.iloc[:, [given.index(name) for name in names]]
+    if set(given) & set(names):
+        raise InputError(
+            argument,
+            f"columns {', '.join(given)}",
+            f"must have the columns {', '.join(names)}",
+            "pass those of the fit",
+        )
+    return value
+
+
+def all_in_fit_order(argument: str, value: Any, names: tuple[str, ...]) -> Any:
+    """Table, or tables of a list, with their columns in the order of ``names``."""
+    ordered = [in_fit_order(argument, part, names) for part in as_list(value)]
+    return ordered if isinstance(value, (list, tuple)) and len(ordered) > 1 else ordered[0]
+
+
+def check_continues(argument: str, value: Any, labels: Labels, last_time: float, dt: float) -> None:
+    """Refuse new samples, or their inputs, whose dates are not those that follow the record."""
+    index = index_of(value)
+    if not labels.kind or callable(index) or _KINDS.get(type(index).__name__) != labels.kind or not len(index):
+        return
+    import pandas as pd
+
+    expected: Any = labels.index(np.asarray(last_time + dt * np.arange(1, len(index) + 1), dtype=np.float64))
+    if labels.kind == "period":
+        wrong = np.asarray(index != expected)
+    else:
+        if labels.kind == "date" and (index.tz is None) != (expected.tz is None):
+            raise InputError(argument, f"dates in {index.tz}", f"must be in {expected.tz}", "convert the dates")
+        late = np.abs(np.asarray((index - expected) / pd.Timedelta(seconds=dt)))
+        wrong = ~(late <= _TOLERANCE)
+    if wrong.any():
+        place = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            argument,
+            f"{index[place]} at sample {place}",
+            f"must follow the record step by step: {expected[place]} comes here",
+            "sort the samples, leave out those that were passed before, and pass a row of NaN for a missing one",
+        )
+
+
+def check_even(window: Any, labels: Labels, dt: float) -> None:
+    """Refuse a window whose own times do not increase by even steps, those of the fit where that had dates."""
+    own = times_of([window]) if np.ndim(window) <= 2 else None
+    if own is None:
+        return
+    times = np.asarray(times_in_seconds(own[0])[0])
+    if times.dtype.kind != "f" or times.ndim != 1 or len(times) < 2:
+        return
+    step = dt if labels.kind else float(np.median(np.abs(np.diff(times))))
+    wrong = ~(np.abs(np.diff(times) - step) <= _MONTHS * step)
+    if wrong.any():
+        place = int(np.flatnonzero(wrong)[0]) + 1
+        raise InputError(
+            "window",
+            f"a step of {times[place] - times[place - 1]:.6g} before sample {place}",
+            f"must have even steps of {step:.6g}",
+            "sort the samples and fill those that are missing",
+        )
+
+
+def check_same_dates(parts: Sequence[Any], u: Any) -> None:
+    """Refuse inputs of a fit whose dates are not those of the records they belong to."""
+    for part, own in zip(parts, as_list(u), strict=False):
+        index, other = index_of(part), index_of(own)
+        both = type(index).__name__, type(other).__name__
+        if both[0] != both[1] or both[0] not in _KINDS or len(index) != len(other) or index.equals(other):
+            continue
+        place = int(np.flatnonzero(np.asarray(index != other))[0])
+        raise InputError(
+            "u",
+            f"{other[place]} at sample {place}",
+            f"must have the dates of the record, there {index[place]}",
+            "align both first: u.reindex(series.index)",
+        )
