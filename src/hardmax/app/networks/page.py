@@ -232,7 +232,7 @@ class NetworksPage(Page):
             plot_pane(self._board.plot),
             self._board_note,
             title="Drawing board",
-            css_classes=["half", "later"],
+            css_classes=["half", "later", "editor"],
         )
 
     # Events
