@@ -1,4 +1,4 @@
-"""Views saved as HTML: pages with the plots, numbers and words of the explorer that play without any server."""
+"""Saved views: HTML with plots, numbers and words of the explorer that plays without any server, and films."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from explorers import glides, until
@@ -86,3 +88,35 @@ def test_a_saved_page_shows_what_was_seen_and_plays(
     until(saved, "document.documentElement.scrollWidth <= window.innerWidth")
     saved.close()
     assert trouble == []
+
+
+@pytest.mark.parametrize(
+    ("address", "ready"),
+    [
+        ("text?text=a+wonderful+film", ".verdict"),
+        ("networks?example=swap&construction=fewest", ".hash"),
+        ("models?model=kuramoto&n=12", "tr:has-text('order')"),
+        ("real_model?model=random-encoder&text=a+dull+plot", "tr[aria-current]"),
+    ],
+)
+def test_films_and_pictures_have_the_colours_of_the_page(
+    page: Any, explorer: str, tmp_path: Path, address: str, ready: str
+) -> None:
+    page.goto(f"{explorer}/{address}&theme=dark")
+    page.locator(ready).first.wait_for()
+    until(page, "hardmaxStages.stages.size > 0 && Bokeh.documents[0].is_idle")
+    colours = set(page.evaluate("Array.from(hardmaxStages.stages.values().next().value.parts[0].data.colour)"))
+    with page.expect_download(timeout=120_000) as waiting:  # every frame is drawn
+        page.get_by_role("button", name="GIF", exact=True).click()
+    waiting.value.save_as(tmp_path / "film.gif")
+    with Image.open(tmp_path / "film.gif") as film:
+        assert film.n_frames > 5
+        frames = []
+        for number in (0, film.n_frames - 1):
+            film.seek(number)
+            frames.append(np.asarray(film.convert("RGB")).astype(int))
+    assert np.abs(frames[0] - frames[1]).max() > 100  # tokens have moved
+    for colour in colours:
+        wanted = [int(colour[k : k + 2], 16) for k in (1, 3, 5)]
+        assert np.abs(frames[0] - wanted).max(axis=2).min() < 40, colour  # marks may be a little transparent
+    assert frames[0][3, 3].max() < 60  # the card of the dark theme
