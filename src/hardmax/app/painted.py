@@ -53,9 +53,12 @@ class PaintedPlots:
     light: Light
     held: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The data of all sources by their ids, as they were at first: a film is drawn while the page may change."""
+    sizes: list[tuple[float, float]] = field(default_factory=list)
+    """Width and height of each frame in pixels, at first."""
 
     def __post_init__(self) -> None:
         for _, plot in self.plots:
+            self.sizes.append(_frame_size(plot))
             stage = stage_of(plot) or {"frames": ColumnDataSource(), "parts": []}
             sources = [stage["frames"], *stage["parts"], *(mark.data_source for mark in plot.renderers)]
             sources += [one.source for one in plot.center if isinstance(one, LabelSet)]
@@ -86,7 +89,7 @@ class PaintedPlots:
 
     def _painted(self, t: float, places: Sequence[Bbox] = (), *, moving: bool) -> Figure:
         """The plots at a time, at their places in the figure where these are known."""
-        sizes = [_frame_size(plot) for _, plot in self.plots]
+        sizes = self.sizes
         wide, high = sum(size[0] for size in sizes), max(size[1] for size in sizes)
         inches = (wide + 110 * len(sizes)) / _INCH, (high + 110) / _INCH
         figure = Figure(figsize=inches, facecolor=self.light.card, dpi=_DPI)
