@@ -74,5 +74,9 @@ def test_sliders_players_and_captions_are_named_as_shown(page: Any, explorer: st
     expect(hardmax).to_have_attribute("aria-pressed", "false")
     expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "false")
     expect(page.get_by_role("img", name="Plot: Tokens").first).to_be_visible()
+    opened(page, f"{explorer}/text?text=a+wonderful+film")
+    for title in ("Words move towards their leaders", "What each leader contributes", "The map of words"):
+        expect(page.get_by_role("img", name=f"Plot: {title}")).to_have_count(1)
+    opened(page, f"{explorer}/tokens")
     page.locator("summary").click()
     assert page.get_by_role("link", name="simulate", exact=True).get_attribute("target") == "_blank"

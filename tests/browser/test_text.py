@@ -154,6 +154,7 @@ def test_train_on_a_table_and_download_the_model(explorer, page, shoot, tmp_path
     model = waiting.value.path().read_bytes()
     page.get_by_role("button", name="Back to the shipped model").click()
     expect(page.get_by_text("film reviews (shipped)")).to_be_visible()
+    expect(page.locator(".message")).to_have_count(0)  # what was said about the model before is gone
     _choose(page, "Load a model", "mine.safetensors", model, "application/octet-stream")
     expect(page.locator(".message.good")).to_contain_text("mine.safetensors is loaded")
     until(page, f"{title} !== {words!r}")

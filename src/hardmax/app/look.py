@@ -137,6 +137,26 @@ def equal_scales(plot: Any) -> None:
     plot.y_range.js_on_change("end", alike)
 
 
+_AROUND_ZERO = (
+    SIZE
+    + """
+const {x_range, y_range, tags} = plot;
+if (width > 0 && height > 0 && tags.length > 0) {
+  const scale = tags[0] / Math.min(width, height);
+  x_range.setv({start: -scale * width, end: scale * width});
+  y_range.setv({start: -scale * height, end: scale * height});
+}
+"""
+)
+
+
+def around_zero(plot: Any) -> None:
+    """Give both axes the same scale at any size; what is at most ``plot.tags[0]`` from zero is in the frame."""
+    fit = CustomJS(args={"plot": plot}, code=_AROUND_ZERO)
+    for changed in ("inner_width", "inner_height", "tags"):
+        plot.js_on_change(changed, fit)
+
+
 class Lighting:
     """The theme of one session, and the plots that are redrawn when it changes."""
 

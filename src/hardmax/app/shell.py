@@ -15,9 +15,10 @@ from ..errors import HardmaxError
 from ..figures.save import figure_bytes
 from .guide import guide_of
 from .jobs import Job
-from .look import ExplorerDesign, code_box, static
+from .look import NIGHT, ExplorerDesign, code_box, static
 from .page import Page
 from .session import Session
+from .standalone import standalone_cards
 
 _FORMATS = ("png", "svg", "html")
 _FILMS = ("gif", "mp4")
@@ -73,8 +74,8 @@ def address_of(state: Mapping[str, str]) -> str:
 class Tools:
     """The buttons on every page: Python code, link, and downloads of the view."""
 
-    def __init__(self, page: Page, session: Session) -> None:
-        self._page, self._session = page, session
+    def __init__(self, page: Page, session: Session, body: Any = None) -> None:
+        self._page, self._session, self._body = page, session, body
         self.code = pn.pane.HTML("", css_classes=["python"], visible=False, sizing_mode="stretch_width", margin=0)
         self.show_code = pn.widgets.Toggle(label="Show the Python code", width=190, margin=0)
         self.show_code.param.watch(session.guarded(lambda _: self.refresh()), "value")
@@ -144,6 +145,9 @@ class Tools:
         figure = self._page.figure()
         if figure is None:
             raise HardmaxError("there is nothing to save yet: the page has no figure")
+        if kind == "html" and self._body is not None:
+            dark = self._session.lighting.light == NIGHT
+            return io.BytesIO(standalone_cards(self._page.title, self._body, dark=dark).encode())
         return io.BytesIO(figure_bytes(figure, kind))
 
 
@@ -219,7 +223,7 @@ def frame(main: Any, session: Session, variables: Mapping[str, Any], tools: Any 
 def framed_page(page: Page, session: Session, entries: Sequence[Mapping[str, object]]) -> Any:
     """A page in its frame; an error while it is built is shown as a message."""
     body = session.guarded(page.build)(session)
-    tools = Tools(page, session)
+    tools = Tools(page, session, body)
     session.on_change(tools.refresh)
     parts = [tools.code, session.messages, session.progress, *([] if body is None else [body])]
     main = pn.Column(*parts, css_classes=["parts"], sizing_mode="stretch_width")

@@ -50,6 +50,12 @@ def register_stage(plot: Any, kind: str, models: dict[str, Any]) -> None:
             models["camera"].js_on_change(event, callback)
 
 
+def stage_of(plot: Any) -> dict[str, Any] | None:
+    """The models that were registered for a plot; None where nothing moves in it."""
+    callbacks = plot.js_property_callbacks.get("change:inner_width", [])
+    return next((dict(one.args["models"]) for one in callbacks if "frames" in one.args), None)
+
+
 MOST_MOVED = 2_000
 """Tokens of a path that the browser moves; of more, the server draws one moment after the other."""
 

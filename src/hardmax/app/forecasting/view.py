@@ -24,7 +24,7 @@ from ...forecasting.diagnostics.spectrum import LagAttention
 from ...forecasting.forecast import Forecast
 from ...forecasting.forecaster import TimeDelayedTransformer
 from ..layout import beside, card, note, noted, plot_pane
-from ..look import PALETTE, Light
+from ..look import PALETTE, Light, around_zero
 from .state import Data
 
 if TYPE_CHECKING:
@@ -170,8 +170,14 @@ class UnitCircle:
     def __init__(self, session: Session) -> None:
         self._source = ColumnDataSource({name: [] for name in ("x", "y", "frequency", "rate", "colour")})
         self.plot = session.figure(
-            height=320, match_aspect=True, x_axis_label="real part", y_axis_label="imaginary part"
+            height=320,
+            x_range=Range1d(-1, 1),
+            y_range=Range1d(-1, 1),
+            x_axis_label="real part",
+            y_axis_label="imaginary part",
+            name="eigenvalues",
         )
+        around_zero(self.plot)
         angle = np.linspace(0, 2 * np.pi, 181)
         circle = self.plot.line(np.cos(angle), np.sin(angle), line_width=1.4)
         dots = self.plot.scatter("x", "y", size=9, color="colour", alpha=0.85, source=self._source)
@@ -185,6 +191,7 @@ class UnitCircle:
         per = f" per {unit.removesuffix('s')}" if unit else ""
         self._hover.tooltips = [(f"cycles{per}", "@frequency{0.0000}"), (f"growth{per}", "@rate{0.0000}")]
         outside = np.abs(found) > 1 + 1e-9
+        self.plot.tags = [1.1 * max(1.0, float(np.abs(found).max(initial=0.0)))]
         self._source.data = {
             "x": found.real,
             "y": found.imag,
@@ -207,6 +214,7 @@ class LagBars:
             y_axis_label="share of attention",
         )
         self.plot.xgrid.grid_line_color = None
+        self.plot.xaxis.ticker = BasicTicker(min_interval=1)  # lags are whole numbers
         bars = self.plot.vbar(x="lag", top="share", width=0.7, color=PALETTE[2], alpha=0.9, source=self._source)
         self.plot.add_tools(HoverTool(renderers=[bars], tooltips=[("lag", "@lag"), ("share", "@share{0.0%}")]))
 

@@ -14,6 +14,7 @@ import hardmax as hm
 from ..history import History
 from ..layout import Steps, beside, card, controls, note, noted, plot_pane, split, wide_html
 from ..page import Page
+from ..painted import PaintedPlots
 from ..session import Session
 from .computed import Computed, compute, seconds
 from .state import (
@@ -30,7 +31,11 @@ from .state import (
 from .view import CurveView, PlaneView, equation_html, spoken
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
+
+    from ...progress import Progress
 
 # Estimated seconds up to which a run is computed immediately; longer ones are background jobs.
 _LIVE = 0.3
@@ -74,11 +79,17 @@ class ModelsPage(Page):
         computed = self._computed
         if computed is None or computed.state.run_key != self._state.run_key:
             return None
-        computed = computed.shown_as(self._state)
-        k = computed.frames[computed.shown]
-        ax = hm.draw_tokens(computed.flat, layer=int(computed.flat.layers[k]), trails=self._state.trails)
-        figure: Figure = ax.get_figure(root=True)  # type: ignore[assignment]
-        return figure
+        return self._painted().figure()
+
+    def film(self, path: Path, progress: Progress) -> Path | None:
+        known, state = self._computed, self._state
+        moves = known is not None and known.state.run_key == state.run_key and not state.zoom and len(known.frames) > 1
+        return self._painted().film(path, progress) if moves else None
+
+    def _painted(self) -> PaintedPlots:
+        """What is seen now, to be saved."""
+        plots = [("Tokens", self._plane.figure), ("", self._curve.box[0].object)]
+        return PaintedPlots(plots, self._steps.player, self._session.lighting.light)
 
     def build(self, session: Session) -> Any:
         self._session = session

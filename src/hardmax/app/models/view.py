@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import panel as pn
-from bokeh.models import ColumnDataSource, CustomJS, HoverTool, Range1d, Span
+from bokeh.models import ColumnDataSource, HoverTool, Range1d, Span
 from matplotlib.colors import to_hex
 
 from ...figures.sphere import CYCLIC_COLOURS
-from ..look import FONT, PALETTE, SIZE, Light, on_first_screen
+from ..look import FONT, PALETTE, Light, around_zero, on_first_screen
 from ..session import Session
 from ..stage import empty_frames, path_frames, register_stage
 from .computed import Computed
@@ -31,19 +31,6 @@ _NOISY_SHARE = 0.03
 # Curves whose values differ by more than this factor have a logarithmic axis.
 _WIDE = 1e4
 
-# Both ranges from the reach that the server writes into the tags of the plot, at the same scale and within the frame.
-_FIT = (
-    SIZE
-    + """
-const {x_range, y_range, tags} = plot;
-if (width > 0 && height > 0 && tags.length > 0) {
-  const scale = tags[0] / Math.min(width, height);
-  x_range.setv({start: -scale * width, end: scale * width});
-  y_range.setv({start: -scale * height, end: scale * height});
-}
-"""
-)
-
 
 class PlaneView:
     """Tokens in the plane, with trails and the unit circle of models on the sphere; lines ``here`` mark their time."""
@@ -52,9 +39,7 @@ class PlaneView:
         plot = session.figure(
             height=460, x_range=Range1d(start=-1.2, end=1.2), y_range=Range1d(start=-1.2, end=1.2), name="models"
         )
-        fit = CustomJS(args={"plot": plot}, code=_FIT)
-        for changed in ("inner_width", "inner_height", "tags"):
-            plot.js_on_change(changed, fit)
+        around_zero(plot)
         on_first_screen(plot, around=400)
         self.figure = plot
         self.tokens = ColumnDataSource({name: [] for name in ("x", "y", "token", "colour", "size", "shape")})

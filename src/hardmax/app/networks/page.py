@@ -40,8 +40,11 @@ from .state import (
 from .view import STALE, Results
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
+    from ...progress import Progress
     from ..jobs import Job
     from ..session import Session
 
@@ -127,6 +130,12 @@ class NetworksPage(Page):
         if self._stale:
             raise HardmaxError(STALE)
         return None if self._done is None else cast("Figure", draw_construction(self._done.compiled.network))
+
+    def film(self, path: Path, progress: Progress) -> Path | None:
+        """The tokens on their way through the blocks."""
+        if self._stale:
+            raise HardmaxError(STALE)
+        return None if self._done is None else self._results.film(path, progress, self._session.lighting.light)
 
     # The layout
 
@@ -232,7 +241,7 @@ class NetworksPage(Page):
             plot_pane(self._board.plot),
             self._board_note,
             title="Drawing board",
-            css_classes=["half", "later"],
+            css_classes=["half", "later", "editor"],
         )
 
     # Events

@@ -18,11 +18,15 @@ from ...interpolation.evaluation.running import Journey, Moment, every_moment
 from ...interpolation.transformer import ExactTransformer
 from ..layout import Steps, beside, beside_bars, card, empty, note, noted, plot_pane, wide_html
 from ..look import DAY, FONT, PALETTE, Light, on_first_screen, rank_colours
+from ..painted import PaintedPlots
 from ..stage import empty_frames, path_frames, register_stage
 from .board import SHAPES
 from .state import Compiled, counted, sequence_names
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ...progress import Progress
     from ..session import Session
 
 
@@ -227,6 +231,9 @@ def comparison(names: Sequence[str], both: Sequence[Compiled]) -> str:
     return f"<table class='rivals' style='width:100%'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+_WAY, _OTHER_WAY = "Tokens on their way through the blocks", "The other construction, as far on its way"
+
+
 class Results:
     """The cards of a compiled network; they are dimmed while the network does not match what is typed."""
 
@@ -246,13 +253,13 @@ class Results:
         self.blocks = card(
             plot_pane(self._plane.plot),
             self._steps.box,
-            title="Tokens on their way through the blocks",
+            title=_WAY,
             css_classes=["half"],
         )
         self.rival = card(
             self._other_words,
             plot_pane(self._other_plane.plot),
-            title="The other construction, as far on its way",
+            title=_OTHER_WAY,
             css_classes=["half"],
         )
         self._rival_table = card(self._rivals, title="Two constructions of the same data")
@@ -290,6 +297,13 @@ class Results:
             f"{counted(counts.parameters, 'parameter')}."
         )
         return moment
+
+    def film(self, path: Path, progress: Progress, light: Light) -> Path:
+        """Write the motion of the plots that are shown as a film."""
+        plots = [(_WAY, self._plane.plot)]
+        if self.rival.visible:
+            plots.append((_OTHER_WAY, self._other_plane.plot))
+        return PaintedPlots(plots, self._steps.player, light).film(path, progress)
 
     def show_rival(self, first: Compiled, second: Compiled | None, names: Sequence[str], moment: int) -> None:
         """Show a second network for the same data beside the first, or none."""

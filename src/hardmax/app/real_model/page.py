@@ -19,6 +19,7 @@ from ..jobs import Job
 from ..kept import Item, Kept
 from ..layout import Steps, beside, card, controls, empty, note, noted, plot_pane, say, split, stack, wide_html
 from ..page import Page
+from ..painted import PaintedPlots
 from .shelf import GET_MODEL, SHELF, WITHOUT_MODEL, Offer
 from .state import (
     EXAMPLES,
@@ -46,8 +47,11 @@ from .view import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
+    from ...progress import Progress
     from ..session import Session
 from ..sliders import set_slider
 
@@ -112,6 +116,12 @@ class RealModelPage(Page):
             return None
         figure: Figure = draw(self._computed, self._state)
         return figure
+
+    def film(self, path: Path, progress: Progress) -> Path | None:
+        if self._computed is None or run_key(self._computed.state) != run_key(self._state):
+            return None
+        light, plots = self._session.lighting.light, [("Words in the layers", self._plane.figure)]
+        return PaintedPlots(plots, self._steps.player, light).film(path, progress)
 
     def build(self, session: Session) -> Any:
         self._session = session

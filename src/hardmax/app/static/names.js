@@ -96,12 +96,20 @@
     }
   }
 
+  // The heading of the card around an element, through shadow roots: that of a card is in a pane of its own.
+  function headed(host) {
+    while (host && !host.classList.contains("card")) { host = host.getRootNode().host; }
+    for (const pane of host ? host.shadowRoot.children : []) {
+      const heading = pane.shadowRoot ? pane.shadowRoot.querySelector("h2") : null;
+      if (heading) { return said(heading.textContent); }
+    }
+    return "";
+  }
+
   function plots(root) {
     for (const layer of root.querySelectorAll(".bk-events, .bk-canvas-events")) {
-      const host = root.host, card = host && host.getRootNode().host;
-      const heading = card && card.shadowRoot ? card.shadowRoot.querySelector("h2") : null;
       set(layer, "role", "img");
-      set(layer, "aria-label", said(heading ? heading.textContent : "") || `Plot: ${document.querySelector("h1").textContent}`);
+      set(layer, "aria-label", `Plot: ${headed(root.host) || document.querySelector("h1").textContent}`);
     }
   }
 

@@ -181,7 +181,8 @@
     },
     // Marks of several kinds, all of them tokens of one path: `token` of a source has their numbers.
     points(stage, t) {
-      for (const one of stage.resting || []) { show(one, !clock.moving); }
+      const { saved } = window.hardmaxStages;  // without a server, what rests belongs to the moment that was saved alone
+      for (const one of stage.resting || []) { show(one, !clock.moving && (saved === undefined || saved === t)); }
       if (!clock.moving) { return; }  // at rest the server draws
       const f = stage.frames.data, now = positions(f, t);
       for (const part of stage.parts) {

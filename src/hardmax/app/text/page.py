@@ -17,6 +17,7 @@ from ..history import History
 from ..kept import UPLOADS, Item, Kept
 from ..layout import Steps, beside, card, controls, empty, heading, note, noted, plot_pane, say, split, stack, wide_html
 from ..page import Page
+from ..painted import PaintedPlots
 from ..uploads import FilePicker, Upload, rows_of, text_of
 from .reading import Reading, difference
 from .state import (
@@ -39,8 +40,11 @@ from .view import in_class_colours, key_to_classes, key_to_directions
 from .word_view import WordMap, WordPlane
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
+    from ...progress import Progress
     from ..session import Session
 
 _OWN = "your own text"
@@ -163,6 +167,13 @@ class TextPage(Page):
         axes = self._explanation.draw()
         in_class_colours(axes, self._explanation)
         return cast("Figure", axes.get_figure(root=True))
+
+    def film(self, path: Path, progress: Progress) -> Path | None:
+        """The words on their way through the layers."""
+        if self._explanation is None or not self._explanation.known:
+            return None
+        light, player = self._session.lighting.light, self._steps_shown.player
+        return PaintedPlots([(_PLANE_TITLE, self._plane.plot)], player, light).film(path, progress)
 
     # The layout
 
