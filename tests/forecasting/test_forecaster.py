@@ -278,8 +278,9 @@ def _random_fits(count: int, seed: int) -> tuple[int, int]:
 
 
 def test_random_fits_end_in_an_answer_or_a_clear_error() -> None:
-    answers, refusals = _random_fits(60, 0)
-    assert answers > 30
+    # Each fit takes two seconds, because every kind of model is tried once; there are a thousand in the slow tests.
+    answers, refusals = _random_fits(24, 0)
+    assert answers > 12
     assert refusals > 0
 
 
