@@ -285,3 +285,23 @@ def test_undo_of_settings_and_tables_shows_no_forecast_of_others(explorer, page)
     page.get_by_role("button", name="Reset").click()
     expect(about).to_contain_text("600 samples")
     expect(page).to_have_url(re.compile("samples=600&steps=200&seconds=3&system=lorenz$"))
+
+
+def test_a_table_of_twelve_channels_fits_a_phone(explorer, page, shoot):
+    page.goto(f"{explorer}/forecasting?system=airfoil&samples=100&steps=40&seconds=0.5")
+    expect(page.get_by_text("100 samples")).to_be_visible()
+    expect(page.get_by_role("button", name="plunge")).to_be_visible()
+    names = [f"a rather long name {k}" for k in range(12)]
+    rows = (",".join(f"{math.sin(0.1 * k + shift):.5f}" for shift in range(12)) for k in range(150))
+    _choose(page, "twelve.csv", (",".join(names) + "\n" + "\n".join(rows)).encode())
+    expect(page.locator(".message.good")).to_contain_text("twelve.csv is read")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_role("combobox", name="Channel", exact=True).select_option(label=names[10])
+    expect(page).to_have_url(re.compile("channel=10"))
+    expect(page.get_by_role("button", name="plunge")).to_have_count(0)
+    until(page, f"Bokeh.documents[0].get_model_by_name('fan').left[0].axis_label.text === '{names[10]}'")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    shoot(page, "forecasting-twelve-phone", whole=False)
+    page.locator("body").press("Control+z")
+    expect(page.get_by_role("combobox", name="Channel", exact=True)).to_have_value(names[0])
+    until(page, f"Bokeh.documents[0].get_model_by_name('fan').left[0].axis_label.text === '{names[0]}'")
