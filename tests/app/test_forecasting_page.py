@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bokeh.document import Document
-from bokeh.models import DatetimeTickFormatter
+from bokeh.models import DatetimeTickFormatter, NoOverlap
 
 import hardmax as hm
 from hardmax.app.archives import pack, unpack
@@ -355,6 +355,7 @@ def test_dates_come_back_as_dates():
     axis = opened.page._fan.plot.xaxis[0]
     assert axis.axis_label.text == "date"
     assert isinstance(axis.formatter, DatetimeTickFormatter)
+    assert isinstance(axis.major_label_policy, NoOverlap)  # dates would run into each other on a phone
     assert "1 hour apart" in opened.page._about.object
     opened.page._begin()
     opened.settle()

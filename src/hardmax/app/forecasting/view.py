@@ -13,6 +13,7 @@ from bokeh.models import (
     DatetimeTicker,
     DatetimeTickFormatter,
     HoverTool,
+    NoOverlap,
     PlainText,
     Range1d,
     Span,
@@ -53,6 +54,7 @@ class Fan:
         self._seen, self._ahead, self._truth = (ColumnDataSource({"t": [], "y": []}) for _ in range(3))
         self._band, self._wide = (ColumnDataSource({"t": [], "low": [], "high": []}, name=f"band {k}") for k in (1, 2))
         self.plot = session.figure(height=320, x_range=Range1d(0, 1), x_axis_label="time", name="fan")
+        self.plot.xaxis.major_label_policy = NoOverlap(min_distance=8)  # dates run into each other on a phone
         for source, alpha in ((self._wide, 0.14), (self._band, 0.22)):
             self.plot.varea(x="t", y1="low", y2="high", source=source, color=AHEAD, alpha=alpha)
         seen = self.plot.line("t", "y", source=self._seen, line_width=1.6)
