@@ -305,3 +305,30 @@ def test_a_table_of_twelve_channels_fits_a_phone(explorer, page, shoot):
     page.locator("body").press("Control+z")
     expect(page.get_by_role("combobox", name="Channel", exact=True)).to_have_value(names[0])
     until(page, f"Bokeh.documents[0].get_model_by_name('fan').left[0].axis_label.text === '{names[0]}'")
+
+
+def test_a_table_or_a_model_that_arrives_during_a_fit_ends_it(explorer, page):
+    page.goto(f"{explorer}/forecasting?system=airfoil&samples=150&steps=60&seconds=0.5")
+    expect(page.get_by_text("150 samples")).to_be_visible()
+    fit, cancel = page.get_by_role("button", name="Fit and forecast"), page.get_by_role("button", name="Cancel")
+    fit.click()
+    outcome = page.get_by_text("Outcome: ")
+    expect(outcome).to_be_visible()
+    with page.expect_download() as waiting:
+        page.get_by_text("Download the model", exact=True).click()
+    model = waiting.value.path().read_bytes()
+    page.goto(f"{explorer}/forecasting?system=airfoil&samples=150&steps=60&seconds=20")
+    expect(page.get_by_text("150 samples")).to_be_visible()
+    fit.click()
+    expect(cancel).to_be_visible()
+    _load(page, "model.zip", model)
+    expect(page.locator(".message.good")).to_contain_text("model.zip is loaded")
+    expect(cancel).to_be_hidden()
+    expect(outcome).to_be_visible()
+    fit.click()
+    expect(cancel).to_be_visible()
+    _choose(page, "waves.csv", _waves(150))  # of fewer channels: the forecast of the others could not be drawn
+    expect(page.locator(".message.good")).to_contain_text("waves.csv is read")
+    expect(cancel).to_be_hidden()
+    expect(page.locator(".empty")).to_contain_text("No forecast yet")
+    expect(page.locator(".stale")).to_be_hidden()

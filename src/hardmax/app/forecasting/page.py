@@ -387,6 +387,7 @@ class ForecastingPage(Page):
 
     def _take(self, upload: Upload) -> None:
         data = self._read_upload(upload)
+        self._session.jobs.cancel()  # what it makes belongs to the series before
         self._session.clear_message()
         self._upload = upload
         self._choices = replace(self._choices, system=UPLOAD)
@@ -471,6 +472,7 @@ class ForecastingPage(Page):
         model = read_model(upload, self._session.folder)
         model.budget = min(model.budget or LONGEST_SEARCH, LONGEST_SEARCH)  # for backtests
         fit = forecast_with(model, upload, data, steps)
+        self._session.jobs.cancel()  # a fit that still runs would replace this forecast
         self._session.clear_message()
         self._show_fit(fit, self._now.fit_key)
         self._session.show_message(
