@@ -3,11 +3,12 @@
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from bokeh.document import Document
-from bokeh.models import DatetimeTickFormatter
+from bokeh.models import DatetimeTickFormatter, NoOverlap
 
 import hardmax as hm
 from hardmax.app.archives import pack, unpack
@@ -15,6 +16,7 @@ from hardmax.app.forecasting.page import ForecastingPage
 from hardmax.app.forecasting.state import (
     MOST_CHANNELS,
     code_of,
+    code_of_loaded,
     fit_and_forecast,
     forecast_table,
     forecast_with,
@@ -24,6 +26,7 @@ from hardmax.app.forecasting.state import (
     read_model,
     systems,
 )
+from hardmax.app.forecasting.view import backtest_table
 from hardmax.app.shell import frame, frame_variables
 from hardmax.app.uploads import Upload
 from hardmax.figures import figure_bytes
@@ -154,7 +157,7 @@ def test_a_series_that_is_made_late_does_not_replace_an_upload():
 
 
 def test_another_channel_and_the_address(visit):
-    visit.page._show_channel.value = 2
+    visit.page._channels.widgets[0].value = 2
     assert visit.page._fan.plot.yaxis[0].axis_label.text == "lift"
     assert np.array_equal(visit.page._fan._seen.data["y"][-1], visit.page._data.values[-1, 2])
     assert visit.page.state() == {
@@ -165,7 +168,7 @@ def test_another_channel_and_the_address(visit):
         "channel": "2",
         "fit": "1",
     }
-    visit.page._show_channel.value = 0
+    visit.page._channels.widgets[0].value = 0
 
 
 def test_the_backtest_stands_beside_the_baselines(visit):
@@ -260,6 +263,68 @@ def test_the_code_gives_the_same_forecast(fitted, tmp_path):
     assert (tmp_path / "model" / "model.safetensors").is_file()
 
 
+def test_the_code_of_a_model_from_a_file_reads_gaps_and_uneven_times_as_the_page_does(tmp_path):
+    times = np.delete(0.1 * np.arange(130), [20, 21, 70])
+    rows = "\n".join(f"{t:.3f},{np.sin(t):.6f}" if k != 50 else f"{t:.3f}," for k, t in enumerate(times))
+    table = Upload("holes.csv", f"time,level\n{rows}\n".encode())
+    data = read_data(table, tmp_path, fill=True, even=True)
+    fit = fit_and_forecast(data, 0.5, 20, _quiet)
+    unpacked = unpack(Upload("model.zip", model_archive(fit, tmp_path)), (".safetensors",))
+    (tmp_path / "holes.csv").write_bytes(table.data)
+    (tmp_path / "model.safetensors").write_bytes(unpacked["model.safetensors"])
+    shown = "assert len(known) == 130\nprint('first', repr(float(ahead.values[0, 0])))\n"
+    first = f"first {float(fit.forecast.values[0, 0])!r}"
+    printed = run_code(code_of(data, 0.5, 20, ended=True) + shown, tmp_path)
+    assert first in printed
+    assert "persistence" in printed
+    model = read_model(Upload("model.safetensors", unpacked["model.safetensors"]), tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(unpacked["model.safetensors"])
+    loaded = forecast_with(model, Upload("model.zip", b""), data, 20)
+    printed = run_code(code_of_loaded(data, "model.zip", 20) + shown, tmp_path)
+    assert f"first {float(loaded.forecast.values[0, 0])!r}" in printed
+
+
+def test_steps_of_a_table_with_missing_rows_are_told_in_days(tmp_path):
+    days = [np.datetime64("2024-01-01") + k for k in range(90) if k % 7 < 5]
+    rows = "\n".join(f"{day},{np.sin(0.3 * k):.4f}" for k, day in enumerate(days))
+    data = read_data(Upload("weekdays.csv", f"date,close\n{rows}\n".encode()), tmp_path, fill=False, even=False)
+    assert data.interval == "mostly 1 day apart"
+    with pytest.raises(hm.InputError, match="samples of 1 day, .*: tick Resample uneven times$") as caught:
+        data.regular()
+    assert "86400" not in str(caught.value)
+    numbered = read_data(Upload("v.csv", b"v\n" + b"1\n2\n3\n" * 20), tmp_path, fill=False, even=False)
+    assert numbered.interval == ""
+    opened = Visit(ForecastingPage(), _SMALL)
+    assert opened.page._count.visible
+    opened.page._take(Upload("v.csv", b"v\n" + b"1\n2\n3\n" * 20))
+    assert opened.page._about.object.endswith("v.csv: 60 samples of 1 channel</p>")
+    assert not opened.page._count.visible  # all samples of a table are learned from
+    opened.page._which.value = "airfoil"
+    opened.settle()
+    assert opened.page._count.visible
+    opened.close()
+
+
+def test_dates_of_days_have_no_hours(tmp_path):
+    rows = "\n".join(f"{np.datetime64('2024-01-01') + k},{np.sin(0.3 * k):.4f}" for k in range(80))
+    data = read_data(Upload("days.csv", f"date,close\n{rows}\n".encode()), tmp_path, fill=False, even=False)
+    table = forecast_table(fit_and_forecast(data, 0.5, 3, _quiet)).decode().splitlines()
+    assert [line.partition(",")[0] for line in table] == ["date", "2024-03-21", "2024-03-22", "2024-03-23"]
+
+
+def test_every_row_of_a_backtest_is_explained(fitted):
+    found = fitted.backtest(_quiet)
+    first = found.rows[0]
+    words = backtest_table(
+        replace(found, rows=[*found.rows, replace(first, model="selected anew")], anew="a"), fitted.data
+    )
+    words = words.partition("</table>")[2]
+    for row in found.rows:
+        assert row.model in words
+    assert "selects is the row “selected anew” (a)" in words
+    assert "The intervals of TD-TF held" in words
+
+
 def test_a_table_of_ones_own(tmp_path):
     opened = Visit(ForecastingPage(), _SMALL)
     times = 0.1 * np.arange(120)
@@ -290,6 +355,7 @@ def test_dates_come_back_as_dates():
     axis = opened.page._fan.plot.xaxis[0]
     assert axis.axis_label.text == "date"
     assert isinstance(axis.formatter, DatetimeTickFormatter)
+    assert isinstance(axis.major_label_policy, NoOverlap)  # dates would run into each other on a phone
     assert "1 hour apart" in opened.page._about.object
     opened.page._begin()
     opened.settle()

@@ -110,6 +110,15 @@ def test_it_fits_a_tablet_and_has_code_and_a_tour(standing: tuple[str, Any], sho
     expect(page.locator("#tour-box")).to_have_count(0)
 
 
+def test_a_tour_on_a_phone_begins_with_the_picture(page: Any, explorer: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{explorer}/forecasting")
+    expect(page.get_by_role("button", name="Fit and forecast")).to_be_visible()
+    page.locator("#tour").click()
+    expect(page.locator("#tour-box")).to_contain_text("(Under Controls.)")  # of what is in the drawer
+    assert page.evaluate("scrollY") == 0
+
+
 @pytest.mark.parametrize("standing", slugs(), indirect=True)
 def test_the_picture_is_on_the_first_screen(standing: tuple[str, Any], shoot: Callable[..., Any]) -> None:
     slug, page = standing

@@ -63,6 +63,21 @@ def test_beta_moves_the_phases(page: Any, explorer: str, shoot: Callable[..., An
     with page.expect_download() as waiting:
         page.get_by_role("button", name="HTML").click()
     assert b"hardmaxPlayer.attach" in Path(waiting.value.path()).read_bytes()
+    waiting.value.save_as(tmp_path / "saved.html")
+    saved = page.context.new_page()  # not watched: a file is no address of the explorer
+    saved.set_viewport_size({"width": 390, "height": 844})
+    saved.goto((tmp_path / "saved.html").as_uri())
+    until(saved, "Bokeh.documents[0].is_idle")
+    # On a phone the plots are one below the other, so that nothing is cut, and the player is in sight.
+    until(saved, "document.querySelectorAll('.row > * > *').length === 2")
+    assert (
+        saved.evaluate("Math.min(...Array.from(document.querySelectorAll('.row > * > *'), (p) => p.offsetWidth))") > 300
+    )
+    assert saved.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    play = saved.get_by_role("button", name="Play", exact=True).bounding_box()
+    assert play["y"] + play["height"] <= 844
+    shoot(saved, "meanfield-saved-phone", whole=False)
+    saved.close()
 
 
 def test_undo_redo_and_reset_show_the_run_and_its_controls(page: Any, explorer: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 
+import matplotlib.image
 import pytest
 from matplotlib.figure import Figure
 
@@ -66,3 +67,11 @@ def test_axes_are_saved_with_their_figure_and_other_things_refused(tmp_path):
     with pytest.raises(InputError, match="figure must be a Figure or Axes, got a NoneType"):
         save_figure(None, tmp_path / "b.png")
     assert not (tmp_path / "b.png").exists()
+
+
+def test_the_background_of_a_dark_figure_is_dark_around_its_axes(tmp_path):
+    figure = _figure()
+    figure.set_facecolor("#1a2229")
+    picture = matplotlib.image.imread(save_figure(figure, tmp_path / "a.png"))
+    assert (255 * picture[2, 2]).round().tolist() == [0x1A, 0x22, 0x29, 255]
+    assert "fill: #1a2229" in save_figure(figure, tmp_path / "a.svg").read_text()

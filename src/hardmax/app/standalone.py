@@ -12,7 +12,6 @@ import panel as pn
 from bokeh.embed import components
 from bokeh.embed.elements import script_for_render_items
 from bokeh.embed.util import OutputDocumentFor, standalone_docs_json_and_render_items
-from bokeh.layouts import layout
 from bokeh.models import ColumnDataSource
 from bokeh.resources import Resources
 
@@ -20,7 +19,14 @@ from .layout import noted
 from .look import static
 from .player import Player
 
-_MARGINS = "html, body { background: var(--hm-card); } body { padding: 14px; }"
+_MARGINS = """
+html, body { background: var(--hm-card); }
+body { padding: 14px; }
+.row { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); gap: 14px; }
+.row > * > * { min-width: 0; }
+#player { position: sticky; bottom: 0; background: var(--hm-card); padding: 6px 0; }
+"""
+"""Plots of a row are one below the other in a narrow window, and the player stays in sight."""
 _CARDS = """
 body { padding: 14px; }
 .cards {
@@ -58,9 +64,11 @@ def standalone(
 
     ``frames`` are the names of the sources of positions, ``player`` the parameters of :class:`.player.Player`.
     """
-    script, plots = components(layout([list(row) for row in rows], sizing_mode="stretch_width"))
+    script, plots = components(tuple(plot for row in rows for plot in row))
+    places = iter(plots)
+    written = "".join(f'<div class="row">{"".join(next(places) for _ in row)}</div>' for row in rows)
     css = _MARGINS + static("widgets.css").replace(":host", ".explorer")
-    body = f'{plots}<div class="player" id="player"></div>'
+    body = f'{written}<div class="player" id="player"></div>'
     return _document(title, css, body + script, frames, {"titles": [], "named": "", **player}, dark)
 
 

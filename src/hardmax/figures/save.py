@@ -86,7 +86,8 @@ def figure_bytes(figure: Figure | Axes, kind: str = "png", *, dpi: int = _DPI) -
     undated: dict[str, dict[str, object]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     with styled():
         whole.draw_without_rendering()  # axes of equal scales find their place only at the second layout
-        whole.savefig(buffer, format=encoding, dpi=dpi, metadata=undated.get(encoding))
+        # The background is that of the figure: the style would write white around the axes of a dark one.
+        whole.savefig(buffer, format=encoding, dpi=dpi, metadata=undated.get(encoding), facecolor="auto")
     data = buffer.getvalue()
     return _page(data) if kind == "html" else data
 

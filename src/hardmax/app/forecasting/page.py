@@ -18,6 +18,7 @@ from ..kept import UPLOADS, Item, Kept
 from ..layout import beside, card, controls, empty, note, noted, plot_pane, say, split, wide_html
 from ..page import Page
 from ..uploads import FilePicker, Upload
+from .channels import ChannelPicker
 from .state import (
     FEWEST,
     LONGEST_SEARCH,
@@ -118,7 +119,6 @@ class ForecastingPage(Page):
         opened = ForecastingState.from_query(state, self._store)
         self._choices, self._upload, self._at_once = opened.choices, opened.upload, opened.at_once
         self._fill.value, self._even.value = opened.fill, opened.even
-        self._fill.visible = self._even.visible = opened.upload is not None
         if "kept" in state and opened.upload is None:  # a model of the address belongs to its table
             self._gone = [_TABLE]
         elif "model" in state:
@@ -208,6 +208,7 @@ class ForecastingPage(Page):
         for widget in (self._fill, self._even):
             widget.param.watch(guarded(lambda _: self._reread()), "value")
         self._about = note("")
+        self._fit_controls()
         return controls(
             self._which,
             self._count,
@@ -256,11 +257,10 @@ class ForecastingPage(Page):
         )
 
     def _cards(self) -> list[Any]:
-        self._show_channel = pn.widgets.RadioButtonGroup(label="Channel", options={"x": 0}, value=0, margin=0)
+        self._channels = ChannelPicker(self._session.guarded(self._channel_chosen))
         begin = pn.widgets.Button(label="Fit and forecast", color="primary", width=150, margin=0)
         begin.on_click(self._session.guarded(lambda _: self._begin()))
-        row = pn.Row(begin, self._show_channel, css_classes=["tools"], margin=(0, 0, 6, 0))
-        self._show_channel.param.watch(self._session.guarded(self._channel_chosen), "value")
+        row = pn.Row(begin, *self._channels.widgets, css_classes=["tools", "level"], margin=(0, 0, 6, 0))
         self._outcome, self._report = note(""), note("")
         self._waiting = empty(
             "No forecast yet",
@@ -310,7 +310,7 @@ class ForecastingPage(Page):
             self._fill.value, self._even.value = state.fill, state.even
         finally:
             self._quiet = False
-        self._fill.visible = self._even.visible = uploaded
+        self._fit_controls()
         self._mark_stale()
         kept = self._fits.get(state.fit_key)
         if kept is not None:
@@ -321,6 +321,12 @@ class ForecastingPage(Page):
         else:
             self._make()
         self._session.changed()
+
+    def _fit_controls(self) -> None:
+        """Show the controls of a table or of a system: all samples of a table are learned from."""
+        uploaded = self._choices.system == UPLOAD
+        self._fill.visible = self._even.visible = uploaded
+        self._count.visible = not uploaded
 
     def _systems(self) -> dict[str, str]:
         """Names of the systems by their titles, and the uploaded table."""
@@ -348,7 +354,7 @@ class ForecastingPage(Page):
                 self._record(control)
             return
         self._choices = replace(self._choices, system=self._which.value)
-        self._fill.visible = self._even.visible = False
+        self._fit_controls()
         self._record(control)
         self._make()
 
@@ -381,13 +387,14 @@ class ForecastingPage(Page):
 
     def _take(self, upload: Upload) -> None:
         data = self._read_upload(upload)
+        self._session.jobs.cancel()  # what it makes belongs to the series before
         self._session.clear_message()
         self._upload = upload
         self._choices = replace(self._choices, system=UPLOAD)
         self._at_once = False
         self._record()
         self._which.param.update(options=self._systems(), value=UPLOAD)
-        self._fill.visible = self._even.visible = True
+        self._fit_controls()
         self._show_data(data)
         self._session.show_message(f"{upload.name} is read. Press Fit and forecast.", "good")
 
@@ -410,14 +417,9 @@ class ForecastingPage(Page):
         names = data.series.names
         self._choices = replace(self._choices, channel=min(self._choices.channel, len(names) - 1))
         self._history.amend(self._now)
-        # Shortened names could be equal, and would then be one option.
-        options = {f"{name[:14]}" if len(name) <= 14 else f"{name[:12]}… {k + 1}": k for k, name in enumerate(names)}
-        self._show_channel.param.update(options=options, value=self._choices.channel)
-        self._show_channel.visible = len(names) > 1
-        self._about.object = noted(
-            f"{data.series.source}: {data.samples:,} samples of {len(names)} "
-            f"channel{'s' if len(names) > 1 else ''}, {data.interval} apart"
-        )
+        self._channels.show(names, self._choices.channel)
+        many = f"{data.samples:,} samples of {len(names)} channel{'s' if len(names) > 1 else ''}"
+        self._about.object = noted(f"{data.series.source}: {', '.join(filter(None, (many, data.interval)))}")
         self._outcome.object = self._report.object = ""
         self._waiting.visible = True
         for part in (self._model.cards, self._backtest_card, self._report_card, self._key):
@@ -435,6 +437,8 @@ class ForecastingPage(Page):
             self._portrait.show(self._data, forecast, self._choices.channel, _LAG)
 
     def _channel_chosen(self, event: Any) -> None:
+        if event.new == self._choices.channel:
+            return  # the control follows the series
         self._choices = replace(self._choices, channel=event.new)
         self._record("channel")
         self._draw()
@@ -468,6 +472,7 @@ class ForecastingPage(Page):
         model = read_model(upload, self._session.folder)
         model.budget = min(model.budget or LONGEST_SEARCH, LONGEST_SEARCH)  # for backtests
         fit = forecast_with(model, upload, data, steps)
+        self._session.jobs.cancel()  # a fit that still runs would replace this forecast
         self._session.clear_message()
         self._show_fit(fit, self._now.fit_key)
         self._session.show_message(
@@ -492,7 +497,9 @@ class ForecastingPage(Page):
             "Thin: known samples · blue: forecast · shaded: its spread, once and twice (the expected error that many "
             f"steps ahead, measured on samples that the model had not seen){known}"
         )
-        self._outcome.object = noted(f"Outcome: {fit.forecast.outcome}")
+        outcome = fit.forecast.outcome
+        remedy = f" ({outcome.remedy})" if outcome.remedy else ""
+        self._outcome.object = noted(f"Outcome: {f'{outcome.sentence}{remedy}' if outcome.ok else outcome}")
         self._report.object = "".join(noted(fit.data.in_words(sentence)) for sentence in fit.model.report_.sentences)
         self._model.show(fit.model, *fit.data.unit)
         self._session.changed()

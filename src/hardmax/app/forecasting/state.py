@@ -155,7 +155,9 @@ def _whole(query: Mapping[str, str], name: str, usual: int, least: int, most: in
 
 _UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0))
 _MONTHS = (("months", MONTH), *_UNITS)
-_STEP = re.compile(r"step of (\d[\d.e+-]*\d|\d)")
+_STEP = re.compile(r"\b(steps? of|and of|samples of|median) (\d[\d.e+-]*\d|\d)")
+_UNEVEN = 0.01
+"""Share of the usual step by which another one differs where times are told to be uneven."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,17 +182,31 @@ class Data:
         return self.series.times[: self.samples]
 
     @property
+    def step(self) -> float:
+        """The usual time between samples; missing rows and some other steps do not change it."""
+        return self.series.dt if self.series.months is not None else float(np.median(np.diff(self.series.times)))
+
+    @property
+    def uneven(self) -> bool:
+        """Whether some time between samples is another one."""
+        if self.series.months is not None:
+            return False
+        return bool(np.abs(np.diff(self.series.times) - self.step).max() > _UNEVEN * self.step)
+
+    @property
     def unit(self) -> tuple[str, float]:
         """The unit of time in which durations are told, and its length; ("", 1.0) where times are no dates."""
         if not self.series.began:
             return "", 1.0
         known = _MONTHS if self.series.months is not None else _UNITS
-        return next(((name, size) for name, size in known if self.series.dt >= 0.999 * size), ("seconds", 1.0))
+        return next(((name, size) for name, size in known if self.step >= 0.999 * size), ("seconds", 1.0))
 
     @property
     def interval(self) -> str:
-        """The time between samples, in words where times are dates."""
-        return self.told(self.series.dt)
+        """The time between samples in words; empty where samples are only numbered."""
+        if not self.series.time_name:
+            return ""
+        return f"{'mostly ' if self.uneven else ''}{self.told(self.step)} apart"
 
     def told(self, duration: float) -> str:
         """A duration in words where times are dates, else a number."""
@@ -202,13 +218,23 @@ class Data:
 
     def in_words(self, sentence: str) -> str:
         """A sentence of the library with its time step in words: "an even step of 1 day" instead of 86400."""
-        return _STEP.sub(lambda found: f"step of {self.told(float(found.group(1)))}", sentence)
+        return _STEP.sub(lambda found: f"{found.group(1)} {self.told(float(found.group(2)))}", sentence)
+
+    @contextmanager
+    def errors_in_words(self) -> Iterator[None]:
+        """Context in which errors say what to do on the page, with time steps in words."""
+        with in_other_words(_ON_THE_PAGE):
+            try:
+                yield
+            except InputError as error:
+                remedy = error.marked_remedy.partition(", or split the series")[0]  # for Python
+                raise InputError(error.argument, self.in_words(str(error.value)), error.problem, remedy) from error
 
     def regular(self) -> Record:
         """The training samples at even times; gaps are filled or refused as chosen."""
         gaps: Any = self.gaps
         irregular: Any = self.irregular
-        with in_other_words(_ON_THE_PAGE):
+        with self.errors_in_words():
             return regular_record(self.values, times=self.times, gaps=gaps, irregular=irregular)
 
     @property
@@ -246,7 +272,7 @@ def read_data(upload: Upload, folder: Path, *, fill: bool, even: bool) -> Data:
     with as_file(folder / f"series{upload.suffix}", text.encode(), upload.name) as path, in_other_words(_ON_THE_PAGE):
         series = read_series(path)
     if len(series) > MOST_SAMPLES or series.channels > MOST_CHANNELS:
-        problem = f"has {len(series):,} samples of {series.channels} channels"
+        problem = f"has {len(series):,} samples of {series.channels} channel{'' if series.channels == 1 else 's'}"
         remedy = f"upload at most {MOST_SAMPLES:,} samples of {MOST_CHANNELS} channels, or use hardmax forecast for all"
         raise FileError(upload.name, problem, remedy)
     lines = (
@@ -321,7 +347,7 @@ def fit_and_forecast(data: Data, seconds: float, steps: int, tell: Tell) -> Fit:
     model = TimeDelayedTransformer(budget=seconds, random_state=0)
     gaps: Any = data.gaps
     irregular: Any = data.irregular
-    with in_other_words(_ON_THE_PAGE), by_the_clock(tell, seconds) as told:
+    with data.errors_in_words(), by_the_clock(tell, seconds) as told:
         model.progress = told
         model.fit(data.values, times=data.times, gaps=gaps, irregular=irregular)
     model.progress = False
@@ -345,7 +371,7 @@ def code_of(data: Data, seconds: float, steps: int, ended: bool = False) -> str:
         made = (
             f"# The search on the page was ended after {seconds:g} s. Run again, it may end elsewhere:\n# {fit}"
             "# Exactly the model of the page, from Download the model (unpack model.zip):\n"
-            f"model = hm.load_forecaster({FILE!r})\nprint(model.report_)\n"
+            f"model = hm.load_forecaster({FILE!r})\n{_regular_lines(data)}print(model.report_)\n"
         )
     unit, size = data.unit
     told = f"unit={unit!r}, size={size:g}" if unit else ""
@@ -358,11 +384,35 @@ def code_of(data: Data, seconds: float, steps: int, ended: bool = False) -> str:
     )
 
 
+def _regular_lines(data: Data) -> str:
+    """Python that fills gaps and makes times even as a fit does, for a model from a file; empty without such."""
+    gaps, uneven = data.gaps != "refuse" and not np.isfinite(data.values).all(), data.irregular != "refuse"
+    uneven = uneven and data.uneven
+    lines = "import numpy as np\n\n# The series at even times without gaps, as for the fit:\n" if gaps or uneven else ""
+    if gaps:
+        lines += (
+            "rows, there = np.arange(len(known)), np.isfinite(known)\n"
+            "columns = zip(known.T, there.T)\n"
+            "known = np.stack([np.interp(rows, rows[good], x[good]) for x, good in columns], axis=1)\n"
+        )
+    if uneven:
+        lines += (
+            "even = times[0] + model.dt_ * np.arange(int((times[-1] - times[0]) / model.dt_ + 1e-9) + 1)\n"
+            "known = np.stack([np.interp(even, times, x) for x in known.T], axis=1)\n"
+        )
+    return lines
+
+
+_MIDNIGHT = "T00:00:00"
+
+
 def forecast_table(fit: Fit) -> bytes:
-    """The forecast as CSV: time, then each channel and its spread."""
+    """The forecast as CSV: time, then each channel and its spread; dates have no hours where all are at midnight."""
     series, ahead = fit.data.series, fit.forecast
     names = [for_a_sheet(name) for name in series.names]
-    times = series.dates(ahead.times).tolist() if series.began else [repr(float(time)) for time in ahead.times]
+    times = [str(date) for date in series.dates(ahead.times)] if series.began else [repr(float(t)) for t in ahead.times]
+    if all(time.endswith(_MIDNIGHT) for time in times):
+        times = [time.removesuffix(_MIDNIGHT) for time in times]
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(
@@ -442,7 +492,7 @@ def code_of_loaded(data: Data, name: str, steps: int) -> str:
     unpacked = "model.safetensors" if name.lower().endswith(".zip") else name
     return (
         f"import hardmax as hm\n{data.code}\n"
-        f"model = hm.load_forecaster({unpacked!r})     # unpack an archive first\n"
+        f"model = hm.load_forecaster({unpacked!r})     # unpack an archive first\n{_regular_lines(data)}"
         f"ahead = model.forecast({steps}, window=known[-model.window:])\n"
         "print(ahead.outcome)\n"
         "print(model.backtest(series=known).text())\n"

@@ -13,13 +13,14 @@ from bokeh.models import (
     DatetimeTicker,
     DatetimeTickFormatter,
     HoverTool,
+    NoOverlap,
     PlainText,
     Range1d,
     Span,
 )
 
 from ...errors import InputError
-from ...forecasting.diagnostics.backtest import Backtest
+from ...forecasting.diagnostics.backtest import ANEW, Backtest
 from ...forecasting.diagnostics.spectrum import LagAttention
 from ...forecasting.forecast import Forecast
 from ...forecasting.forecaster import TimeDelayedTransformer
@@ -53,6 +54,7 @@ class Fan:
         self._seen, self._ahead, self._truth = (ColumnDataSource({"t": [], "y": []}) for _ in range(3))
         self._band, self._wide = (ColumnDataSource({"t": [], "low": [], "high": []}, name=f"band {k}") for k in (1, 2))
         self.plot = session.figure(height=320, x_range=Range1d(0, 1), x_axis_label="time", name="fan")
+        self.plot.xaxis.major_label_policy = NoOverlap(min_distance=8)  # dates run into each other on a phone
         for source, alpha in ((self._wide, 0.14), (self._band, 0.22)):
             self.plot.varea(x="t", y1="low", y2="high", source=source, color=AHEAD, alpha=alpha)
         seen = self.plot.line("t", "y", source=self._seen, line_width=1.6)
@@ -265,7 +267,15 @@ class ModelCards:
 def _held(found: Backtest) -> str:
     """How many samples the intervals of the model held."""
     held = [f"{100 * share:.0f} % (nominal {100 * level:.0f} %)" for level, share in found.coverage.items()]
-    return f" Its intervals held {' and '.join(held)} of the samples." if held else ""
+    return f" The intervals of TD-TF held {' and '.join(held)} of the samples." if held else ""
+
+
+def _anew(found: Backtest) -> str:
+    """What the row of a search without the last quarter is, where there is one."""
+    if all(row.model != ANEW for row in found.rows):
+        return ""
+    which = html.escape(found.anew)
+    return f" The search was repeated without the last quarter; what it selects is the row “{ANEW}” ({which})."
 
 
 def backtest_key(found: Backtest) -> str:
@@ -292,8 +302,10 @@ def backtest_table(found: Backtest, data: Data) -> str:
         f"<table style='width:100%'><thead>{head}</thead><tbody>{rows}</tbody></table><p class='soft'>"
         f"{found.starts} starts in the held-out last quarter, {len(found.times)} steps each. Errors in "
         "standard deviations of the data (about their trend, where there is one); valid while below 0.4. TD-TF is the "
-        "model on this page (time-delayed transformer); persistence repeats the last sample, seasonal naive the last "
-        "season; analogue follows the most similar stretches of the past; TD-DMD is linear in the last samples "
-        "(time-delayed dynamic mode decomposition); NG-RC is polynomial in them (next-generation reservoir "
-        f"computing).{_held(found)}</p>"
+        "model on this page (time-delayed transformer); persistence repeats the last sample, mean the mean of the "
+        "past, seasonal naive the last season; analogue follows the most similar stretches of the past; TD-DMD is "
+        "linear in the last samples (time-delayed dynamic mode decomposition); NG-RC is polynomial in them "
+        "(next-generation reservoir computing). Diverged are starts whose forecast goes beyond ten times the largest "
+        "known value."
+        f"{_anew(found)}{_held(found)}</p>"
     )

@@ -72,14 +72,16 @@
     box.querySelector("[data-go=back]").disabled = step === 0;
     box.querySelector("[data-go=on]").textContent = step + 1 < guide.stops.length ? "Next" : "Done";
     const target = find(guide.stops[step].at);
-    if (target) {
+    // On a phone the controls are in a drawer, and most of the page is above it: its top has the picture.
+    const away = target && innerWidth <= 700 && getComputedStyle(target).visibility === "hidden";
+    if (away) {
+      scrollTo({ top: 0 });
+    } else if (target) {
       const spot = target.getBoundingClientRect();
       if (spot.top < 0 || spot.bottom > innerHeight) {
         scrollBy({ top: spot.height > innerHeight - 200 ? spot.top - 80 : spot.top - (innerHeight - spot.height) / 3 });
       }
     }
-    // On a phone the controls are in a drawer, and most of the page is above it.
-    const away = target && innerWidth <= 700 && getComputedStyle(target).visibility === "hidden";
     box.querySelector("#tour-words").textContent = guide.stops[step].words + (away ? " (Under Controls.)" : "");
     place();
     box.querySelector("[data-go=on]").focus({ preventScroll: true });
