@@ -14,6 +14,7 @@ from ...figures.interpolation import draw_construction
 from ...interpolation.data import Problem
 from ...interpolation.evaluation.running import journey
 from ..address_texts import AddressTexts, example_of
+from ..download import Download
 from ..history import History
 from ..kept import UPLOADS, Item, Kept
 from ..layout import card, controls, note, noted, plot_pane, say, split
@@ -211,7 +212,7 @@ class NetworksPage(Page):
         tied = {"how": self._how, "wide": self._wide, "heat": self._heat, "beside": self._beside}
         for name, widget in tied.items():
             widget.param.watch(guarded(lambda _, name=name: self._chosen(name)), "value")
-        self._download = pn.widgets.FileDownload(
+        self._download = Download(
             callback=guarded(self._archive),
             filename="network.zip",
             label="Download the network",

@@ -14,6 +14,7 @@ from ...outcomes import counted
 from ...text.explaining.explanation import Explanation
 from ...text.pretrained import named
 from ..address_texts import ROOM, AddressTexts, example_of
+from ..download import Download
 from ..history import History
 from ..kept import UPLOADS, Item, Kept
 from ..layout import Steps, beside, card, controls, empty, heading, note, noted, plot_pane, say, split, stack, wide_html
@@ -265,7 +266,7 @@ class TextPage(Page):
         self._begin.on_click(guarded(lambda _: self._train()))
         self._back = pn.widgets.Button(label="Back to the shipped model", visible=False)
         self._back.on_click(guarded(lambda _: self._use(shipped())))
-        download = pn.widgets.FileDownload(
+        download = Download(
             callback=guarded(lambda: BytesIO(model_bytes(self._using, self._session.folder))),
             filename=f"model{SUFFIX}",
             label="Download the model",
