@@ -367,3 +367,23 @@ def test_a_label_that_lines_cannot_hold_is_named_with_its_file(visit, label):
     visit.session.guarded(visit.page._take_file)(Upload("pets.csv", rows.encode()))
     assert visit.message.startswith(f"pets.csv: has the label &#x27;{label.replace('>', '&gt;')}&#x27;")
     assert "rename it in the file" in visit.message
+
+
+def test_the_window_stays_while_points_are_drawn(visit):
+    """Each point moved the board under the pointer: of an empty one, the first point went to its middle."""
+    page = visit.page
+    page._area.value_input = ""
+    plot = page._board.plot
+
+    def window():
+        return plot.x_range.start, plot.x_range.end, plot.y_range.start, plot.y_range.end
+
+    assert window() == (-3, 3, -3, 3)
+    for x, y in ((-2.5, 2.0), (1.0, 2.5), (2.75, -1.0)):
+        page._board._tapped(Tapped(x, y))
+    assert [len(tokens) for tokens in page._board.problem.inputs] == [3]
+    assert window() == (-3, 3, -3, 3)
+    page._board._tapped(Tapped(9.0, 0.0))  # as by a drag beyond the edge
+    assert window()[1] > 9
+    page._area.value_input = "(0, 0) -> (1, 1)"  # other lines have a window of their own
+    assert window()[1] < 3

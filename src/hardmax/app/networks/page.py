@@ -336,7 +336,7 @@ class NetworksPage(Page):
 
     def _drawn(self, problem: Problem) -> None:
         """Update the lines after an edit of the board."""
-        self._board.show(problem)
+        self._board.show(problem, still=True)
         self._choices = replace(self._choices, lines=write_lines(problem))
         self._put(self._choices.lines)
         try:
