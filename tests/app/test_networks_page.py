@@ -100,7 +100,7 @@ def test_the_player_ends_at_the_targets(visit):
 
 def test_the_board_adds_moves_and_erases(visit):
     page, board = visit.page, visit.page._board
-    page._area.value = "(0, 0) -> (1, 1)"
+    page._area.value_input = "(0, 0) -> (1, 1)"
     board._tapped(Tapped(0.52, -1.02))
     assert page._choices.lines == "(0, 0) (0.5, -1) -> (1, 1)"
     board.sequence = 1
@@ -120,7 +120,7 @@ def test_the_board_adds_moves_and_erases(visit):
 
 
 def _change_line(page):
-    page._area.value = page._choices.lines + "\n(5, 5) -> (1, 1)"
+    page._area.value_input = page._choices.lines + "\n(5, 5) -> (1, 1)"
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def _change_line(page):
     [
         lambda page: page._board._tapped(Tapped(0.5, 0.5)),
         _change_line,
-        lambda page: setattr(page._area, "value", "(0, 0"),
-        lambda page: setattr(page._area, "value", ""),
+        lambda page: setattr(page._area, "value_input", "(0, 0"),
+        lambda page: setattr(page._area, "value_input", ""),
         lambda page: setattr(page._pick, "value", "swap"),
         lambda page: setattr(page._how, "value", "fewest"),
         lambda page: setattr(page._wide, "value", 7),
@@ -142,7 +142,7 @@ def test_a_proof_does_not_outlive_what_it_proved(visit, change):
     assert not page._download.disabled
     change(page)
     assert "✓ Proved" not in page._results._proof.object
-    assert page._results._changed.visible
+    assert "stale" in page._results._status.object
     assert "dimmed" in page._results.blocks.css_classes
     assert page._download.disabled
     for blocked in (page._archive, page.figure):
@@ -152,7 +152,7 @@ def test_a_proof_does_not_outlive_what_it_proved(visit, change):
         page._compile()
         visit.settle()
         assert "✓ Proved" in page._results._proof.object
-        assert not page._results._changed.visible
+        assert "stale" not in page._results._status.object
         assert "dimmed" not in page._results.blocks.css_classes
         assert not page._download.disabled
         assert page._archive().getvalue().startswith(b"PK")
@@ -163,7 +163,7 @@ def test_what_is_changed_back_is_proved_again(visit):
     page, lines = visit.page, visit.page._choices.lines
     _change_line(page)
     assert "✓ Proved" not in page._results._proof.object
-    page._area.value = lines
+    page._area.value_input = lines
     assert "✓ Proved" in page._results._proof.object
     assert not page._download.disabled
 
@@ -178,11 +178,11 @@ def test_a_change_while_the_network_is_compiled_makes_it_stale(visit):
 
 def test_the_board_shows_the_data_of_a_network_from_a_file(visit):
     page = visit.page
-    page._area.value = EXAMPLES["classes"][1]
+    page._area.value_input = EXAMPLES["classes"][1]
     page._compile()
     visit.settle()
     data = page._archive().getvalue()
-    page._area.value = "(0, 0) -> (1, 1)"
+    page._area.value_input = "(0, 0) -> (1, 1)"
     page._check(Upload("network.zip", data))
     visit.settle()
     assert page._choices.lines == page._area.value == EXAMPLES["classes"][1]
@@ -203,7 +203,7 @@ def test_sequences_are_counted_from_one_and_one_is_no_plural(visit):
     assert "✗ Not proved" in page._results._proof.object
     assert "sequence 2: " in page._results._proof.object
     assert "(17/5, 2)" in page._choices.lines.splitlines()[1]
-    page._area.value = "(0, 0) -> (1, 1)"
+    page._area.value_input = "(0, 0) -> (1, 1)"
     assert "1 sequence, 1 token, 1 target" in page._hint.object
     page._compile()
     visit.settle()
@@ -213,7 +213,7 @@ def test_sequences_are_counted_from_one_and_one_is_no_plural(visit):
 
 def test_exact_numbers_stay_exact_when_other_points_are_moved(visit):
     page, board = visit.page, visit.page._board
-    page._area.value = "(1/3, 0) (1, 1) -> (2/7, 1)"
+    page._area.value_input = "(1/3, 0) (1, 1) -> (2/7, 1)"
     board._tokens.data = {**board._tokens.data, "y": [0.0, 2.0]}
     assert page._choices.lines == "(1/3, 0) (1, 2) -> (2/7, 1)"
 
@@ -225,7 +225,7 @@ def test_every_sequence_can_be_seen_at_night(dark_first):
     opened = Visit(NetworksPage(), {"lines": lines})
     if dark_first:
         opened.session.lighting.switch(dark=True)
-    opened.page._area.value = lines
+    opened.page._area.value_input = lines
     opened.page._compile()
     opened.settle()
     board, plane = opened.page._board, opened.page._results._plane
@@ -282,7 +282,7 @@ def test_hostile_data_give_a_message_and_the_page_lives_on(visit, name, data, wo
         visit.session.guarded(visit.page._compile)()
         visit.settle()
     assert words in visit.message
-    visit.page._area.value = "(0, 0) -> (1, 1)"
+    visit.page._area.value_input = "(0, 0) -> (1, 1)"
     visit.page._compile()
     visit.settle()
     assert visit.page._done.compiled.certificate.proved
@@ -305,7 +305,7 @@ def test_impossible_wishes_are_refused_in_the_words_of_the_library(visit):
         ("(0) -> (1)", "must have at least two coordinates"),
         ("(0, nan) -> (1, 1)", "must be a finite number"),
     ]:
-        visit.page._area.value = lines
+        visit.page._area.value_input = lines
         visit.session.guarded(visit.page._compile)()
         visit.settle()
         assert words in visit.message
@@ -328,7 +328,7 @@ def test_choices_reach_the_network_and_the_code_compiles_it_again(visit, tmp_pat
 )
 def test_an_address_that_makes_no_sense_does_no_harm(state):
     opened = Visit(NetworksPage(), state)
-    opened.page._area.value = "(0, 0) -> (1, 1)"
+    opened.page._area.value_input = "(0, 0) -> (1, 1)"
     opened.page._compile()
     opened.settle()
     assert opened.page._done.compiled.certificate.proved
@@ -359,3 +359,31 @@ def test_two_constructions_stand_side_by_side(visit, tmp_path):
     visit.settle()
     assert not page._results.rival.visible
     assert "beside" not in page.state()
+
+
+@pytest.mark.parametrize("label", ["cat (big)", "dog -> x", "a ⟶ b"])
+def test_a_label_that_lines_cannot_hold_is_named_with_its_file(visit, label):
+    rows = f"sequence,token,x,y,label\n0,0,0,0,{label}\n1,0,1,0,dog\n"
+    visit.session.guarded(visit.page._take_file)(Upload("pets.csv", rows.encode()))
+    assert visit.message.startswith(f"pets.csv: has the label &#x27;{label.replace('>', '&gt;')}&#x27;")
+    assert "rename it in the file" in visit.message
+
+
+def test_the_window_stays_while_points_are_drawn(visit):
+    """Each point moved the board under the pointer: of an empty one, the first point went to its middle."""
+    page = visit.page
+    page._area.value_input = ""
+    plot = page._board.plot
+
+    def window():
+        return plot.x_range.start, plot.x_range.end, plot.y_range.start, plot.y_range.end
+
+    assert window() == (-3, 3, -3, 3)
+    for x, y in ((-2.5, 2.0), (1.0, 2.5), (2.75, -1.0)):
+        page._board._tapped(Tapped(x, y))
+    assert [len(tokens) for tokens in page._board.problem.inputs] == [3]
+    assert window() == (-3, 3, -3, 3)
+    page._board._tapped(Tapped(9.0, 0.0))  # as by a drag beyond the edge
+    assert window()[1] > 9
+    page._area.value_input = "(0, 0) -> (1, 1)"  # other lines have a window of their own
+    assert window()[1] < 3

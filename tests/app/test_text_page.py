@@ -440,3 +440,24 @@ def test_names_cover_neither_names_nor_dots_and_leaders_keep_theirs():
     assert readable(places, names, *corners, (400.0, 300.0), dots=dots) == [1]
     assert readable(places, names, *corners, (400.0, 300.0), dots=dots, leading=1) == [0]
     assert readable(places, names, *corners, (4000.0, 300.0), dots=dots) == [0, 1, 2]  # a wider plot has room for all
+
+
+def test_late_events_take_nothing_back_that_was_typed(visit):
+    """The event of leaving a box, or of the list of examples, may come after more was typed."""
+    page = visit.page
+    page._both.value = True
+    standard = page._other_area.value
+    page._other_area.value_input = "a terrible film"
+    assert page._other_area.value == standard  # the browser sends it when the box is left
+    page._other_area.param.trigger("value")
+    assert page.state()["beside"] == page._other == "a terrible film"
+    page._area.param.update(value="a plot", value_input="a plot")
+    example = EXAMPLES["cast"][1]
+    page._area.value_input = example
+    assert page._pick.value == "cast"
+    assert page._area.value == "a plot"  # the box is not written again: more may have been typed into it
+
+
+def test_a_table_of_one_row_is_no_plural(visit):
+    visit.page._take_table(Upload("short.csv", b"text,label\na film,good\n"))
+    assert "has 1 row. Choose" in visit.message

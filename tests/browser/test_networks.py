@@ -195,3 +195,42 @@ def test_undo_gives_back_the_sequences_with_their_proof(explorer, page):
     lines.press("Control+z")
     expect(how).to_have_value("leaders")
     expect(page.get_by_label("Example")).to_have_value(re.compile("share tokens"))
+
+
+def test_the_proof_goes_while_lines_are_typed_and_the_board_stays_where_it_is(explorer, page, shoot):
+    """The proof of the old lines stood beside new ones until the box was left; the note then moved the board."""
+    _open(page, f"{explorer}/networks")
+    expect(page.get_by_text("✓ Exact: every sequence reaches its targets.")).to_be_visible()
+    board, begin = page.locator(".bk-Figure").first, page.get_by_role("button", name="Compile")
+    top = "board => board.getBoundingClientRect().top + window.scrollY"
+    place = board.evaluate(top)
+    lines = page.get_by_label("One sequence per line")
+    lines.press("Control+End")
+    lines.press_sequentially("\n(2, 2) -> (0, 0)")
+    expect(page.locator(".stale")).to_contain_text("Press Compile")
+    expect(lines).to_be_focused()
+    expect(page.get_by_text("4 sequences, 11 tokens, 7 targets")).to_be_visible()
+    expect(page.get_by_text("✓ Proved")).to_have_count(0)
+    assert board.evaluate(top) == place
+    shoot(page, "networks-typed", whole=False)
+    begin.click()
+    expect(page.get_by_text("✓ Proved")).to_be_visible()
+    expect(page.get_by_text("4 with 11 tokens")).to_be_visible()
+    # A field that is left by pressing Compile: both count, since the button does not move away.
+    page.get_by_label("Softmax temperature").fill("1/10")
+    begin.click(delay=400)  # a slow hand
+    expect(page.get_by_text("softmax at temperature 1/10")).to_be_visible()
+    assert board.evaluate(top) == place
+
+
+def test_reset_is_how_the_page_begins_with_its_proof(explorer, page):
+    _open(page, f"{explorer}/networks")
+    first = page.locator(".hash").inner_text()
+    _open(page, f"{explorer}/networks?example=swap&construction=fewest")
+    page.get_by_role("button", name="Reset").click()
+    expect(page.locator(".hash")).to_have_text(first)
+    expect(page.get_by_text("✓ Proved")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_label("One sequence per line")).to_have_value(re.compile(r"^\(-1, 0\)"))
+    expect(page.get_by_text("✓ Proved")).to_be_visible()
+    expect(page.locator(".hash")).not_to_have_text(first)

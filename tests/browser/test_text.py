@@ -391,3 +391,26 @@ def test_undo_of_words_texts_examples_and_models(explorer, page):
     expect(page.get_by_label("Example")).to_have_value("your own text")
     page.get_by_role("button", name="Reset").click()
     expect(page).to_have_url(re.compile(r"\?example=cast$"))
+
+
+def test_a_long_text_scrolls_beside_its_pictures(explorer, page, shoot):
+    """Its words had a card of 10,000 pixels, above the other cards."""
+    page.goto(f"{explorer}/text?text=a+wonderful+film")
+    expect(page.locator(".verdict")).to_contain_text("positive")
+    page.get_by_label("Your text").fill("a terrible plot, and a wonderful film about nothing. " * 300)
+    text = page.get_by_role("group", name="The text")
+    expect(text).to_contain_text("nothing. a terrible")
+    heading = page.get_by_role("heading", name="What each leader contributes")
+    until(page, "window.scrollY === 0")
+    assert heading.bounding_box()["y"] < 1_400
+    last = text.get_by_role("button", name="wonderful", exact=True).last
+    last.scroll_into_view_if_needed()
+    before, down = last.bounding_box(), text.evaluate("box => box.scrollTop")
+    assert down > 1_000
+    last.click()
+    expect(page.locator(".struck").first).to_contain_text("Without “wonderful” it is")
+    expect(last).to_have_class(re.compile("gone"))
+    expect(last).to_be_focused()
+    assert text.evaluate("box => box.scrollTop") == down
+    assert last.bounding_box()["y"] == before["y"]
+    shoot(page, "text-long", whole=False)

@@ -229,6 +229,19 @@ def test_a_hundred_thousand_tokens_and_the_dark(page: Any, explorer: str, shoot:
     shoot(page, "tokens-many-dark")
     page.get_by_role("button", name="softmax").click()
     expect(page.locator(".message")).to_contain_text("must be at most 2,000 for softmax")
+    # The plot, its badge and the leaders are still those of hardmax.
+    expect(page.locator(".dimmed")).to_have_count(2)
+    expect(page).to_have_url(re.compile("attention=softmax"))
+    shoot(page, "tokens-too-many", whole=False)
+    page.get_by_role("button", name="PNG").click()
+    expect(page.locator(".message")).to_contain_text("the plot is not of these settings")
+    page.get_by_label("Number of tokens").fill("50")
+    page.get_by_label("Number of tokens").press("Enter")
+    expect(page.get_by_text("50 tokens. Softmax has no leaders")).to_be_visible()
+    expect(page.locator(".dimmed")).to_have_count(0)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="PNG").click()
+    assert waiting.value.path().read_bytes().startswith(b"\x89PNG")
 
 
 def test_mistakes_are_put_right_and_their_messages_go(page: Any, explorer: str) -> None:

@@ -13,6 +13,7 @@ from bokeh.models import ColumnDataSource, CustomJS, Div
 
 from ..errors import HardmaxError
 from ..figures.save import figure_bytes
+from .download import Download
 from .guide import guide_of
 from .jobs import Job
 from .look import NIGHT, ExplorerDesign, code_box, static
@@ -102,7 +103,7 @@ class Tools:
             self.code.object = code_box(self._page.code())
 
     def _download(self, kind: str) -> Any:
-        return pn.widgets.FileDownload(
+        return Download(
             callback=self._session.guarded(lambda: self._file(kind)),
             filename=f"hardmax-{self._page.slug}.{kind}",
             label=kind.upper(),

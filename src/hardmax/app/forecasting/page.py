@@ -13,6 +13,7 @@ import panel as pn
 from ...errors import HardmaxError
 from ...figures.forecasting import draw_forecast
 from ...forecasting.diagnostics.backtest import Backtest
+from ..download import Download
 from ..history import History
 from ..kept import UPLOADS, Item, Kept
 from ..layout import beside, card, controls, empty, note, noted, plot_pane, say, split, wide_html
@@ -252,7 +253,7 @@ class ForecastingPage(Page):
                 raise HardmaxError("there is no forecast yet: press Fit and forecast first")
             return BytesIO(write(self._fit, self._session.folder))
 
-        return pn.widgets.FileDownload(
+        return Download(
             callback=self._session.guarded(bytes_of), filename=name, label=label, embed=False, icon=None, disabled=True
         )
 

@@ -94,8 +94,8 @@ class Board:
         """Names of the sequences, counted from 1, with their labels where they have some."""
         return sequence_names(self.sequences, None if self._problem is None else self._problem.labels)
 
-    def show(self, problem: Problem | None) -> None:
-        """Draw another data set."""
+    def show(self, problem: Problem | None, *, still: bool = False) -> None:
+        """Draw another data set; ``still`` leaves the window as it is where it holds all points, as while one draws."""
         self._problem = problem
         self._showing = True
         try:
@@ -106,10 +106,13 @@ class Board:
             self._targets.data = _columns(outputs, "target", sizes, self.names, self._light)
         finally:
             self._showing = False
-        self._frame()
-
-    def _frame(self) -> None:
         points = np.array([*_pairs(self._tokens), *_pairs(self._targets)], dtype=float).reshape(-1, 2)
+        x, y = self.plot.x_range, self.plot.y_range
+        if not (still and bool(((points >= (x.start, y.start)) & (points <= (x.end, y.end))).all())):
+            self._frame(points)
+
+    def _frame(self, points: np.ndarray) -> None:
+        """Set the window around points, shape (point, 2)."""
         if not len(points):
             low, high = np.array([-3.0, -3.0]), np.array([3.0, 3.0])
         else:

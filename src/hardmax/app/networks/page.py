@@ -14,6 +14,7 @@ from ...figures.interpolation import draw_construction
 from ...interpolation.data import Problem
 from ...interpolation.evaluation.running import journey
 from ..address_texts import AddressTexts, example_of
+from ..download import Download
 from ..history import History
 from ..kept import UPLOADS, Item, Kept
 from ..layout import card, controls, note, noted, plot_pane, say, split
@@ -34,6 +35,7 @@ from .state import (
     outcome_of,
     read_lines,
     read_upload,
+    refuse_labels,
     size_of,
     write_lines,
 )
@@ -80,6 +82,8 @@ class NetworksPage(Page):
         self._problem: Problem | None = None
         self._done: Shown | None = None
         """The networks that are shown, and the choices that they were compiled for."""
+        self._beginning = NetworksState(Choices())
+        """The state that Reset goes to."""
         self._quiet = False
         self._store = Kept()
         self._texts = AddressTexts(EXAMPLES, MOST_CHARACTERS, self._store)
@@ -145,7 +149,7 @@ class NetworksPage(Page):
         self.history = self._history = History(
             NetworksState(self._choices, self._moment),
             self._travel,
-            reset=NetworksState(Choices()),
+            reset=self._beginning,
             weigh=NetworksState.weigh,
             same=lambda one, other: one.choices == other.choices,
         )
@@ -175,11 +179,13 @@ class NetworksPage(Page):
         self._area = pn.widgets.TextAreaInput(
             label="One sequence per line",
             value=self._choices.lines,
+            value_input=self._choices.lines,  # otherwise the browser does not report that the box was cleared
             rows=7,
             max_length=MOST_CHARACTERS,
             placeholder="(0, 0) (1, 3/8) -> (1, 2)",
         )
-        self._area.param.watch(guarded(lambda event: self._typed(event.new)), "value")
+        # Both events read what was typed last: that of leaving the box may come late, after more was typed.
+        self._area.param.watch(guarded(lambda *_: self._typed(self._area.value_input)), ["value_input", "value"])
         self._hint = note("")
         picker = FilePicker(label="Or upload JSON, or CSV in long form with labels")
         picker.on_file((".json", ".csv"), self._take_file, self._session.fail)
@@ -206,7 +212,7 @@ class NetworksPage(Page):
         tied = {"how": self._how, "wide": self._wide, "heat": self._heat, "beside": self._beside}
         for name, widget in tied.items():
             widget.param.watch(guarded(lambda _, name=name: self._chosen(name)), "value")
-        self._download = pn.widgets.FileDownload(
+        self._download = Download(
             callback=guarded(self._archive),
             filename="network.zip",
             label="Download the network",
@@ -265,8 +271,12 @@ class NetworksPage(Page):
         say(self._stored_note, words or UPLOADS)
 
     def _picked(self, event: Any) -> None:
-        if event.new in EXAMPLES:
-            self._area.value = EXAMPLES[event.new][1]
+        if event.new in EXAMPLES and EXAMPLES[event.new][1] != self._choices.lines:
+            self._put(EXAMPLES[event.new][1])
+
+    def _put(self, lines: str) -> None:
+        """Set the lines in the box."""
+        self._area.param.update(value=lines, value_input=lines)
 
     def _typed(self, lines: str) -> None:
         if lines == self._choices.lines:
@@ -290,7 +300,7 @@ class NetworksPage(Page):
         self._session.clear_message()
         self._quiet = True
         try:
-            self._area.value = chosen.lines
+            self._put(chosen.lines)
             self._how.value, self._wide.value = chosen.construction, chosen.width
             self._heat.value, self._beside.value = chosen.temperature, chosen.beside
         finally:
@@ -304,6 +314,8 @@ class NetworksPage(Page):
             if not chosen.lines.strip():
                 self._show_on_board(state.shown.compiled)
             self._show(state.shown)
+        elif state is self._beginning and (self._done is None or self._stale):
+            self._compile()  # as at the start of a visit
         self._session.changed()
 
     def _read(self) -> None:
@@ -324,9 +336,9 @@ class NetworksPage(Page):
 
     def _drawn(self, problem: Problem) -> None:
         """Update the lines after an edit of the board."""
-        self._board.show(problem)
+        self._board.show(problem, still=True)
         self._choices = replace(self._choices, lines=write_lines(problem))
-        self._area.value = self._choices.lines
+        self._put(self._choices.lines)
         try:
             self._problem = read_lines(self._choices.lines)
             self._hint.object = noted(size_of(self._problem))
@@ -369,12 +381,13 @@ class NetworksPage(Page):
         self._session.clear_message()
         problem = read_upload(upload, self._session.folder)
         lines = write_lines(problem)
+        refuse_labels(problem, upload.name)
         if len(lines) > MOST_CHARACTERS:
             raise InputError(
                 "data", f"{len(lines):,} characters", "is too large to be shown here", "use hardmax interpolate"
             )
         read_lines(lines)
-        self._area.value = lines
+        self._put(lines)
         self._session.show_message(f"{upload.name}: {size_of(problem)}. Press Compile.", "good")
 
     def _compile(self) -> None:
@@ -416,7 +429,7 @@ class NetworksPage(Page):
         except InputError:  # a label that holds an arrow or a bracket
             fits = False
         self._typed(lines if fits else "")
-        self._area.value = lines if fits else ""
+        self._put(lines if fits else "")
         if fits:
             return ""
         self._show_on_board(compiled)

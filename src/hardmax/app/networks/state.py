@@ -110,6 +110,14 @@ def _line(points: Sequence[Sequence[object]]) -> str:
     return " ".join("(" + ", ".join(map(str, point)) + ")" for point in points)
 
 
+def refuse_labels(problem: Problem, name: str) -> None:
+    """Raise an error that names the file where a label cannot be written in a line."""
+    for label in map(str, problem.labels or ()):
+        if not label.strip() or re.search(r"[()\n\r]", label) or _ARROW.search(label):
+            problem_of_label = f"has the label {_brief(label)}; labels on this page hold no brackets and no arrows"
+            raise FileError(name, problem_of_label, "rename it in the file, or use `hardmax interpolate`")
+
+
 WIDEST = 64
 
 

@@ -205,6 +205,17 @@ def proof(certificate: Certificate, names: Sequence[str], *, stale: bool = False
     )
 
 
+def status(certificate: Certificate, *, stale: bool) -> str:
+    """One line above the plots, as HTML, always of the same height: the board must not move under the pointer."""
+    if stale:
+        kind, words = "note stale", "Changed since it was proved. Press Compile."
+    elif certificate.proved:
+        kind, words = "proved", "✓ Exact: every sequence reaches its targets."
+    else:
+        kind, words = "failed", "✗ The proof failed: see the certificate."
+    return f'<div class="message {kind}" role="status">{words}</div>'
+
+
 def _margin(value: float) -> str:
     return f"{value:.3g}" if math.isfinite(value) else "nothing had to be decided"
 
@@ -269,14 +280,13 @@ class Results:
             card(self._proof, title="Certificate"),
         )
         self.blocks.visible = self.proofs.visible = False
-        self._changed = wide_html()
-        self._changed.object = f'<div class="message note stale" role="status">{html.escape(STALE)}</div>'
-        self._changed.visible = False
+        self._status = wide_html()
+        self._status.visible = False
 
     def cards(self, board: Any) -> list[Any]:
         """All cards, with the board beside the plots of the tokens; on a phone, where one can draw less, below them."""
         ways = beside(board, self.blocks, self.rival)
-        return [self._changed, ways, self._waiting, self._rival_table, self.proofs]
+        return [self._status, ways, self._waiting, self._rival_table, self.proofs]
 
     def show(self, compiled: Compiled, moment: int) -> int:
         """Show another network at a moment; the moment that is shown, at most the last."""
@@ -322,10 +332,11 @@ class Results:
 
     def mark(self, stale: bool) -> None:
         """Show the proof only while it is one of the sequences and choices on the page."""
-        self._changed.visible = stale
+        self._status.visible = self._certificate is not None
         for shown in (self.blocks, self.rival, self._rival_table, self.proofs):
             shown.css_classes = [name for name in shown.css_classes if name != "dimmed"] + ["dimmed"] * stale
         if self._certificate is not None:
+            self._status.object = status(self._certificate, stale=stale)
             self._proof.object = proof(self._certificate, self._names, stale=stale)
 
     def _show_moment(self, moment: int) -> None:

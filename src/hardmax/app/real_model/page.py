@@ -14,6 +14,7 @@ import hardmax as hm
 
 from ...errors import HardmaxError
 from ..address_texts import AddressTexts, example_of
+from ..download import Download
 from ..history import History
 from ..jobs import Job
 from ..kept import Item, Kept
@@ -232,7 +233,7 @@ class RealModelPage(Page):
         self._which = w.Select(label="Table", options=[], width=220, margin=(3, 0))
         self._which.param.watch(guarded(lambda event: self._show_table(event.new)), "value")
         self._rows = wide_html()
-        self._download = w.FileDownload(
+        self._download = Download(
             callback=guarded(self._report_file),
             filename="hardmax-probe.json",
             label="Download the report (JSON)",

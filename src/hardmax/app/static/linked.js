@@ -109,15 +109,17 @@
     document.addEventListener(kind, (event) => { if (at(event)) { show(null); } });
   }
 
-  // A mark of the first text is struck out; the page writes the marks anew, and the focus goes to where it was.
+  // A mark of the first text is struck out; the page writes the marks anew, and a long text stays scrolled as it was and
+  // the focus goes to where it was.
   function press(one) {
     if (!one.dataset.place) { return; }
-    const place = one.dataset.place;
+    const place = one.dataset.place, down = one.closest(".marked").scrollTop;
     strike(one.dataset.word);
     const until = Date.now() + 10000;
     const timer = setInterval(() => {
       const again = [...words(document)].find((other) => other.dataset.place === place);
       const lost = document.activeElement === document.body || document.activeElement === null || one.isConnected;
+      if (again && again !== one) { again.closest(".marked").scrollTop = down; }
       if (again && again !== one && lost) { again.tabIndex = 0; again.focus(); }
       if ((again && again !== one) || Date.now() > until) { clearInterval(timer); }
     }, 50);

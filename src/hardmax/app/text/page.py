@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 import panel as pn
 
 from ...errors import HardmaxError
+from ...outcomes import counted
 from ...text.explaining.explanation import Explanation
 from ...text.pretrained import named
 from ..address_texts import ROOM, AddressTexts, example_of
+from ..download import Download
 from ..history import History
 from ..kept import UPLOADS, Item, Kept
 from ..layout import Steps, beside, card, controls, empty, heading, note, noted, plot_pane, say, split, stack, wide_html
@@ -264,7 +266,7 @@ class TextPage(Page):
         self._begin.on_click(guarded(lambda _: self._train()))
         self._back = pn.widgets.Button(label="Back to the shipped model", visible=False)
         self._back.on_click(guarded(lambda _: self._use(shipped())))
-        download = pn.widgets.FileDownload(
+        download = Download(
             callback=guarded(lambda: BytesIO(model_bytes(self._using, self._session.folder))),
             filename=f"model{SUFFIX}",
             label="Download the model",
@@ -382,7 +384,7 @@ class TextPage(Page):
     # Events
 
     def _picked(self, event: Any) -> None:
-        if event.new in EXAMPLES:
+        if event.new in EXAMPLES and EXAMPLES[event.new][1] != self._typed:  # else more may have been typed meanwhile
             self._put(EXAMPLES[event.new][1])
 
     def _next_review(self) -> None:
@@ -546,7 +548,8 @@ class TextPage(Page):
         for widget, what in ((self._text_column, "text"), (self._label_column, "label")):
             widget.param.update(options=columns, value=usual_column(columns, what))
         self._show_columns(True)
-        self._session.show_message(f"{upload.name} has {len(table):,} rows. Choose its columns, then press Train.")
+        rows = counted(len(table), "row")
+        self._session.show_message(f"{upload.name} has {rows}. Choose its columns, then press Train.")
 
     def _show_columns(self, shown: bool) -> None:
         self._text_column.visible = self._label_column.visible = self._begin.visible = shown

@@ -198,6 +198,11 @@ def verdict(explanation: Explanation) -> str:
     return f"{head}{note}<table style='width:100%'>{''.join(rows)}</table>"
 
 
+_LONG = 2_500
+"""Characters of a text that is given a height and scrolls: the plots below it would be screens away."""
+_SCROLLS = ";max-height:min(60vh,480px);overflow-y:auto;padding:2px 6px 2px 3px"
+
+
 def marked_text(words: Words, *, strike: bool = True) -> str:
     """The text as HTML; words are shaded in the colour of the class that they raise, leaders are underlined.
 
@@ -227,8 +232,11 @@ def marked_text(words: Words, *, strike: bool = True) -> str:
         pieces.append(f"<mark class='{classes}' style='{style}' {known_by}>{shown}</mark>")
     pieces.append(html.escape(text[last:]))
     about = "The text; arrow keys go from word to word, Enter strikes one out" if strike else "The second text"
-    style = "line-height:1.85;white-space:pre-wrap;font-size:15px"
-    return f"<div class='marked' role='group' aria-label='{about}' style='{style}'>{''.join(pieces)}</div>"
+    style, tab = "line-height:1.85;white-space:pre-wrap;font-size:15px", ""
+    if len(text) > _LONG:
+        style += _SCROLLS
+        tab = "" if place else " tabindex='0'"  # else the keyboard could not scroll a text without words to go to
+    return f"<div class='marked' role='group' aria-label='{about}'{tab} style='{style}'>{''.join(pieces)}</div>"
 
 
 def key_to_marks(explanation: Explanation) -> str:

@@ -40,6 +40,7 @@ _BEGIN = ("start", "n", "seed", "space")
 """Settings that make other tokens."""
 _TABLES = (".csv", ".tsv", ".txt")
 _TOKENS = Item("tokens", several=True, remedy="upload them again")
+_STALE = "the plot is not of these settings: wait until they are computed, or go back to those of the plot with Undo"
 # A readable list.
 _MOST_LEADERS_LISTED = 12
 _HELP = (
@@ -111,6 +112,8 @@ class TokensPage(Page):
 
     def _scene(self) -> Scene:
         """What is seen now, to be saved."""
+        if self._stale:
+            raise hm.HardmaxError(_STALE)
         s = self._state.settings
         views: tuple[Any, Any] = (self._space, self._space2) if s.space else (self._plane, self._plane2)
         panels = []
@@ -143,6 +146,7 @@ class TokensPage(Page):
         self._board = pn.Row(sizing_mode="stretch_width", margin=0, css_classes=["pair"])
         self._words = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
         self._table = pn.pane.HTML("", sizing_mode="stretch_width", margin=0)
+        self._leaders = card(self._words, self._table, title="Leaders")
         self._fit()
         self._write_widgets()
         self._arrange()
@@ -182,7 +186,7 @@ class TokensPage(Page):
                 ),
             ],
             card(self._board, play),
-            card(self._words, self._table, title="Leaders"),
+            self._leaders,
         )
 
     def _begin(self) -> None:
@@ -375,14 +379,34 @@ class TokensPage(Page):
         if done and second_done:
             self._show(settle)
         elif all(one is None or len(one.tokens) <= _LIVE[one.settings.attention] for one in states):
-            first, second = (None if one is None else Computed.of(one) for one in states)
+            try:
+                first, second = (None if one is None else Computed.of(one) for one in states)
+            except hm.HardmaxError:
+                self._dim()
+                raise
             self._take((first, second), settle)
         else:
+            self._dim()
 
             def work(job: Any) -> Any:
                 return tuple(None if one is None else Computed.of(one, progress=job.tell) for one in states)
 
             self._session.start("Computing", work, self._take)
+
+    @property
+    def _stale(self) -> bool:
+        """Whether the plots are of other tokens or another layer than the controls, since these are not computed."""
+        first = self._state.with_settings(layer=0)  # which is always stored
+        wanted = [(self._computed, first), (self._second, first.compared)]
+        return any(one is not None and (done is None or not done.answers(one)) for done, one in wanted)
+
+    def _dim(self) -> None:
+        """Dim the plots and the leaders while they are stale; nothing is sent where that is as before."""
+        for part, classes in ((self._board, ["pair"]), (self._leaders, ["card"])):
+            wanted = [*classes, "dimmed"] if self._stale else classes
+            if part.css_classes != wanted:
+                part.css_classes = wanted
+        self._session.changed()
 
     def _take(self, found: tuple[Computed | None, Computed | None], settle: bool = True) -> None:
         self._computed, self._second = found[0] or self._computed, found[1] or self._second
@@ -420,6 +444,8 @@ class TokensPage(Page):
             self._table.object = _leaders_table(self._computed.limit)
             self._mention_stored()
             self._session.changed()
+        if "dimmed" in self._board.css_classes:
+            self._dim()
 
     def _mention_stored(self) -> None:
         """Say where tokens are that an address cannot hold."""
