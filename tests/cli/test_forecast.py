@@ -458,6 +458,47 @@ def test_new_options_refuse_what_they_cannot_use(sales, words, said):
 )
 def test_an_exponent_that_rounding_hides_is_not_called_order(exponent, told):
     model = SimpleNamespace(
-        report_=SimpleNamespace(numbers={"kept": "nonlinear"}), lyapunov_exponent=lambda steps: exponent, dt_=0.02
+        report_=SimpleNamespace(numbers={"kept": "nonlinear"}),
+        lyapunov_exponent=lambda steps: exponent,
+        dt_=0.02,
+        forcing_=None,
     )
     assert told in next(_chaos(model, lorenz63(50, random_state=0)))
+
+
+def test_a_nonlinear_model_with_inputs_has_no_exponent_and_is_told_without():
+    model = SimpleNamespace(report_=SimpleNamespace(numbers={"kept": "nonlinear"}), forcing_=object())
+    assert list(_chaos(model, lorenz63(20))) == []
+
+
+def test_inputs_to_come_have_the_dates_that_follow_the_record(tmp_path):
+    days = pd.date_range("2024-01-01", periods=90)
+    table = pd.DataFrame({"day": days, "valve": np.sin(np.arange(90.0)), "level": np.cos(np.arange(90.0))})
+    plant, plan = tmp_path / "plant.csv", tmp_path / "plan.csv"
+    table[:80].to_csv(plant, index=False)
+    words = (plant, "--inputs", "valve", "--ahead", plan, "--steps", 5, "--kind", "td-dmd", *_QUICK)
+    table[["day", "valve"]][80:].to_csv(plan, index=False)
+    assert _run(*words).exit_code == 0
+    table[["day", "valve"]][82:].to_csv(plan, index=False)
+    late = _run(*words)
+    assert late.exit_code == 2
+    assert "has the inputs of 2024-03-23 in row 1, where 2024-03-21 follows the record" in " ".join(late.output.split())
+
+
+def test_half_hours_are_told_in_hours_and_without_exponents(tmp_path):
+    times = pd.date_range("2024-03-01", periods=240, freq="30min")
+    load = 30000 + 5000 * np.sin(2 * np.pi * np.arange(240) / 48)
+    noise = 300 * np.random.default_rng(0).standard_normal(240)
+    pd.DataFrame({"time": times, "load": load + noise}).to_csv(tmp_path / "load.csv", index=False)
+    page = tmp_path / "load.html"
+    words = ("--steps", 20, "--kind", "seasonal-naive", "--season", 48, "--seconds", 2, "--starts", 3)
+    said = " ".join(_run(tmp_path / "load.csv", *words, "--interval", 0.8, "--report", page).output.split())
+    assert "30 minutes apart" in said
+    assert "20 steps (10 hours)" in said
+    assert "On 2024-03-06 09:30: load " in said
+    assert "e+0" not in said.partition("On 2024")[2]
+    text = page.read_text(encoding="utf-8")
+    assert "<td>2024-03-06 00:00</td>" in text
+    assert "80 %" in text
+    assert "e+0" not in text.partition("<h2>Forecast</h2>")[2]
+    assert "<title>Forecast of load.csv</title>" in text

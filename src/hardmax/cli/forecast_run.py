@@ -16,8 +16,8 @@ import typer
 from matplotlib.figure import Figure
 
 from ..errors import FileError, InputError
-from ..figures.forecast_page import interval_of, write_page
-from ..figures.forecasting import draw_forecast
+from ..figures.forecast_page import write_page
+from ..figures.forecasting import draw_forecast, interval_of
 from ..figures.save import FORMATS, save_figure
 from ..files import require_writable, write_text
 from ..forecasting.data.series import Gaps
@@ -40,6 +40,10 @@ from .options import require_target
 
 _FIT = 0.55
 """The share of the time for the fit; the backtest, which learns from three quarters of the data, has the rest."""
+
+
+_USUAL = 0.68
+"""Probability of the narrower interval in the figure and on the page: that of a standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -178,10 +182,11 @@ def _run_one(request: Request, which: str) -> _Result:
                 lines,
                 backtest,
                 ahead,
-                _figure(model, measured, ahead),
+                _figure(request, model, measured, ahead),
                 names=series.names,
                 moments=moments_of(series, ahead),
                 unit=unit_of(series),
+                levels=_levels(request.interval),
             )
             written.append(str(request.report))
         seconds["writing"] = time.monotonic() - began
@@ -380,12 +385,17 @@ def _write(request: Request, model: TimeDelayedTransformer, measured: Measured, 
         write_text(request.output, pd.DataFrame(columns).to_csv(index=False))
         written.append(str(request.output))
     if request.figure is not None:
-        save_figure(_figure(model, measured, ahead), request.figure)
+        save_figure(_figure(request, model, measured, ahead), request.figure)
         written.append(str(request.figure))
     return written
 
 
-def _figure(model: TimeDelayedTransformer, measured: Measured, ahead: Forecast) -> Figure:
+def _levels(asked: float) -> tuple[float, ...]:
+    """Probabilities of the intervals in the figure and on the page: about a standard deviation, and the one asked."""
+    return tuple(sorted({_USUAL, asked}))
+
+
+def _figure(request: Request, model: TimeDelayedTransformer, measured: Measured, ahead: Forecast) -> Figure:
     """Figure of the end of the record and the forecast."""
     series = measured.series
     return draw_forecast(
@@ -395,6 +405,7 @@ def _figure(model: TimeDelayedTransformer, measured: Measured, ahead: Forecast) 
         names=series.names,
         times=series.times if series.time_name else None,
         dates=series.dates if series.began else None,
+        levels=_levels(request.interval),
     )
 
 
