@@ -502,3 +502,24 @@ def test_half_hours_are_told_in_hours_and_without_exponents(tmp_path):
     assert "80 %" in text
     assert "e+0" not in text.partition("<h2>Forecast</h2>")[2]
     assert "<title>Forecast of load.csv</title>" in text
+
+
+@pytest.mark.parametrize(
+    ("days", "told"),
+    [
+        ([*range(30), *range(33, 60)], "1 missing block (3 samples of one day, the first before 2024-02-03)"),
+        ([*range(30), *range(30, 120, 3)], "steps of one day up to 2024-01-31 and of 3 days from there on"),
+        (
+            [k for k in range(60) if k % 7 < 5],
+            "pass --time-column none, and the channels as --columns, to count",
+        ),
+    ],
+)
+def test_uneven_dates_are_told_as_dates(tmp_path, days, told):
+    dates = pd.Timestamp("2024-01-01") + pd.to_timedelta(days, unit="D")
+    pd.DataFrame({"day": dates, "x": np.sin(np.arange(len(days)))}).to_csv(tmp_path / "days.csv", index=False)
+    done = _run(tmp_path / "days.csv", *_QUICK)
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert told in said
+    assert "pass a list" not in said

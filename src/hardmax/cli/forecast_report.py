@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -131,7 +131,7 @@ def even_series(measured: Measured, gaps: str, resample: bool) -> Series:
 
 
 def _even(series: Series, gaps: str, resample: bool) -> tuple[Series, tuple[str, ...]]:
-    with naming_columns(series.names):
+    with naming_columns(series):
         record = made_even(
             series.values,
             times=series.times,
@@ -144,22 +144,54 @@ def _even(series: Series, gaps: str, resample: bool) -> tuple[Series, tuple[str,
 
 
 @contextmanager
-def naming_columns(names: Sequence[str]) -> Iterator[None]:
-    """Name the column of a file in errors that count channels."""
+def naming_columns(series: Series) -> Iterator[None]:
+    """Errors about the series with its columns and dates in place of channels, numbers of samples and seconds."""
 
     def named(words: object) -> str:
         return re.sub(
             r"\bchannel (\d+)",
-            lambda found: f"column {names[int(found[1])]!r}" if int(found[1]) < len(names) else found[0],
+            lambda found: f"column {series.names[int(found[1])]!r}" if int(found[1]) < series.channels else found[0],
             str(words),
         )
 
     try:
         yield
     except InputError as error:
-        raise InputError(error.argument, named(error.value), named(error.problem), error.marked_remedy) from error
+        value, remedy = named(error.value), error.marked_remedy.replace(*_AS_FILES)
+        if error.argument == "times" and series.began:
+            value = _dated(value, series)
+            if _skips_weekends(series):
+                remedy = f"{_BUSINESS_DAYS}, or {remedy}"
+        raise InputError(error.argument, value, named(error.problem), remedy) from error
 
 
+_AS_FILES = ("split the series there and pass a list", "split the file there and pass the parts")
+_BUSINESS_DAYS = 'pass time="none", and the channels as columns=…, to count business days as even'
+
+
+def _dated(words: str, series: Series) -> str:
+    """A sentence on uneven times with its steps in units of the clock and its samples as dates."""
+
+    def date(found: re.Match[str]) -> str:
+        return short_dates(series.dates(series.times[int(found[1]) : int(found[1]) + 1]))[0]
+
+    with_steps = re.sub(
+        r"\b(of|median) (\d[\d.]*(?:e[+-]?\d+)?)(?=[ ,])",
+        lambda found: f"{found[1]} {_apart(float(found[2]), series)}",
+        words,
+    )
+    return re.sub(r"\bsample (\d+)", date, with_steps)
+
+
+def _skips_weekends(series: Series) -> bool:
+    """Whether dates are days of the week from Monday to Friday only."""
+    dates = np.asarray(series.dates(series.times), dtype="datetime64[D]")
+    daily = np.isclose(np.median(np.diff(series.times)), 86400.0)
+    return bool(daily and len(dates) > _WEEK and np.is_busday(dates).all())
+
+
+_WEEK = 7
+"""Days of which some are a weekend."""
 _LASTING = 0.02
 """A mode that decays by less than this share in a cycle is reported as lasting, one that grows by more as growing."""
 _MOST_MODES = 3
@@ -301,7 +333,7 @@ def _apart(dt: float, series: Series) -> str:
         return f"{dt:.6g}"
     unit, size = _unit(series, 1.0)
     count = dt / size
-    return f"one {unit.removesuffix('s')}" if abs(count - 1) < 1e-6 else f"{count:.6g} {unit}"
+    return f"one {unit.removesuffix('s')}" if abs(count - 1) < 1e-4 else f"{count:.6g} {unit}"
 
 
 def moments_of(series: Series, ahead: Forecast) -> list[str]:

@@ -325,7 +325,7 @@ def _fitted(request: Request, measured: Measured, budget: float | None, log: Sta
         progress=_part(log, "fit", 0.01, _FIT if request.starts else 0.97),
     ).set_params(**_known_options(request))
     try:
-        with naming_columns(series.names):
+        with naming_columns(series):
             return model.fit(
                 series.values,
                 times=series.times if timed else None,
