@@ -409,7 +409,7 @@ def test_missing_months_are_told_and_filled_by_the_calendar(sales, tmp_path):
     pd.read_csv(sales).drop([20, 21]).to_csv(path, index=False)
     said = " ".join(_run(path, *_QUICK).output.split())
     assert "1 missing block (2 samples of" in said
-    assert "the first before sample 20): pass --resample to interpolate" in said
+    assert "the first before 2016-11-01): pass --resample to interpolate" in said
     done = _run(path, *_QUICK, "--kind", "drift", "--resample", "--output", ahead)
     assert done.exit_code == 0, done.output
     assert pd.read_csv(ahead)["month"].str[:10].tolist() == [f"2020-0{k}-01" for k in range(1, 7)]
@@ -523,3 +523,20 @@ def test_uneven_dates_are_told_as_dates(tmp_path, days, told):
     said = " ".join(done.output.split())
     assert told in said
     assert "pass a list" not in said
+
+
+def test_json_has_the_dates_and_intervals_of_the_forecast(sales):
+    found = json.loads(_run(sales, *_QUICK, "--kind", "drift", "--interval", 0.8, "--json").stdout)["forecast"]
+    assert found["dates"][0] == "2020-01-01T00:00:00"
+    assert found["interval"]["level"] == 0.8
+    ends = found["interval"]
+    lower, middle, upper = (np.array(part) for part in (ends["lower"], found["values"], ends["upper"]))
+    assert (lower < middle).all()
+    assert (middle < upper).all()
+
+
+def test_dates_by_the_clock_of_utc_are_told(tmp_path):
+    cells = [date.isoformat() for date in pd.date_range("2024-03-30", periods=60, freq="h", tz="Europe/Berlin")]
+    pd.DataFrame({"time": cells, "x": np.sin(np.arange(60.0))}).to_csv(tmp_path / "zone.csv", index=False)
+    said = " ".join(_run(tmp_path / "zone.csv", *_QUICK, "--kind", "drift").output.split())
+    assert "one hour apart (dates by the clock of UTC)" in said

@@ -110,7 +110,8 @@ def read_measured(
 
 def _check_continues(file: Path, future: Series, record: Series, steps: int) -> None:
     """Refuse inputs to come whose dates are not those that follow the record."""
-    if not (record.began and future.began):
+    # A file with one offset has its own clock, which is not that of another file in UTC.
+    if not (record.began and future.began) or record.in_utc or future.in_utc:
         return
     expected = record.dates(record.times[-1] + record.dt * np.arange(1, steps + 1))
     given = future.dates(future.times[:steps])
@@ -213,8 +214,9 @@ def sentences(
     """Lines of the report: the data, the model, its backtest and the forecast."""
     series, (unit, size) = measured.series, unit_of(measured.series)
     called = ", ".join(series.names[:6]) + (f" and {series.channels - 6} more" if series.channels > 6 else "")
+    clock = " (dates by the clock of UTC)" if series.in_utc else ""
     when = (
-        f"time from column {series.time_name!r}, {_apart(model.dt_, series)} apart"
+        f"time from column {series.time_name!r}, {_apart(model.dt_, series)} apart{clock}"
         if series.time_name
         else f"no time column, so samples are {model.dt_:g} apart"
     )

@@ -22,7 +22,7 @@ from ..figures.save import FORMATS, save_figure
 from ..files import require_writable, write_text
 from ..forecasting.data.series import Gaps
 from ..forecasting.diagnostics.backtest import Backtest
-from ..forecasting.forecast import Forecast
+from ..forecasting.forecast import Band, Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer, load_forecaster
 from ..forecasting.settings import MODELS
 from ..progress import StageLog, Tell
@@ -87,6 +87,7 @@ class _Result:
     measured: Measured
     backtest: Backtest | None
     ahead: Forecast
+    band: Band | None
     lines: list[str]
     written: list[str]
     seconds: dict[str, float]
@@ -109,7 +110,7 @@ def run(request: Request) -> None:
             for line in (*found.lines, *(f"Wrote {path}." for path in found.written)):
                 typer.echo(line)
     if request.as_json:
-        data = [_data(found) for found in results]
+        data = [_data(found, request.interval) for found in results]
         typer.echo(json.dumps(data[0] if len(data) == 1 else data))
 
 
@@ -191,7 +192,7 @@ def _run_one(request: Request, which: str) -> _Result:
             written.append(str(request.report))
         seconds["writing"] = time.monotonic() - began
     lines.append("Time: " + ", ".join(f"{stage} {spent:.1f} s" for stage, spent in seconds.items()) + ".")
-    return _Result(model, measured, backtest, ahead, lines, written, seconds)
+    return _Result(model, measured, backtest, ahead, interval_of(ahead, request.interval), lines, written, seconds)
 
 
 def _as_columns(model: TimeDelayedTransformer, ahead: Forecast) -> Forecast:
@@ -409,8 +410,13 @@ def _figure(request: Request, model: TimeDelayedTransformer, measured: Measured,
     )
 
 
-def _data(found: _Result) -> dict[str, object]:
-    series, model = found.measured.series, found.model
+def _data(found: _Result, level: float) -> dict[str, object]:
+    series, model, band = found.measured.series, found.model, found.band
+    ends = None if band is None else {"lower": band.lower.tolist(), "upper": band.upper.tolist()}
+    ahead = found.ahead.data() | {
+        "dates": series.dates(found.ahead.times).tolist() if series.began else None,
+        "interval": None if ends is None else {"level": level, **ends},
+    }
     return {
         "source": series.source,
         "samples": len(series),
@@ -419,7 +425,7 @@ def _data(found: _Result) -> dict[str, object]:
         "dt": model.dt_,
         "report": model.report_.data(),
         "backtest": None if found.backtest is None else found.backtest.data(),
-        "forecast": found.ahead.data(),
+        "forecast": ahead,
         "wrote": found.written,
         "seconds": found.seconds,
     }
