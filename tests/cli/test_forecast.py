@@ -409,7 +409,7 @@ def test_missing_months_are_told_and_filled_by_the_calendar(sales, tmp_path):
     pd.read_csv(sales).drop([20, 21]).to_csv(path, index=False)
     said = " ".join(_run(path, *_QUICK).output.split())
     assert "1 missing block (2 samples of" in said
-    assert "the first before sample 20): pass --resample to interpolate" in said
+    assert "the first before 2016-11-01): pass --resample to interpolate" in said
     done = _run(path, *_QUICK, "--kind", "drift", "--resample", "--output", ahead)
     assert done.exit_code == 0, done.output
     assert pd.read_csv(ahead)["month"].str[:10].tolist() == [f"2020-0{k}-01" for k in range(1, 7)]
@@ -458,6 +458,85 @@ def test_new_options_refuse_what_they_cannot_use(sales, words, said):
 )
 def test_an_exponent_that_rounding_hides_is_not_called_order(exponent, told):
     model = SimpleNamespace(
-        report_=SimpleNamespace(numbers={"kept": "nonlinear"}), lyapunov_exponent=lambda steps: exponent, dt_=0.02
+        report_=SimpleNamespace(numbers={"kept": "nonlinear"}),
+        lyapunov_exponent=lambda steps: exponent,
+        dt_=0.02,
+        forcing_=None,
     )
     assert told in next(_chaos(model, lorenz63(50, random_state=0)))
+
+
+def test_a_nonlinear_model_with_inputs_has_no_exponent_and_is_told_without():
+    model = SimpleNamespace(report_=SimpleNamespace(numbers={"kept": "nonlinear"}), forcing_=object())
+    assert list(_chaos(model, lorenz63(20))) == []
+
+
+def test_inputs_to_come_have_the_dates_that_follow_the_record(tmp_path):
+    days = pd.date_range("2024-01-01", periods=90)
+    table = pd.DataFrame({"day": days, "valve": np.sin(np.arange(90.0)), "level": np.cos(np.arange(90.0))})
+    plant, plan = tmp_path / "plant.csv", tmp_path / "plan.csv"
+    table[:80].to_csv(plant, index=False)
+    words = (plant, "--inputs", "valve", "--ahead", plan, "--steps", 5, "--kind", "td-dmd", *_QUICK)
+    table[["day", "valve"]][80:].to_csv(plan, index=False)
+    assert _run(*words).exit_code == 0
+    table[["day", "valve"]][82:].to_csv(plan, index=False)
+    late = _run(*words)
+    assert late.exit_code == 2
+    assert "has the inputs of 2024-03-23 in row 1, where 2024-03-21 follows the record" in " ".join(late.output.split())
+
+
+def test_half_hours_are_told_in_hours_and_without_exponents(tmp_path):
+    times = pd.date_range("2024-03-01", periods=240, freq="30min")
+    load = 30000 + 5000 * np.sin(2 * np.pi * np.arange(240) / 48)
+    noise = 300 * np.random.default_rng(0).standard_normal(240)
+    pd.DataFrame({"time": times, "load": load + noise}).to_csv(tmp_path / "load.csv", index=False)
+    page = tmp_path / "load.html"
+    words = ("--steps", 20, "--kind", "seasonal-naive", "--season", 48, "--seconds", 2, "--starts", 3)
+    said = " ".join(_run(tmp_path / "load.csv", *words, "--interval", 0.8, "--report", page).output.split())
+    assert "30 minutes apart" in said
+    assert "20 steps (10 hours)" in said
+    assert "On 2024-03-06 09:30: load " in said
+    assert "e+0" not in said.partition("On 2024")[2]
+    text = page.read_text(encoding="utf-8")
+    assert "<td>2024-03-06 00:00</td>" in text
+    assert "80 %" in text
+    assert "e+0" not in text.partition("<h2>Forecast</h2>")[2]
+    assert "<title>Forecast of load.csv</title>" in text
+
+
+@pytest.mark.parametrize(
+    ("days", "told"),
+    [
+        ([*range(30), *range(33, 60)], "1 missing block (3 samples of one day, the first before 2024-02-03)"),
+        ([*range(30), *range(30, 120, 3)], "steps of one day up to 2024-01-31 and of 3 days from there on"),
+        (
+            [k for k in range(60) if k % 7 < 5],
+            "pass --time-column none, and the channels as --columns, to count",
+        ),
+    ],
+)
+def test_uneven_dates_are_told_as_dates(tmp_path, days, told):
+    dates = pd.Timestamp("2024-01-01") + pd.to_timedelta(days, unit="D")
+    pd.DataFrame({"day": dates, "x": np.sin(np.arange(len(days)))}).to_csv(tmp_path / "days.csv", index=False)
+    done = _run(tmp_path / "days.csv", *_QUICK)
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert told in said
+    assert "pass a list" not in said
+
+
+def test_json_has_the_dates_and_intervals_of_the_forecast(sales):
+    found = json.loads(_run(sales, *_QUICK, "--kind", "drift", "--interval", 0.8, "--json").stdout)["forecast"]
+    assert found["dates"][0] == "2020-01-01T00:00:00"
+    assert found["interval"]["level"] == 0.8
+    ends = found["interval"]
+    lower, middle, upper = (np.array(part) for part in (ends["lower"], found["values"], ends["upper"]))
+    assert (lower < middle).all()
+    assert (middle < upper).all()
+
+
+def test_dates_by_the_clock_of_utc_are_told(tmp_path):
+    cells = [date.isoformat() for date in pd.date_range("2024-03-30", periods=60, freq="h", tz="Europe/Berlin")]
+    pd.DataFrame({"time": cells, "x": np.sin(np.arange(60.0))}).to_csv(tmp_path / "zone.csv", index=False)
+    said = " ".join(_run(tmp_path / "zone.csv", *_QUICK, "--kind", "drift").output.split())
+    assert "one hour apart (dates by the clock of UTC)" in said

@@ -234,3 +234,22 @@ def test_dates_that_are_mostly_uneven_months_apart_are_in_seconds(tmp_path):
 @pytest.mark.parametrize(("version", "told"), [("2.2.3", True), ("3.0.6", True), ("3.1.0", False), ("4.0.0", False)])
 def test_pandas_is_told_to_read_every_digit_where_it_would_not(version, told):
     assert ("float_precision" in _every_digit(version)) is told
+
+
+@pytest.mark.parametrize(
+    ("cells", "began", "in_utc"),
+    [
+        (["2024-01-01T10:00+01:00", "2024-01-01T11:00+01:00"], "2024-01-01T10:00:00", False),
+        (["2024-01-01 10:00:00Z", "2024-01-01 11:00:00Z"], "2024-01-01T10:00:00", False),
+        (["2024-03-31T01:00+01:00", "2024-03-31T03:00+02:00"], "2024-03-31T00:00:00", True),
+        (["01.02.2024", "02.02.2024"], "2024-02-01T00:00:00", False),
+    ],
+)
+def test_dates_with_one_offset_keep_the_clock_of_the_file(tmp_path, cells, began, in_utc):
+    path = tmp_path / "zone.csv"
+    path.write_text("time,x\n" + "".join(f"{cell},{k}.5\n" for k, cell in enumerate(cells)))
+    series = read_series(path)
+    assert (series.began, series.in_utc) == (began, in_utc)
+    berlin = pd.date_range("2024-03-30", periods=3, freq="h", tz="Europe/Berlin")
+    pd.DataFrame({"time": berlin, "x": np.arange(3.0)}).to_parquet(tmp_path / "zone.parquet")
+    assert read_series(tmp_path / "zone.parquet").in_utc

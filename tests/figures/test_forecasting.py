@@ -17,6 +17,7 @@ from hardmax.figures import (
     draw_phase_portrait,
     figure_bytes,
 )
+from hardmax.figures.forecast_page import number_format
 from hardmax.forecasting.diagnostics.backtest import Backtest, BacktestRow
 from hardmax.outcomes import Ending, Outcome
 
@@ -51,20 +52,47 @@ def test_a_forecast_goes_on_from_the_record_with_its_fan():
     assert figure_bytes(figure)[:4] == b"\x89PNG"
 
 
-def test_the_fan_is_one_and_two_spreads_wide_and_missing_where_the_spread_is_not_known():
+def test_bands_are_intervals_and_missing_where_the_spread_is_not_known():
     ahead = _forecast()
     narrow = hm.Forecast(ahead.values, 0.04 * ahead.spread, ahead.times, ahead.outcome, 0)
-    wide, slim = artists(draw_forecast(_RECORD, narrow, dt=0.1).axes[0], "fan")
-    for fan, width in ((wide, 2.0), (slim, 1.0)):
+    figure = draw_forecast(_RECORD, narrow, dt=0.1)
+    wide, slim = artists(figure.axes[0], "fan")
+    for fan, width in ((wide, 1.96), (slim, 0.9945)):
         corners = fan.get_paths()[0].vertices
         for step in (10, 30, 49):
             heights = corners[np.isclose(corners[:, 0], ahead.times[step]), 1]
             middle, spread = ahead.values[step, 0], width * narrow.spread[step, 0]
-            assert (heights.min(), heights.max()) == pytest.approx((middle - spread, middle + spread))
+            assert (heights.min(), heights.max()) == pytest.approx((middle - spread, middle + spread), abs=1e-5)
+    legend = figure.axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["record", "forecast", "68 %", "95 %"]
     unknown = hm.Forecast(ahead.values, np.full((50, 2), np.nan), ahead.times, ahead.outcome, 0)
     figure = draw_forecast(_RECORD, unknown, dt=0.1)
     assert not artists(figure.axes[0], "fan")
     assert "the spread is unknown" in words(figure)
+
+
+def test_bands_keep_the_bounds_of_the_model_and_are_those_of_its_intervals():
+    sunny = np.clip(np.sin(2 * np.pi * np.arange(120) / 12), 0, None) + 0.05 * np.random.default_rng(0).random(120)
+    model = hm.TimeDelayedTransformer(model="seasonal-naive", season=12, lower=0, random_state=0)
+    ahead = model.fit(sunny).forecast(24)
+    band = ahead.interval(0.9)
+    (fan,) = artists(draw_forecast(sunny, ahead, dt=1.0, levels=[0.9]).axes[0], "fan")
+    corners = fan.get_paths()[0].vertices
+    assert corners[:, 1].min() >= 0
+    for step in (0, 12, 23):
+        heights = corners[np.isclose(corners[:, 0], ahead.times[step]), 1]
+        assert (heights.min(), heights.max()) == pytest.approx((band.lower[step, 0], band.upper[step, 0]))
+
+
+def test_numbers_of_a_page_have_the_digits_of_their_widths():
+    write = number_format(np.array([31467.97, 27310.2]), np.array([367.6]))
+    assert [write(31467.97), write(0.0), write(-0.2)] == ["31468", "0", "0"]
+    write = number_format(np.array([380.9, 1.4e-14]), np.array([0.17, 12.0]))
+    assert [write(380.9), write(1.4e-14)] == ["380.90", "0.00"]
+    assert number_format(np.array([12.3456789]), np.array([1e-9]))(12.3456789) == "12.3457"  # at most six digits
+    assert number_format(np.array([0.0]), np.array([0.57]))(1.1484) == "1.148"
+    assert number_format(np.array([2.5e-12]), np.array([1e-13]))(2.5e-12) == "2.5e-12"
+    assert number_format(np.array([3.0]), np.array([np.nan]))(3.0) == "3"
 
 
 def test_the_step_that_left_the_range_is_told_and_many_channels_are_counted():

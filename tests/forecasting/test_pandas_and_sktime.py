@@ -101,6 +101,20 @@ def test_windows_with_dates_have_forecasts_with_dates() -> None:
     assert list(many.columns[:2]) == ["a", "b"]
 
 
+def test_an_xarray_dataset_is_refused_with_the_way_to_an_array() -> None:
+    days = pd.date_range("2024-01-01", periods=60)
+    table = xr.Dataset({"a": ("time", _wave(60)), "b": ("time", _wave(60) + 1)}, coords={"time": days})
+    model = hm.TimeDelayedTransformer(model="drift", random_state=0, progress=False)
+    with pytest.raises(InputError, match=r"series must be an array of real numbers, got Dataset: .*to_dataarray"):
+        model.fit(table)
+    model.fit(table.to_dataarray().T)
+    assert list(model.forecast(2).to_pandas()) == ["a", "b"]
+    with pytest.raises(InputError, match="window must be an array of real numbers, got Dataset"):
+        model.forecast(2, window=table)
+    with pytest.raises(InputError, match="samples must be an array of real numbers, got Dataset"):
+        model.update(table)
+
+
 def test_a_data_set_of_xarray_has_dimensions_and_names() -> None:
     index = pd.date_range("2020-01-01", periods=48, freq="MS")
     array = xr.DataArray(

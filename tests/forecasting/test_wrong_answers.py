@@ -159,13 +159,16 @@ def _table(*rows: tuple[str, float]) -> Backtest:
 
 def test_the_verdict_compares_with_every_baseline_and_recommends_what_can_be_selected() -> None:
     best = _verdict(_table(("TD-TF", 0.5), ("persistence", 2.0), ("TD-DMD", 0.71)), "months", 1.0)
-    assert best.startswith("Its error is 1.42 times smaller than that of TD-DMD, the next best")
+    assert best.startswith("Backtest: the error of the selected model is 1.42 times smaller than that of TD-DMD")
     worse = _verdict(_table(("TD-TF", 0.5), ("TD-DMD", 0.71), ("seasonal naive", 0.25)), "months", 1.0)
-    assert worse.startswith("Here seasonal naive forecasts better (MASE 0.25 against 0.5)")
+    assert worse.startswith("Backtest: seasonal naive forecasts better than the selected model, MASE 0.25 against 0.5:")
     assert "prefer it" not in worse
     # The kind of the kept model was selected with all data: a search without the last quarter is judged as well.
     anew = _verdict(_table(("TD-TF", 0.5), (ANEW, 0.9), ("TD-DMD", 0.71)), "months", 1.0)
-    assert anew.startswith("Here TD-DMD forecasts better (MASE 0.71 against 0.9)")
+    assert anew.startswith("Backtest: TD-DMD forecasts better than the model that a search without the last quarter")
+    assert '("selected anew"), MASE 0.71 against 0.9' in anew
+    level = _verdict(_table(("TD-TF", 0.5), ("NG-RC", 0.5)), "months", 1.0)
+    assert level.startswith("Backtest: the selected model does as well as NG-RC, the best baseline")
 
 
 @pytest.mark.parametrize(

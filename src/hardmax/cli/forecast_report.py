@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,8 @@ import numpy as np
 from ..datasets.series import Series
 from ..datasets.series_files import read_series
 from ..errors import FileError, HardmaxError, InputError
-from ..figures.forecast_page import interval_of
+from ..figures.forecast_page import number_format
+from ..figures.forecasting import interval_of
 from ..files import write_text
 from ..forecasting.data.series import Gaps
 from ..forecasting.data.series import read_series as made_even
@@ -25,6 +26,8 @@ from ..forecasting.forecaster import TimeDelayedTransformer
 from ..tables.dates import MONTH
 
 _COLUMNS = "columns.json"
+_LATE = 0.1
+"""Share of a step by which dates of inputs may differ from those of the steps: both files may round."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +100,30 @@ def read_measured(
         raise FileError(
             ahead, f"has the inputs of {len(future)} steps", f"give {steps} rows, or pass --steps {len(future)}"
         )
+    _check_continues(ahead, future, rows, steps)
     if not np.isfinite(future.values[:steps]).all():
         raise FileError(ahead, "has gaps", "give every input of every step")
     return Measured(
         rows.observing(*channels), rows.values[:, given], future.values[:steps], tuple(columns.inputs), tuple(notes)
     )
+
+
+def _check_continues(file: Path, future: Series, record: Series, steps: int) -> None:
+    """Refuse inputs to come whose dates are not those that follow the record."""
+    # A file with one offset has its own clock, which is not that of another file in UTC.
+    if not (record.began and future.began) or record.in_utc or future.in_utc:
+        return
+    expected = record.dates(record.times[-1] + record.dt * np.arange(1, steps + 1))
+    given = future.dates(future.times[:steps])
+    late = np.abs(np.asarray(given, dtype="datetime64[s]") - np.asarray(expected, dtype="datetime64[s]"))
+    wrong = np.flatnonzero(late > np.timedelta64(round(_LATE * record.dt), "s"))
+    if len(wrong):
+        there, here = short_dates(np.array([given[wrong[0]], expected[wrong[0]]]))
+        raise FileError(
+            file,
+            f"has the inputs of {there} in row {wrong[0] + 1}, where {here} follows the record",
+            "give one row for each step after the record, in order",
+        )
 
 
 def even_series(measured: Measured, gaps: str, resample: bool) -> Series:
@@ -110,7 +132,7 @@ def even_series(measured: Measured, gaps: str, resample: bool) -> Series:
 
 
 def _even(series: Series, gaps: str, resample: bool) -> tuple[Series, tuple[str, ...]]:
-    with naming_columns(series.names):
+    with naming_columns(series):
         record = made_even(
             series.values,
             times=series.times,
@@ -123,22 +145,54 @@ def _even(series: Series, gaps: str, resample: bool) -> tuple[Series, tuple[str,
 
 
 @contextmanager
-def naming_columns(names: Sequence[str]) -> Iterator[None]:
-    """Name the column of a file in errors that count channels."""
+def naming_columns(series: Series) -> Iterator[None]:
+    """Errors about the series with its columns and dates in place of channels, numbers of samples and seconds."""
 
     def named(words: object) -> str:
         return re.sub(
             r"\bchannel (\d+)",
-            lambda found: f"column {names[int(found[1])]!r}" if int(found[1]) < len(names) else found[0],
+            lambda found: f"column {series.names[int(found[1])]!r}" if int(found[1]) < series.channels else found[0],
             str(words),
         )
 
     try:
         yield
     except InputError as error:
-        raise InputError(error.argument, named(error.value), named(error.problem), error.marked_remedy) from error
+        value, remedy = named(error.value), error.marked_remedy.replace(*_AS_FILES)
+        if error.argument == "times" and series.began:
+            value = _dated(value, series)
+            if _skips_weekends(series):
+                remedy = f"{_BUSINESS_DAYS}, or {remedy}"
+        raise InputError(error.argument, value, named(error.problem), remedy) from error
 
 
+_AS_FILES = ("split the series there and pass a list", "split the file there and pass the parts")
+_BUSINESS_DAYS = 'pass time="none", and the channels as columns=…, to count business days as even'
+
+
+def _dated(words: str, series: Series) -> str:
+    """A sentence on uneven times with its steps in units of the clock and its samples as dates."""
+
+    def date(found: re.Match[str]) -> str:
+        return short_dates(series.dates(series.times[int(found[1]) : int(found[1]) + 1]))[0]
+
+    with_steps = re.sub(
+        r"\b(of|median) (\d[\d.]*(?:e[+-]?\d+)?)(?=[ ,])",
+        lambda found: f"{found[1]} {_apart(float(found[2]), series)}",
+        words,
+    )
+    return re.sub(r"\bsample (\d+)", date, with_steps)
+
+
+def _skips_weekends(series: Series) -> bool:
+    """Whether dates are days of the week from Monday to Friday only."""
+    dates = np.asarray(series.dates(series.times), dtype="datetime64[D]")
+    daily = np.isclose(np.median(np.diff(series.times)), 86400.0)
+    return bool(daily and len(dates) > _WEEK and np.is_busday(dates).all())
+
+
+_WEEK = 7
+"""Days of which some are a weekend."""
 _LASTING = 0.02
 """A mode that decays by less than this share in a cycle is reported as lasting, one that grows by more as growing."""
 _MOST_MODES = 3
@@ -149,6 +203,8 @@ _EXACT = 1e-3
 """An error, in standard deviations, below which models no longer differ for any purpose."""
 
 
+_SPAN = 6.5
+"""Samples within which the unit of spans fits: ten minutes are told in hours, and four hours in days."""
 _CLOCK = (("years", 365.2425 * 86400.0), ("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 
@@ -158,8 +214,9 @@ def sentences(
     """Lines of the report: the data, the model, its backtest and the forecast."""
     series, (unit, size) = measured.series, unit_of(measured.series)
     called = ", ".join(series.names[:6]) + (f" and {series.channels - 6} more" if series.channels > 6 else "")
+    clock = " (dates by the clock of UTC)" if series.in_utc else ""
     when = (
-        f"time from column {series.time_name!r}, {_apart(model.dt_ / size, unit, series)} apart"
+        f"time from column {series.time_name!r}, {_apart(model.dt_, series)} apart{clock}"
         if series.time_name
         else f"no time column, so samples are {model.dt_:g} apart"
     )
@@ -213,7 +270,8 @@ def _modes(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
 
 
 def _chaos(model: TimeDelayedTransformer, series: Series) -> Iterator[str]:
-    if model.report_.numbers.get("kept") != "nonlinear":
+    # A model with inputs has no exponent of its own: it depends on the inputs.
+    if model.report_.numbers.get("kept") != "nonlinear" or model.forcing_ is not None:
         return
     unit, size = unit_of(series)
     exponent = model.lyapunov_exponent(1200)
@@ -246,20 +304,25 @@ def _verdict(backtest: Backtest, unit: str, size: float) -> str:
     # The kind of the model was selected with all data; a search without the last quarter is the harder test.
     fitted, best = max(own, key=lambda row: row.mase), min(rivals, key=lambda row: row.mase)
     span = float(backtest.times[-1])
+    anew = fitted.model == ANEW
+    who = f'the model that a search without the last quarter selects ("{ANEW}")' if anew else "the selected model"
     if fitted.error < _EXACT and best.error < _EXACT:
-        return f"It and {best.model} both forecast this to a thousandth of a standard deviation."
+        return f"Backtest: {who} and {best.model} both forecast this to a thousandth of a standard deviation."
     if fitted.mase > best.mase * 1.02:
-        against = f"Here {best.model} forecasts better (MASE {best.mase:.3g} against {fitted.mase:.3g})"
+        against = f"Backtest: {best.model} forecasts better than {who}, MASE {best.mase:.3g} against {fitted.mase:.3g}"
         if _OPTIONS.get(best.model) in kinds():
             return f"{against}: pass --kind {_OPTIONS[best.model]} to select it."
         return f"{against}: the selected model is not to be preferred to it on this series."
     stays = (
-        "to the end" if fitted.valid_time >= span * 0.999 else f"for {fitted.valid_time / size:.4g} {unit} on average"
+        "to the end" if fitted.valid_time >= span * 0.999 else f"for {fitted.valid_time / size:.3g} {unit} on average"
     )
     if best.mase <= fitted.mase * 1.02:
-        return f"It does as well as {best.model}, the best of the simple ones; forecasts are valid {stays}."
+        return f"Backtest: {who} does as well as {best.model}, the best baseline; its forecasts are valid {stays}."
     factor = best.mase / max(fitted.mase, 1e-300)
-    return f"Its error is {factor:.3g} times smaller than that of {best.model}, the next best; it is valid {stays}."
+    return (
+        f"Backtest: the error of {who} is {factor:.3g} times smaller than that of {best.model}, the best baseline; "
+        f"its forecasts are valid {stays}."
+    )
 
 
 def kinds() -> tuple[str, ...]:
@@ -267,47 +330,69 @@ def kinds() -> tuple[str, ...]:
     return tuple(_OPTIONS.values()) if "model" in TimeDelayedTransformer().get_params() else ()
 
 
-def _apart(count: float, unit: str, series: Series) -> str:
+def _apart(dt: float, series: Series) -> str:
     if not series.began:
-        return f"{count:.6g}"
-    return f"one {unit.removesuffix('s')}" if abs(count - 1) < 1e-6 else f"{count:.6g} {unit}"
+        return f"{dt:.6g}"
+    unit, size = _unit(series, 1.0)
+    count = dt / size
+    return f"one {unit.removesuffix('s')}" if abs(count - 1) < 1e-4 else f"{count:.6g} {unit}"
 
 
 def moments_of(series: Series, ahead: Forecast) -> list[str]:
-    """Times of the steps as text; dates without hours where all are at midnight."""
+    """Times of the steps as text; dates without a clock where all are at midnight, and without seconds of zero."""
     if not series.began:
         return [f"{time:.6g}" for time in ahead.times]
-    dates = [str(date) for date in series.dates(ahead.times)]
-    midnight = "T00:00:00"
-    return [date.removesuffix(midnight) for date in dates] if all(d.endswith(midnight) for d in dates) else dates
+    return short_dates(series.dates(ahead.times))
+
+
+def short_dates(dates: Iterable[str] | np.ndarray) -> list[str]:
+    """Dates in ISO 8601 with a blank before the clock, which is left out where all are at midnight.
+
+    >>> short_dates(["2024-04-16T00:00:00", "2024-04-16T00:30:00"])
+    ['2024-04-16 00:00', '2024-04-16 00:30']
+    """
+    texts = [str(date) for date in dates]
+    for zeros in ("T00:00:00", ":00"):
+        if all(text.endswith(zeros) for text in texts):
+            texts = [text.removesuffix(zeros) for text in texts]
+            break
+    return [text.replace("T", " ") for text in texts]
 
 
 def unit_of(series: Series) -> tuple[str, float]:
-    """Unit of time and its length: for dates the largest unit of the clock that fits between samples."""
+    """Unit of the clock for spans of many samples, and its length: half-hourly data are told in hours."""
+    return _unit(series, _SPAN)
+
+
+def _unit(series: Series, samples: float) -> tuple[str, float]:
+    """Largest unit of the clock that fits into a number of samples."""
     if not series.began:
         return "units of time", 1.0
     if series.months is not None and series.months.apart < 12:
         return "months", MONTH
-    return next((unit for unit in _CLOCK if unit[1] <= 1.000001 * series.dt), _CLOCK[-1])
+    return next((unit for unit in _CLOCK if unit[1] <= 1.000001 * samples * series.dt), _CLOCK[-1])
 
 
 def _ends(series: Series, ahead: Forecast, level: float) -> Iterator[str]:
     last = len(ahead) - 1
     band = interval_of(ahead, level)
-    parts = [
-        f"{name} {ahead.values[last, k]:.4g}{_give_or_take(float(ahead.spread[last, k]))}"
-        + ("" if band is None else _between(level, float(band.lower[last, k]), float(band.upper[last, k])))
-        for k, name in enumerate(series.names[:4])
-    ]
+    parts = []
+    for k, name in enumerate(series.names[:4]):
+        value, spread = float(ahead.values[last, k]), float(ahead.spread[last, k])
+        write = number_format(np.array([value]), np.array([spread]))
+        ends = "" if band is None else _between(level, write(band.lower[last, k]), write(band.upper[last, k]))
+        parts.append(f"{name} {write(value)}{_give_or_take(spread, write)}{ends}")
     when = f"{'On' if series.began else 'At time'} {moments_of(series, ahead)[last]}"
     yield f"{when}: {'; '.join(parts)}{'; …' if series.channels > 4 else ''}."
 
 
-def _between(level: float, lower: float, upper: float) -> str:
+def _between(level: float, lower: str, upper: str) -> str:
     """Interval in brackets; nothing where both ends print alike."""
-    ends = f"{lower:.4g}", f"{upper:.4g}"
-    return "" if ends[0] == ends[1] else f" ({100 * level:g} %: {ends[0]} to {ends[1]})"
+    return "" if lower == upper else f" ({100 * level:g} %: {lower} to {upper})"
 
 
-def _give_or_take(spread: float) -> str:
-    return f" ± {spread:.2g}" if np.isfinite(spread) else " (spread not known: fit again with this version)"
+def _give_or_take(spread: float, write: Callable[[float], str]) -> str:
+    if not np.isfinite(spread):
+        return " (spread not known: fit again with this version)"
+    text = write(spread)
+    return f" ± {text if float(text) else f'{spread:.2g}'}"

@@ -16,13 +16,13 @@ import typer
 from matplotlib.figure import Figure
 
 from ..errors import FileError, InputError
-from ..figures.forecast_page import interval_of, write_page
-from ..figures.forecasting import draw_forecast
+from ..figures.forecast_page import write_page
+from ..figures.forecasting import draw_forecast, interval_of
 from ..figures.save import FORMATS, save_figure
 from ..files import require_writable, write_text
 from ..forecasting.data.series import Gaps
 from ..forecasting.diagnostics.backtest import Backtest
-from ..forecasting.forecast import Forecast
+from ..forecasting.forecast import Band, Forecast
 from ..forecasting.forecaster import TimeDelayedTransformer, load_forecaster
 from ..forecasting.settings import MODELS
 from ..progress import StageLog, Tell
@@ -40,6 +40,10 @@ from .options import require_target
 
 _FIT = 0.55
 """The share of the time for the fit; the backtest, which learns from three quarters of the data, has the rest."""
+
+
+_USUAL = 0.68
+"""Probability of the narrower interval in the figure and on the page: that of a standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class _Result:
     measured: Measured
     backtest: Backtest | None
     ahead: Forecast
+    band: Band | None
     lines: list[str]
     written: list[str]
     seconds: dict[str, float]
@@ -105,7 +110,7 @@ def run(request: Request) -> None:
             for line in (*found.lines, *(f"Wrote {path}." for path in found.written)):
                 typer.echo(line)
     if request.as_json:
-        data = [_data(found) for found in results]
+        data = [_data(found, request.interval) for found in results]
         typer.echo(json.dumps(data[0] if len(data) == 1 else data))
 
 
@@ -178,15 +183,16 @@ def _run_one(request: Request, which: str) -> _Result:
                 lines,
                 backtest,
                 ahead,
-                _figure(model, measured, ahead),
+                _figure(request, model, measured, ahead),
                 names=series.names,
                 moments=moments_of(series, ahead),
                 unit=unit_of(series),
+                levels=_levels(request.interval),
             )
             written.append(str(request.report))
         seconds["writing"] = time.monotonic() - began
     lines.append("Time: " + ", ".join(f"{stage} {spent:.1f} s" for stage, spent in seconds.items()) + ".")
-    return _Result(model, measured, backtest, ahead, lines, written, seconds)
+    return _Result(model, measured, backtest, ahead, interval_of(ahead, request.interval), lines, written, seconds)
 
 
 def _as_columns(model: TimeDelayedTransformer, ahead: Forecast) -> Forecast:
@@ -320,7 +326,7 @@ def _fitted(request: Request, measured: Measured, budget: float | None, log: Sta
         progress=_part(log, "fit", 0.01, _FIT if request.starts else 0.97),
     ).set_params(**_known_options(request))
     try:
-        with naming_columns(series.names):
+        with naming_columns(series):
             return model.fit(
                 series.values,
                 times=series.times if timed else None,
@@ -380,12 +386,17 @@ def _write(request: Request, model: TimeDelayedTransformer, measured: Measured, 
         write_text(request.output, pd.DataFrame(columns).to_csv(index=False))
         written.append(str(request.output))
     if request.figure is not None:
-        save_figure(_figure(model, measured, ahead), request.figure)
+        save_figure(_figure(request, model, measured, ahead), request.figure)
         written.append(str(request.figure))
     return written
 
 
-def _figure(model: TimeDelayedTransformer, measured: Measured, ahead: Forecast) -> Figure:
+def _levels(asked: float) -> tuple[float, ...]:
+    """Probabilities of the intervals in the figure and on the page: about a standard deviation, and the one asked."""
+    return tuple(sorted({_USUAL, asked}))
+
+
+def _figure(request: Request, model: TimeDelayedTransformer, measured: Measured, ahead: Forecast) -> Figure:
     """Figure of the end of the record and the forecast."""
     series = measured.series
     return draw_forecast(
@@ -395,11 +406,17 @@ def _figure(model: TimeDelayedTransformer, measured: Measured, ahead: Forecast) 
         names=series.names,
         times=series.times if series.time_name else None,
         dates=series.dates if series.began else None,
+        levels=_levels(request.interval),
     )
 
 
-def _data(found: _Result) -> dict[str, object]:
-    series, model = found.measured.series, found.model
+def _data(found: _Result, level: float) -> dict[str, object]:
+    series, model, band = found.measured.series, found.model, found.band
+    ends = None if band is None else {"lower": band.lower.tolist(), "upper": band.upper.tolist()}
+    ahead = found.ahead.data() | {
+        "dates": series.dates(found.ahead.times).tolist() if series.began else None,
+        "interval": None if ends is None else {"level": level, **ends},
+    }
     return {
         "source": series.source,
         "samples": len(series),
@@ -408,7 +425,7 @@ def _data(found: _Result) -> dict[str, object]:
         "dt": model.dt_,
         "report": model.report_.data(),
         "backtest": None if found.backtest is None else found.backtest.data(),
-        "forecast": found.ahead.data(),
+        "forecast": ahead,
         "wrote": found.written,
         "seconds": found.seconds,
     }

@@ -35,6 +35,8 @@ class Series:
     """The date of time zero, where the times came from dates; times are then in seconds."""
     months: Months | None = None
     """Step of dates that are whole months apart, otherwise None; a month counts as a twelfth of a mean year."""
+    in_utc: bool = False
+    """Whether dates are told by the clock of UTC, because those of the file had several offsets from it."""
 
     def __post_init__(self) -> None:
         for array in (self.values, self.times):

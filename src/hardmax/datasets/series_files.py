@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import FileError, MissingExtraError
-from ..tables.dates import MONTH, Months, months_of, stamps_of, steps_of
+from ..tables.dates import MONTH, Months, are_in_utc, months_of, stamps_of, steps_of
 from ..tables.delimited import numbered, read_numbers, shown
 from ..tables.files import PARQUET, TEXT, file_text, read_npy, read_parquet, require_readable
 from .series import Series
@@ -124,6 +124,7 @@ def _series_of(samples: _Samples, time: str | None, columns: Sequence[str] | Non
         time_name=str(time_name or ""),
         began=began,
         months=months,
+        in_utc=bool(began) and time_name is not None and _is_in_utc(table[time_name]),
     )
 
 
@@ -206,6 +207,14 @@ def _times(samples: _Samples, name: str) -> tuple[np.ndarray, str, Months | None
             f'{_remedy_for(steps)}, or pass time="{NO_TIME}" if this column is no time',
         )
     return times, began, months
+
+
+def _is_in_utc(column: pd.Series) -> bool:
+    """Whether dates of the ISO form with several offsets were brought to UTC; other forms have no offsets."""
+    import pandas as pd
+
+    iso = column.dtype.kind == "M" or not pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce").hasnans
+    return iso and are_in_utc(column)
 
 
 def _remedy_for(steps: np.ndarray) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from statistics import NormalDist
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 
 from ..drawing.style import INK, LINE, NOBODY, PALETTE, SOFT, axes_or_new, new_figure, rule_lines, style_axes, styled
 from ..errors import InputError
-from ..forecasting.forecast import Forecast
+from ..forecasting.forecast import Band, Forecast
 from ._stage import corner_note
 
 RECORD, AHEAD, FAN, TRUTH = "record", "ahead", "fan", "truth"
@@ -19,6 +20,22 @@ RECORD, AHEAD, FAN, TRUTH = "record", "ahead", "fan", "truth"
 _MOST_CHANNELS = 6
 """Panels that are readable in one figure."""
 _AHEAD_COLOUR, _TRUTH_COLOUR = PALETTE[0], PALETTE[4]
+
+
+LEVELS = (0.68, 0.95)
+"""Probabilities of the intervals that are drawn."""
+_MOST_ROOM = 0.6
+"""Share of the range of the data by which bands may extend beyond it."""
+
+
+def interval_of(ahead: Forecast, level: float) -> Band | None:
+    """Interval of the forecast; of columns that were reduced to modes from their spread; None where it is not known."""
+    if ahead.distribution is not None:
+        return ahead.interval(level)
+    if not np.isfinite(ahead.spread).all():
+        return None
+    width = NormalDist().inv_cdf((1 + level) / 2) * ahead.spread
+    return Band(ahead.values - width, ahead.values + width)
 
 
 def draw_forecast(
@@ -31,9 +48,10 @@ def draw_forecast(
     past: int | None = None,
     times: np.ndarray | None = None,
     dates: Callable[[np.ndarray], np.ndarray] | None = None,
+    levels: Sequence[float] = LEVELS,
     figure: Figure | None = None,
 ) -> Figure:
-    """Figure of the end of a record and the forecast after it, a panel per channel, with bands of one and two spreads.
+    """Figure of the end of a record and the forecast after it, a panel per channel, with its intervals.
 
     A dotted line marks the step at which the forecast left the range of the training data.
 
@@ -55,6 +73,8 @@ def draw_forecast(
         Times of the record, shape (samples,); ``dt`` apart up to the forecast when left out.
     dates
         Function from times to dates, such as :meth:`hardmax.datasets.Series.dates`; numbers when left out.
+    levels
+        Probabilities of the intervals, a band each.
     figure
         Figure to draw on; a new one when left out.
 
@@ -79,23 +99,34 @@ def draw_forecast(
     if dates is not None:
         before, after = (np.asarray(dates(part), dtype="datetime64[ms]") for part in (before, after))
     called = [f"channel {k + 1}" for k in range(seen.shape[1])] if names is None else list(names)
+    bands = [
+        (band, level, alpha)
+        for level, alpha in zip(sorted(levels, reverse=True), np.linspace(0.18, 0.28, len(levels)), strict=True)
+        if (band := interval_of(forecast, level)) is not None
+    ]
     with styled():
         if figure is None:
             figure = new_figure(9.0, 1.0 + 1.55 * shown)
         axes = figure.subplots(shown, 1, sharex=True, squeeze=False)[:, 0]
         for k, ax in enumerate(axes):
             style_axes(ax)
-            tail, ahead, spread = seen[-kept:, k], forecast.values[:, k], forecast.spread[:, k]
+            tail, ahead = seen[-kept:, k], forecast.values[:, k]
             ax.plot(before, tail, color=INK, lw=1.1, gid=RECORD, label="record")
             # From the last known sample on, so that the lines connect.
             span = np.concatenate([before[-1:], after])
-            middle, wide = np.concatenate([tail[-1:], ahead]), np.concatenate([[0.0], spread])
-            # A spread wider than the data is cut off; in full it would flatten the lines.
-            room = 0.1 * np.ptp(seen[:, k])
-            floor, roof = min(seen[:, k].min(), ahead.min()) - room, max(seen[:, k].max(), ahead.max()) + room
-            for width, alpha in ((2.0, 0.18), (1.0, 0.28)) if np.isfinite(spread).all() else ():
-                low, high = (np.clip(middle + side * width * wide, floor, roof) for side in (-1.0, 1.0))
-                ax.fill_between(span, low, high, color=_AHEAD_COLOUR, alpha=alpha, lw=0, gid=FAN)
+            middle = np.concatenate([tail[-1:], ahead])
+            # A band much wider than the data is cut off; in full it would flatten the lines.
+            room = _MOST_ROOM * np.ptp(seen[:, k])
+            least, most = min(seen[:, k].min(), ahead.min()), max(seen[:, k].max(), ahead.max())
+            floor, roof = least - 0.1 * np.ptp(seen[:, k]), most + 0.1 * np.ptp(seen[:, k])
+            for band, level, alpha in bands:
+                low, high = (
+                    np.clip(np.concatenate([tail[-1:], end[:, k]]), least - room, most + room)
+                    for end in (band.lower, band.upper)
+                )
+                floor, roof = min(floor, low.min()), max(roof, high.max())
+                name = f"{100 * level:g} %"
+                ax.fill_between(span, low, high, color=_AHEAD_COLOUR, alpha=alpha, lw=0, gid=FAN, label=name)
             ax.plot(span, middle, color=_AHEAD_COLOUR, lw=1.5, gid=AHEAD, label="forecast")
             if truth is not None:
                 real = np.asarray(truth).reshape(len(truth), -1)[: len(forecast), k]
@@ -115,7 +146,17 @@ def draw_forecast(
             axes[-1].xaxis.set_major_locator(locator)
             axes[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
         # On white, so that the vertical line does not cross the text.
-        axes[0].legend(loc="upper left", ncols=3, borderaxespad=0.2, frameon=True, edgecolor="none", framealpha=1.0)
+        lines, fans = axes[0].lines, [fan for fan in axes[0].collections if fan.get_gid() == FAN]
+        handles = [*(line for line in lines if line.get_gid() in (RECORD, AHEAD, TRUTH)), *reversed(fans)]
+        axes[0].legend(
+            handles=handles,
+            loc="upper left",
+            ncols=6,
+            borderaxespad=0.2,
+            frameon=True,
+            edgecolor="none",
+            framealpha=1.0,
+        )
         if int(np.asarray(forecast.left_range_at)) > 0:
             corner_note(
                 axes[0], f"leaves the training range at step {int(np.asarray(forecast.left_range_at)):,} (dotted)"

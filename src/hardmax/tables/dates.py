@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,14 @@ class Months:
 
 
 def stamps_of(column: pd.Series) -> pd.Series | None:
-    """Dates of a column, in UTC where they name a time zone; None where a cell is no date."""
+    """Dates of a column; None where a cell is no date.
+
+    Dates with one offset from UTC have the clock of the file, those with several offsets that of UTC.
+
+    >>> import pandas as pd
+    >>> stamps_of(pd.Series(["2024-01-01T10:00+01:00", "2024-01-01T11:00+01:00"])).iloc[0]
+    Timestamp('2024-01-01 10:00:00')
+    """
     import pandas as pd
 
     if column.dtype.kind in "iufbm":
@@ -48,12 +56,36 @@ def stamps_of(column: pd.Series) -> pd.Series | None:
         return column.dt.tz_convert(None) if isinstance(column.dtype, pd.DatetimeTZDtype) else column
     cells = column.astype(str).where(column.notna()).str.strip()
     try:
-        return pd.to_datetime(cells, format="ISO8601", utc=True).dt.tz_convert(None)
+        in_utc = pd.to_datetime(cells, format="ISO8601", utc=True).dt.tz_convert(None)
+        local = _with_one_offset(cells)
+        return in_utc if local is None else local
     except (ValueError, TypeError):
         pass
     found = [stamps for order in (_DAY_FIRST, _MONTH_FIRST) if (stamps := _in_order(cells, order)) is not None]
     # 03/04/2024 may be either: the order in which time increases, and most evenly, is chosen.
     return min(found, key=_unevenness, default=None)
+
+
+def are_in_utc(column: pd.Series) -> bool:
+    """Whether :func:`stamps_of` brought the dates of a column to the clock of UTC, which is not that of the file."""
+    import pandas as pd
+
+    if column.dtype.kind == "M":
+        return isinstance(column.dtype, pd.DatetimeTZDtype) and str(column.dtype.tz) != "UTC"
+    return column.dtype.kind not in "iufbm" and _with_one_offset(column.astype(str).where(column.notna())) is None
+
+
+def _with_one_offset(cells: pd.Series) -> pd.Series | None:
+    """Dates in ISO 8601 by the clock of the file; None where they have several offsets from UTC, or are none."""
+    import pandas as pd
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # earlier releases of pandas warn of several offsets instead of refusing
+            local = pd.to_datetime(cells.str.strip(), format="ISO8601")
+    except (ValueError, TypeError):
+        return None
+    return local.dt.tz_localize(None) if local.dtype.kind == "M" else None
 
 
 def months_of(stamps: pd.Series) -> Months | None:

@@ -69,8 +69,8 @@ def check_continues(argument: str, value: Any, labels: Labels, last_time: float,
 
 def check_even(window: Any, labels: Labels, dt: float) -> None:
     """Refuse a window whose own times do not increase by even steps, those of the fit where that had dates."""
-    own = times_of([window]) if np.ndim(window) <= 2 else None
-    if own is None:
+    own = times_of([window])
+    if own is None or np.ndim(window) > 2:
         return
     times = np.asarray(times_in_seconds(own[0])[0])
     if times.dtype.kind != "f" or times.ndim != 1 or len(times) < 2:

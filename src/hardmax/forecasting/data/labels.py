@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..protocol import FloatArray
-from .timestamps import calendar_rule, same_day_of_months, without_holes
+from .timestamps import calendar_rule, dims_of, same_day_of_months, without_holes
 
 if TYPE_CHECKING:
     import pandas
@@ -136,11 +136,12 @@ def labels_of(part: Any, last_time: float, samples: int) -> Labels:
 
 def index_of(part: Any) -> Any:
     """Index of a pandas object, or one made of the first coordinate of an xarray array; None without either."""
-    if hasattr(part, "coords") and hasattr(part, "dims") and part.dims and part.dims[0] in part.coords:
+    dims = dims_of(part)
+    if dims and dims[0] in part.coords:
         import pandas as pd
 
-        column = np.asarray(part.coords[part.dims[0]])
-        return pd.DatetimeIndex(column, name=str(part.dims[0])) if column.dtype.kind == "M" else None
+        column = np.asarray(part.coords[dims[0]])
+        return pd.DatetimeIndex(column, name=str(dims[0])) if column.dtype.kind == "M" else None
     return getattr(part, "index", None)
 
 
@@ -149,9 +150,9 @@ def names_of(part: Any) -> tuple[str, ...]:
     columns = getattr(part, "columns", None)
     if columns is not None and not callable(columns):
         return tuple(" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in columns)
-    if hasattr(part, "coords") and hasattr(part, "dims"):  # xarray
-        known = len(part.dims) == 2 and part.dims[1] in part.coords
-        return tuple(str(name) for name in np.asarray(part.coords[part.dims[1]])) if known else ()
+    if dims := dims_of(part):
+        known = len(dims) == 2 and dims[1] in part.coords
+        return tuple(str(name) for name in np.asarray(part.coords[dims[1]])) if known else ()
     given = getattr(part, "names", None)  # hardmax.datasets.Series
     if isinstance(given, tuple) and all(isinstance(name, str) for name in given):
         return given

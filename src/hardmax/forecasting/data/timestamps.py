@@ -134,9 +134,14 @@ def _times_of(part: Any) -> object | None:
     index = getattr(part, "index", None)  # pandas
     if not callable(index) and type(index).__name__ in ("DatetimeIndex", "TimedeltaIndex", "PeriodIndex"):
         return index
-    if hasattr(part, "coords") and hasattr(part, "dims") and part.dims and part.dims[0] in part.coords:  # xarray
-        return np.asarray(part.coords[part.dims[0]])
-    return None
+    dims = dims_of(part)
+    return np.asarray(part.coords[dims[0]]) if dims and dims[0] in part.coords else None
+
+
+def dims_of(part: Any) -> tuple[Any, ...]:
+    """Dimensions of an xarray array; none of other values, nor of a data set, where they have no order."""
+    dims = getattr(part, "dims", ())
+    return dims if isinstance(dims, tuple) and hasattr(part, "coords") else ()
 
 
 def _as_datetime64(column: np.ndarray) -> np.ndarray:
