@@ -39,6 +39,7 @@ from hardmax.forecasting.search.classical_search import (
     make_origins,
     mean_of,
     recipes_for,
+    samples_repeat,
     score,
     step_weights,
     typical_error,
@@ -92,7 +93,7 @@ def test_windows_of_trends_and_seasons_grow_with_the_record() -> None:
     origins = make_origins([series], 1, 12, (12,))
     assert [origin.windows.shape[1] for origin in origins] == [len(origin.pieces[-1]) for origin in origins]
     recipes = {r.label: r for r in recipes_for([series], 1, (12,), 65, None, 500)}
-    for label in ("exponential smoothing, season 12", "stiff trend and season 12 over 144 samples, equal weights"):
+    for label in ("exponential smoothing, season 12", "stiff trend and season 12 over 100 samples, equal weights"):
         found = [recipes[label].fit([series[:length]], 1) for length in (65, 90)]
         assert [model.window for model in found if model is not None] == [65, 90]
 
@@ -414,6 +415,39 @@ def test_the_typical_error_is_that_of_its_formula() -> None:
             total += weight / 7 * np.log(np.mean(errors))
     assert found.error == pytest.approx(np.exp(total / 5))
     assert found.error == typical_error(found.curve)
+
+
+def test_of_counts_that_repeat_the_typical_error_is_a_mean_that_zeros_do_not_decide() -> None:
+    counts = np.random.default_rng(1).poisson(0.15, 200).astype(float)[:, None]
+    origins = make_origins([counts], 1, 12, ())
+    assert samples_repeat(origins)
+    found = score(Recipe("persistence", "last", lambda pieces, outputs: SeasonalNaive(outputs, 1)), origins)
+    assert found is not None
+    total = 0.0
+    for weight, origin in zip((1, 2, 4), origins, strict=True):
+        total += weight / 7 * np.abs(origin.windows[:, -1:] - origin.truth).mean()
+    assert found.error == pytest.approx(total)
+    assert min(np.abs(origin.windows[:, -1:] - origin.truth).mean(axis=(0, 2)).min() for origin in origins) == 0.0
+    assert found.error_up_to(3) == pytest.approx(found.curve[:3].mean())
+
+
+def test_samples_that_do_not_repeat_have_geometric_means() -> None:
+    rng = np.random.default_rng(0)
+    assert not samples_repeat(make_origins([rng.standard_normal((200, 1))], 1, 12, ()))
+    assert not samples_repeat(make_origins([np.sin(0.3 * np.arange(200.0))[:, None]], 1, 12, ()))
+    # Counts that are large differ between the starts.
+    assert not samples_repeat(make_origins([rng.poisson(30.0, (200, 1)).astype(float)], 1, 12, ()))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_error_that_is_printed_of_rare_counts_is_about_that_of_forecasts(seed: int) -> None:
+    counts = np.random.default_rng(seed).poisson(0.15, 260).astype(float)
+    model = TimeDelayedTransformer(12, seconds=0.3, random_state=0, progress=False).fit(counts[:200])
+    starts = range(200, 248, 4)
+    ahead = model.forecast(12, window=np.stack([counts[k - model.window : k, None] for k in starts]))
+    truth = np.stack([counts[k : k + 12, None] for k in starts])
+    measured = np.abs(ahead.values - truth).mean() / counts[:200].std()
+    assert 0.3 * measured < model.report_.numbers["error"] < 3 * measured
 
 
 def test_an_accurate_model_of_the_family_is_kept_without_a_search() -> None:

@@ -130,7 +130,7 @@ def test_a_forecast_that_leaves_the_training_range_says_when() -> None:
 def test_constant_channels_are_forecast_as_constant() -> None:
     z = np.concatenate([_waves(300), np.full((300, 1), 7.5)], axis=1)
     model = _fit(z)
-    assert "1 of 2 channels are constant" in str(model.report_)
+    assert "1 of 2 channels is constant" in str(model.report_)
     np.testing.assert_array_equal(model.forecast(10).values[:, 1], 7.5)
     still = _fit(np.full((50, 2), -3.0))
     np.testing.assert_array_equal(still.forecast(4).values, np.full((4, 2), -3.0))

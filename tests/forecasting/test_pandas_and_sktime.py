@@ -1,5 +1,6 @@
 """Tables with names and dates in, tables with names and dates out; many series in one call; the interface of sktime."""
 
+import datetime
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,55 @@ def test_results_show_dates() -> None:
     assert "times 2024-01-31 to 2024-03-31" in repr(ahead)
     assert "2024-02-29" in ahead._repr_html_()
     assert "<th>sales</th>" in ahead._repr_html_()
+
+
+def _fitted(series: object) -> TimeDelayedTransformer:
+    return TimeDelayedTransformer(model="persistence", random_state=0, progress=False).fit(series)
+
+
+def test_an_index_of_python_dates_counts_as_dates() -> None:
+    days = [datetime.date(2024, 1, 1) + datetime.timedelta(days=k) for k in range(60)]
+    table = _fitted(pd.Series(_wave(60), index=days)).forecast(2).to_pandas()
+    assert [str(day.date()) for day in table.index] == ["2024-03-01", "2024-03-02"]
+
+
+def test_nullable_numbers_of_pandas_are_numbers_with_gaps() -> None:
+    wave = pd.Series(_wave(60), name="load")
+    table = pd.DataFrame({"load": wave.astype("Float64"), "count": pd.array([1, 2, 3] * 20, dtype="Int64")})
+    plain = _fitted(table.astype(float)).forecast(3)
+    np.testing.assert_array_equal(_fitted(table).forecast(3).values, plain.values)
+    table.iloc[5, 0] = pd.NA
+    with pytest.raises(InputError, match=r"series has gaps, got nan at sample 5, channel 0 \(1 in all\)"):
+        _fitted(table)
+    with pytest.raises(InputError, match="column 'word': leave it out, or convert it first"):
+        _fitted(pd.DataFrame({"load": wave, "word": ["a"] * 60}))
+
+
+def test_infinite_values_are_called_infinite() -> None:
+    series = _wave(60)
+    series[7] = np.inf
+    with pytest.raises(InputError, match="has infinite values, which count as gaps, got inf at sample 7"):
+        _fitted(series)
+
+
+def test_arrays_of_xarray_keep_their_name_and_have_time_first() -> None:
+    days = pd.date_range("2024-01-01", periods=60)
+    load = xr.DataArray(_wave(60), dims="time", coords={"time": days}, name="load")
+    assert list(_fitted(load).forecast(2).to_pandas().columns) == ["load"]
+    both = xr.DataArray(np.stack([_wave(60)] * 2), dims=("sensor", "time"), coords={"time": days, "sensor": ["a", "b"]})
+    with pytest.raises(InputError, match=r"must have time first.*array\.transpose\('time', 'sensor'\)"):
+        _fitted(both)
+    assert list(_fitted(both.transpose("time", "sensor")).forecast(2).to_pandas().columns) == ["a", "b"]
+
+
+def test_a_last_sample_far_from_all_others_is_told() -> None:
+    noise = np.random.default_rng(0).standard_normal(100)
+    assert "The last sample" not in str(_fitted(noise).report_)
+    noise[-1] = 1000.0
+    days = pd.date_range("2024-01-01", periods=100)
+    report = str(_fitted(pd.DataFrame({"calm": noise[::-1], "load": noise}, index=days)).report_)
+    assert "The last sample of load differs from the one before it by 1e+03, earlier samples by" in report
+    assert "calm" not in report
 
 
 def test_labels_of_plain_data_are_empty() -> None:

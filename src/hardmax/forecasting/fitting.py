@@ -9,7 +9,17 @@ from .data.continued import check_same_dates
 from .data.exogenous_inputs import Forcing, read_inputs
 from .data.labels import NO_LABELS, Labels, last_labels
 from .data.pod import Pod, fit_pod, read_fields
-from .data.series import Gaps, Irregular, Record, Units, as_list, check_choices, drop_short, read_series
+from .data.series import (
+    Gaps,
+    Irregular,
+    Record,
+    Units,
+    as_list,
+    check_choices,
+    drop_short,
+    jump_at_the_end,
+    read_series,
+)
 from .data.timestamps import times_of
 from .data.units import Scaling
 from .diagnostics.report import Report, report_on
@@ -127,6 +137,8 @@ def fit_forecaster(
     settings = replace(settings, zero=zero_of(units))
     found = _learn(rows, outputs, settings, recipe) if outputs else _Learned()
     window = 1 if found.predictor is None else found.predictor.window
+    labels = _labels(given, u, record, reduced=pod is not None)
+    jump = jump_at_the_end(record, labels.names) if pod is None else ()
     return FittedForecaster(
         settings.seed,
         record.dt,
@@ -143,13 +155,13 @@ def fit_forecaster(
             predictor=found.predictor,
             search=found.search,
             budget_ended=found.budget_ended,
-            notes=(*filled, *record.notes, *notes, *logged),
+            notes=(*filled, *record.notes, *notes, *jump, *logged),
         ),
         found.explained_beyond_linear,
         found.budget_ended,
         found.search,
         rows,
-        _labels(given, u, record, reduced=pod is not None),
+        labels,
         None if found.search is None else found.search.selection.chosen,
     )
 

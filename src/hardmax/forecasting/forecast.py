@@ -366,15 +366,24 @@ def outcome_of(left: npt.NDArray[np.int64], steps: int, far: npt.NDArray[np.bool
     if far.any():
         return Outcome(
             Ending.DIVERGED,
-            f"{int(far.sum())} of {len(left)} forecasts left the training range for good, "
-            f"the first at step {int(left[left > 0].min())}",
+            f"{_which(far)} left the training range for good, {_first(left)}",
             "trust the steps before; train on data that cover the range of the forecast",
         )
     if (left > 0).any():
         return Outcome(
             Ending.TIME_REACHED,
-            f"{steps} steps; {int((left > 0).sum())} of {len(left)} forecasts left the training range, the first at "
-            f"step {int(left[left > 0].min())}{', where the nonlinear part fades out' if fades else ''}",
+            f"{steps} steps; {_which(left > 0)} left the training range, {_first(left)}"
+            f"{', where the nonlinear part fades out' if fades else ''}",
             "treat the steps after as extrapolation",
         )
     return Outcome(Ending.TIME_REACHED, f"{steps} steps within the range of the training data")
+
+
+def _which(among: npt.NDArray[np.bool_]) -> str:
+    return "the forecast" if len(among) == 1 else f"{int(among.sum())} of {len(among)} forecasts"
+
+
+def _first(left: npt.NDArray[np.int64]) -> str:
+    """Step at which the first forecast left the range; ``left`` is 0 for those that stayed."""
+    step = int(left[left > 0].min())
+    return f"at step {step}" if len(left) == 1 else f"the first at step {step}"

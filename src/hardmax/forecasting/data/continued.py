@@ -45,7 +45,7 @@ def all_in_fit_order(argument: str, value: Any, names: tuple[str, ...]) -> Any:
 def check_continues(argument: str, value: Any, labels: Labels, last_time: float, dt: float) -> None:
     """Refuse new samples, or their inputs, whose dates are not those that follow the record."""
     index = index_of(value)
-    if not labels.kind or callable(index) or _KINDS.get(type(index).__name__) != labels.kind or not len(index):
+    if not labels.kind or _KINDS.get(type(index).__name__) != labels.kind or not len(index):
         return
     import pandas as pd
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..protocol import FloatArray
-from .timestamps import calendar_rule, dims_of, same_day_of_months, without_holes
+from .timestamps import calendar_rule, dims_of, same_day_of_months, table_index, without_holes
 
 if TYPE_CHECKING:
     import pandas
@@ -106,7 +106,7 @@ def labels_of(part: Any, last_time: float, samples: int) -> Labels:
     names = names_of(part)
     index = index_of(part)
     kind = {"DatetimeIndex": "date", "PeriodIndex": "period", "TimedeltaIndex": "duration"}.get(
-        "" if callable(index) else type(index).__name__, ""
+        type(index).__name__, ""
     )
     if not kind or index is None or not len(index):
         return Labels(names)
@@ -142,7 +142,7 @@ def index_of(part: Any) -> Any:
 
         column = np.asarray(part.coords[dims[0]])
         return pd.DatetimeIndex(column, name=str(dims[0])) if column.dtype.kind == "M" else None
-    return getattr(part, "index", None)
+    return table_index(part)
 
 
 def names_of(part: Any) -> tuple[str, ...]:
@@ -152,6 +152,8 @@ def names_of(part: Any) -> tuple[str, ...]:
         return tuple(" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in columns)
     if dims := dims_of(part):
         known = len(dims) == 2 and dims[1] in part.coords
+        if len(dims) == 1 and part.name is not None:
+            return (str(part.name),)
         return tuple(str(name) for name in np.asarray(part.coords[dims[1]])) if known else ()
     given = getattr(part, "names", None)  # hardmax.datasets.Series
     if isinstance(given, tuple) and all(isinstance(name, str) for name in given):

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ...errors import InputError
 from ..protocol import FloatArray
-from .timestamps import in_seconds, non_numeric_column, times_in_seconds, times_of, values_of, with_same_columns
+from .timestamps import (
+    dims_of,
+    in_seconds,
+    non_numeric_column,
+    times_in_seconds,
+    times_of,
+    values_of,
+    with_same_columns,
+)
 from .units import Units as Units
 
 Gaps = Literal["refuse", "interpolate"]
@@ -41,7 +49,7 @@ def as_array(argument: str, value: object) -> FloatArray:
         remedy = f"pass times=table[{name!r}] and the other columns" if dates else "leave it out, or convert it first"
         raise InputError(argument, f"column {name!r}", "must hold real numbers in every column", remedy)
     try:
-        given = np.asarray(values_of(value))
+        given = _known_or_nan(value) if hasattr(value, "iloc") else np.asarray(values_of(value))
         if given.dtype.kind == "c":
             raise TypeError("complex numbers: pass real and imaginary parts as channels")
         array = np.asarray(given, dtype=np.float64)
@@ -52,6 +60,12 @@ def as_array(argument: str, value: object) -> FloatArray:
             argument, f"{type(value).__name__}", "must be an array of real numbers", f"convert it first ({error})"
         ) from None
     return array
+
+
+def _known_or_nan(table: Any) -> np.ndarray:
+    """Values of a table or series of pandas, whose nullable types have their own mark of a missing value."""
+    found = np.asarray(table.to_numpy())
+    return np.asarray(table.to_numpy(dtype=np.float64, na_value=np.nan)) if found.dtype.kind == "O" else found
 
 
 def as_list(value: object) -> list[object]:
@@ -85,10 +99,11 @@ def fill_gaps(argument: str, z: FloatArray, gaps: Gaps, notes: list[str]) -> Flo
         return z
     row, column = (int(i) for i in np.argwhere(bad)[0])
     if gaps == "refuse":
+        infinite = bool(np.isinf(z).any())
         raise InputError(
             argument,
             f"{z[row, column]} at sample {row}, channel {column} ({int(bad.sum())} in all)",
-            "has gaps",
+            "has infinite values, which count as gaps" if infinite else "has gaps",
             'pass gaps="interpolate" to fill them linearly, or split the series at its gaps',
         )
     filled = z.copy()
@@ -188,7 +203,10 @@ def read_series(
     Without ``dt`` and ``times``, the times that the data have of their own are used.
     """
     check_choices(gaps, irregular)
-    parts = with_same_columns(as_list(series))
+    given = as_list(series)
+    for part in given:
+        _check_time_first(argument, part)
+    parts = with_same_columns(given)
     if parts is None:
         raise InputError(argument, "tables", "must all have the columns of the first", "give them the same names")
     if times is None and dt is None:
@@ -222,6 +240,33 @@ def read_series(
     else:
         last = step * (len(tables[-1]) - 1)
     return Record([np.ascontiguousarray(table) for table in tables], step, last, tuple(notes))
+
+
+_JUMP, _FEW_CHANGES = 5.0, 20
+"""Ratio of the last change of a record to the largest before it, of so many at least, from which on it is told."""
+
+
+def jump_at_the_end(record: Record, names: Sequence[str] = ()) -> tuple[str, ...]:
+    """A sentence on each channel whose last sample is far from all others: forecasts start from it."""
+    changes = np.abs(np.diff(record.trajectories[-1], axis=0))
+    if len(changes) <= _FEW_CHANGES:
+        return ()
+    last, before = changes[-1], changes[:-1].max(axis=0)
+    return tuple(
+        f"The last sample of {names[k] if k < len(names) else f'channel {k}'} differs from the one before it by "
+        f"{last[k]:.3g}, earlier samples by {before[k]:.3g} at most: the forecast starts from it, so leave it out if "
+        "it is a mistake."
+        for k in np.flatnonzero((before > 0) & (last > _JUMP * before)).tolist()
+    )
+
+
+def _check_time_first(argument: str, part: Any) -> None:
+    """Refuse an xarray array whose dates belong to another dimension than the first."""
+    dims = dims_of(part)
+    dated = [name for name in dims if name in part.coords and np.asarray(part.coords[name]).dtype.kind in "Mm"]
+    if dated and dims[0] not in dated:
+        order = ", ".join(map(repr, [dated[0], *(name for name in dims if name != dated[0])]))
+        raise InputError(argument, f"dimensions {dims}", "must have time first", f"pass array.transpose({order})")
 
 
 def read_for_tuning(trajectories: object, dt: object) -> tuple[list[FloatArray], Units]:

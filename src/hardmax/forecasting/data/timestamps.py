@@ -131,11 +131,25 @@ def values_of(value: Any) -> Any:
 def _times_of(part: Any) -> object | None:
     if values_of(part) is not part:
         return part.times if part.time_name else None
-    index = getattr(part, "index", None)  # pandas
-    if not callable(index) and type(index).__name__ in ("DatetimeIndex", "TimedeltaIndex", "PeriodIndex"):
+    index: object = table_index(part)
+    if type(index).__name__ in ("DatetimeIndex", "TimedeltaIndex", "PeriodIndex"):
         return index
     dims = dims_of(part)
-    return np.asarray(part.coords[dims[0]]) if dims and dims[0] in part.coords else None
+    column = np.asarray(part.coords[dims[0]]) if dims and dims[0] in part.coords else None
+    return None if column is None or column.dtype.kind not in "Mmiuf" else column
+
+
+def table_index(part: Any) -> Any:
+    """Index of a pandas object, with dates of Python as an index of dates; None for anything else."""
+    index = getattr(part, "index", None)
+    if index is None or callable(index):
+        return None
+    column = np.asarray(index)
+    if column.dtype.kind == "O" and column.size and all(type(day) is datetime.date for day in column.flat):
+        import pandas as pd
+
+        return pd.DatetimeIndex(index)
+    return index
 
 
 def dims_of(part: Any) -> tuple[Any, ...]:
@@ -172,11 +186,15 @@ def non_numeric_column(table: Any) -> tuple[str, bool] | None:
     if not hasattr(table, "columns"):
         return None
     for name in table.columns:
-        kind = np.asarray(table[name]).dtype.kind
+        column = table[name]
+        kind = np.asarray(column).dtype.kind
         if kind in "Mm":
             return str(name), True
         try:
-            np.asarray(table[name], dtype=np.float64)
+            if hasattr(column, "iloc"):
+                column.to_numpy(dtype=np.float64, na_value=np.nan)
+            else:
+                np.asarray(column, dtype=np.float64)
         except (TypeError, ValueError):
             return str(name), False
     return None

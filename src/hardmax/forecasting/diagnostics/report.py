@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...outcomes import counted
 from ..data.series import Units
 from ..rollout import Predictor
+from ..search.classical_search import LOGARITHM, Scored
 from ..search.model_search import SearchResult, network_kind
 from ..search.selection import Selection
 from ..settings import Settings
@@ -72,7 +74,8 @@ def report_on(
     channels = len(units.mean)
     constant = channels - len(units.keep)
     if constant:
-        sentences.append(f"{constant} of {channels} channels are constant and are forecast as constant.")
+        which = "The channel is" if channels == 1 else f"{constant} of {channels} channels {_is(constant)}"
+        sentences.append(f"{which} constant and forecast as constant.")
     if predictor is None:
         zeros = not np.any(units.mean)
         what = "Nothing varies (all values are zero)" if zeros else "Nothing varies"
@@ -112,10 +115,9 @@ def _search_sentences(found: SearchResult, settings: Settings) -> list[str]:
     sentences += _on_simple_models(found)
     sentences.append(_on_networks(found, settings.ablation))
     if choice.rejected and choice.bounded:
-        one = choice.rejected == 1
-        models = "better-scored model was" if one else "better-scored models were"
-        whose = "its" if one else "their"
-        sentences.append(f"{choice.rejected} {models} rejected: {whose} long rollouts left the range.")
+        were, whose = ("was", "its") if choice.rejected == 1 else ("were", "their")
+        models = counted(choice.rejected, "better-scored model")
+        sentences.append(f"{models} {were} rejected: {whose} long rollouts left the range.")
     if not choice.bounded:
         sentences.append(
             "No model whose long rollouts stay within the training range did nearly as well; long forecasts may leave "
@@ -132,6 +134,10 @@ def _search_sentences(found: SearchResult, settings: Settings) -> list[str]:
     return sentences
 
 
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
 def _linear_is_known(found: SearchResult) -> bool:
     """Whether the best TD-DMD was compared over the same forecasts; where one simple kind was asked for, it was not."""
     return found.comparison is None or found.comparison.linear_error is not None
@@ -144,6 +150,24 @@ def _horizon(found: SearchResult) -> int:
 
 _SHOWN = 4
 """Kinds of models whose typical errors are told."""
+_NAMES = {
+    "family": "dynamic models (TD-DMD, NG-RC, reservoirs, attention)",
+    "td-dmd": "TD-DMD",
+    "arima": "ARIMA",
+    "seasonal-naive": "seasonal naive",
+    "seasonal-trend": "seasonal-trend decomposition",
+    "seasonal-difference": "TD-DMD of seasonal differences",
+    "smoothing": "exponential smoothing",
+    "analogue": "analogues",
+    "mean": "the mean of several models",
+}
+"""Names of kinds of models in sentences, where they differ from the values of the argument ``model``."""
+
+
+def _named(scored: Scored) -> str:
+    """Name of the kind of a candidate; models of logarithms are kinds of their own."""
+    name = _NAMES.get(scored.recipe.kind, scored.recipe.kind)
+    return f"{name} {LOGARITHM}" if scored.recipe.label.endswith(LOGARITHM) else name
 
 
 def _on_simple_models(found: SearchResult) -> list[str]:
@@ -154,14 +178,14 @@ def _on_simple_models(found: SearchResult) -> list[str]:
     kept = comparison.kept
     others = [s for s in comparison.scored if s is not kept]
     naive = [s for s in others[_SHOWN:] if s.recipe.kind == "seasonal-naive"]
-    told = "; ".join(f"{s.recipe.kind} {s.error:.3g}" for s in [*others[:_SHOWN], *naive])
+    told = "; ".join(f"{_named(s)} {s.error:.3g}" for s in [*others[:_SHOWN], *naive])
     seasons = " and ".join(map(str, comparison.seasons))
     sentences = [f"The season is {seasons} samples."] if seasons else ["No season was found or given."]
     if told:
         sentences.append(f"Typical errors of others over the same {comparison.starts} forecasts: {told}.")
     if others and others[0].error < kept.error:
         why = (
-            "models of the family are ranked by how long their rollouts stay accurate, which the first steps decide"
+            "dynamic models are ranked by how long their rollouts stay accurate, which the first steps decide"
             if kept.recipe.kind == "family"
             else "on so few held-out forecasts the smallest error is partly luck, and a mean errs less on new data"
         )

@@ -10,6 +10,9 @@ the geometric mean over the steps and the cuts of the mean error over the starts
 chaotic system is accurate, count as much as late ones; calm stretches of a record count as much as rough ones; and a
 single lucky start does not count. The weight :math:`w_c` doubles from cut to cut, because forecasts continue the end of
 the record.
+
+Forecasts of counts may be exactly right at all starts after a cut, and a geometric mean with a factor of zero says
+nothing. Where the true samples of all starts are the same at some step, the means are arithmetic for all candidates.
 """
 
 from __future__ import annotations
@@ -146,16 +149,35 @@ def typical_error(curve: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class Scored:
-    """A recipe with its forecasts from the origins, and their mean error at every step, (steps,)."""
+    """A recipe with its forecasts from the origins, and their mean error at every step, (steps,).
+
+    ``tied`` says that samples repeat so often that means of errors are arithmetic.
+    """
 
     recipe: Recipe
     paths: list[FloatArray]
     curve: FloatArray
+    tied: bool = False
 
     @property
     def error(self) -> float:
         """Typical error over all steps."""
-        return typical_error(self.curve)
+        return self.error_up_to(len(self.curve))
+
+    def error_up_to(self, steps: int) -> float:
+        """Typical error over the first steps."""
+        early = self.curve[:steps]
+        return float(early.mean()) if self.tied else typical_error(early)
+
+
+def samples_repeat(origins: Sequence[Origin]) -> bool:
+    """Whether the true samples at some step are the same after all starts of a cut, as those of counts may be."""
+    many = [origin.truth for origin in origins if len(origin.truth) >= _SEVERAL]
+    return any((truth == truth[:1]).all(axis=(0, 2)).any() for truth in many)
+
+
+_SEVERAL = 3
+"""Starts of a cut from which on equal samples are no coincidence of two forecasts."""
 
 
 def score(recipe: Recipe, origins: Sequence[Origin]) -> Scored | None:
@@ -173,14 +195,17 @@ def score(recipe: Recipe, origins: Sequence[Origin]) -> Scored | None:
         if not np.isfinite(found).all():
             return None
         paths.append(np.clip(found, -1e3, 1e3))
-    return Scored(recipe, paths, _curve(paths, origins))
+    return _scored(recipe, paths, origins)
 
 
-def _curve(paths: Sequence[FloatArray], origins: Sequence[Origin]) -> FloatArray:
-    """Geometric mean over the origins, later ones with more weight, of the mean error over the starts, (steps,)."""
-    means = [step_errors(path, origin.truth).mean(axis=0) for path, origin in zip(paths, origins, strict=True)]
-    logs = np.log(np.maximum(np.stack(means), 1e-16))
-    return np.asarray(np.exp(_weights(origins) @ logs))
+def _scored(recipe: Recipe, paths: list[FloatArray], origins: Sequence[Origin]) -> Scored:
+    """The recipe with the mean over the origins, later ones with more weight, of the mean error over the starts."""
+    means = np.stack(
+        [step_errors(path, origin.truth).mean(axis=0) for path, origin in zip(paths, origins, strict=True)]
+    )
+    weights, tied = _weights(origins), samples_repeat(origins)
+    curve = weights @ means if tied else np.exp(weights @ np.log(np.maximum(means, 1e-16)))
+    return Scored(recipe, paths, np.asarray(curve), tied)
 
 
 def _weights(origins: Sequence[Origin]) -> FloatArray:
@@ -235,7 +260,7 @@ def mean_of(
         return Mean(tuple(model for model, _ in known), shares / shares.sum(axis=0), _TRIMMED)
 
     label = f"the mean of {len(parts)} models ({'; '.join(part.recipe.label for part in parts)})"
-    return Scored(Recipe("mean", label, fit), paths, _curve(paths, origins))
+    return _scored(Recipe("mean", label, fit), paths, origins)
 
 
 def step_weights(parts: Sequence[Scored], simplest: Scored | None = None, share: float = 0.0) -> FloatArray:
@@ -410,11 +435,11 @@ def _more_accurate(family: Scored, others: Sequence[Scored]) -> bool:
     steps = _accurate_steps(family)
     if steps == 0:
         return False
-    own = typical_error(family.curve[:steps])
+    own = family.error_up_to(steps)
     rules = [s for s in others if s.recipe.kind in RULES]
     kinds = [s for s in others if s.recipe.kind not in (*RULES, "family", "td-dmd")]
-    return all(own < _MUCH_BETTER * typical_error(s.curve[:steps]) for s in rules) and all(
-        own < _BETTER * typical_error(s.curve[:steps]) for s in kinds
+    return all(own < _MUCH_BETTER * s.error_up_to(steps) for s in rules) and all(
+        own < _BETTER * s.error_up_to(steps) for s in kinds
     )
 
 
@@ -476,7 +501,7 @@ def recipes_for(
     ``most`` samples (as many as ``longest`` by default).
     """
     channels = trajectories[0].shape[1]
-    most = longest if most is None else most
+    most = min(longest if most is None else most, max(len(z) for z in trajectories))
     plain = _plain(channels, outputs, seasons, longest, most)
     if zero is None or not _worth_a_logarithm(trajectories, outputs, zero):
         return plain
