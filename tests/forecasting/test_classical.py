@@ -88,6 +88,15 @@ def test_a_strong_season_is_found_in_two_and_a_half_cycles_and_no_multiple_of_a_
         assert find_seasons([wave[:, None]], 1) == (12,)
 
 
+@pytest.mark.parametrize("samples", [120, 200])
+def test_noise_around_one_season_is_no_second_one_at_a_multiple(samples: int) -> None:
+    t, second = np.arange(samples), 0
+    for seed in range(40):
+        noise = np.random.default_rng(seed).normal(0, 9, samples)
+        second += find_seasons([(1.5 * t + 40 * np.sin(2 * np.pi * t / 12) + noise)[:, None]], 1) != (12,)
+    assert second <= 2
+
+
 def test_windows_of_trends_and_seasons_grow_with_the_record() -> None:
     series = _seasonal(100)[:, None]
     origins = make_origins([series], 1, 12, (12,))

@@ -141,6 +141,15 @@ def test_the_backtest_of_a_short_record_has_the_season_of_the_fit(seed: int) -> 
     assert "seasonal naive" in {row.model for row in found.rows}
 
 
+def test_the_models_of_a_mean_are_listed_by_the_report_alone() -> None:
+    rows = tuple(BacktestRow(name, 0.1, 0.1, 1.0, 0) for name in ("TD-TF", ANEW))
+    mean = "the mean of 2 models (ARIMA; the last sample, repeated)"
+    found = Backtest(rows, {}, np.arange(1.0, 3.0), 4, mean, {}, 1, "polynomials (degree 2)")
+    assert "TD-TF is the selected model (the mean of 2 models), refitted" in found.text()
+    assert '("selected anew": polynomials (degree 2))' in found.text()
+    assert found.data()["kept"] == mean
+
+
 def test_errors_of_a_record_with_a_trend_are_not_hidden_by_the_trend() -> None:
     z = _seasonal(trend=3.0)[:, None]
     season = _seasonal()

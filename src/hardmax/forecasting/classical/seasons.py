@@ -29,8 +29,10 @@ _RISE = 0.15
 """Autocorrelation at a season above the lowest on either side, at least: a slow decay has no such rise."""
 _AGAIN = 0.5
 """Autocorrelation at two seasons, at least, relative to that at one: a chance peak has none."""
-_STRONGER = 0.05
-"""Autocorrelation by which a longer season must exceed that at the same multiple of a shorter one next to it."""
+_STRONGER, _BY_CHANCE = 0.05, 4.0
+"""Autocorrelation by which a longer season must exceed that at the same multiple of a shorter one next to it, and the
+same in standard errors: one minus the autocorrelation, over the square root of the number of samples. The highest of
+many multiples exceeds the others by three of them in noise around one season."""
 _CALENDAR = (4, 7, 12, 24, 48, 52, 96, 168, 365)
 """Usual seasons: quarters, days of a week, months, hours, half hours and quarter hours of a day, weeks of a year, hours
 of a week, days of a year."""
@@ -149,7 +151,7 @@ def _peaks(correlation: FloatArray, samples: int) -> tuple[int, ...]:
     first = next(p for p in strong if correlation[p] > 0.5 * highest)
     found = [first]
     for p in strong:
-        if len(found) < MOST_SEASONS and p > 1.5 * found[-1] and _exceeds(correlation, p, found[-1]):
+        if len(found) < MOST_SEASONS and p > 1.5 * found[-1] and _exceeds(correlation, p, found[-1], samples):
             found.append(p)
     return tuple(found)
 
@@ -174,11 +176,12 @@ def _repeats(correlation: FloatArray, peak: int) -> bool:
     return bool(height - low > _RISE and (len(twice) < 3 or twice.max() > _AGAIN * height))
 
 
-def _exceeds(correlation: FloatArray, peak: int, season: int) -> bool:
+def _exceeds(correlation: FloatArray, peak: int, season: int, samples: int) -> bool:
     """Whether a peak is higher than at all shorter lags beyond one season, and than one shorter season later."""
+    margin = max(_STRONGER, _BY_CHANCE * (1.0 - correlation[peak]) / np.sqrt(samples))
     before = correlation[season // 2 + 1 : peak - season // 2].max(initial=-1.0)
     after = correlation[peak + season // 2 : peak + season + season // 2 + 1].max(initial=-1.0)
-    return bool(correlation[peak] > before + _STRONGER and correlation[peak] > after + _STRONGER)
+    return bool(correlation[peak] > before + margin and correlation[peak] > after + margin)
 
 
 def check_record(seasons: Sequence[int], trajectories: Sequence[FloatArray]) -> None:

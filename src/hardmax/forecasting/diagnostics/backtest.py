@@ -191,8 +191,8 @@ class Backtest:
             sentences.append(f"Intervals of {self.rows[0].model} held {held}.")
         if any(row.model == ANEW for row in self.rows):
             sentences.append(
-                f"TD-TF is the selected model ({self.label}), refitted without the last quarter; a search without it "
-                f'selects another one ("{ANEW}": {self.anew}).'
+                f"TD-TF is the selected model ({_short(self.label)}), refitted without the last quarter; a search "
+                f'without it selects another one ("{ANEW}": {_short(self.anew)}).'
             )
         return sentences
 
@@ -292,6 +292,11 @@ def backtest(
     times = np.asarray(dt * np.arange(1, steps + 1), dtype=np.float64)
     coverage = _coverage(found.predictor, paths["TD-TF"], truth)
     return Backtest(tuple(rows), curves, times, len(windows), found.label, coverage, season, found.anew_label)
+
+
+def _short(label: str) -> str:
+    """Label of a model; of a mean of models without their list, which the report of the fit has."""
+    return label.partition(" (")[0] if label.startswith("the mean of") else label
 
 
 def _identity(values: FloatArray) -> FloatArray:
