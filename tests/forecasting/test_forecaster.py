@@ -122,7 +122,7 @@ def test_a_forecast_that_leaves_the_training_range_says_when() -> None:
     model = _fit(z)
     ahead = model.forecast(100)
     assert 1 <= ahead.left_range_at <= 20
-    assert "left the training range" in str(ahead.outcome)
+    assert f"the forecast left the training range for good at step {ahead.left_range_at}" in str(ahead.outcome)
     assert np.isfinite(ahead.values).all()
     np.testing.assert_allclose(ahead.values[:50, 0], 1.01 ** np.arange(200, 250), rtol=1e-3)
 
@@ -229,6 +229,11 @@ def test_fields_are_reduced_and_reconstructed() -> None:
         assert model.modes().shape[0] == 30
         from_fields = model.forecast(20, window=fields[180 - model.window : 180])
         np.testing.assert_allclose(model.reconstruct(from_fields), fields[180:], atol=1e-5)
+        assert "fewer than pod" not in str(model.report_)
+    few = _fit(fields[:180], pod=20)
+    assert few.pod_ is not None
+    assert few.pod_.rank == 2
+    assert "The fields have 2 modes that vary, fewer than pod=20." in str(few.report_)
 
 
 def test_units_put_constant_channels_back() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..outcomes import counted
 from .data.continued import check_same_dates
 from .data.exogenous_inputs import Forcing, read_inputs
 from .data.labels import NO_LABELS, Labels, last_labels
@@ -126,6 +127,11 @@ def fit_forecaster(
             times = times_of(as_list(series))
         fields, filled = read_fields(series, gaps)
         decomposition, series = fit_pod(fields, pod)
+        if decomposition.rank < pod:
+            filled = (
+                *filled,
+                f"The fields have {counted(decomposition.rank, 'mode')} that vary, fewer than pod={pod}.",
+            )
     record = read_series(series, dt=dt, times=times, gaps=gaps, irregular=irregular)
     check_same_dates(given, u)
     inputs = None if u is None else read_inputs(u, record.trajectories)

@@ -366,13 +366,13 @@ def outcome_of(left: npt.NDArray[np.int64], steps: int, far: npt.NDArray[np.bool
     if far.any():
         return Outcome(
             Ending.DIVERGED,
-            f"{_which(far)} left the training range for good, {_first(left)}",
+            f"{_which(far)} left the training range for good{_first(left)}",
             "trust the steps before; train on data that cover the range of the forecast",
         )
     if (left > 0).any():
         return Outcome(
             Ending.TIME_REACHED,
-            f"{steps} steps; {_which(left > 0)} left the training range, {_first(left)}"
+            f"{steps} steps; {_which(left > 0)} left the training range{_first(left)}"
             f"{', where the nonlinear part fades out' if fades else ''}",
             "treat the steps after as extrapolation",
         )
@@ -386,4 +386,4 @@ def _which(among: npt.NDArray[np.bool_]) -> str:
 def _first(left: npt.NDArray[np.int64]) -> str:
     """Step at which the first forecast left the range; ``left`` is 0 for those that stayed."""
     step = int(left[left > 0].min())
-    return f"at step {step}" if len(left) == 1 else f"the first at step {step}"
+    return f" at step {step}" if len(left) == 1 else f", the first at step {step}"
