@@ -52,7 +52,10 @@ TOURS: dict[str, tuple[Stop, ...]] = {
         ("Series", "Choose a system, or upload a CSV: one row per time, one column per channel."),
         ("Model", "Choose how far ahead, and how many seconds the search may take."),
         ("Fit and forecast", "Models are compared on samples they have not seen, and the best bounded one is kept."),
-        ("Past and future", "The forecast in blue with its expected error, beside the true future where it is known."),
+        (
+            "Past and future",
+            "The forecast in blue with its intervals (shaded), beside the true future where it is known.",
+        ),
         ("Backtest and baselines", "Forecasts of known samples, beside simple models: is the model worth it?"),
     ),
     "meanfield": (
@@ -104,7 +107,7 @@ GLOSSARY: dict[str, str] = {
     "analogue": "The forecast that continues as the most similar stretch of the past did.",
     "spread": "The expected error of a forecast that many steps ahead (root mean square), from held-out samples.",
     "coverage": "The share of true values that fall into an interval; it should be the nominal one.",
-    "intervals": "Ranges that hold the true value with a given probability.",
+    "intervals": "Ranges around a forecast that hold the true value with a given probability, from held-out samples.",
     "backtest": "Forecasts of samples that are known but were held out, to measure the errors.",
     "standard deviations": "Errors as multiples of the typical variation of the data: 1 is as bad as their mean.",
     "eigenvalues": "Growth and rotation of a linear model per step: inside the unit circle its modes fade.",
