@@ -116,7 +116,7 @@ GLOSSARY: dict[str, str] = {
     "lag": "How many samples before the latest one.",
     "phase portrait": "Two channels against each other, without time: an attractor shows its shape.",
     "season": "A pattern that comes back after a fixed number of samples, such as a week.",
-    "W2": "Wasserstein distance: how far the mass of one density must be moved to become another (root mean square).",
+    "W₂": "Wasserstein distance: how far the mass of one density must be moved to become another (root mean square).",
     "mean field": "The limit of infinitely many tokens: they are a density that moves.",
     "metastable": "A state that lasts long but not for ever.",
     "token": "A point: a word, a sample, or any vector that attention moves.",
