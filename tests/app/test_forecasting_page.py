@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,6 +152,18 @@ def test_a_model_without_held_out_errors_is_shown_without_intervals(fitted):
     assert len(opened.page._fan._ahead.data["t"]) == 41
     assert forecast_table(fit).splitlines()[0].count(b",") == 6
     assert len(opened.page.figure().axes) == 3
+    opened.close()
+
+
+def test_a_model_file_of_the_first_format_forecasts_without_intervals():
+    tensors = Path(__file__).parents[1] / "forecasting" / "files" / "forecaster_format_1" / "model.safetensors"
+    opened = Visit(ForecastingPage(), {"steps": "30"})
+    rows = "\n".join(f"{0.1 * k:.1f},{np.sin(0.1 * k):.6f},{np.cos(0.1 * k):.6f}" for k in range(90))
+    opened.page._take_new(Upload("s.csv", f"time,y,z\n{rows}\n".encode()))
+    opened.page._load(Upload("model.safetensors", tensors.read_bytes()))
+    assert "no intervals" in opened.page._key.object
+    assert len(opened.page._fan._ahead.data["t"]) == 31
+    figure_bytes(opened.page.figure(), "png")
     opened.close()
 
 
