@@ -4,11 +4,13 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from bokeh.document import Document
 from bokeh.models import DatetimeTickFormatter, NoOverlap
+from matplotlib.colors import to_hex
 
 import hardmax as hm
 from hardmax.app.archives import pack, unpack
@@ -27,6 +29,7 @@ from hardmax.app.forecasting.state import (
     systems,
 )
 from hardmax.app.forecasting.view import backtest_table
+from hardmax.app.look import DAY, NIGHT
 from hardmax.app.shell import frame, frame_variables
 from hardmax.app.uploads import Upload
 from hardmax.figures import figure_bytes
@@ -108,6 +111,100 @@ def test_the_fan_shows_what_the_library_forecasts(visit):
     assert len(visit.page.figure().axes) == 3
 
 
+@pytest.mark.parametrize("channel", [0, 2])
+def test_the_shaded_areas_are_the_intervals_of_the_forecast(visit, channel):
+    visit.page._channels.widgets[0].value = channel
+    shown = visit.page._fit.forecast
+    for level in (0.68, 0.95):
+        drawn, band = visit.page._fan._bands[level].data, shown.interval(level)
+        assert np.array_equal(drawn["t"], shown.times)
+        assert np.allclose(drawn["low"], band.lower[:, channel])
+        assert np.allclose(drawn["high"], band.upper[:, channel])
+    assert "shaded: intervals that hold 68 % and 95 % of the samples" in visit.page._key.object
+    visit.page._channels.widgets[0].value = 0
+
+
+def test_intervals_of_a_bounded_model_stay_within_the_bound(tmp_path):
+    random = np.random.default_rng(0)
+    level = np.maximum(0.0, 1 + np.sin(0.2 * np.arange(200)) + 0.3 * random.normal(size=200))
+    table = Upload("river.csv", ("level\n" + "\n".join(f"{x:.6f}" for x in level)).encode())
+    values = read_data(table, tmp_path, fill=False, even=False).values
+    model = hm.TimeDelayedTransformer(budget=0.5, random_state=0, lower=0.0).fit(values)
+    saved = Upload("m.safetensors", (model.save(tmp_path / "saved") / "model.safetensors").read_bytes())
+    opened = Visit(ForecastingPage(), {"seconds": "0.5", "steps": "30"})
+    opened.page._take(table)
+    opened.page._load(saved)
+    forecast = opened.page._fit.forecast
+    assert (forecast.values - 2 * forecast.spread).min() < 0
+    lows = opened.page._fan._bands[0.95].data["low"]
+    assert len(lows) == 30
+    assert min(lows) >= 0
+    opened.close()
+
+
+def test_a_model_without_held_out_errors_is_shown_without_intervals(fitted):
+    opened = Visit(ForecastingPage(), _SMALL)
+    bare = replace(fitted.forecast, spread=np.full_like(fitted.forecast.spread, np.nan), distribution=None)
+    fit = replace(fitted, forecast=bare)
+    opened.page._show_fit(fit, opened.page._now.fit_key)
+    assert "no intervals: the file of the model holds no held-out errors" in opened.page._key.object
+    assert all(len(source.data["t"]) == 0 for source in opened.page._fan._bands.values())
+    assert len(opened.page._fan._ahead.data["t"]) == 41
+    assert forecast_table(fit).splitlines()[0].count(b",") == 6
+    assert len(opened.page.figure().axes) == 3
+    opened.close()
+
+
+def test_a_model_file_of_the_first_format_forecasts_without_intervals():
+    tensors = Path(__file__).parents[1] / "forecasting" / "files" / "forecaster_format_1" / "model.safetensors"
+    opened = Visit(ForecastingPage(), {"steps": "30"})
+    rows = "\n".join(f"{0.1 * k:.1f},{np.sin(0.1 * k):.6f},{np.cos(0.1 * k):.6f}" for k in range(90))
+    opened.page._take_new(Upload("s.csv", f"time,y,z\n{rows}\n".encode()))
+    opened.page._load(Upload("model.safetensors", tensors.read_bytes()))
+    assert "no intervals" in opened.page._key.object
+    assert len(opened.page._fan._ahead.data["t"]) == 31
+    figure_bytes(opened.page.figure(), "png")
+    opened.close()
+
+
+def test_the_saved_figure_has_the_colours_of_the_page(visit):
+    for dark, light in ((True, NIGHT), (False, DAY)):
+        visit.session.lighting.switch(dark)
+        figure = visit.page.figure()
+        assert to_hex(figure.get_facecolor()) == light.card
+        for ax in figure.axes:
+            assert to_hex(ax.get_facecolor()) == light.card
+            assert to_hex(ax.lines[0].get_color()) == light.ink
+            assert to_hex(ax.yaxis.label.get_color()) == light.soft
+        frame_of_key = figure.axes[0].get_legend().get_frame()
+        assert to_hex(frame_of_key.get_facecolor()) == light.card
+        assert frame_of_key.get_edgecolor()[3] == 0  # no frame
+        assert light.card.encode() in figure_bytes(figure, "svg")
+
+
+def test_how_a_table_is_read_does_not_count_for_the_next_one():
+    opened = Visit(ForecastingPage(), _SMALL)
+    page, rows = opened.page, b"y,z\n" + b"1,2\n2,3\n" * 40
+    page._take_new(Upload("first.csv", rows))
+    page._fill.value = page._even.value = True
+    opened.settle()
+    assert page._data.gaps == "interpolate"
+    with pytest.raises(hm.FileError):
+        page._take_new(Upload("broken.csv", b"\xff\xfe\x00"))
+    assert (page._fill.value, page._even.value, page._upload.name) == (True, True, "first.csv")
+    page._take_new(Upload("second.csv", rows))
+    assert (page._fill.value, page._even.value, page._data.gaps) == (False, False, "refuse")
+    assert not {"fill", "even"} & set(page.state())
+    page._history.step(-1)
+    opened.settle()
+    assert (page._fill.value, page._even.value, page._upload.name) == (True, True, "first.csv")
+    assert {"fill", "even"} <= set(page.state())
+    again = Visit(ForecastingPage(), page.state())
+    assert (again.page._fill.value, again.page._even.value, again.page._data.gaps) == (True, True, "interpolate")
+    again.close()
+    opened.close()
+
+
 def test_eigenvalues_and_attention_are_those_of_the_model(visit):
     found = visit.page._fit.model.eigenvalues()
     dots = visit.page._model._circle._source.data
@@ -183,10 +280,14 @@ def test_the_backtest_stands_beside_the_baselines(visit):
 
 def test_files_can_be_read_again(fitted, tmp_path):
     rows = list(csv.reader(io.StringIO(forecast_table(fitted).decode())))
-    assert rows[0] == ["time", "pitch", "pitch spread", "plunge", "plunge spread", "lift", "lift spread"]
+    assert rows[0][:7] == ["time", "pitch", "pitch spread", "plunge", "plunge spread", "lift", "lift spread"]
+    assert rows[0][7:11] == ["pitch lower 68 %", "pitch upper 68 %", "pitch lower 95 %", "pitch upper 95 %"]
     numbers = np.array(rows[1:], dtype=float)
     assert np.array_equal(numbers[:, 0], fitted.forecast.times)
-    assert np.array_equal(numbers[:, 1::2], fitted.forecast.values)
+    assert np.array_equal(numbers[:, 1:7:2], fitted.forecast.values)
+    band = fitted.forecast.interval(0.95)
+    assert np.array_equal(numbers[:, 9::4], band.lower)
+    assert np.array_equal(numbers[:, 10::4], band.upper)
     files = unpack(Upload("model.zip", model_archive(fitted, tmp_path)), (".safetensors", ".json"))
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
@@ -336,7 +437,11 @@ def test_a_table_of_ones_own(tmp_path):
     opened.page._begin()
     opened.settle()
     assert opened.page._fit.forecast.times[0] == pytest.approx(12.0)
-    assert forecast_table(opened.page._fit).splitlines()[0] == b"time,'=$height$,'=$height$ spread"
+    assert (
+        forecast_table(opened.page._fit)
+        .splitlines()[0]
+        .startswith(b"time,'=$height$,'=$height$ spread,'=$height$ lower 68 %,")
+    )
     assert "read_series('waves.csv')" in opened.page.code()
     figure_bytes(opened.page.figure(), "png")
     assert "waves.csv: 120 samples" in opened.page._about.object
@@ -362,7 +467,7 @@ def test_dates_come_back_as_dates():
     drawn = opened.page._fan._ahead.data["t"][1]
     assert np.datetime64(int(drawn), "ms") == np.datetime64("2024-02-05T00:00:00")
     table = forecast_table(opened.page._fit).decode().splitlines()
-    assert table[0] == "date,level,level spread"
+    assert table[0].startswith("date,level,level spread,level lower 68 %,")
     assert table[1].startswith("2024-02-05T00:00:00,")
     opened.page._which.value = "sinusoids"
     opened.settle()

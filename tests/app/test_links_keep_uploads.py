@@ -220,7 +220,7 @@ def test_many_sequences_and_a_network(folder: Path) -> None:
     page: Any = visit.page
     numbers = np.random.default_rng(0).integers(1, 10**9, size=(250, 4))
     lines = "\n".join(f"({k}, {a}/{b}) -> ({c}/{d}, {k})" for k, (a, b, c, d) in enumerate(numbers.tolist()))
-    page._area.value = lines
+    page._area.value_input = lines
     assert set(page.state()) >= {"lines-kept"}
     assert "The link keeps your sequences: they are stored" in page._stored_note.object
     fresh = NetworksPage()
@@ -231,7 +231,7 @@ def test_many_sequences_and_a_network(folder: Path) -> None:
     page.history.step(1)
     link = page.state()
     assert "lines-kept" in link
-    page._area.value = "(0, 0) -> (1, 1)"
+    page._area.value_input = "(0, 0) -> (1, 1)"
     page._compile()
     visit.settle()
     data = page._archive().getvalue()

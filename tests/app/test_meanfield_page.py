@@ -48,6 +48,8 @@ def test_the_page_follows_and_marks() -> None:
     page = visit.page
     assert page._seen.finished
     assert "closest approach" in page._table.object
+    assert "least W₂" in page._table.object  # as in the plot
+    assert "W2" not in page._table.object
     shown = page._distances.curve.data
     assert np.array_equal(shown["w"], page._seen.found.distances)
     assert page._player.value == int(np.abs(page._seen.run.times - page._seen.found.approach_time).argmin())

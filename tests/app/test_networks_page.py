@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.colors import to_hex
 
 import hardmax as hm
 from hardmax.app.archives import pack, unpack
-from hardmax.app.look import NIGHT, rank_colours
+from hardmax.app.look import DAY, NIGHT, rank_colours
 from hardmax.app.networks.board import on_grid
 from hardmax.app.networks.page import NetworksPage
 from hardmax.app.networks.state import EXAMPLES, read_lines, write_lines
@@ -96,6 +97,15 @@ def test_the_player_ends_at_the_targets(visit):
     assert titles[-1].startswith(f"block {len(page._done.compiled.network.blocks)} of")
     assert len(titles) == page._results._plane.last + 1
     assert page.state()["moment"] == str(page._results._plane.last)
+
+
+def test_the_saved_figure_has_the_colours_of_the_page(visit):
+    for dark, light in ((True, NIGHT), (False, DAY)):
+        visit.session.lighting.switch(dark)
+        figure = visit.page.figure()
+        assert to_hex(figure.get_facecolor()) == light.card
+        assert {to_hex(ax.title.get_color()) for ax in figure.axes} <= {light.ink}
+        assert {to_hex(ax.xaxis.label.get_color()) for ax in figure.axes} <= {light.soft}
 
 
 def test_the_board_adds_moves_and_erases(visit):

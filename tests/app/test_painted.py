@@ -117,7 +117,7 @@ def test_there_is_no_film_of_what_does_not_move_or_is_not_proved(tmp_path: Path)
     visit.close()
     visit = Visit(NetworksPage(), {"example": "swap"})
     page: Any = visit.page
-    page._area.value = "(0, 0) -> (1, 1)"
+    page._area.value_input = "(0, 0) -> (1, 1)"
     visit.settle()
     with pytest.raises(HardmaxError, match="Press Compile"):
         page.film(tmp_path / "film.gif", False)

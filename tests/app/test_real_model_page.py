@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import param
 import pytest
+from matplotlib.colors import to_hex
 from typer.testing import CliRunner
 
 import hardmax as hm
@@ -407,5 +408,10 @@ def test_pictures_follow_the_theme(visit: Visit) -> None:
     visit.page._computed = replace(words, who=attended)
     visit.page._show_head()
     assert f'stroke="{NIGHT.grey}"' in visit.page._lines.object
+    figure = visit.page.figure()
+    assert to_hex(figure.get_facecolor()) == NIGHT.card
+    assert to_hex(figure.axes[0].title.get_color()) == NIGHT.ink
+    assert {to_hex(one.get_color()) for one in figure.axes[1].texts} <= {NIGHT.ink, NIGHT.soft, NIGHT.grey}
     visit.session.lighting.switch(False)
+    assert to_hex(visit.page.figure().get_facecolor()) == DAY.card
     assert f'stroke="{DAY.grey}"' in visit.page._lines.object

@@ -17,6 +17,7 @@ from safetensors.numpy import save as save_tensors
 import hardmax as hm
 from hardmax.app.archives import pack
 from hardmax.app.layout import readable
+from hardmax.app.look import NIGHT
 from hardmax.app.shell import address_of
 from hardmax.app.text import state
 from hardmax.app.text.page import TextPage
@@ -150,6 +151,17 @@ def test_an_exported_figure_has_the_colours_of_the_page(visit):
     assert [to_hex(one) for one in leaders.get_facecolors()] == [
         words["colour"][k].lower() for k in np.flatnonzero(leads)
     ]
+
+
+def test_an_exported_figure_is_dark_on_a_dark_page(visit):
+    visit.session.lighting.switch(True)
+    figure = visit.page.figure()
+    visit.session.lighting.switch(False)
+    assert to_hex(figure.get_facecolor()) == NIGHT.card
+    named = [one for one in figure.axes[0].texts if one.get_text() in visit.page._explanation.words]
+    assert named
+    assert {to_hex(one.get_color()) for one in named} == {NIGHT.ink}
+    assert {to_hex(colour) for colour in figure.axes[0].collections[0].get_colors()} == {_BLUE, _VERMILION}
 
 
 def test_several_classes_have_a_colour_each_and_others_are_grey(visit):
@@ -291,7 +303,8 @@ def test_training_can_be_cancelled(visit):
 def test_tables_that_cannot_be_learned_from(visit):
     for rows, words in [
         ("text,label\na,1\nb,2\n", "holds 2 texts"),
-        ("text,label\n" + "a,1\n" * 9, "has 1 different labels"),
+        ("text,label\na,1\n,2\n", "holds 1 text with a label"),
+        ("text,label\n" + "a,1\n" * 9, "has 1 different label:"),
         ("text,label\n" + "".join(f"a,{k}\n" for k in range(99)), "has 99 different labels"),
     ]:
         visit.page._take_table(Upload("t.csv", rows.encode()))

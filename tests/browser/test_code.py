@@ -69,10 +69,15 @@ def test_the_code_of_a_forecast(page: Any, explorer: str, tmp_path: Path) -> Non
         page.get_by_text("Download the model").click()
     with zipfile.ZipFile(io.BytesIO(waiting.value.path().read_bytes())) as archive:
         archive.extractall(tmp_path)
-    code = shown_code(page) + "print(ahead.values[-1].tolist(), ahead.spread[-1].tolist(), float(ahead.times[-1]))\n"
-    values, spread, time = json.loads("[" + run_code(code, tmp_path).splitlines()[-1].replace("] ", "], ") + "]")
+    code = (
+        shown_code(page)
+        + "ends = [end[-1].tolist() for level in (0.68, 0.95) for end in ahead.interval(level)]\n"
+        + "print([ahead.values[-1].tolist(), ahead.spread[-1].tolist(), float(ahead.times[-1]), ends])\n"
+    )
+    values, spread, time, ends = json.loads(run_code(code, tmp_path).splitlines()[-1])
     pairs = [x for pair in zip(values, spread, strict=True) for x in pair]
-    assert [float(number) for number in rows[-1]] == [time, *pairs]
+    intervals = [x for channel in zip(*ends, strict=True) for x in channel]
+    assert [float(number) for number in rows[-1]] == [time, *pairs, *intervals]
 
 
 def test_the_code_of_a_model(page: Any, explorer: str, tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ def _waves(samples: int) -> bytes:
     return ("time,height,speed\n" + "\n".join(rows)).encode()
 
 
+_ENDS = ("lower", "upper")
+
+
 def test_upload_a_csv_and_get_a_forecast(explorer, page, shoot):
     page.goto(f"{explorer}/forecasting?system=sinusoids&samples=100&steps=60&seconds=0.5")
     expect(page.locator(".empty")).to_contain_text("No forecast yet")
@@ -34,7 +37,8 @@ def test_upload_a_csv_and_get_a_forecast(explorer, page, shoot):
     with page.expect_download() as waiting:
         page.get_by_text("Download the forecast").click()
     rows = waiting.value.path().read_text().splitlines()
-    assert rows[0] == "time,height,height spread,speed,speed spread"
+    ends = ",".join(f"{name} {end} {level} %" for name in ("height", "speed") for level in (68, 95) for end in _ENDS)
+    assert rows[0] == f"time,height,height spread,speed,speed spread,{ends}"
     time, height = map(float, rows[1].split(",")[:2])
     assert abs(height - math.sin(time)) < 0.05
     with page.expect_download() as waiting:
@@ -113,7 +117,7 @@ def test_the_forecast_that_the_page_offers_first_and_a_search_that_takes_as_long
 
 
 _WIDTHS = """() => {
-  const {low, high} = Bokeh.documents[0].get_model_by_name("band 1").data;
+  const {low, high} = Bokeh.documents[0].get_model_by_name("68 %").data;
   return [...high].map((top, k) => top - low[k]);
 }"""
 
@@ -129,7 +133,7 @@ def test_days_are_called_days_and_the_fan_does_not_pinch(explorer, page, shoot):
     expect(page.get_by_text("400 samples of 1 channel, 1 day apart")).to_be_visible()
     page.get_by_role("button", name="Fit and forecast").click()
     expect(page.get_by_text("Outcome: ")).to_contain_text("120 steps")
-    expect(page.get_by_text("shaded: its spread, once and twice")).to_be_visible()
+    expect(page.get_by_text("shaded: intervals that hold 68 % and 95 % of the samples")).to_be_visible()
     until(page, f"({_WIDTHS})().length === 120")
     widths = page.evaluate(_WIDTHS)
     assert min(widths) == widths[0] > 0.5  # the noise alone is one
@@ -216,8 +220,13 @@ def test_cancel_a_fit_then_hostile_tables_and_the_page_lives_on(explorer, page):
     expect(page.locator(".message.good")).to_contain_text("nan.csv is read")
     page.get_by_role("button", name="Fit and forecast").click()
     expect(words).to_contain_text("tick Fill gaps by interpolation")
+    fill = page.get_by_label("Fill gaps by interpolation")
+    fill.check()
+    expect(page).to_have_url(re.compile("fill=1"))
     _choose(page, "waves.csv", _waves(120))
     expect(page.locator(".message.good")).to_contain_text("waves.csv is read")
+    expect(fill).not_to_be_checked()
+    expect(page).not_to_have_url(re.compile("fill=1"))
     page.get_by_role("button", name="Fit and forecast").click()
     expect(page.get_by_text("Outcome: ")).to_contain_text("200 steps")
 
@@ -231,6 +240,13 @@ def test_a_number_beyond_its_bounds_is_the_nearest_that_is_allowed(explorer, pag
         ahead.press("Enter")
         expect(ahead).to_have_value(taken)
         expect(page).to_have_url(re.compile(f"steps={taken}&"))
+    for nothing in ("", "-"):
+        ahead.fill(nothing)
+        ahead.press("Enter")
+        expect(ahead).to_have_value("41")
+    ahead.fill("42")  # and the field takes numbers as before
+    ahead.press("Enter")
+    expect(page).to_have_url(re.compile("steps=42&"))
 
 
 def test_undo_of_settings_and_tables_shows_no_forecast_of_others(explorer, page):

@@ -511,3 +511,38 @@ def test_a_field_left_by_another_choice_changes_both(page: Any, explorer: str) -
         until(page, f"hardmaxStages.stages.get('{name}').tokens.data.x.length === 30")
         expect(page).to_have_url(re.compile(rf"\bseed={value}\b"))
     until(page, "hardmaxStages.stages.get('plane').frames.data.at.length === 0")
+
+
+def test_an_emptied_field_shows_the_number_that_is_used(page: Any, explorer: str) -> None:
+    open_tokens(page, explorer, "?start=gaussian&n=30&selected=2")
+    for name in ("Number of tokens (random starts)", "Seed", "Its first coordinate", "Selected token (-1 for none)"):
+        field = page.get_by_label(name, exact=True)
+        expect(field).not_to_have_value("")
+        before = field.input_value()
+        field.fill("")
+        field.press("Tab")
+        expect(field).to_have_value(before)
+    expect(page).to_have_url(re.compile("n=30"))
+    expect(page.get_by_role("button", name="Undo", exact=True)).to_be_disabled()
+
+
+def test_other_tokens_play_from_layer_zero(page: Any, explorer: str, tmp_path: Path) -> None:
+    open_tokens(page, explorer)
+    points = tmp_path / "points.csv"
+    points.write_text("1,2\n-1,0.5\n3,-3\n0.25,1\n")
+    start, file = page.get_by_label("Start from"), page.locator("input[type=file]")
+    for change in (
+        lambda: start.select_option(label="Random: Gaussian"),
+        lambda: file.set_input_files(points),
+        lambda: start.select_option(label="Example: ties that break"),
+    ):
+        page.evaluate("hardmaxPlayer.latest.go(6)")
+        expect(page).to_have_url(re.compile("layer=6"))
+        page.evaluate("hardmaxPlayer.latest.speed.value = '0.25'; hardmaxPlayer.latest.toggle()")
+        until(page, "hardmaxPlayer.latest.playing && hardmaxPlayer.latest.t > 6")
+        change()
+        until(page, "hardmaxPlayer.latest.playing && hardmaxPlayer.latest.t < 1")
+        expect(page).not_to_have_url(re.compile("layer="))
+    page.evaluate("hardmaxPlayer.latest.go(2)")
+    start.select_option(label="Random: Gaussian")  # at rest, too
+    until(page, "!hardmaxPlayer.latest.playing && hardmaxPlayer.latest.t === 0")

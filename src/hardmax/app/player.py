@@ -29,12 +29,15 @@ class Player(ReactiveHTML):  # type: ignore[misc]
     """Name of the slider for assistive technology; the label when left out."""
     titles = param.List(default=[])
     """Words for each moment, where they are not the label and a number."""
+    shown = param.Integer(default=0)
+    """Number of the thing that is shown; where it changes, a player that plays begins again at 0."""
 
     _template = '<div id="player" class="player"></div>'
     _scripts = {  # noqa: RUF012 - the name and kind that Panel reads
         # Panel listens to the parameters that a script assigns.
         "render": "window.hardmaxPlayer.attach(player, data, (moment) => { data.value = moment; });",
         **dict.fromkeys(("value", "end", "label", "last", "scale", "titles"), "window.hardmaxPlayer.follow(player);"),
+        "shown": "window.hardmaxPlayer.begin(player);",
     }
 
     def __init__(self, **options: Any) -> None:

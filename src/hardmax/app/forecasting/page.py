@@ -13,6 +13,7 @@ import panel as pn
 from ...errors import HardmaxError
 from ...figures.forecasting import draw_forecast
 from ...forecasting.diagnostics.backtest import Backtest
+from ..at_night import in_light
 from ..download import Download
 from ..history import History
 from ..kept import UPLOADS, Item, Kept
@@ -43,7 +44,7 @@ from .state import (
     read_model,
     systems,
 )
-from .view import ErrorCurves, Fan, ModelCards, PhasePortrait, backtest_key, backtest_table
+from .view import ErrorCurves, Fan, ModelCards, PhasePortrait, backtest_key, backtest_table, key_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -144,7 +145,7 @@ class ForecastingPage(Page):
         gaps = np.flatnonzero(~np.isfinite(data.values).all(axis=1))
         since = int(gaps[-1]) + 1 if len(gaps) else 0
         names = [name.replace("$", r"\$") for name in data.series.names]  # names are not formulas
-        return draw_forecast(
+        figure = draw_forecast(
             data.values[since:],
             self._fit.forecast,
             dt=self._fit.model.dt_,
@@ -153,6 +154,7 @@ class ForecastingPage(Page):
             times=data.times[since:],
             dates=data.series.dates if data.series.began else None,
         )
+        return in_light(figure, self._session.lighting.light)
 
     # The layout
 
@@ -204,7 +206,7 @@ class ForecastingPage(Page):
         for name, widget in {"system": self._which, "samples": self._count}.items():
             widget.param.watch(guarded(lambda _, name=name: self._chosen(name)), "value")
         picker = FilePicker(label="Or upload a CSV: one row per time, one column per channel")
-        picker.on_file(TABLES, self._take, self._session.fail)
+        picker.on_file(TABLES, self._take_new, self._session.fail)
         self._stored_note = note(UPLOADS)
         for widget in (self._fill, self._even):
             widget.param.watch(guarded(lambda _: self._reread()), "value")
@@ -386,6 +388,24 @@ class ForecastingPage(Page):
         self._session.start("Making the series", lambda _: make_data(chosen.system, chosen.samples, chosen.steps), done)
         self._making = self._session.jobs.current
 
+    def _take_new(self, upload: Upload) -> None:
+        """Read another table; how the one before was read does not count for it."""
+        before = self._fill.value, self._even.value
+        self._set_reading(False, False)
+        try:
+            self._take(upload)
+        except HardmaxError:  # the table before stays
+            self._set_reading(*before)
+            raise
+
+    def _set_reading(self, fill: bool, even: bool) -> None:
+        """Set how a table is read, without reading it."""
+        quiet, self._quiet = self._quiet, True
+        try:
+            self._fill.value, self._even.value = fill, even
+        finally:
+            self._quiet = quiet
+
     def _take(self, upload: Upload) -> None:
         data = self._read_upload(upload)
         self._session.jobs.cancel()  # what it makes belongs to the series before
@@ -434,7 +454,7 @@ class ForecastingPage(Page):
     def _draw(self) -> None:
         if self._data is not None:
             forecast = None if self._fit is None else self._fit.forecast
-            self._fan.show(self._data, forecast, self._choices.channel)
+            self._fan.show(self._data, self._fit, self._choices.channel)
             self._portrait.show(self._data, forecast, self._choices.channel, _LAG)
 
     def _channel_chosen(self, event: Any) -> None:
@@ -493,11 +513,7 @@ class ForecastingPage(Page):
         for button in (self._look_back, self._model_file, self._table_file):
             button.disabled = False
         self._draw()
-        known = " · dashed orange: true future" if fit.data.future is not None else ""
-        self._key.object = noted(
-            "Thin: known samples · blue: forecast · shaded: its spread, once and twice (the expected error that many "
-            f"steps ahead, measured on samples that the model had not seen){known}"
-        )
+        self._key.object = noted(key_of(fit))
         outcome = fit.forecast.outcome
         remedy = f" ({outcome.remedy})" if outcome.remedy else ""
         self._outcome.object = noted(f"Outcome: {f'{outcome.sentence}{remedy}' if outcome.ok else outcome}")

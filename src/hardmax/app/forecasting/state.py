@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,11 @@ import numpy as np
 from ...datasets import airfoil, chaotic_series, chaotic_systems, lorenz63, read_series, sinusoids
 from ...datasets.series import Series
 from ...errors import FileError, InputError, MissingExtraError, in_other_words
+from ...figures.forecasting import LEVELS, interval_of
 from ...forecasting.data.series import Record
 from ...forecasting.data.series import read_series as regular_record
 from ...forecasting.diagnostics.backtest import Backtest
-from ...forecasting.forecast import Forecast
+from ...forecasting.forecast import Band, Forecast
 from ...forecasting.forecaster import TimeDelayedTransformer, load_forecaster
 from ...forecasting.model_files import FILE
 from ...progress import Tell
@@ -294,6 +295,12 @@ class Fit:
     file: Upload | None = None
     """The uploaded file of the model; None where it was fitted here."""
 
+    @cached_property
+    def intervals(self) -> dict[float, Band]:
+        """Intervals of the forecast by their probability; empty for a file of a model without held-out errors."""
+        found = {level: interval_of(self.forecast, level) for level in LEVELS}
+        return {level: band for level, band in found.items() if band is not None}
+
     def backtest(self, tell: Tell) -> Backtest:
         """Backtest on the last quarter of the series."""
         self.model.progress = tell
@@ -378,7 +385,7 @@ def code_of(data: Data, seconds: float, steps: int, ended: bool = False) -> str:
     after = "" if ended else "model.save('model')            # hm.load_forecaster('model')\n"
     return (
         f"import hardmax as hm\n{data.code}\n{made}"
-        f"ahead = model.forecast({steps})     # ahead.values, ahead.spread, ahead.times\n"
+        f"ahead = model.forecast({steps})     # ahead.values, ahead.interval(0.95), ahead.times\n"
         "print(ahead.outcome)\n"
         f"print(model.backtest({'series=known' if ended else ''}).text({told}))\n{after}"
     )
@@ -407,7 +414,10 @@ _MIDNIGHT = "T00:00:00"
 
 
 def forecast_table(fit: Fit) -> bytes:
-    """The forecast as CSV: time, then each channel and its spread; dates have no hours where all are at midnight."""
+    """The forecast as CSV: time, each channel and its spread, then the ends of the intervals of each channel.
+
+    Dates have no hours where all are at midnight.
+    """
     series, ahead = fit.data.series, fit.forecast
     names = [for_a_sheet(name) for name in series.names]
     times = [str(date) for date in series.dates(ahead.times)] if series.began else [repr(float(t)) for t in ahead.times]
@@ -415,11 +425,16 @@ def forecast_table(fit: Fit) -> bytes:
         times = [time.removesuffix(_MIDNIGHT) for time in times]
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(
-        [for_a_sheet(series.time_name or "time"), *(part for name in names for part in (name, f"{name} spread"))]
-    )
-    for when, values, spread in zip(times, ahead.values, ahead.spread, strict=True):
-        writer.writerow([when, *(repr(float(x)) for pair in zip(values, spread, strict=True) for x in pair)])
+    columns: list[tuple[str, np.ndarray]] = []
+    for k, name in enumerate(names):
+        columns += [(name, ahead.values[:, k]), (f"{name} spread", ahead.spread[:, k])]
+    for k, name in enumerate(names):
+        for level, band in fit.intervals.items():
+            columns.append((f"{name} lower {100 * level:g} %", band.lower[:, k]))
+            columns.append((f"{name} upper {100 * level:g} %", band.upper[:, k]))
+    writer.writerow([for_a_sheet(series.time_name or "time"), *(name for name, _ in columns)])
+    for when, *numbers in zip(times, *(values for _, values in columns), strict=True):
+        writer.writerow([when, *(repr(float(x)) for x in numbers)])
     return table.getvalue().encode()
 
 

@@ -20,13 +20,14 @@ from bokeh.models import (
 )
 
 from ...errors import InputError
+from ...figures.forecasting import LEVELS
 from ...forecasting.diagnostics.backtest import ANEW, Backtest
 from ...forecasting.diagnostics.spectrum import LagAttention
-from ...forecasting.forecast import Forecast
+from ...forecasting.forecast import Band, Forecast
 from ...forecasting.forecaster import TimeDelayedTransformer
 from ..layout import beside, card, note, noted, plot_pane
 from ..look import PALETTE, Light, around_zero
-from .state import Data
+from .state import Data, Fit
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 AHEAD, TRUTH = PALETTE[0], PALETTE[4]
 _SHOWN_BEFORE = 1.2
 """Length of the past that is shown, as a multiple of the forecast."""
+_MOST_ROOM = 0.6
+"""Share of the range of the data by which intervals may extend beyond it, as in the figure of the library."""
 _GREY = "#8a96a0"
 _MODELS: dict[str, tuple[str, list[int], str]] = {
     "TD-TF": (PALETTE[0], [], "TD-TF (this model)"),
@@ -48,14 +51,17 @@ _MODELS: dict[str, tuple[str, list[int], str]] = {
 
 
 class Fan:
-    """One channel by time: known samples, the forecast with its spread, and the true future."""
+    """One channel by time: known samples, the forecast with its intervals, and the true future."""
 
     def __init__(self, session: Session) -> None:
         self._seen, self._ahead, self._truth = (ColumnDataSource({"t": [], "y": []}) for _ in range(3))
-        self._band, self._wide = (ColumnDataSource({"t": [], "low": [], "high": []}, name=f"band {k}") for k in (1, 2))
+        self._bands = {
+            level: ColumnDataSource({"t": [], "low": [], "high": []}, name=f"{100 * level:g} %") for level in LEVELS
+        }
         self.plot = session.figure(height=320, x_range=Range1d(0, 1), x_axis_label="time", name="fan")
         self.plot.xaxis.major_label_policy = NoOverlap(min_distance=8)  # dates run into each other on a phone
-        for source, alpha in ((self._wide, 0.14), (self._band, 0.22)):
+        for level, alpha in zip(sorted(LEVELS, reverse=True), (0.14, 0.22), strict=True):
+            source = self._bands[level]
             self.plot.varea(x="t", y1="low", y2="high", source=source, color=AHEAD, alpha=alpha)
         seen = self.plot.line("t", "y", source=self._seen, line_width=1.6)
         self.plot.line("t", "y", source=self._ahead, color=AHEAD, line_width=3)
@@ -68,8 +74,9 @@ class Fan:
 
         session.lighting.follow(repaint)
 
-    def show(self, data: Data, forecast: Forecast | None, channel: int) -> None:
+    def show(self, data: Data, fit: Fit | None, channel: int) -> None:
         """Draw one channel, with the forecast where there is one."""
+        forecast = None if fit is None else fit.forecast
         times, values = data.series.on_an_axis(data.times), data.values[:, channel]
         ends = data.future[0] if data.future is not None else times
         ahead = np.empty(0) if forecast is None else data.series.on_an_axis(forecast.times)
@@ -80,18 +87,16 @@ class Fan:
         self._truth.data = (
             {"t": data.future[0], "y": data.future[1][:, channel]} if known and data.future else {"t": [], "y": []}
         )
-        if forecast is None:
-            self._ahead.data = {"t": [], "y": []}
-            self._band.data = self._wide.data = {"t": [], "low": [], "high": []}
-        else:
-            middle, spread = forecast.values[:, channel], forecast.spread[:, channel]
-            # From the last sample on, so that the lines connect.
-            self._ahead.data = {"t": np.append(times[-1:], ahead), "y": np.append(values[-1:], middle)}
-            # A spread wider than the data is cut off; in full it would flatten everything else.
-            reach = 3 * float(np.nanmax(np.abs(values - np.nanmean(values))))
-            for source, times_spread in ((self._band, 1.0), (self._wide, 2.0)):
-                wide = np.minimum(times_spread * spread, reach or 1.0)
-                source.data = {"t": ahead, "low": middle - wide, "high": middle + wide}
+        middle = np.empty(0) if forecast is None else forecast.values[:, channel]
+        # From the last sample on, so that the lines connect.
+        self._ahead.data = (
+            {"t": [], "y": []}
+            if forecast is None
+            else {"t": np.append(times[-1:], ahead), "y": np.append(values[-1:], middle)}
+        )
+        for level, source in self._bands.items():
+            band = None if fit is None else fit.intervals.get(level)
+            source.data = _drawn(band, ahead, channel, values, middle)
         last = float(ahead[-1]) if len(ahead) else float(times[-1])
         self.plot.x_range.update(start=float(times[first]), end=last)
         self._now.update(location=float(times[-1]), visible=forecast is not None)
@@ -103,6 +108,20 @@ class Fan:
             ticker=DatetimeTicker() if dated else BasicTicker(),
             formatter=DatetimeTickFormatter() if dated else BasicTickFormatter(),
         )
+
+
+def _drawn(
+    band: Band | None, times: np.ndarray, channel: int, known: np.ndarray, middle: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The columns of one interval of a channel; what is far beyond the data is cut off, or it would flatten them."""
+    if band is None:
+        nothing = np.empty(0)
+        return {"t": nothing, "low": nothing, "high": nothing}
+    both = np.append(known, middle)
+    least, most = float(np.nanmin(both)), float(np.nanmax(both))
+    room = _MOST_ROOM * float(np.nanmax(known) - np.nanmin(known)) or 1.0
+    low, high = (np.clip(end[:, channel], least - room, most + room) for end in band)
+    return {"t": times, "low": low, "high": high}
 
 
 class PhasePortrait:
@@ -262,6 +281,19 @@ class ModelCards:
         self._lags.show(found)
         part = "part of the selected model" if found.used else "not part of the selected model"
         self._attention_words.object = noted(f"Attention of the latest sample to each lag. Attention is {part}.")
+
+
+def key_of(fit: Fit) -> str:
+    """What the lines and the shaded areas of the plot of a forecast are."""
+    levels = " and ".join(f"{100 * level:g} %" for level in fit.intervals)
+    shaded = (
+        f"shaded: intervals that hold {levels} of the samples (from the errors of forecasts of samples that the model "
+        "had not seen)"
+        if levels
+        else "no intervals: the file of the model holds no held-out errors (fit the model again for intervals)"
+    )
+    known = " · dashed orange: true future" if fit.data.future is not None else ""
+    return f"Thin: known samples · blue: forecast · {shaded}{known}"
 
 
 def _held(found: Backtest) -> str:

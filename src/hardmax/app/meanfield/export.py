@@ -24,7 +24,7 @@ from ..look import NIGHT, PALETTE, Light
 from ..session import Session
 from ..stage import eye_axes
 from ..standalone import standalone
-from .view import PHASES, DistancesView, RoundView, phase_spans, round_colours, some_dots
+from .view import PHASES, DistancesView, RoundView, phase_spans, round_colours, some_dots, subscripted
 
 INTERVAL = 60
 """Milliseconds between two states at the usual speed."""
@@ -135,7 +135,7 @@ class Scene:
         if self.found is None:
             right.set_axis_off()
             return
-        right.set_ylabel(f"{self.found.distance_name.replace('W2', 'W₂')} to the predicted limit", color=light.soft)
+        right.set_ylabel(f"{subscripted(self.found.distance_name)} to the predicted limit", color=light.soft)
         right.set_yscale("log")
         right.grid(color=light.shade, lw=0.8)
         heights = np.maximum(self.found.distances, 1e-12)

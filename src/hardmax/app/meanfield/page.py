@@ -20,7 +20,7 @@ from ..session import Session
 from ..sliders import set_slider
 from .export import INTERVAL, Scene
 from .state import MOST_TOKENS, STEP, Followed, MeanFieldState, follow
-from .view import DistancesView, RoundView
+from .view import DistancesView, RoundView, subscripted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,7 +229,7 @@ def _phases_table(found: hm.Phases | None) -> str:
         return "–" if value is None else f"{value:.4g}" + ("" if error is None else f" ± {error:.1g}")
 
     rows = [
-        f"<tr><td>{html.escape(name)}</td><td>{shown(value, error)}</td><td>{shown(expected)}</td></tr>"
+        f"<tr><td>{html.escape(subscripted(name))}</td><td>{shown(value, error)}</td><td>{shown(expected)}</td></tr>"
         for name, value, error, expected in found.rows()
     ]
     return f"<table><tr><th>quantity</th><th>measured</th><th>theory, to leading order</th></tr>{''.join(rows)}</table>"

@@ -77,7 +77,7 @@ class DistancesView:
             for piece in (*self._bands, *self._labels, *self._expected):
                 piece.visible = False
             return
-        self.figure.yaxis.axis_label = f"{found.distance_name.replace('W2', 'W₂')} to the predicted limit"
+        self.figure.yaxis.axis_label = f"{subscripted(found.distance_name)} to the predicted limit"
         heights = np.maximum(found.distances, 1e-12)
         top = 2.6 * float(heights.max())  # room for the names of the phases
         self.figure.y_range.update(start=0.6 * float(heights.min()), end=top)
@@ -99,6 +99,11 @@ class DistancesView:
 MOST_DOTS = 1_500
 MOST_NUMBERS = 800_000
 """Coordinates of all moments that are sent to the browser, 3 MB; longer runs are drawn with fewer dots."""
+
+
+def subscripted(name: str) -> str:
+    """The name of a distance of the library as the page writes it."""
+    return name.replace("W2", "W₂")
 
 
 def round_colours(start: np.ndarray) -> list[str]:

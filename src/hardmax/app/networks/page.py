@@ -14,6 +14,7 @@ from ...figures.interpolation import draw_construction
 from ...interpolation.data import Problem
 from ...interpolation.evaluation.running import journey
 from ..address_texts import AddressTexts, example_of
+from ..at_night import in_light
 from ..download import Download
 from ..history import History
 from ..kept import UPLOADS, Item, Kept
@@ -133,7 +134,9 @@ class NetworksPage(Page):
         """Five stages of the network, drawn by the library."""
         if self._stale:
             raise HardmaxError(STALE)
-        return None if self._done is None else cast("Figure", draw_construction(self._done.compiled.network))
+        if self._done is None:
+            return None
+        return in_light(cast("Figure", draw_construction(self._done.compiled.network)), self._session.lighting.light)
 
     def film(self, path: Path, progress: Progress) -> Path | None:
         """The tokens on their way through the blocks."""

@@ -14,6 +14,7 @@ import hardmax as hm
 
 from ...errors import HardmaxError
 from ..address_texts import AddressTexts, example_of
+from ..at_night import in_light
 from ..download import Download
 from ..history import History
 from ..jobs import Job
@@ -116,7 +117,7 @@ class RealModelPage(Page):
         if self._computed is None or run_key(self._computed.state) != run_key(self._state):
             return None
         figure: Figure = draw(self._computed, self._state)
-        return figure
+        return in_light(figure, self._session.lighting.light)
 
     def film(self, path: Path, progress: Progress) -> Path | None:
         if self._computed is None or run_key(self._computed.state) != run_key(self._state):

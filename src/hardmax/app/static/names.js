@@ -28,8 +28,19 @@
       const field = button.closest(".bk-spin-wrapper").querySelector("input");
       if (!field.dataset.bounded) {
         field.dataset.bounded = "yes";
+        field.addEventListener("change", (event) => fill(field, event), true);  // before Bokeh
         field.addEventListener("change", () => bound(field));
       }
+    }
+  }
+
+  // An emptied field has no number, and the page goes on with the one before: the field shows that again.
+  function fill(field, event) {
+    if (field.value.trim() && !Number.isNaN(Number(field.value))) { return; }
+    for (const view of window.Bokeh.index.query((one) => one.input_el === field)) {
+      if (view.model.value === null) { continue; }
+      field.value = view.old_value = view.format_value;
+      event.stopImmediatePropagation();
     }
   }
 

@@ -179,6 +179,13 @@
       this.request = requestAnimationFrame(frame);
     }
 
+    // The server shows something else: what plays goes on from its beginning.
+    begin() {
+      if (!this.playing) { return; }
+      this.t = 0;
+      this.play();
+    }
+
     // The server has set the moment, its name or the end of the timeline.
     follow() {
       if (!this.playing && this.data.value !== Math.round(this.t)) {
@@ -199,6 +206,7 @@
       return latest;
     },
     follow(root) { if (root.player) { root.player.follow(); } },
+    begin(root) { if (root.player) { root.player.begin(); } },
     get latest() { return latest; },
     // Before tokens are moved by hand.
     stop() { if (latest && latest.playing) { latest.halt(); latest.settle(); } },

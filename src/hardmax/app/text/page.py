@@ -14,6 +14,7 @@ from ...outcomes import counted
 from ...text.explaining.explanation import Explanation
 from ...text.pretrained import named
 from ..address_texts import ROOM, AddressTexts, example_of
+from ..at_night import in_light
 from ..download import Download
 from ..history import History
 from ..kept import UPLOADS, Item, Kept
@@ -168,7 +169,7 @@ class TextPage(Page):
             return None
         axes = self._explanation.draw()
         in_class_colours(axes, self._explanation)
-        return cast("Figure", axes.get_figure(root=True))
+        return in_light(cast("Figure", axes.get_figure(root=True)), self._session.lighting.light)
 
     def film(self, path: Path, progress: Progress) -> Path | None:
         """The words on their way through the layers."""

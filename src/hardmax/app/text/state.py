@@ -14,6 +14,7 @@ import pandas
 from ...datasets.corpora import movie_reviews, train_and_test
 from ...datasets.documents import LABEL_NAMES, TEXT_NAMES, Documents
 from ...errors import FileError, MissingExtraError
+from ...outcomes import counted
 from ...progress import Tell
 from ...text.classifier import LeaderClassifier
 from ...text.evaluation import quality
@@ -249,10 +250,14 @@ def documents_of(name: str, table: pandas.DataFrame, text: str, label: str) -> D
         raise FileError(name, f"uses the column {text!r} for texts and labels", "choose two different columns")
     rows = table[(table[text].str.strip() != "") & (table[label].str.strip() != "")]
     if len(rows) < _FEWEST_TEXTS:
-        raise FileError(name, f"holds {len(rows)} texts with a label", f"upload at least {_FEWEST_TEXTS}")
+        raise FileError(
+            name,
+            f"holds {counted(len(rows), 'text')} with a label",
+            f"upload at least {_FEWEST_TEXTS}",
+        )
     classes = sorted(set(rows[label]))
     if not 2 <= len(classes) <= _MOST_CLASSES:
-        problem = f"the column {label!r} has {len(classes):,} different labels"
+        problem = f"the column {label!r} has {counted(len(classes), 'different label')}"
         raise FileError(name, problem, f"choose a column with 2 to {_MOST_CLASSES}")
     return Documents(rows[text].tolist(), rows[label].to_numpy(dtype=str), name)
 

@@ -73,6 +73,8 @@ class TokensPage(Page):
         self._written: tuple[np.ndarray, Upload] | None = None
         """The edited tokens that were stored last, and their file."""
         self._gone = False
+        self._new = False
+        """Whether other tokens are about to be shown, which a player that plays shows from layer 0."""
 
     # The interface of a page
 
@@ -307,6 +309,7 @@ class TokensPage(Page):
             state = TokensState(state.settings)  # also where the start is that which was edited
         if name in _BEGIN:
             state = TokensState(state.with_settings(layer=0, limit=0, selected=-1).settings, state.edited)
+            self._new = True
         self._go(state, fit=name in _BEGIN, control=name)
 
     def _moment(self, moment: int) -> None:
@@ -317,11 +320,14 @@ class TokensPage(Page):
 
     def _travel(self, state: TokensState) -> None:
         """Show a state of the history."""
+        self._new = False
         self._go(state, fit=True, record=False)
 
     def _uploaded(self, upload: Upload) -> None:
         values, _ = numbers_of(upload)
-        self._go(self._state.uploaded(values), fit=True)
+        state = self._state.uploaded(values)
+        self._new = True
+        self._go(state, fit=True)
         self._session.show_message(f"{upload.name}: {len(values):,} tokens.", "good")
 
     def _typed(self) -> None:
@@ -437,6 +443,9 @@ class TokensPage(Page):
                 view.show_ellipse(state.settings.angle, state.settings.a, state.settings.b)
             view.title(_title(state, s.compare) if len(pictures) > 1 else "")
             view.show(picture, live=not settle)
+        if self._new:
+            self._new = False
+            self._player.shown += 1
         first = pictures[0][1]
         self._words.object = noted(f"{first.count:,} tokens. " + " ".join(first.words))
         if settle:
