@@ -13,8 +13,8 @@ import panel as pn
 from ...errors import HardmaxError
 from ...figures.forecasting import draw_forecast
 from ...forecasting.diagnostics.backtest import Backtest
-from ..at_night import in_light
 from ..download import Download
+from ..figure_colours import in_light
 from ..history import History
 from ..kept import UPLOADS, Item, Kept
 from ..layout import beside, card, controls, empty, note, noted, plot_pane, say, split, wide_html

@@ -14,8 +14,8 @@ from ...figures.interpolation import draw_construction
 from ...interpolation.data import Problem
 from ...interpolation.evaluation.running import journey
 from ..address_texts import AddressTexts, example_of
-from ..at_night import in_light
 from ..download import Download
+from ..figure_colours import in_light
 from ..history import History
 from ..kept import UPLOADS, Item, Kept
 from ..layout import card, controls, note, noted, plot_pane, say, split

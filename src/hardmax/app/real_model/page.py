@@ -14,8 +14,8 @@ import hardmax as hm
 
 from ...errors import HardmaxError
 from ..address_texts import AddressTexts, example_of
-from ..at_night import in_light
 from ..download import Download
+from ..figure_colours import in_light
 from ..history import History
 from ..jobs import Job
 from ..kept import Item, Kept

@@ -14,8 +14,8 @@ from ...outcomes import counted
 from ...text.explaining.explanation import Explanation
 from ...text.pretrained import named
 from ..address_texts import ROOM, AddressTexts, example_of
-from ..at_night import in_light
 from ..download import Download
+from ..figure_colours import in_light
 from ..history import History
 from ..kept import UPLOADS, Item, Kept
 from ..layout import Steps, beside, card, controls, empty, heading, note, noted, plot_pane, say, split, stack, wide_html

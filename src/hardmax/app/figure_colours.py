@@ -53,7 +53,7 @@ def _table(light: Light) -> dict[str, str]:
     return {key.lower(): value for key, value in {**leaders, **greys}.items()}
 
 
-def _other(colour: Any, table: dict[str, str]) -> Any:
+def _recoloured(colour: Any, table: dict[str, str]) -> Any:
     """The colour in its place, as transparent as before."""
     red, green, blue, alpha = to_rgba(colour)
     found = table.get(to_hex((red, green, blue)))
@@ -62,14 +62,14 @@ def _other(colour: Any, table: dict[str, str]) -> Any:
 
 def _repaint(artist: Artist, table: dict[str, str]) -> None:
     if isinstance(artist, Text):
-        artist.set_color(_other(artist.get_color(), table))
+        artist.set_color(_recoloured(artist.get_color(), table))
         box = artist.get_bbox_patch()
         if box is not None:
             _repaint(box, table)
     elif isinstance(artist, Line2D):
-        artist.set_color(_other(artist.get_color(), table))
-        artist.set_markerfacecolor(_other(artist.get_markerfacecolor(), table))
-        artist.set_markeredgecolor(_other(artist.get_markeredgecolor(), table))
+        artist.set_color(_recoloured(artist.get_color(), table))
+        artist.set_markerfacecolor(_recoloured(artist.get_markerfacecolor(), table))
+        artist.set_markeredgecolor(_recoloured(artist.get_markeredgecolor(), table))
     elif isinstance(artist, Patch):
         # An edge that cannot be seen would be seen if it were set again: the transparency of the whole patch counts.
         for colour, put in (
@@ -77,10 +77,10 @@ def _repaint(artist: Artist, table: dict[str, str]) -> None:
             (artist.get_edgecolor(), artist.set_edgecolor),
         ):
             if to_rgba(colour)[3] > 0:
-                put(_other(colour, table))
+                put(_recoloured(colour, table))
     elif isinstance(artist, Collection) and artist.get_array() is None:
         faces, edges = (np.atleast_2d(one) for one in (artist.get_facecolor(), artist.get_edgecolor()))
         if faces.size:
-            artist.set_facecolor([_other(colour, table) for colour in faces])
+            artist.set_facecolor([_recoloured(colour, table) for colour in faces])
         if edges.size:
-            artist.set_edgecolor([_other(colour, table) for colour in edges])
+            artist.set_edgecolor([_recoloured(colour, table) for colour in edges])
