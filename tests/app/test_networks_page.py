@@ -229,7 +229,7 @@ def test_exact_numbers_stay_exact_when_other_points_are_moved(visit):
 
 
 @pytest.mark.parametrize("dark_first", [True, False])
-def test_every_sequence_can_be_seen_figure_colours(dark_first):
+def test_every_sequence_can_be_seen_at_night(dark_first):
     """With more sequences than the palette has colours, the darker shades follow the light on board and blocks."""
     lines = "\n".join(f"({k}, 0) ({k}, 1) -> ({k}, 2)" for k in range(22))
     opened = Visit(NetworksPage(), {"lines": lines})

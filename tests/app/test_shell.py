@@ -176,7 +176,7 @@ def test_words_can_be_read_in_both_lights(light: object) -> None:
         assert contrast(ink, light.card) >= 4.5
 
 
-def test_every_leader_can_be_seen_figure_colours() -> None:
+def test_every_leader_can_be_seen_at_night() -> None:
     night, day = leader_colours(NIGHT), leader_colours()
     assert all(contrast(colour, NIGHT.card) >= 3 for colour in night)
     assert len(set(night)) == len(night)

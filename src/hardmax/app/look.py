@@ -71,10 +71,10 @@ def _contrast(one: str, other: str) -> float:
 def leader_colours(light: Light = DAY) -> tuple[str, ...]:
     """The colours of leaders by rank; at night the darkest are mixed with white until they can be seen on a card."""
     colours = [hexadecimal(colour_of(rank)) for rank in range(COLOURS)]
-    return tuple(map(_seen_figure_colours, colours)) if light == NIGHT else tuple(colours)
+    return tuple(map(_seen_at_night, colours)) if light == NIGHT else tuple(colours)
 
 
-def _seen_figure_colours(colour: str) -> str:
+def _seen_at_night(colour: str) -> str:
     red, green, blue = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
     whites = (k / 100 for k in range(101))
     mixed = (hexadecimal((red + w - red * w, green + w - green * w, blue + w - blue * w)) for w in whites)
