@@ -509,6 +509,26 @@ def test_accurate_steps_of_the_family_count_before_late_ones(early: float, kept:
     assert (found.kept.recipe is family) is kept
 
 
+@pytest.mark.parametrize(("late", "kept"), [(0.1, False), (0.9, True)])
+def test_a_simple_kind_that_is_accurate_at_more_steps_is_not_left_out(late: float, kept: bool) -> None:
+    z = np.random.default_rng(0).standard_normal((200, 1))
+    origins = make_origins([z], 1, 20, ())
+    truths = {origin.windows[0, -1, 0]: origin.truth for origin in origins}
+
+    def off(kind: str, first: float, then: float) -> Recipe:
+        class Off(Drift):
+            def paths(self, windows: np.ndarray, steps: int, future: np.ndarray | None = None) -> np.ndarray:
+                errors = np.where(np.arange(steps) < 4, first, then)
+                return np.asarray(truths[windows[0, -1, 0]] + errors[None, :, None])
+
+        return Recipe(kind, kind, lambda pieces, outputs: Off(outputs, 2))
+
+    family, smoothing = off("family", 0.02, 3.0), off("smoothing", 0.6, late)
+    found = compare([family], [*recipes_for([z], 1, (), 50, None)[:3], smoothing], origins, (), lambda: True)
+    assert found is not None
+    assert (found.kept.recipe is family) is kept
+
+
 def test_what_is_kept_has_nearly_the_smallest_typical_error() -> None:
     z = _seasonal(144)[:, None]
     z = (z - z.mean()) / z.std()

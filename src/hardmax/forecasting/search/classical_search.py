@@ -378,8 +378,8 @@ def compare(
 
     Where the selected model of the family is ten times as accurate as the simplest rules it is selected without a
     further search: the record is that of a deterministic system, and a mean with simple models would lose accuracy. So
-    it is where it is twice as accurate over its accurate steps, and no simple kind is nearly as accurate there.
-    Otherwise errors count times the optimism of their recipe.
+    it is where it is twice as accurate over its accurate steps, no simple kind is nearly as accurate there, and none is
+    accurate at more steps. Otherwise errors count times the optimism of their recipe.
     """
     rules = [recipe for recipe in recipes if recipe.kind in RULES]
     scored = [found for recipe in [*family, *rules] if (found := score(recipe, origins)) is not None]
@@ -431,9 +431,9 @@ def _in_turn(recipes: Sequence[Recipe]) -> list[Recipe]:
 
 
 def _more_accurate(family: Scored, others: Sequence[Scored]) -> bool:
-    """Whether a model of the family forecasts its accurate steps much better than simple kinds do."""
+    """Whether a model of the family forecasts its accurate steps much better than simple kinds do, and no fewer."""
     steps = _accurate_steps(family)
-    if steps == 0:
+    if steps == 0 or any((s.curve <= _ACCURATE).sum() > (family.curve <= _ACCURATE).sum() for s in others):
         return False
     own = family.error_up_to(steps)
     rules = [s for s in others if s.recipe.kind in RULES]
