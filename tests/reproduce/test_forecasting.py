@@ -110,7 +110,7 @@ def test_models_are_drawn_over_each_other_and_judged_on_long_rollouts(monkeypatc
         assert inside[:5].all()
         np.testing.assert_allclose(drawn[name][inside], path[inside])
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels[1:] == ["ours", "truth", DMD, WELL]
+    assert labels == ["record", "ours", "truth", DMD, WELL, "68 %", "95 %"]
     shown, table = climate(case, fitted)
     assert [row[0] for row in table.rows] == ["the system", OURS, WELL, DMD]
     distance = {row[0]: row[1] for row in table.rows}

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ..datasets.chaotic import LYAPUNOV_EXPONENT
 from ..drawing.style import INK, NOBODY, PALETTE, new_figure, style_axes, styled
-from ..figures.forecasting import draw_forecast
+from ..figures.forecasting import FAN, draw_forecast
 from ..forecasting.data.series import Units
 from ..forecasting.diagnostics.skill import histogram_distance
 from ..forecasting.diagnostics.spectrum import lyapunov_exponent
@@ -56,7 +56,7 @@ def attention_variants(*, seconds: float | None) -> dict[str, AbstractForecaster
 def overlay(case: ForecastCase, fitted: Mapping[str, AbstractForecaster]) -> Figure:
     """Figure of the forecasts from the start in the middle and the true future, at most three channels.
 
-    The default forecast is drawn with its spread, the others as lines.
+    The default forecast is drawn with its intervals, the others as lines.
     """
     k, shown = len(case.windows) // 2, min(3, case.truth.shape[2])
     steps = min(case.horizon, 300)
@@ -89,12 +89,12 @@ def overlay(case: ForecastCase, fitted: Mapping[str, AbstractForecaster]) -> Fig
         curves = [np.asarray(line.get_ydata(), dtype=np.float64) for line in first.lines]
         top = max(float(np.nanmax(curve)) for curve in curves if len(curve) > 2)  # two points: a vertical line
         first.set_ylim(low, min(high, top + 0.05 * (top - low)))
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        renamed = ["ours" if label == "forecast" else label for label in labels]
-        figure.axes[0].get_legend().remove()  # type: ignore[union-attr]
-        figure.axes[0].legend(
+        bands = [fan for fan in reversed(first.collections) if fan.get_gid() == FAN]
+        handles = [*(line for line in first.lines if not str(line.get_label()).startswith("_")), *bands]
+        first.get_legend().remove()  # type: ignore[union-attr]
+        first.legend(
             handles,
-            renamed,
+            ["ours" if handle.get_label() == "forecast" else str(handle.get_label()) for handle in handles],
             loc="lower left",
             bbox_to_anchor=(0.0, 1.0),
             ncols=3,
