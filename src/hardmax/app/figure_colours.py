@@ -7,21 +7,17 @@ from typing import Any, TypeVar
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.collections import Collection
-from matplotlib.colors import to_hex, to_rgb, to_rgba
+from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 
-from ..drawing.style import INK, LINE, NOBODY, SHADE, SOFT
+from ..drawing.style import GRID, INK, LINE, NOBODY, SHADE, SOFT
+from ..drawing.words import dark
 from .look import DAY, NIGHT, Light, hexadecimal, leader_colours
 
 F = TypeVar("F", bound=Figure)
-
-_GRID = "#e8ebee"
-"""Lines of :func:`hardmax.drawing.style.rule_lines`."""
-_DARK_SOFT = hexadecimal((0.6 * to_rgb(SOFT)[0], 0.6 * to_rgb(SOFT)[1], 0.6 * to_rgb(SOFT)[2]))
-"""Names beside points (:func:`hardmax.drawing.words.label_words`)."""
 
 
 def in_light(figure: F, light: Light) -> F:
@@ -42,10 +38,10 @@ def _table(light: Light) -> dict[str, str]:
     greys = {
         INK: light.ink,
         SOFT: light.soft,
-        _DARK_SOFT: light.soft,
+        hexadecimal(dark(SOFT)): light.soft,
         LINE: light.line,
         SHADE: light.shade,
-        _GRID: light.shade,
+        GRID: light.shade,
         NOBODY: light.grey,
         "#ffffff": light.card,
         "#000000": light.ink,

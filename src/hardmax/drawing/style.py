@@ -24,6 +24,7 @@ INK = "#1d2730"
 SOFT = "#5b6873"
 LINE = "#c9d0d6"
 SHADE = "#e6ebef"
+GRID = "#e8ebee"
 NOBODY = "#a9b1b8"
 """The grey of tokens without a leader."""
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#F0E442", "#CC79A7")
@@ -130,7 +131,7 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
 
 def rule_lines(ax: Axes) -> None:
     """Add light horizontal grid lines to the axes."""
-    ax.grid(axis="y", color="#e8ebee", linewidth=0.7)
+    ax.grid(axis="y", color=GRID, linewidth=0.7)
 
 
 def colour_of(rank: int) -> tuple[float, float, float]:

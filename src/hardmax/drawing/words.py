@@ -247,14 +247,15 @@ def label_words(
                     va="center",
                     fontsize=9 if k < bold else 8,
                     fontweight="bold" if k < bold else "normal",
-                    color=INK if k < bold else _dark(colours[k]),
+                    color=INK if k < bold else dark(colours[k]),
                     zorder=7,
                     parse_math=False,
                 )
                 break
 
 
-def _dark(colour: Any) -> tuple[float, float, float]:
+def dark(colour: Any) -> tuple[float, float, float]:
+    """Colour of the name beside a point of this colour."""
     red, green, blue = to_rgb(colour)
     return (0.6 * red, 0.6 * green, 0.6 * blue)
 

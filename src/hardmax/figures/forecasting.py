@@ -24,7 +24,7 @@ _AHEAD_COLOUR, _TRUTH_COLOUR = PALETTE[0], PALETTE[4]
 
 LEVELS = (0.68, 0.95)
 """Probabilities of the intervals that are drawn."""
-_MOST_ROOM = 0.6
+MOST_ROOM = 0.6
 """Share of the range of the data by which bands may extend beyond it."""
 
 
@@ -116,7 +116,7 @@ def draw_forecast(
             span = np.concatenate([before[-1:], after])
             middle = np.concatenate([tail[-1:], ahead])
             # A band much wider than the data is cut off; in full it would flatten the lines.
-            room = _MOST_ROOM * np.ptp(seen[:, k])
+            room = MOST_ROOM * np.ptp(seen[:, k])
             least, most = min(seen[:, k].min(), ahead.min()), max(seen[:, k].max(), ahead.max())
             floor, roof = least - 0.1 * np.ptp(seen[:, k]), most + 0.1 * np.ptp(seen[:, k])
             for band, level, alpha in bands:

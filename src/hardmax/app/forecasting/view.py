@@ -20,7 +20,7 @@ from bokeh.models import (
 )
 
 from ...errors import InputError
-from ...figures.forecasting import LEVELS
+from ...figures.forecasting import LEVELS, MOST_ROOM
 from ...forecasting.diagnostics.backtest import ANEW, Backtest
 from ...forecasting.diagnostics.spectrum import LagAttention
 from ...forecasting.forecast import Band, Forecast
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 AHEAD, TRUTH = PALETTE[0], PALETTE[4]
 _SHOWN_BEFORE = 1.2
 """Length of the past that is shown, as a multiple of the forecast."""
-_MOST_ROOM = 0.6
-"""Share of the range of the data by which intervals may extend beyond it, as in the figure of the library."""
 _GREY = "#8a96a0"
 _MODELS: dict[str, tuple[str, list[int], str]] = {
     "TD-TF": (PALETTE[0], [], "TD-TF (this model)"),
@@ -119,7 +117,7 @@ def _drawn(
         return {"t": nothing, "low": nothing, "high": nothing}
     both = np.append(known, middle)
     least, most = float(np.nanmin(both)), float(np.nanmax(both))
-    room = _MOST_ROOM * float(np.nanmax(known) - np.nanmin(known)) or 1.0
+    room = MOST_ROOM * float(np.nanmax(known) - np.nanmin(known)) or 1.0
     low, high = (np.clip(end[:, channel], least - room, most + room) for end in band)
     return {"t": times, "low": low, "high": high}
 

@@ -32,7 +32,7 @@ _AGAIN = 0.5
 _STRONGER, _BY_CHANCE = 0.05, 4.0
 """Autocorrelation by which a longer season must exceed that at the same multiple of a shorter one next to it, and the
 same in standard errors: one minus the autocorrelation, over the square root of the number of samples. The highest of
-many multiples exceeds the others by three of them in noise around one season."""
+many multiples is higher by chance: with three, noise around one season gives a second one now and then."""
 _CALENDAR = (4, 7, 12, 24, 48, 52, 96, 168, 365)
 """Usual seasons: quarters, days of a week, months, hours, half hours and quarter hours of a day, weeks of a year, hours
 of a week, days of a year."""
