@@ -314,7 +314,7 @@ def test_a_forecast_clipped_at_the_edge_counts_as_diverged() -> None:
     runaway = FeatureMap(1, lags(1, 1))
     member = Member(runaway, np.array([[[0.5], [0.0]]]))
     fade = replace(model.predictor_.fade, fallback=member)
-    model.predictor_ = replace(model.predictor_, members=(member,), fade=fade)
+    model._predictor = replace(model.predictor_, members=(member,), fade=fade)
     ahead = model.forecast(60)
     assert not ahead.outcome.ok
     assert ahead.left_range_at > 0

@@ -219,6 +219,57 @@ def test_forecasts_start_from_the_newest_sample(model_and_future: tuple[hm.TimeD
         np.testing.assert_allclose(probes @ found, probes @ expected, atol=1e-8)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 50])
+def test_readouts_are_solved_when_a_forecast_needs_them(
+    model_and_future: tuple[hm.TimeDelayedTransformer, np.ndarray], count: int
+) -> None:
+    model, future = model_and_future
+    # Noise in the new samples, so that learning them makes a difference.
+    new = future[:count] + 0.1 * np.random.default_rng(0).standard_normal((count, 3))
+    together = _copy(model).update(new)
+    silent, asked = _copy(model), _copy(model)
+    for sample in new:
+        silent.update(sample)
+        asked.update(sample)
+        asked.forecast(3)
+    assert silent.predictor_ is not None
+    assert silent.predictor_ is silent.predictor_
+    # Forecasts in between change nothing, neither the readouts nor the alarm.
+    np.testing.assert_array_equal(asked.forecast(20).values, silent.forecast(20).values)
+    assert asked.drift_ == silent.drift_
+    solved, wanted = silent.predictor_, together.predictor_
+    assert wanted is not None
+    for found, other, before in zip(solved.members, wanted.members, model.predictor_.members, strict=True):
+        probes = found.features.along(model._rows[0])
+        np.testing.assert_allclose(probes @ found.readouts[0], probes @ other.readouts[0], atol=1e-8)
+        assert np.abs(probes @ (found.readouts[0] - before.readouts[0])).max() > 1e-6
+    np.testing.assert_array_equal(solved.fade.half_range, wanted.fade.half_range)
+
+
+def test_few_updates_solve_the_readouts(
+    model_and_future: tuple[hm.TimeDelayedTransformer, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, future = model_and_future
+    solve, calls = RecursiveReadout.member, []
+
+    def counted(readout: RecursiveReadout) -> object:
+        calls.append(readout)
+        return solve(readout)
+
+    monkeypatch.setattr(RecursiveReadout, "member", counted)
+    updated = _copy(model)
+    for sample in future[:60]:
+        updated.update(sample)
+    assert updated._online is not None
+    # The record has 400 samples, of which one in a hundred is four: one update in five or so.
+    each = len(updated._online.readouts)
+    assert 10 * each <= len(calls) <= 15 * each
+    before = len(calls)
+    updated.forecast(5)
+    updated.forecast(5)
+    assert len(calls) - before in (0, each)
+
+
 def test_gaps_are_filled_for_forecasts_and_not_learned(
     model_and_future: tuple[hm.TimeDelayedTransformer, np.ndarray],
 ) -> None:
@@ -248,6 +299,13 @@ def test_updates_persist_in_files(
     updated.save(f"{tmp_path}/updated")
     loaded = hm.load_forecaster(f"{tmp_path}/updated")
     assert loaded.drift_ == updated.drift_
+    behind = _copy(model).update(future[:2])
+    assert behind._online is not None
+    assert behind._online.behind == 2
+    behind.save(f"{tmp_path}/behind")
+    later = hm.load_forecaster(f"{tmp_path}/behind")
+    np.testing.assert_array_equal(later.forecast(20).values, behind.forecast(20).values)
+    assert later.update(future[2:30]).drift_ == behind.update(future[2:30]).drift_
     both = [one.update(future[40:90]) for one in (updated, loaded)]
     np.testing.assert_allclose(both[0].forecast(20).values, both[1].forecast(20).values, atol=1e-9)
     assert both[0].drift_ == both[1].drift_

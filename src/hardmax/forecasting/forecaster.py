@@ -184,9 +184,10 @@ class TimeDelayedTransformer(ModelAnalysis):
     def update(self, samples: object, *, u: object = None) -> Self:
         """Continue the record with new samples: learn them, and forecast from the newest one.
 
-        The readouts become those of a fit of the readouts to all data, up to rounding; features, units, window noise
-        and ridge stay those of the fit. Each sample is predicted before it is learned (in blocks of 256 samples
-        where more are given at once); where these errors have grown, ``drift_`` raises an alarm.
+        The next forecast is that of a fit of the readouts to all data, up to rounding; features, units, window noise
+        and ridge stay those of the fit. Each sample is predicted before it is learned, with readouts that hold all but
+        the newest samples (1 % of the record, or those of a block of 256 where more are given at once); where these
+        errors have grown, ``drift_`` raises an alarm.
 
         A NaN is a missing value: the other channels of that sample are learned, windows that contain it are not.
         Forecasts fill it by the model's own prediction.
@@ -205,7 +206,7 @@ class TimeDelayedTransformer(ModelAnalysis):
         TimeDelayedTransformer
             The estimator itself, updated.
         """
-        predictor = self._require_predictor()
+        predictor = self._last_solved()
         samples = in_fit_order("samples", samples, self.labels_.names)
         u = in_fit_order("u", u, self.labels_.inputs)
         for argument, table in (("samples", samples), ("u", u)):
@@ -223,7 +224,7 @@ class TimeDelayedTransformer(ModelAnalysis):
             over = None if inputs is None else inputs[first : first + length + len(some)]
             found = extend(online, predictor, window, some, over)
             online, predictor, window = found.online, found.predictor, found.window
-        self._online, self.predictor_, self.drift_ = online, predictor, online.drift
+        self._online, self._predictor, self._newest, self.drift_ = online, predictor, None, online.drift
         # Observed values as given, without the rounding of units there and back.
         kept = np.concatenate([self.last_window_, new])[-length:]
         self.last_window_ = np.where(np.isnan(kept), self.units_.restore(window), kept)
@@ -352,7 +353,7 @@ class TimeDelayedTransformer(ModelAnalysis):
         """
         self._require_fit()
         if updatable and self._online is None:
-            self._require_predictor()
+            self._last_solved()
             self._online = self._start_online()
         return save_fitted(self._state(), self.get_params(), folder)
 

@@ -57,7 +57,17 @@ class LearnedModel(Parameters, ABC):
     def window(self) -> int:
         """Number of samples that a forecast starts from."""
         self._require_fit()
-        return 1 if self.predictor_ is None else self.predictor_.window
+        return 1 if self._predictor is None else self._predictor.window
+
+    @property
+    def predictor_(self) -> Predictor | None:
+        """The fitted model in normalised units, with readouts of all samples so far; None where no channel varies."""
+        self._require_fit()
+        if self._predictor is None or self._online is None:
+            return self._predictor
+        if self._newest is None:
+            self._newest = self._online.solved(self._predictor)
+        return self._newest
 
     def _store(self, fitted: FittedForecaster) -> Self:
         """The estimator with its learned attributes set."""
@@ -68,7 +78,8 @@ class LearnedModel(Parameters, ABC):
         self.channels_ = len(fitted.units.mean)
         self.forcing_: Forcing | None = fitted.forcing
         self.pod_: Pod | None = fitted.pod
-        self.predictor_: Predictor | None = fitted.predictor
+        self._predictor: Predictor | None = fitted.predictor
+        self._newest: Predictor | None = None
         self.last_window_ = fitted.last_window
         self.last_inputs_ = fitted.last_inputs
         self.report_: Report = fitted.report
@@ -91,7 +102,7 @@ class LearnedModel(Parameters, ABC):
             self.units_,
             self.forcing_,
             self.pod_,
-            self.predictor_,
+            self._predictor,
             self.last_window_,
             self.last_inputs_,
             self.report_,
@@ -111,10 +122,18 @@ class LearnedModel(Parameters, ABC):
         return check_settings(**parameters)
 
     def _require_predictor(self) -> Predictor:
+        """The model with readouts of all samples so far."""
+        self._last_solved()
+        predictor = self.predictor_
+        assert predictor is not None  # noqa: S101 (the line above has raised)
+        return predictor
+
+    def _last_solved(self) -> Predictor:
+        """The model with the readouts that were solved last."""
         self._require_fit()
-        if self.predictor_ is None:
+        if self._predictor is None:
             raise InputError("series", "constant channels only", "has no dynamics to analyse", "fit data that vary")
-        return self.predictor_
+        return self._predictor
 
     def _data_for(self, purpose: str, series: object, u: object) -> list[FloatArray]:
         """Normalised rows of the given data, or of the fit where ``series`` is None."""

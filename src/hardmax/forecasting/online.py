@@ -1,7 +1,9 @@
 r"""Updates of a fitted forecaster with samples that arrive after the fit, and an alarm when the data have changed.
 
 The readouts are those of a fit of the readouts to all data (:mod:`.recursive_readout`); features, units, noise and
-ridge stay those of the fit. Before a sample is learned it is predicted one step ahead. With :math:`q_k` the mean square
+ridge stay those of the fit. Sums are updated with every sample, and readouts are solved from them when a forecast needs
+them, or once the sums hold 1 % more samples than the readouts. Before a sample is learned it is predicted one step
+ahead, by the readouts as solved last. With :math:`q_k` the mean square
 of that error over the channels, in units of the one-step errors on validation data, the alarm is Page's cumulative sum
 of the log-likelihood ratio of Gaussian errors that have grown by a factor :math:`\rho`:
 
@@ -41,6 +43,8 @@ _BETWEEN_FALSE_ALARMS = 10_000
 _THRESHOLD = log(_BETWEEN_FALSE_ALARMS)
 _SMALLEST = 1e-13
 """Lower bound of the one-step errors, in standard deviations: below it they are rounding."""
+_MORE = 0.01
+"""Share of new samples from which on the readouts are solved again without being asked for."""
 UPDATE_BLOCK = 256
 """Samples that are predicted and learned at once: a limit on the memory of their windows."""
 _DAMAGED = "the file is damaged; save the model again"
@@ -140,6 +144,8 @@ class Online:
         Seed of the window noise.
     drift
         Comparison of one-step errors.
+    behind
+        Number of samples in the sums that the readouts of the predictor do not hold yet.
     """
 
     readouts: tuple[RecursiveReadout, ...]
@@ -148,11 +154,27 @@ class Online:
     known: npt.NDArray[np.bool_]
     seed: int
     drift: Drift
+    behind: int = 0
+
+    @property
+    def samples(self) -> int:
+        """Samples in the sums."""
+        return max(readout.samples for readout in self.readouts)
+
+    def solved(self, predictor: Predictor) -> Predictor:
+        """The predictor with readouts of all samples so far."""
+        if not self.behind:
+            return predictor
+        members = [readout.member() for readout in self.readouts]
+        return _with_members(predictor, [members[place] for place in self.places])
 
 
 @dataclass(frozen=True)
 class Updated:
-    """Result of an update: state, predictor, and the last window in normalised units with its gaps filled."""
+    """Result of an update: state, predictor, and the last window in normalised units with its gaps filled.
+
+    The readouts of the predictor are those solved last; :meth:`Online.solved` has those of all samples.
+    """
 
     online: Online
     predictor: Predictor
@@ -270,6 +292,9 @@ def extend(
         rows = np.concatenate([states, np.concatenate([inputs[1:], inputs[-1:]])], axis=1)
     seen = np.isfinite(samples)
     known = np.concatenate([online.known, seen.all(axis=1)])
+    if not known[length:].all():
+        # Predictions that fill gaps stay in the windows of forecasts.
+        online, predictor = replace(online, behind=0), online.solved(predictor)
     _fill(rows, predictor, length)
     squares = _square_errors(rows, known, seen, predictor, online.scale)
     readouts = tuple(
@@ -281,14 +306,11 @@ def extend(
         )
         for readout in online.readouts
     )
-    members = [readout.member() for readout in readouts]
-    later = replace(online, readouts=readouts, known=known[new:], drift=online.drift.after(squares))
-    observed = np.where(seen, samples, np.nan)
-    return Updated(
-        later,
-        _rebuilt(predictor, [members[place] for place in online.places], observed),
-        rows[new:, : predictor.outputs],
-    )
+    drift, behind = online.drift.after(squares), online.behind + new
+    later = replace(online, readouts=readouts, known=known[new:], drift=drift, behind=behind)
+    if behind > _MORE * later.samples:
+        later, predictor = replace(later, behind=0), later.solved(predictor)
+    return Updated(later, _with_range(predictor, samples), rows[new:, : predictor.outputs])
 
 
 def _fill(rows: FloatArray, predictor: Predictor, length: int) -> None:
@@ -342,25 +364,29 @@ def _draw(seed: int, readout: RecursiveReadout, before: int, new: int, channels:
     )
 
 
-def _rebuilt(predictor: Predictor, members: list[Member], samples: FloatArray) -> Predictor:
-    """Predictor with other readouts, in the order of ``_solved``, and the range extended by new samples."""
-    count = len(predictor.members)
-    fade = predictor.fade
-    low = np.fmin(fade.middle - fade.half_range, np.fmin.reduce(samples, axis=0))
-    high = np.fmax(fade.middle + fade.half_range, np.fmax.reduce(samples, axis=0))
-    grown = (low < fade.middle - fade.half_range) | (high > fade.middle + fade.half_range)
+def _with_members(predictor: Predictor, members: list[Member]) -> Predictor:
+    """Predictor with other readouts, in the order of ``_solved``."""
+    count, fade = len(predictor.members), predictor.fade
+    fallback = None if fade.fallback is None else members[count + 1]
     return replace(
         predictor,
         members=tuple(members[:count]),
         linear=members[count],
-        fade=Fade(
-            np.where(grown, (low + high) / 2, fade.middle),
-            np.where(grown, (high - low) / 2, fade.half_range),
-            None if fade.fallback is None else members[count + 1],
-            fade.begin,
-            fade.end,
-        ),
+        fade=replace(fade, fallback=fallback),
     )
+
+
+def _with_range(predictor: Predictor, samples: FloatArray) -> Predictor:
+    """Predictor whose range is extended by new samples, shape (new, outputs), NaN where a value is missing."""
+    fade = predictor.fade
+    low = np.fmin(fade.middle - fade.half_range, np.fmin.reduce(samples, axis=0))
+    high = np.fmax(fade.middle + fade.half_range, np.fmax.reduce(samples, axis=0))
+    grown = (low < fade.middle - fade.half_range) | (high > fade.middle + fade.half_range)
+    if not grown.any():
+        return predictor
+    middle = np.where(grown, (low + high) / 2, fade.middle)
+    half_range = np.where(grown, (high - low) / 2, fade.half_range)
+    return replace(predictor, fade=replace(fade, middle=middle, half_range=half_range))
 
 
 # files
@@ -391,6 +417,7 @@ def put_online(online: Online, arrays: _Arrays) -> dict[str, Any]:
         "readouts": parts,
         "places": list(online.places),
         "seed": online.seed,
+        "behind": online.behind,
         "drift": {
             "samples": drift.samples,
             "predicted": drift.predicted,
@@ -418,7 +445,9 @@ def get_online(path: Path, words: dict[str, Any], arrays: _Arrays, predictor: Pr
     known = require(path, arrays, "online.known", (predictor.window,)) > 0
     state = Drift(**drift, error_ratio=float("nan") if ratio is None else float(ratio))
     scale = require(path, arrays, "online.scale", (predictor.outputs,))
-    return Online(tuple(readouts), places, scale, known, field(path, words, "seed", int), state)
+    # Files of earlier versions hold readouts of all samples.
+    behind = field(path, words, "behind", int) if "behind" in words else 0
+    return Online(tuple(readouts), places, scale, known, field(path, words, "seed", int), state, behind)
 
 
 def _get_readout(

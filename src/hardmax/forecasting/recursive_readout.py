@@ -98,8 +98,12 @@ class Sums:
                 return None
             factor, failed = dpotrf(corner + ridge * self.rows * np.eye(size))
             return None if failed else np.asarray(cho_solve((factor, False), right))
+        small = np.sqrt(_WELL_CONDITIONED)
+        # Neither the sums nor the ridge make the solution precise: no factor is worth its time.
+        if ridge * self.rows < _WELL_CONDITIONED * corner[0, 0] ** 2 and dtrcon(corner)[0] < small:
+            return None
         both = _add_rows(self.matrix, np.sqrt(ridge * self.rows) * np.eye(size, len(self.matrix)))
-        if dtrcon(both[:size, :size])[0] < np.sqrt(_WELL_CONDITIONED):
+        if dtrcon(both[:size, :size])[0] < small:
             return None
         return np.asarray(solve_triangular(both[:size, :size], both[:size, size:]))
 
@@ -181,6 +185,11 @@ class RecursiveReadout:
     def copies(self) -> int:
         """Copies of every sample with noise of their own."""
         return len(self.noises)
+
+    @property
+    def samples(self) -> int:
+        """Samples with a window before them in the sums."""
+        return sum(sums.rows for _, sums in self.sums) // self.copies
 
     def extended(
         self,
