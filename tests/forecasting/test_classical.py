@@ -30,15 +30,14 @@ from hardmax.forecasting.classical.rules import (
 )
 from hardmax.forecasting.classical.seasons import find_seasons
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
-from hardmax.forecasting.search.classical_search import (
+from hardmax.forecasting.search.simple_candidates import Recipe, recipes_for
+from hardmax.forecasting.search.simple_comparison import (
     Origin,
-    Recipe,
     Scored,
     best_of_each,
     compare,
     make_origins,
     mean_of,
-    recipes_for,
     samples_repeat,
     score,
     step_weights,

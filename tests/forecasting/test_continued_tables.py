@@ -59,7 +59,7 @@ def test_new_samples_must_follow_the_record(table: pd.DataFrame, rows: Any, plac
 def test_windows_with_holes_or_in_reverse_are_refused(table: pd.DataFrame) -> None:
     model, window = _fitted(table[:96]), table[60:90]
     for wrong in (window.drop(window.index[7]), window[::-1]):
-        with pytest.raises(InputError, match="window must have even steps of 2.6"):
+        with pytest.raises(InputError, match="window must have even steps of 30.4"):
             model.forecast(3, window=wrong)
     assert _fitted(table.to_numpy()).forecast(3, window=window).values.shape == (3, 2)
 

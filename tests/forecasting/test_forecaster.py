@@ -1,5 +1,6 @@
 """The estimator end to end: what it forecasts, what it refuses, what it says."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from hardmax.forecasting.features.feature_map import FeatureMap
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
 from hardmax.forecasting.learned import NotFittedError
 from hardmax.forecasting.rollout import Member
+from hardmax.outcomes import Ending
 
 
 def _fit(series: object, **settings: object) -> TimeDelayedTransformer:
@@ -125,6 +127,20 @@ def test_a_forecast_that_leaves_the_training_range_says_when() -> None:
     assert f"the forecast left the training range for good at step {ahead.left_range_at}" in str(ahead.outcome)
     assert np.isfinite(ahead.values).all()
     np.testing.assert_allclose(ahead.values[:50, 0], 1.01 ** np.arange(200, 250), rtol=1e-3)
+
+
+def test_trends_that_lead_far_away_are_no_divergence() -> None:
+    rng = np.random.default_rng(0)
+    model = _fit(5.0 * np.arange(120) + rng.normal(0, 3, 120), model="drift")
+    near, far, beyond = (model.forecast(steps).outcome for steps in (30, 200, 100_000))
+    assert near.ending is far.ending is Ending.TIME_REACHED
+    assert "far outside" not in str(near)
+    assert re.search(r"200 steps; the forecast left the training range at step \d+, and it ended far outside", str(far))
+    assert beyond.ending is Ending.DIVERGED
+    windows = np.stack([np.arange(60.0) * slope for slope in (5.0, 0.0)])[:, :, None]
+    both = model.forecast(300, window=windows).outcome
+    assert "1 of 2 forecasts left the training range, the first at step" in str(both)
+    assert "1 of 2 forecasts ended far outside" in str(both)
 
 
 def test_constant_channels_are_forecast_as_constant() -> None:

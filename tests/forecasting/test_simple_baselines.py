@@ -9,16 +9,8 @@ import pytest
 
 from hardmax.forecasting.classical.rules import Drift, Mean, Median
 from hardmax.forecasting.classical.seasons import find_seasons
-from hardmax.forecasting.search.classical_search import (
-    Origin,
-    Recipe,
-    Scored,
-    compare,
-    evidence,
-    make_origins,
-    recipes_for,
-    score,
-)
+from hardmax.forecasting.search.simple_candidates import Recipe, recipes_for
+from hardmax.forecasting.search.simple_comparison import Origin, Scored, compare, evidence, make_origins, score
 from hardmax.forecasting.search.validation import log_ratio
 
 

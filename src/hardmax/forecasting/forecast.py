@@ -18,6 +18,7 @@ from .data.labels import NO_LABELS, Labels
 from .data.units import Units
 from .error_growth import ErrorGrowth
 from .protocol import FloatArray
+from .rollout import Ahead
 
 if TYPE_CHECKING:
     import pandas
@@ -357,22 +358,29 @@ def _probability(argument: str, value: object) -> float:
     return float(value)
 
 
-def outcome_of(left: npt.NDArray[np.int64], steps: int, far: npt.NDArray[np.bool_], fades: bool) -> Outcome:
-    """Outcome of a forecast: within the training range, outside it, or far outside it.
+def outcome_of(ahead: Ahead, steps: int, fades: bool) -> Outcome:
+    """Outcome of a forecast: within the training range, outside it, or diverged.
 
-    ``left`` is the step per start at which the range was left (0: never), ``far`` whether the start ended far outside,
-    ``fades`` whether the nonlinear part fades out there.
+    ``fades`` says whether the nonlinear part of the model fades out outside the range.
     """
-    if far.any():
+    left = ahead.left > 0
+    if ahead.diverged.any():
         return Outcome(
             Ending.DIVERGED,
-            f"{_which(far)} left the training range for good{_first(left)}",
+            f"{_which(ahead.diverged)} left the training range for good{_first(ahead.left)}",
             "trust the steps before; train on data that cover the range of the forecast",
         )
-    if (left > 0).any():
+    if ahead.far.any():
         return Outcome(
             Ending.TIME_REACHED,
-            f"{steps} steps; {_which(left > 0)} left the training range{_first(left)}"
+            f"{steps} steps; {_which(left)} left the training range{_first(ahead.left)}, and "
+            f"{'it' if len(left) == 1 else _which(ahead.far)} ended far outside",
+            "treat the steps after as extrapolation, and ask whether the trend can last so long",
+        )
+    if left.any():
+        return Outcome(
+            Ending.TIME_REACHED,
+            f"{steps} steps; {_which(left)} left the training range{_first(ahead.left)}"
             f"{', where the nonlinear part fades out' if fades else ''}",
             "treat the steps after as extrapolation",
         )

@@ -281,16 +281,16 @@ class TimeDelayedTransformer(ModelAnalysis):
         if window is None:
             check_continues("u", u, self.labels_, self.last_time_, self.dt_)
         single, states, inputs = self._start(window, u, steps)
-        ahead = roll_ahead(self.predictor_, self.units_, self.forcing_, states, steps, inputs)
+        predictor = self.predictor_
+        ahead = roll_ahead(predictor, self.units_, self.forcing_, states, steps, inputs)
         start = self.last_time_ if window is None else 0.0
         labels = self.labels_ if window is None else labels_of(window, 0.0, states.shape[1])
         if not labels.names:
             labels = replace(labels, names=self.labels_.names)
         times = np.asarray(start + self.dt_ * np.arange(1, steps + 1), dtype=np.float64)
-        fades = self.predictor_ is not None and self.predictor_.fade.fallback is not None
-        outcome = outcome_of(ahead.left, steps, ahead.far, fades)
-        growth = None if self.predictor_ is None else self.predictor_.errors
-        known = self.predictor_ is None or growth is not None
+        outcome = outcome_of(ahead, steps, predictor is not None and predictor.fades)
+        growth = None if predictor is None else predictor.errors
+        known = predictor is None or growth is not None
         # One start is the forecast itself, without an axis of starts.
         pick = 0 if single else slice(None)
         left = int(ahead.left[0]) if single else ahead.left

@@ -48,6 +48,7 @@ class LearnedModel(Parameters, ABC):
     transform: str | None
     lower: object
     upper: object
+    _newest: Predictor | None
 
     @abstractmethod
     def fit(self, series: object, dt: float | None = None) -> Self:
@@ -79,7 +80,7 @@ class LearnedModel(Parameters, ABC):
         self.forcing_: Forcing | None = fitted.forcing
         self.pod_: Pod | None = fitted.pod
         self._predictor: Predictor | None = fitted.predictor
-        self._newest: Predictor | None = None
+        self._newest = None
         self.last_window_ = fitted.last_window
         self.last_inputs_ = fitted.last_inputs
         self.report_: Report = fitted.report

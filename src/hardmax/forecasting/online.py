@@ -31,7 +31,7 @@ from ..tensor_files import field, require
 from .features.reservoir import Reservoir
 from .protocol import FloatArray
 from .recursive_readout import RecursiveReadout, Sums
-from .rollout import Fade, Member, Predictor, roll
+from .rollout import Member, Predictor, roll
 from .search.model_search import SearchResult
 from .search.readout_search import Learner
 from .search.refit import FALLBACK_NOISE, FALLBACK_RIDGE

@@ -205,6 +205,11 @@ class Predictor:
         """Number of samples that a forecast starts from."""
         return max(window_of(self.all_members), 1 if self.path is None else self.path.window)
 
+    @property
+    def fades(self) -> bool:
+        """Whether a nonlinear part fades out outside the training range."""
+        return self.path is None and self.fade.fallback is not None
+
     def roll(self, windows: FloatArray, steps: int, future: FloatArray | None = None) -> FloatArray:
         """Forecasts in normalised units, shape (starts, steps, outputs)."""
         if self.path is not None:
@@ -220,7 +225,7 @@ class Predictor:
 
 
 _FAR = 3.0
-"""Excess at the last step from which on a forecast that does not fade counts as diverged."""
+"""Excess at the last step from which on a forecast ended far outside."""
 _CLIPPED = 0.95
 """Share of the clipping excess from which on a step of a fading forecast counts as clipped."""
 
@@ -240,7 +245,10 @@ class Ahead:
     left
         Step at which each start left the training range, shape (starts,); 0: never.
     far
-        Whether each start diverged, shape (starts,): it ended far outside, or was clipped more than once.
+        Whether each start ended far outside, as the trend of a simple model may, shape (starts,).
+    diverged
+        Whether each start diverged, shape (starts,): a model of dynamics ended far outside or was clipped more than
+        once, or a simple model was clipped at the end.
     """
 
     normalised: FloatArray
@@ -248,6 +256,7 @@ class Ahead:
     spread: FloatArray
     left: npt.NDArray[np.int64]
     far: npt.NDArray[np.bool_]
+    diverged: npt.NDArray[np.bool_]
 
 
 def roll_ahead(
@@ -263,8 +272,8 @@ def roll_ahead(
     if predictor is None:
         nothing = np.zeros((starts, steps, 0))
         values = units.restore(nothing)
-        left, far = np.zeros(starts, dtype=np.int64), np.zeros(starts, dtype=bool)
-        return Ahead(nothing, values, np.zeros_like(values), left, far)
+        never = np.zeros(starts, dtype=bool)
+        return Ahead(nothing, values, np.zeros_like(values), np.zeros(starts, dtype=np.int64), never, never)
     rows, future = normalised(units, forcing, states, inputs)
     ahead = predictor.roll(rows, steps, future)
     spread = predictor.spread(starts, steps)
@@ -273,13 +282,16 @@ def roll_ahead(
     # A margin of 5 %: values slightly beyond the largest training value still count as inside.
     outside = excess > 1.05
     left = np.where(outside.any(axis=1), outside.argmax(axis=1) + 1, 0).astype(np.int64)
-    if fade.fallback is None:
-        far = excess[:, -1] > _FAR
+    far = excess[:, -1] > _FAR
+    if predictor.path is not None:
+        diverged = np.asarray((np.abs(ahead[:, -1]) >= FORECAST_CEILING).any(axis=1))
+    elif not predictor.fades:
+        diverged = far
     else:
         # A forecast that returns from the clipping value and reaches it again is a saw-tooth of the clipping.
         clipped = excess > _CLIPPED * fade.end
-        far = clipped[:, -1] | (clipped.sum(axis=1) > 1)
-    return Ahead(ahead, units.restore(ahead), units.restore_spread(spread, ahead), left, far)
+        diverged = clipped[:, -1] | (clipped.sum(axis=1) > 1)
+    return Ahead(ahead, units.restore(ahead), units.restore_spread(spread, ahead), left, far, diverged)
 
 
 def normalised(

@@ -13,12 +13,13 @@ from ...tensor_files import field, require
 from ..protocol import FloatArray
 from ..rollout import Fade, Member, PathModel
 from .arima import LONGEST_SEASON, Arima, Arma, covariances, window_length
+from .counts import Counts
 from .decomposition import Decomposition, Logarithm, SeasonalDifference, SeasonalTrend
 from .rules import Analogue, Drift, Mean, Median, Rollout, SeasonalNaive, Smoothing
 
 _DAMAGED = "the file is damaged; save the model again"
 _DEEPEST = 6
-"""Models within models at most: a mean of decompositions of logarithms with rollouts has four."""
+"""Models within models at most: counts by a mean of decompositions of logarithms with rollouts have five."""
 _MOST_COEFFICIENTS = 200
 """Coefficients of an ARIMA at most, seasonal ones multiplied out: its search reaches 64."""
 _Arrays = dict[str, np.ndarray]
@@ -65,6 +66,9 @@ def put_path(name: str, model: PathModel, put: _Put, arrays: _Arrays) -> dict[st
         case Logarithm():
             arrays |= {f"{name}.shift": model.shift, f"{name}.low": model.low}
             return {"kind": "logarithm", "inner": inner(model.inner)}
+        case Counts():
+            arrays |= {f"{name}.zero": model.zero, f"{name}.unit": model.unit}
+            return {"kind": "counts", "inner": inner(model.inner)}
         case Mean():
             if model.weights is not None:
                 arrays[f"{name}.weights"] = np.array(model.weights)
@@ -137,6 +141,11 @@ def get_path(
             shift = require(path, arrays, f"{name}.shift", (outputs,))
             low = _positive(path, f"{name}.low", require(path, arrays, f"{name}.low", (outputs,)))
             return Logarithm(outputs, shift, low, inner(field(path, words, "inner", dict)))
+        case "counts":
+            zero, unit = (require(path, arrays, f"{name}.{key}", (outputs,)) for key in ("zero", "unit"))
+            if not (unit >= 0).all():
+                raise FileError(path, f"the counts of model {name!r} have sizes {unit.tolist()}", _DAMAGED)
+            return Counts(outputs, zero, unit, inner(field(path, words, "inner", dict)))
         case "mean":
             parts = field(path, words, "parts", list)
             if not parts:

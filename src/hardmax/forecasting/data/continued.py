@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import InputError
 from .labels import Labels, index_of, names_of
 from .series import as_list
-from .timestamps import times_in_seconds, times_of
+from .timestamps import in_words, times_in_seconds, times_of
 
 _KINDS = {"DatetimeIndex": "date", "PeriodIndex": "period", "TimedeltaIndex": "duration"}
 _TOLERANCE = 1e-3
@@ -72,17 +72,20 @@ def check_even(window: Any, labels: Labels, dt: float) -> None:
     own = times_of([window])
     if own is None or np.ndim(window) > 2:
         return
-    times = np.asarray(times_in_seconds(own[0])[0])
+    seconds, note = times_in_seconds(own[0])
+    times = np.asarray(seconds)
     if times.dtype.kind != "f" or times.ndim != 1 or len(times) < 2:
         return
     step = dt if labels.kind else float(np.median(np.abs(np.diff(times))))
     wrong = ~(np.abs(np.diff(times) - step) <= _MONTHS * step)
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0]) + 1
+        steps = [float(times[place] - times[place - 1]), step]
+        found, wanted = (in_words(value) if note else f"{value:.6g}" for value in steps)
         raise InputError(
             "window",
-            f"a step of {times[place] - times[place - 1]:.6g} before sample {place}",
-            f"must have even steps of {step:.6g}",
+            f"a step of {found} before sample {place}",
+            f"must have even steps of {wanted}",
             "sort the samples and fill those that are missing",
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from ..protocol import FloatArray
 from .timestamps import (
     dims_of,
     in_seconds,
+    in_words,
     non_numeric_column,
     times_in_seconds,
     times_of,
@@ -23,6 +24,7 @@ from .units import Units as Units
 
 Gaps = Literal["refuse", "interpolate"]
 Irregular = Literal["refuse", "resample"]
+_Told = Callable[[float], str]
 _LARGEST = 1e150
 """Largest value whose square is still a float64."""
 _IRREGULAR = 1e-3
@@ -125,8 +127,8 @@ def fill_gaps(argument: str, z: FloatArray, gaps: Gaps, notes: list[str]) -> Flo
 
 def _times(
     times: object, dt: object, tables: Sequence[FloatArray], notes: list[str]
-) -> tuple[list[FloatArray] | None, float]:
-    """Times per table, or None without ``times``; and the time step."""
+) -> tuple[list[FloatArray] | None, float, _Told]:
+    """Times per table, or None without ``times``; the time step; and a function that puts steps into words."""
     if dt is not None:
         try:
             step = float(in_seconds(dt))  # type: ignore[arg-type]
@@ -136,13 +138,16 @@ def _times(
             raise InputError("dt", repr(dt), "must be a positive number", "pass the time between samples, dt=0.02")
         if times is not None:
             raise InputError("times", "times and dt", "must not both be given", "pass one of them")
-        return None, step
+        return None, step, _as_number
     if times is None:
-        return None, 1.0
+        return None, 1.0, _as_number
     columns = []
+    told: _Told = _as_number
     for part in as_list(times):
         column, note = times_in_seconds(part)
         columns.append(as_array("times", column).reshape(-1))
+        if note:
+            told = in_words
         if note and note not in notes:
             notes.append(note)
     if len(columns) != len(tables) or any(len(a) != len(b) for a, b in zip(columns, tables, strict=True)):
@@ -154,7 +159,11 @@ def _times(
         )
     for column in columns:
         _check_increasing(column)
-    return columns, float(np.median(np.concatenate([np.diff(column) for column in columns])))
+    return columns, float(np.median(np.concatenate([np.diff(column) for column in columns]))), told
+
+
+def _as_number(step: float) -> str:
+    return f"{step:.6g}"
 
 
 def _check_increasing(column: FloatArray) -> None:
@@ -218,7 +227,7 @@ def read_series(
             argument, f"widths {sorted(widths)}", "must have the same channels in every trajectory", "align the columns"
         )
     notes: list[str] = []
-    columns, step = _times(times, dt, tables, notes)
+    columns, step, told = _times(times, dt, tables, notes)
     tables = [fill_gaps(argument, table, gaps, notes) for table in tables]
     for table in tables:
         if table.size and float(np.abs(table).max()) > _LARGEST:
@@ -234,7 +243,7 @@ def read_series(
             )
     last = 0.0
     if columns is not None:
-        tables, note = _regular(tables, columns, step, irregular)
+        tables, note = _regular(tables, columns, step, irregular, told)
         notes += note
         last = float(columns[-1][0]) + step * (len(tables[-1]) - 1)
     else:
@@ -296,18 +305,19 @@ _FEW_STEPS = 3
 
 
 def _regular(
-    tables: list[FloatArray], columns: list[FloatArray], step: float, irregular: Irregular
+    tables: list[FloatArray], columns: list[FloatArray], step: float, irregular: Irregular, told: _Told
 ) -> tuple[list[FloatArray], list[str]]:
     uneven = max(float(np.abs(np.diff(column) - step).max()) / step for column in columns)
     if uneven <= _IRREGULAR:
         return tables, []
     if irregular == "refuse":
-        raise InputError("times", _unevenness(columns, step, uneven), "must be evenly spaced", _remedy(columns, step))
+        what = _unevenness(columns, step, uneven, told)
+        raise InputError("times", what, "must be evenly spaced", _remedy(columns, step))
     even = []
     for table, column in zip(tables, columns, strict=True):
         grid = column[0] + step * np.arange(int((column[-1] - column[0]) / step + 1e-9) + 1)
         even.append(np.stack([np.interp(grid, column, table[:, j]) for j in range(table.shape[1])], axis=1))
-    return even, [f"Samples were resampled to an even step of {step:.6g} by linear interpolation."]
+    return even, [f"Samples were resampled to an even step of {told(step)} by linear interpolation."]
 
 
 def _frequency_change(columns: list[FloatArray]) -> tuple[int, float, float] | None:
@@ -343,15 +353,15 @@ def _gaps(columns: list[FloatArray], step: float) -> tuple[int, int, int] | None
     return blocks, missing, first
 
 
-def _unevenness(columns: list[FloatArray], step: float, uneven: float) -> str:
+def _unevenness(columns: list[FloatArray], step: float, uneven: float, told: _Told) -> str:
     if (change := _frequency_change(columns)) is not None:
         place, before, after = change
-        return f"steps of {before:.6g} up to sample {place} and of {after:.6g} from there on"
+        return f"steps of {told(before)} up to sample {place} and of {told(after)} from there on"
     if (gaps := _gaps(columns, step)) is not None:
         blocks, missing, first = gaps
         many = "1 missing block" if blocks == 1 else f"{blocks} missing blocks"
-        return f"{many} ({missing} samples of {step:.6g}, the first before sample {first})"
-    return f"steps that differ from their median {step:.6g} by up to {100 * uneven:.3g} %"
+        return f"{many} ({missing} samples of {told(step)}, the first before sample {first})"
+    return f"steps that differ from their median {told(step)} by up to {100 * uneven:.3g} %"
 
 
 def _remedy(columns: list[FloatArray], step: float) -> str:

@@ -26,6 +26,20 @@ def in_seconds(duration: object) -> object:
     return float(duration / _SECOND) if isinstance(duration, np.timedelta64) else duration
 
 
+_UNITS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0))
+
+
+def in_words(seconds: float) -> str:
+    """A duration in the largest unit that it holds once.
+
+    >>> [in_words(step) for step in (86400.0, 1800.0, 2678400.0, 0.25)]
+    ['1 day', '30 minutes', '31 days', '0.25 seconds']
+    """
+    name, size = next(((name, size) for name, size in _UNITS if abs(seconds) >= 0.9999 * size), _UNITS[-1])
+    count = f"{seconds / size:.4g}"
+    return f"{count} {name}" if count == "1" else f"{count} {name}s"
+
+
 def times_in_seconds(times: object) -> tuple[object, str]:
     """Seconds since the first date, or seconds of durations, with a note; numbers unchanged.
 
@@ -51,7 +65,7 @@ def times_in_seconds(times: object) -> tuple[object, str]:
     if rule is None:
         return seconds, f"{since}."
     step = seconds[-1] / places[-1]
-    return step * places, f"{since}; dates by the calendar ({rule}) count as evenly spaced, {step:.6g} seconds apart."
+    return step * places, f"{since}; dates by the calendar ({rule}) count as evenly spaced, {in_words(step)} apart."
 
 
 def calendar_rule(index: object) -> str | None:

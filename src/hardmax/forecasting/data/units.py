@@ -18,6 +18,8 @@ from ..protocol import FloatArray
 
 _LARGEST_LOG = 345.0
 """Logarithm of 1e150, the largest value that data may have."""
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+"""Rounding of normalised data that are restored, relative to their mean or their spread."""
 _BLOCKS = 8
 """Blocks of a record in which the spread is compared with the level."""
 _SLOPE = 0.6
@@ -107,7 +109,10 @@ class Units:
         """All channels in the units of the data and within their bounds, shape (..., channels)."""
         keep = self.keep
         whole = np.broadcast_to(self.mean, (*values.shape[:-1], len(self.mean))).copy()
-        whole[..., keep] = values * self.scale[keep] + self.mean[keep]
+        found = values * self.scale[keep] + self.mean[keep]
+        # What is rounding of the units is zero, as in a forecast of no counts.
+        rounding = _ROUNDING * np.fmax(np.abs(self.mean[keep]), self.scale[keep])
+        whole[..., keep] = np.where(np.abs(found) <= rounding, 0.0, found)
         if self.shift is not None:
             logged = np.isfinite(self.shift)
             whole[..., logged] = np.exp(np.minimum(whole[..., logged], _LARGEST_LOG)) - self.shift[logged]

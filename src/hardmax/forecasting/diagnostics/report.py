@@ -11,9 +11,10 @@ import numpy as np
 from ...outcomes import counted
 from ..data.series import Units
 from ..rollout import Predictor
-from ..search.classical_search import LOGARITHM, Scored
 from ..search.model_search import SearchResult, network_kind
 from ..search.selection import Selection
+from ..search.simple_candidates import LOGARITHM
+from ..search.simple_comparison import Scored
 from ..settings import Settings
 
 _EQUAL = 5e-4

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...progress import in_stages
+from ..classical.counts import small_counts
 from ..classical.seasons import check_record, find_seasons
 from ..data.delay_windows import lag_spacing, lags
 from ..features.candidates import (
@@ -32,11 +33,12 @@ from ..protocol import FloatArray
 from ..rollout import Member, Predictor, roll
 from ..settings import Settings
 from .attention_training import train_networks
-from .classical_search import Comparison, Recipe, compare, longest_window, make_origins, recipes_for
 from .held_out import folds_of
 from .readout_search import BY_MODES, RIDGES, Candidate, Learner, Search
 from .refit import Refit
 from .selection import Finalist, Ranking, Selection, rank, select, select_family
+from .simple_candidates import Recipe, longest_window, recipes_for
+from .simple_comparison import Comparison, compare, in_whole_counts, make_origins
 from .time_budget import TimeBudget
 from .validation import Fold, make_folds, outside_validation
 
@@ -241,7 +243,8 @@ def _compared(
             + ("" if seasons else ", in which no season was found"),
             "pass season=, a longer record, or another model",
         )
-    return found
+    unit = None if zero is None or settings.model != "auto" else small_counts(trajectories, outputs, zero)
+    return found if found is None or zero is None or unit is None else in_whole_counts(found, origins, zero, unit)
 
 
 def _kept(selection: Selection, comparison: Comparison | None) -> Selection:

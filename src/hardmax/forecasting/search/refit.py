@@ -13,10 +13,10 @@ from ..error_growth import ErrorGrowth, amplification, measure_growth
 from ..features.feature_map import FeatureMap
 from ..protocol import FloatArray
 from ..rollout import Fade, Member, PathModel, Predictor, roll
-from .classical_search import Recipe
 from .held_out import HeldOut
 from .readout_search import Candidate, Learner
 from .selection import Finalist, Selection
+from .simple_candidates import Recipe
 from .validation import Fold
 
 STEPS = 1200

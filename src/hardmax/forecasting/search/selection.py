@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..rollout import Member, roll
-from .classical_search import Recipe
 from .readout_search import Candidate, Learner, score_together
+from .simple_candidates import Recipe
 from .validation import Fold
 
 _MEMBERS = (3, 6)
