@@ -55,7 +55,7 @@ def test_a_saw_tooth_at_the_clipping_value_has_diverged() -> None:
     rolled = [roll_ahead(growing, units, None, np.full((1, 3, 1), 0.5), steps, None) for steps in range(8, 16)]
     ends = [np.abs(ahead.values[0, -1, 0]) for ahead in rolled]
     assert min(ends) < 1.0 < max(ends)  # some forecasts end inside, on their way out again
-    assert all(ahead.far.all() for ahead in rolled)
+    assert all(ahead.diverged.all() for ahead in rolled)
     calm = Predictor(1, (_linear(-0.1),), _linear(-0.1), fade)
     assert not roll_ahead(calm, units, None, np.full((1, 3, 1), 0.5), 9, None).far.any()
 
