@@ -11,6 +11,7 @@ from hardmax.errors import FileError
 from hardmax.forecasting.classical.counts import Counts, medians, small_counts
 from hardmax.forecasting.classical.rules import SeasonalNaive
 from hardmax.forecasting.data.units import Units
+from hardmax.forecasting.fitting import count_of
 from hardmax.forecasting.search.simple_candidates import recipes_for
 from hardmax.forecasting.search.simple_comparison import Comparison, compare, in_whole_counts, make_origins
 
@@ -37,19 +38,20 @@ def test_medians_have_the_smallest_expected_error() -> None:
     assert of_found.sum() < rounded.sum()
 
 
-@pytest.mark.parametrize("unit", [1.0, 1e-6, 2.5e7])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_small_counts_are_found_at_every_scale(unit: float, dtype: type) -> None:
-    counts = _counts(0)[:, None]
-    data = (counts * unit).astype(dtype).astype(float)
-    scale, zero = data.std(), data.mean() / data.std()
-    other = np.random.default_rng(1).standard_normal((180, 1))
-    both = np.concatenate([data / scale - zero, other], axis=1)
-    found = small_counts([both[:70], both[70:]], 2, np.array([zero, 0.0]))
+def test_small_counts_are_found_channel_by_channel() -> None:
+    counts, other = _counts(0), np.random.default_rng(1).standard_normal(180)
+    filled = counts.copy()
+    filled[[20, 70, 71]] += 0.5  # gaps that were filled
+    table = np.stack([counts, other, filled, counts + 1], axis=1)
+    np.testing.assert_array_equal(small_counts([table[:70], table[70:]]), [True, False, True, False])
+    units = Units.of([table])
+    found = count_of([table], units)
     assert found is not None
-    np.testing.assert_allclose(found, [unit / scale, 0.0], rtol=1e-6)
-    ahead = medians(both[None], np.array([zero, 0.0]), found)[0]
-    np.testing.assert_allclose(ahead, both, atol=1e-6)  # counts are their own medians, other channels stay
+    np.testing.assert_allclose(found, [1 / counts.std(), 0.0, 1 / filled.std(), 0.0])
+    # Counts are their own medians, other channels stay.
+    rows, size = units.normalise(table), np.asarray(found)
+    kept = medians(rows[None], units.mean / units.scale, size)[0]
+    np.testing.assert_allclose(kept[:, [0, 1, 3]], rows[:, [0, 1, 3]], atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -63,11 +65,13 @@ def test_small_counts_are_found_at_every_scale(unit: float, dtype: type) -> None
         np.zeros(30),
         np.ones(30),
         np.arange(200.0),
+        3.7 * (np.random.default_rng(0).random(200) < 0.5),
+        1000 * np.random.default_rng(0).poisson(0.9, 200),
     ],
-    ids=["large", "negative", "real", "rain", "large beside zeros", "zeros", "ones", "line"],
+    ids=["large", "negative", "real", "rain", "large beside zeros", "zeros", "ones", "line", "power", "thousands"],
 )
 def test_other_data_are_no_small_counts(values: np.ndarray) -> None:
-    assert small_counts([np.asarray(values, dtype=float)[:, None]], 1, np.zeros(1)) is None
+    assert not small_counts([np.asarray(values, dtype=float)[:, None]]).any()
 
 
 def test_forecasts_are_whole_counts_and_err_less() -> None:
@@ -79,16 +83,17 @@ def test_forecasts_are_whole_counts_and_err_less() -> None:
         windows = np.stack([values[k - model.window : k, None] for k in starts])
         truth = np.stack([values[k : k + 12] for k in starts])
         ahead = model.forecast(12, window=windows)
-        if "in whole counts" not in str(model.report_):
+        if "rounded to whole counts" not in str(model.report_):
             continue  # whole counts erred more on the held-out part
         whole += 1
-        np.testing.assert_allclose(ahead.values, np.round(ahead.values), atol=1e-9)
+        np.testing.assert_array_equal(ahead.values, np.round(ahead.values))
         assert ahead.values.min() >= 0.0
         assert model.predictor_ is not None
         assert isinstance(model.predictor_.path, Counts)
         means = model.units_.restore(model.predictor_.path.inner.paths(model.units_.normalise(windows), 12))
         errors += [np.abs(ahead.values[..., 0] - truth).mean(), np.abs(means[..., 0] - truth).mean()]
         band = ahead.interval(0.9)
+        assert (band.lower >= 0).all()
         assert (band.lower <= ahead.values).all()
         assert (ahead.values <= band.upper).all()
     assert whole >= 4
@@ -148,7 +153,7 @@ def test_counts_survive_in_files_and_updates(tmp_path: object) -> None:
     loaded = hm.load_forecaster(place)
     np.testing.assert_array_equal(loaded.forecast(20).values, model.forecast(20).values)
     updated = model.update(values[160:]).forecast(7).values
-    np.testing.assert_allclose(updated, np.round(updated), atol=1e-9)
+    np.testing.assert_array_equal(updated, np.round(updated))
     recipe, arrays = read(place / "model.safetensors", KIND)
     kind = recipe.pop("kind")
     recipe.pop("format")
@@ -156,6 +161,17 @@ def test_counts_survive_in_files_and_updates(tmp_path: object) -> None:
     write(place / "model.safetensors", kind, recipe, arrays | {name: np.array([-1.0])})
     with pytest.raises(FileError, match="have sizes"):
         hm.load_forecaster(place)
+
+
+def test_filled_gaps_make_no_half_counts() -> None:
+    t = np.arange(200)
+    values = np.random.default_rng(0).poisson(np.maximum(0, 2 + 2.2 * np.sin(2 * np.pi * t / 12))).astype(float)
+    place = next(k for k in range(50, 60) if (values[k - 1] + values[k + 1]) % 2 == 1)
+    values[place] = np.nan
+    model = hm.TimeDelayedTransformer(12, seconds=0.3, random_state=0, progress=False, season=12)
+    ahead = model.fit(values, gaps="interpolate").forecast(12).values
+    assert "whole counts" in str(model.report_)
+    np.testing.assert_array_equal(ahead, np.round(ahead))
 
 
 def test_channels_are_rounded_by_themselves() -> None:

@@ -401,3 +401,15 @@ def test_changed_dynamics_raise_the_alarm() -> None:
     same = _copy(model).update(0.05 * rng.standard_normal((300, 1)) + np.sin(0.3 * np.arange(300, 600))[:, None])
     assert not same.drift_.alarm
     assert 1 <= _copy(model).update(series(200, 0.5)).drift_.alarm_at < 60
+
+
+@pytest.mark.parametrize("kind", ["persistence", "median", "smoothing", "seasonal-naive", "auto"])
+def test_errors_of_simple_models_are_compared_with_their_own(kind: str) -> None:
+    noise = np.random.default_rng(2).standard_normal(900)
+    waves = 3 * np.sin(np.arange(900) * 2 * np.pi / 12) + noise
+    model = hm.TimeDelayedTransformer(model=kind, seconds=0.3, random_state=0, progress=False).fit(waves[:500])
+    calm = _copy(model).update(waves[500:]).drift_
+    assert not calm.alarm
+    assert 0.75 < calm.error_ratio < 1.05
+    waves[500:] += 2.5 * noise[::-1][:400]
+    assert _copy(model).update(waves[500:]).drift_.alarm

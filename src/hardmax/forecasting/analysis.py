@@ -58,7 +58,8 @@ class ModelAnalysis(LearnedModel):
         Backtest
             Errors of the model and of the baselines.
         """
-        rows, settings = self._data_for("backtest", series, u), self._settings_again()
+        rows = self._data_for("backtest", series, u)
+        settings = self._settings_again(rows)
         if horizon is not None:
             horizon = as_count("horizon", horizon, 2)
         starts = as_count("starts", starts, 1)
@@ -91,7 +92,8 @@ class ModelAnalysis(LearnedModel):
         Ablation
             One row per variant.
         """
-        rows, settings = self._data_for("ablate", series, u), self._settings_again()
+        rows = self._data_for("ablate", series, u)
+        settings = self._settings_again(rows)
         return (ablate_published if self.recipe == "paper" else ablate)(rows, len(self.units_.keep), settings)
 
     # spectra and attention

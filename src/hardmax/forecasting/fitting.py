@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..outcomes import counted
+from .classical.counts import Counts, small_counts
 from .data.continued import check_same_dates
 from .data.exogenous_inputs import Forcing, read_inputs
 from .data.labels import NO_LABELS, Labels, last_labels
@@ -140,8 +143,10 @@ def fit_forecaster(
     forcing = None if inputs is None else Forcing(Units.of(inputs))
     rows = normalised_rows(record, inputs, units, forcing)
     outputs = len(units.keep)
-    settings = replace(settings, zero=zero_of(units))
+    settings = replace(settings, zero=zero_of(units), count=count_of(record.trajectories, units))
     found = _learn(rows, outputs, settings, recipe) if outputs else _Learned()
+    if found.predictor is not None and isinstance(found.predictor.path, Counts):
+        units = units.of_counts(found.predictor.path.unit > 0)
     window = 1 if found.predictor is None else found.predictor.window
     labels = _labels(given, u, record, reduced=pod is not None)
     jump = jump_at_the_end(record, labels.names) if pod is None else ()
@@ -194,6 +199,14 @@ def zero_of(units: Units) -> tuple[float, ...] | None:
     if units.shift is not None:
         return None
     return tuple(float(value) for value in units.mean[units.keep] / units.scale[units.keep])
+
+
+def count_of(trajectories: Sequence[FloatArray], units: Units) -> tuple[float, ...] | None:
+    """Size of one count in normalised units, per varying channel, 0 for other data; None without small counts."""
+    small = small_counts(trajectories)[units.keep]
+    if units.shift is not None or not small.any():
+        return None
+    return tuple(float(size) for size in np.where(small, 1.0 / units.scale[units.keep], 0.0))
 
 
 def normalised_rows(

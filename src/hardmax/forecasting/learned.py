@@ -18,7 +18,7 @@ from .data.pod import Pod
 from .data.series import drop_short
 from .data.units import Units
 from .diagnostics.report import Report
-from .fitting import FittedForecaster, normalised_rows, zero_of
+from .fitting import FittedForecaster, count_of, normalised_rows, zero_of
 from .online import Drift, Online
 from .protocol import FloatArray
 from .rollout import Predictor
@@ -155,9 +155,11 @@ class LearnedModel(Parameters, ABC):
         record, inputs = read_new_data(ordered, given, self.dt_, self.channels_, self.pod_, self.forcing_)
         return normalised_rows(*drop_short(record, inputs, self.delays)[:2], self.units_, self.forcing_)
 
-    def _settings_again(self) -> Settings:
-        """Settings with the seed of the fit, which differs from that of ``random_state`` where that is not a number."""
-        return replace(self._settings(), seed=self.seed_, zero=zero_of(self.units_))
+    def _settings_again(self, rows: Sequence[FloatArray]) -> Settings:
+        """Settings of a fit to normalised ``rows``, with the seed of the fit: ``random_state`` may be a generator."""
+        data = [self.units_.restore(z[:, : len(self.units_.keep)]) for z in rows]
+        count = count_of(data, self.units_)
+        return replace(self._settings(), seed=self.seed_, zero=zero_of(self.units_), count=count)
 
     def _states(self, window: object) -> tuple[bool, FloatArray]:
         if window is None:

@@ -205,7 +205,7 @@ def _get_units(path: Path, name: str, arrays: _Arrays) -> Units:
         raise FileError(path, f"tensor '{name}.scale' must be positive", _DAMAGED)
     varying = require(path, arrays, f"{name}.varying", (len(mean),))
     # Transforms and bounds are optional, and absent in files of earlier versions.
-    rest = {part: arrays.get(f"{name}.{part}") for part in ("shift", "lower", "upper")}
+    rest = {part: arrays.get(f"{name}.{part}") for part in ("shift", "lower", "upper", "counts")}
     if any(value is not None and value.shape != mean.shape for value in rest.values()):
         raise FileError(path, f"a transform or a bound of '{name}' does not fit its channels", _DAMAGED)
     return Units(mean, scale, varying, **rest)

@@ -45,6 +45,8 @@ _SMALLEST = 1e-13
 """Lower bound of the one-step errors, in standard deviations: below it they are rounding."""
 _MORE = 0.01
 """Share of new samples from which on the readouts are solved again without being asked for."""
+_FITTED, _MOST_STEPS = 0.7, 2000
+"""Share of a record that a simple model is fitted to, to measure its one-step errors on the rest, and their number."""
 UPDATE_BLOCK = 256
 """Samples that are predicted and learned at once: a limit on the memory of their windows."""
 _DAMAGED = "the file is damaged; save the model again"
@@ -193,7 +195,7 @@ def start_online(search: SearchResult, trajectories: Sequence[FloatArray], seed:
             number[id(member)] = len(readouts)
             readouts.append(RecursiveReadout.start(learner, member.features, *_rule(search, member)))
         places.append(number[id(member)])
-    scale, threshold = _calibrated(search)
+    scale, threshold = _calibrated(search, trajectories)
     known = np.ones(predictor.window, dtype=bool)
     return Online(tuple(readouts), tuple(places), scale, known, seed, Drift(threshold=threshold))
 
@@ -203,21 +205,22 @@ def _solved(predictor: Predictor) -> list[Member]:
     return [*predictor.members, predictor.linear, *([predictor.fade.fallback] if predictor.fade.fallback else [])]
 
 
-def _calibrated(search: SearchResult) -> tuple[FloatArray, float]:
+def _calibrated(search: SearchResult, trajectories: Sequence[FloatArray]) -> tuple[FloatArray, float]:
     """One-step errors on validation data, shape (outputs,), and the threshold of the alarm.
 
     The model is the selected one as fitted without these data.
     """
-    fold, members = search.folds[0], search.selection.chosen.members
-    known = fold.truth if fold.future is None else np.concatenate([fold.truth, fold.future], axis=2)
-    length = fold.windows.shape[1]
-    errors = []
-    for window, ahead in zip(fold.windows, known, strict=True):
-        path = np.concatenate([window, ahead])
-        windows = path[np.arange(fold.horizon)[:, None] + np.arange(length)]
-        errors.append(roll(members, windows, 1)[0][:, 0] - path[length:, : fold.truth.shape[2]])
+    fold = search.folds[0]
+    outputs = fold.truth.shape[2]
+    if search.predictor.path is None:
+        known = fold.truth if fold.future is None else np.concatenate([fold.truth, fold.future], axis=2)
+        records = [np.concatenate([window, ahead]) for window, ahead in zip(fold.windows, known, strict=True)]
+        errors = [_one_step(search.selection.chosen.members, path, fold.windows.shape[1], outputs) for path in records]
+        truth = fold.truth
+    else:
+        errors, truth = _one_step_of_simple(search, trajectories, outputs)
     scale = np.maximum(np.sqrt((np.concatenate(errors) ** 2).mean(axis=0)), _SMALLEST)
-    scale = scale * np.sqrt(_upper_mean([((error / scale) ** 2).mean(axis=1) for error in errors], fold.truth))
+    scale = scale * np.sqrt(_upper_mean([((error / scale) ** 2).mean(axis=1) for error in errors], truth))
     highest = 0.0
     for error in errors:
         statistic = 0.0
@@ -225,6 +228,35 @@ def _calibrated(search: SearchResult) -> tuple[FloatArray, float]:
             statistic = max(0.0, statistic + _term(float(square)))
             highest = max(highest, statistic)
     return scale, max(_THRESHOLD, 2.0 * highest)
+
+
+def _one_step(members: Sequence[Member], path: FloatArray, length: int, outputs: int) -> FloatArray:
+    """One-step errors of a rollout model along a path, after its first ``length`` samples."""
+    windows = path[np.arange(len(path) - length)[:, None] + np.arange(length)]
+    return np.asarray(roll(members, windows, 1)[0][:, 0] - path[length:, :outputs])
+
+
+def _one_step_of_simple(
+    search: SearchResult, trajectories: Sequence[FloatArray], outputs: int
+) -> tuple[list[FloatArray], FloatArray]:
+    """One-step errors of a simple model after each of its origins, as fitted before it, and the samples forecast.
+
+    Its window is too long for the folds of the family. Where it cannot be fitted to less, it is used as it is.
+    """
+    recipe, path = search.selection.chosen.recipe, search.predictor.path
+    assert path is not None  # noqa: S101 (a simple model is selected)
+    longest = max(trajectories, key=len)
+    cut = min(max(int(_FITTED * len(longest)), len(longest) - _MOST_STEPS), len(longest) - 2)
+    others = [z for z in trajectories if z is not longest]
+    fitted = None if recipe is None else recipe.fit([*others, longest[:cut]], outputs)
+    if fitted is None or fitted.window > cut:
+        fitted, cut = path, min(max(cut, path.window), len(longest) - 1)
+    starts = range(cut, len(longest))
+    windows = np.stack([longest[k - fitted.window : k] for k in starts])
+    after = longest[cut:]
+    future = after[:, None, outputs:] if after.shape[1] > outputs else None
+    errors = fitted.paths(windows, 1, future)[:, 0] - after[:, :outputs]
+    return [np.asarray(errors)], after[None, :, :outputs]
 
 
 def _upper_mean(squares: list[FloatArray], truth: FloatArray) -> float:

@@ -237,7 +237,7 @@ class Ahead:
     Attributes
     ----------
     normalised
-        Forecasts in normalised units, shape (starts, steps, outputs).
+        Forecasts in normalised units, within the bounds of the data, shape (starts, steps, outputs).
     values
         Forecasts in the units of the data, shape (starts, steps, channels).
     spread
@@ -275,7 +275,7 @@ def roll_ahead(
         never = np.zeros(starts, dtype=bool)
         return Ahead(nothing, values, np.zeros_like(values), np.zeros(starts, dtype=np.int64), never, never)
     rows, future = normalised(units, forcing, states, inputs)
-    ahead = predictor.roll(rows, steps, future)
+    ahead = units.bounded(predictor.roll(rows, steps, future))
     spread = predictor.spread(starts, steps)
     fade = predictor.fade
     excess = fade.excess(ahead)
@@ -291,7 +291,7 @@ def roll_ahead(
         # A forecast that returns from the clipping value and reaches it again is a saw-tooth of the clipping.
         clipped = excess > _CLIPPED * fade.end
         diverged = clipped[:, -1] | (clipped.sum(axis=1) > 1)
-    return Ahead(ahead, units.restore(ahead), units.restore_spread(spread, ahead), left, far, diverged)
+    return Ahead(ahead, units.whole(units.restore(ahead)), units.restore_spread(spread, ahead), left, far, diverged)
 
 
 def normalised(

@@ -46,6 +46,8 @@ class Settings:
         Seasons in samples, shortest first; None finds them from the data, an empty tuple is none.
     zero
         What normalised data lack, per output, to be proportional to the data; None where that is not known.
+    count
+        Size of one count in normalised units, per output, 0 for outputs that hold no small counts; None without any.
     """
 
     delays: int | None
@@ -59,6 +61,7 @@ class Settings:
     model: str = "auto"
     seasons: tuple[int, ...] | None = None
     zero: tuple[float, ...] | None = None
+    count: tuple[float, ...] | None = None
 
 
 MODELS = (

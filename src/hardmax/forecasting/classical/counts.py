@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ..protocol import FloatArray
 from ..rollout import PathModel
@@ -23,7 +24,9 @@ _LARGEST = 20.0
 _SMALLEST = 0.01
 """Mean of a count, the median of which is zero, as that of all smaller means."""
 _ROUNDING = 1e-6
-"""Distance from a whole number, in counts, that is rounding of units."""
+"""Distance from a whole number that is rounding of units."""
+_FILLED = 0.1
+"""Share of the positive samples that may be no whole numbers, as gaps that were filled are."""
 
 
 @dataclass(frozen=True)
@@ -65,28 +68,19 @@ def medians(means: FloatArray, zero: FloatArray, unit: FloatArray) -> FloatArray
     return np.asarray(np.where(whole, counts * size - zero, means))
 
 
-def small_counts(trajectories: Sequence[FloatArray], outputs: int, zero: FloatArray) -> FloatArray | None:
-    """Size of one count per channel, shape (outputs,), 0 where a channel holds no small counts; None where none does.
+def small_counts(trajectories: Sequence[FloatArray]) -> npt.NDArray[np.bool_]:
+    """Whether each channel of the data, arrays (samples, channels), holds small counts, shape (channels,).
 
-    Small counts are not negative, whole multiples of their smallest difference, at least one in twenty is zero, and the
-    median of the others is at most 20.
+    Small counts are whole numbers from zero on, but for one positive sample in ten, which may be filled gaps; at least
+    one sample in twenty is zero, and the median of the others is at most 20.
     """
-    data = np.concatenate([z[:, :outputs] for z in trajectories]) + zero
-    units = np.array([_count(channel) for channel in data.T])
-    return units if units.any() else None
+    data = np.concatenate(list(trajectories))
+    return np.array([_are_small_counts(channel) for channel in data.T], dtype=bool)
 
 
-def _count(channel: FloatArray) -> float:
-    """Size of one count of a channel, shape (samples,), or 0."""
-    span = float(channel.max() - channel.min())
-    distinct = np.unique(channel)
-    apart = np.diff(distinct)
-    apart = apart[apart > _ROUNDING * span]  # equal numbers, but for the rounding of units
-    if not len(apart):
-        return 0.0
-    unit = float(apart.min())
-    counts = channel / unit
-    whole = np.round(counts)
-    zeros = whole == 0
-    small = whole.min() == 0 and zeros.mean() >= _ZEROS and np.median(whole[~zeros]) <= _LARGEST
-    return unit if small and np.abs(counts - whole).max() < _ROUNDING * max(1.0, whole.max()) else 0.0
+def _are_small_counts(channel: FloatArray) -> bool:
+    positive = channel[channel > 0]
+    if not len(positive) or channel.min() < 0 or (channel == 0).mean() < _ZEROS:
+        return False
+    broken = np.abs(positive - np.round(positive)) > _ROUNDING
+    return bool(broken.mean() <= _FILLED and np.median(positive) <= _LARGEST)

@@ -7,7 +7,7 @@ their intervals are brought back by the exponential, whatever the model is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,8 @@ class Units:
         channel is transformed.
     lower, upper
         Bounds of the forecasts, each of shape (channels,); None without bounds.
+    counts
+        1 for channels that are forecast by whole counts, shape (channels,); None without any.
     """
 
     mean: FloatArray
@@ -56,6 +58,7 @@ class Units:
     shift: FloatArray | None = None
     lower: FloatArray | None = None
     upper: FloatArray | None = None
+    counts: FloatArray | None = None
 
     @classmethod
     def of(
@@ -121,6 +124,31 @@ class Units:
         if self.upper is not None:
             whole = np.minimum(whole, self.upper)
         return np.asarray(whole)
+
+    def of_counts(self, outputs: npt.NDArray[np.bool_]) -> Units:
+        """Units of data whose marked channels, of those that vary, are counts: forecasts are not below zero."""
+        counts = np.zeros(len(self.mean))
+        counts[self.keep] = outputs
+        lower = np.full(len(self.mean), -np.inf) if self.lower is None else self.lower
+        return replace(self, lower=np.where(counts > 0, np.fmax(lower, 0.0), lower), counts=counts)
+
+    def whole(self, values: FloatArray) -> FloatArray:
+        """Restored forecasts (..., channels) with counts as whole numbers, without the rounding of units."""
+        return values if self.counts is None else np.where(self.counts > 0, np.round(values), values)
+
+    def bounded(self, values: FloatArray) -> FloatArray:
+        """Normalised forecasts, shape (..., varying channels), within the bounds of the data."""
+        for bound, clip in ((self.lower, np.fmax), (self.upper, np.fmin)):
+            if bound is not None:
+                values = clip(values, self._normalised_bound(bound))
+        return values
+
+    def _normalised_bound(self, bound: FloatArray) -> FloatArray:
+        if self.shift is not None:
+            with np.errstate(divide="ignore"):
+                logs = np.log(np.fmax(bound + self.shift, 0.0))
+            bound = np.where(np.isfinite(self.shift), logs, bound)
+        return np.asarray(((bound - self.mean) / self.scale)[self.keep])
 
     def restore_spread(self, spread: FloatArray, values: FloatArray) -> FloatArray:
         """Spread around the normalised ``values`` in the units of the data; zero in constant channels.

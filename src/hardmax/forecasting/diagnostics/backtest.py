@@ -88,6 +88,9 @@ class Backtest:
         Season in samples by which errors are scaled; 1 without one.
     anew
         Description of the model that the search selected without the last quarter.
+    is_kept
+        Whether the model of the first row is the selected one, refitted; of a model from a file it may be what a search
+        selects.
     """
 
     rows: tuple[BacktestRow, ...]
@@ -98,6 +101,7 @@ class Backtest:
     coverage: dict[float, float] = field(default_factory=dict)
     season: int = 1
     anew: str = ""
+    is_kept: bool = True
 
     def __repr__(self) -> str:
         return self.text()
@@ -189,6 +193,11 @@ class Backtest:
                 for level, share in self.coverage.items()
             )
             sentences.append(f"Intervals of {self.rows[0].model} held {held}.")
+        if not self.is_kept:
+            sentences.append(
+                f"TD-TF is here what a search without the last quarter selects ({_short(self.label)}): a model from a "
+                "file does not hold how it was fitted."
+            )
         if any(row.model == ANEW for row in self.rows):
             sentences.append(
                 f"TD-TF is the selected model ({_short(self.label)}), refitted without the last quarter; a search "
@@ -227,6 +236,8 @@ class _Models:
     label: str
     anew: Predictor | None = None
     anew_label: str = ""
+    is_kept: bool = True
+    """Whether the model is the selected one; without it a search selects one."""
 
     @property
     def window(self) -> int:
@@ -291,7 +302,9 @@ def backtest(
         rows.append(row)
     times = np.asarray(dt * np.arange(1, steps + 1), dtype=np.float64)
     coverage = _coverage(found.predictor, paths["TD-TF"], truth)
-    return Backtest(tuple(rows), curves, times, len(windows), found.label, coverage, season, found.anew_label)
+    return Backtest(
+        tuple(rows), curves, times, len(windows), found.label, coverage, season, found.anew_label, found.is_kept
+    )
 
 
 def _short(label: str) -> str:
@@ -363,7 +376,7 @@ def _family(training: Sequence[FloatArray], outputs: int, settings: Settings, ke
     predictor = None if kept is None else _kept(kept, fitted.selection.linear, training, outputs, settings)
     if kept is None or predictor is None or kept.label == chosen.label:
         # The same kind of model, with its regularisation chosen without the last quarter.
-        return _Models(fitted.predictor, linear, polynomial, chosen.label, None, chosen.label)
+        return _Models(fitted.predictor, linear, polynomial, chosen.label, None, chosen.label, kept is not None)
     return _Models(predictor, linear, polynomial, kept.label, fitted.predictor, chosen.label)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from ...errors import InputError
 from ...progress import in_stages
-from ..classical.counts import small_counts
 from ..classical.seasons import check_record, find_seasons
 from ..data.delay_windows import lag_spacing, lags
 from ..features.candidates import (
@@ -243,8 +242,9 @@ def _compared(
             + ("" if seasons else ", in which no season was found"),
             "pass season=, a longer record, or another model",
         )
-    unit = None if zero is None or settings.model != "auto" else small_counts(trajectories, outputs, zero)
-    return found if found is None or zero is None or unit is None else in_whole_counts(found, origins, zero, unit)
+    if found is None or zero is None or settings.count is None or settings.model != "auto":
+        return found
+    return in_whole_counts(found, origins, zero, np.asarray(settings.count))
 
 
 def _kept(selection: Selection, comparison: Comparison | None) -> Selection:

@@ -393,7 +393,7 @@ def in_whole_counts(found: Comparison, origins: Sequence[Origin], zero: FloatArr
         inner = kept.recipe.fit(pieces, outputs)
         return None if inner is None else Counts(outputs, zero, unit, inner)
 
-    recipe = replace(kept.recipe, label=f"{kept.recipe.label}, in whole counts", fit=fit)
+    recipe = replace(kept.recipe, label=f"{kept.recipe.label}, rounded to whole counts", fit=fit)
     rounded = _scored(recipe, [medians(path, zero, unit) for path in kept.paths], origins)
     if rounded.error > kept.error:
         return found
