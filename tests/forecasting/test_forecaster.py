@@ -137,6 +137,16 @@ def test_trends_that_lead_far_away_are_no_divergence() -> None:
     assert "far outside" not in str(near)
     assert re.search(r"200 steps; the forecast left the training range at step \d+, and it ended far outside", str(far))
     assert beyond.ending is Ending.DIVERGED
+    # Above the largest sample, however little, is beyond the range.
+    largest = 5.0 * 119
+    slow = _fit(np.linspace(0, largest, 120), model="drift").forecast(2)
+    assert slow.values.min() > largest
+    assert "2 steps within or close to the range" in str(slow.outcome)
+    on = _fit(np.linspace(0, largest, 120), model="drift").forecast(60)
+    assert "at step 1 (treat it as extrapolation)" in str(on.outcome)
+    bounded = _fit(np.linspace(0, largest, 120), model="drift", upper=largest).forecast(60)
+    assert "60 steps within the range" in str(bounded.outcome)
+    assert bounded.left_range_at == 0
     windows = np.stack([np.arange(120.0) * slope for slope in (5.0, 0.0)])[:, :, None]
     both = model.forecast(300, window=windows).outcome
     assert "1 of 2 forecasts left the training range, the first at step" in str(both)

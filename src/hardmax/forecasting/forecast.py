@@ -365,33 +365,29 @@ def outcome_of(ahead: Ahead, steps: int, fades: bool) -> Outcome:
     """
     left = ahead.left > 0
     if ahead.diverged.any():
+        first = _first(ahead.left[ahead.diverged], len(left))
+        trust = "" if first.endswith(" step 1") else "trust the steps before; "
         return Outcome(
             Ending.DIVERGED,
-            f"{_which(ahead.diverged)} left the training range for good{_first(ahead.left)}",
-            "trust the steps before; train on data that cover the range of the forecast",
-        )
-    if ahead.far.any():
-        return Outcome(
-            Ending.TIME_REACHED,
-            f"{steps} steps; {_which(left)} left the training range{_first(ahead.left)}, and "
-            f"{'it' if len(left) == 1 else _which(ahead.far)} ended far outside",
-            "treat the steps after as extrapolation, and ask whether the trend can last so long",
+            f"{_which(ahead.diverged)} left the training range for good{first}",
+            f"{trust}train on data that cover the range of the forecast",
         )
     if left.any():
+        far = f", and {'it' if len(left) == 1 else _which(ahead.far)} ended far outside" if ahead.far.any() else ""
         return Outcome(
             Ending.TIME_REACHED,
-            f"{steps} steps; {_which(left)} left the training range{_first(ahead.left)}"
+            f"{steps} steps; {_which(left)} left the training range{_first(ahead.left[left], len(left))}{far}"
             f"{', where the nonlinear part fades out' if fades else ''}",
-            "treat the steps after as extrapolation",
+            "treat it as extrapolation" if (ahead.left == 1).all() else "treat the steps after as extrapolation",
         )
-    return Outcome(Ending.TIME_REACHED, f"{steps} steps within the range of the training data")
+    where = "within or close to" if ahead.close.any() else "within"
+    return Outcome(Ending.TIME_REACHED, f"{steps} steps {where} the range of the training data")
 
 
 def _which(among: npt.NDArray[np.bool_]) -> str:
     return "the forecast" if len(among) == 1 else f"{int(among.sum())} of {len(among)} forecasts"
 
 
-def _first(left: npt.NDArray[np.int64]) -> str:
-    """Step at which the first forecast left the range; ``left`` is 0 for those that stayed."""
-    step = int(left[left > 0].min())
-    return f" at step {step}" if len(left) == 1 else f", the first at step {step}"
+def _first(left: npt.NDArray[np.int64], starts: int) -> str:
+    """Step at which the first of the forecasts that left the range did so, ``left``, out of ``starts`` in all."""
+    return f" at step {left.min()}" if starts == 1 else f", the first at step {left.min()}"

@@ -224,6 +224,8 @@ class Predictor:
         return np.full(shape, np.nan) if self.errors is None else np.tile(self.errors.ahead(steps), (starts, 1, 1))
 
 
+_ROUNDING, _CLOSE = 1e-9, 1.05
+"""Excess above one that is rounding, and the excess up to which a forecast has not left the range."""
 _FAR = 3.0
 """Excess at the last step from which on a forecast ended far outside."""
 _CLIPPED = 0.95
@@ -242,8 +244,10 @@ class Ahead:
         Forecasts in the units of the data, shape (starts, steps, channels).
     spread
         Expected errors, of the same shape.
+    close
+        Whether each start reaches values beyond the training range, shape (starts,), however little.
     left
-        Step at which each start left the training range, shape (starts,); 0: never.
+        Step at which each start first did, shape (starts,); 0 where it went no further than 5 % of the half-range.
     far
         Whether each start ended far outside, as the trend of a simple model may, shape (starts,).
     diverged
@@ -254,6 +258,7 @@ class Ahead:
     normalised: FloatArray
     values: FloatArray
     spread: FloatArray
+    close: npt.NDArray[np.bool_]
     left: npt.NDArray[np.int64]
     far: npt.NDArray[np.bool_]
     diverged: npt.NDArray[np.bool_]
@@ -273,15 +278,16 @@ def roll_ahead(
         nothing = np.zeros((starts, steps, 0))
         values = units.restore(nothing)
         never = np.zeros(starts, dtype=bool)
-        return Ahead(nothing, values, np.zeros_like(values), np.zeros(starts, dtype=np.int64), never, never)
+        return Ahead(nothing, values, np.zeros_like(values), never, np.zeros(starts, dtype=np.int64), never, never)
     rows, future = normalised(units, forcing, states, inputs)
     ahead = units.bounded(predictor.roll(rows, steps, future))
     spread = predictor.spread(starts, steps)
     fade = predictor.fade
     excess = fade.excess(ahead)
-    # A margin of 5 %: values slightly beyond the largest training value still count as inside.
-    outside = excess > 1.05
-    left = np.where(outside.any(axis=1), outside.argmax(axis=1) + 1, 0).astype(np.int64)
+    # Values slightly beyond the largest training value, by up to 5 % of the half-range, are close to the range.
+    beyond = excess > 1.0 + _ROUNDING
+    close = np.asarray(beyond.any(axis=1))
+    left = np.where((excess > _CLOSE).any(axis=1), beyond.argmax(axis=1) + 1, 0).astype(np.int64)
     far = excess[:, -1] > _FAR
     if predictor.path is not None:
         diverged = np.asarray((np.abs(ahead[:, -1]) >= FORECAST_CEILING).any(axis=1))
@@ -291,7 +297,8 @@ def roll_ahead(
         # A forecast that returns from the clipping value and reaches it again is a saw-tooth of the clipping.
         clipped = excess > _CLIPPED * fade.end
         diverged = clipped[:, -1] | (clipped.sum(axis=1) > 1)
-    return Ahead(ahead, units.whole(units.restore(ahead)), units.restore_spread(spread, ahead), left, far, diverged)
+    values = units.whole(units.restore(ahead))
+    return Ahead(ahead, values, units.restore_spread(spread, ahead), close, left, far, diverged)
 
 
 def normalised(

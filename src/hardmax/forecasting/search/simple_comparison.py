@@ -11,8 +11,10 @@ chaotic system is accurate, count as much as late ones; calm stretches of a reco
 single lucky start does not count. The weight :math:`w_c` doubles from cut to cut, because forecasts continue the end of
 the record.
 
-Forecasts of counts may be exactly right at all starts after a cut, and a geometric mean with a factor of zero says
-nothing. Where the true samples of all starts are the same at some step, the means are arithmetic for all candidates.
+Data that are rounded, and counts, may be forecast exactly right at all starts after a cut, and a geometric mean with a
+factor of zero says nothing. Mean errors are therefore at least half the smallest one that is not zero, as far as the
+data lie on a grid. Where the true samples of all starts are the same at some step, as those of rare counts are, the
+means are arithmetic for all candidates.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ class Origin:
     future: FloatArray | None
     horizons: float
     """Number of horizons that lie side by side after the cut: starts of overlapping forecasts tell less."""
+    resolution: float = 0.0
+    """Distance of neighbouring values of the data, root mean square over the outputs; 0 for data on no grid."""
 
 
 _HELD_OUT, _MOST_HELD_OUT, _FEW = 0.35, 0.5, 50
@@ -66,6 +70,7 @@ def make_origins(
     """
     if len(trajectories) >= 3:
         return _whole(trajectories, outputs, horizon)
+    resolution = resolution_of(trajectories, outputs)
     longest = max(trajectories, key=len)
     others = [z for z in trajectories if z is not longest]
     total = len(longest)
@@ -85,7 +90,8 @@ def make_origins(
         after = np.stack([longest[start : start + ahead] for start in starts])
         future = after[:, :, outputs:] if after.shape[2] > outputs else None
         share = (until - cut) / ahead + (until == places[-1])
-        origins.append(Origin([*others, longest[:cut]], windows, after[:, :, :outputs], future, float(share)))
+        pieces = [*others, longest[:cut]]
+        origins.append(Origin(pieces, windows, after[:, :, :outputs], future, float(share), resolution))
     return origins
 
 
@@ -98,7 +104,28 @@ def _whole(trajectories: Sequence[FloatArray], outputs: int, horizon: int) -> li
     windows = np.stack([z[:length] for z in held])
     after = np.stack([z[length : length + ahead] for z in held])
     future = after[:, :, outputs:] if after.shape[2] > outputs else None
-    return [Origin(list(trajectories[:-count]), windows, after[:, :, :outputs], future, float(count))]
+    pieces, resolution = list(trajectories[:-count]), resolution_of(trajectories, outputs)
+    return [Origin(pieces, windows, after[:, :, :outputs], future, float(count), resolution)]
+
+
+_ON_A_GRID, _MOST_VALUES = 1e-3, 1e5
+"""Distance from a grid, in its steps, that is rounding; and the steps that it has at most."""
+
+
+def resolution_of(trajectories: Sequence[FloatArray], outputs: int) -> float:
+    """Step of the grid on which data lie, root mean square over the outputs; those on no grid have a step of zero."""
+    data = np.concatenate([z[:, :outputs] for z in trajectories])
+    return float(np.sqrt(np.mean([_grid_step(channel) ** 2 for channel in data.T])))
+
+
+def _grid_step(channel: FloatArray) -> float:
+    above = np.unique(channel)
+    above = (above - above[0])[1:]
+    if not len(above):
+        return 0.0
+    step = float(np.diff(above, prepend=0.0).min())
+    steps = above / step
+    return step if steps[-1] <= _MOST_VALUES and np.abs(steps - np.round(steps)).max() < _ON_A_GRID else 0.0
 
 
 def step_errors(paths: FloatArray, truth: FloatArray) -> FloatArray:
@@ -169,7 +196,8 @@ def _scored(recipe: Recipe, paths: list[FloatArray], origins: Sequence[Origin]) 
         [step_errors(path, origin.truth).mean(axis=0) for path, origin in zip(paths, origins, strict=True)]
     )
     weights, tied = _weights(origins), samples_repeat(origins)
-    curve = weights @ means if tied else np.exp(weights @ np.log(np.maximum(means, 1e-16)))
+    smallest = np.array([max(1e-16, origin.resolution / (2 * len(origin.truth))) for origin in origins])
+    curve = weights @ means if tied else np.exp(weights @ np.log(np.maximum(means, smallest[:, None])))
     return Scored(recipe, paths, np.asarray(curve), tied)
 
 
@@ -238,8 +266,8 @@ def step_weights(parts: Sequence[Scored], simplest: Scored | None = None, share:
               \hat e_{mk} = \text{mean of } e_{mj} \text{ over } k / 1.5 \le j \le 1.5\,k.
 
     A candidate that is accurate for a few steps has its weight there, and one that is only good late has it late. The
-    weight of ``simplest``, where it is one of them, is ``share`` at least, except at steps where its error is more than
-    1.5 times the smallest.
+    weight of ``simplest``, where it is one of them, is ``share`` at least while its error is up to 1.25 times the
+    smallest; this least weight falls to zero at 1.75 times.
     """
     errors = np.stack([_around_step(part.curve) for part in parts])
     relative = errors / errors.min(axis=0)
@@ -247,9 +275,10 @@ def step_weights(parts: Sequence[Scored], simplest: Scored | None = None, share:
     weights = np.asarray(inverse / inverse.sum(axis=0))
     for place, part in enumerate(parts):
         if part is simplest:
-            raised = (weights[place] < share) & (relative[place] <= _TOLERATED)
-            weights[:, raised] *= (1.0 - share) / (1.0 - weights[place, raised])
-            weights[place, raised] = share
+            least = share * np.clip((_LARGEST_ERROR - relative[place]) / _LESS_WEIGHT, 0.0, 1.0)
+            raised = weights[place] < least
+            weights[:, raised] *= (1.0 - least[raised]) / (1.0 - weights[place, raised])
+            weights[place, raised] = least[raised]
     return weights
 
 
@@ -280,8 +309,10 @@ the horizons held out."""
 _LARGEST_SHARE, _TOLERATED = 0.5, 1.5
 """The best of the simplest rules has a weight of at least 1 over the horizons held out, or 0.5 where that is less, in
 the mean, unless its typical error is more than 1.5 times the smallest and that difference is beyond its standard error:
-weights that few forecasts suggest are mostly luck. The least weight does not hold at steps where its error is more than
-1.5 times the smallest, such as the early steps of a chaotic system."""
+weights that few forecasts suggest are mostly luck."""
+_LARGEST_ERROR, _LESS_WEIGHT = 1.75, 0.5
+"""Error at a step, relative to the smallest, from which on there is no least weight, as at the early steps of a chaotic
+system; and the range below it over which the least weight falls, so that forecasts do not jump from step to step."""
 _FAR_BETTER = 0.1
 """Ratio of the typical error of the family to that of the simplest rules below which nothing else is tried: where it is
 a half, an ARIMA of a smooth season may be better still."""
