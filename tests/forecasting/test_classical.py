@@ -744,7 +744,7 @@ def test_seasons_and_windows_of_a_fit() -> None:
         ({"season": 200}, "longer than the record"),
         ({"season": 60}, "more than half of the record"),
         ({"model": "seasonal-naive", "season": []}, "no season was found"),
-        ({"model": "reservoir"}, "too short"),
+        ({"model": "reservoir"}, "needs 600 samples"),
         ({"model": "drift", "recipe": "paper"}, "model"),
     ],
 )
@@ -828,3 +828,27 @@ def test_two_records_of_unequal_length_are_fitted(first: int, settings: dict[str
         ahead = model.forecast(5, window=parts[int(len(parts[0]) < len(parts[1]))])
         assert np.isfinite(ahead.values).all()
         assert (ahead.spread > 0).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_means_of_linear_models_are_extrapolated_as_they_are(seed: int) -> None:
+    z = np.exp(0.03 * np.arange(60)) + 0.01 * np.random.default_rng(seed).standard_normal(60)
+    model = TimeDelayedTransformer(model="td-dmd", seconds=0.5, random_state=0, progress=False).fit(z)
+    ahead = model.forecast(100)
+    assert ahead.values[-1, 0] > 0.8 * np.exp(0.03 * 159)
+    assert "fades out" not in str(model.forecast(20).outcome)
+
+
+def test_reports_name_the_samples_a_reservoir_needs() -> None:
+    z = np.random.default_rng(0).standard_normal((500, 2))
+    with pytest.raises(InputError, match="needs 600 samples before the held-out part, and the record has 400 there"):
+        TimeDelayedTransformer(model="reservoir", seconds=0.3, random_state=0, progress=False).fit(z)
+
+
+def test_intervals_of_one_width_are_told_where_logarithms_are_better() -> None:
+    t = np.arange(200)
+    grows = 100 * np.exp(0.02 * t) * (1 + 0.01 * np.random.default_rng(0).standard_normal(200))
+    flat = 100 + np.random.default_rng(0).standard_normal(200)
+    for data, transform, told in ((grows, None, True), (grows, "log", False), (flat, None, False)):
+        model = TimeDelayedTransformer(seconds=2.0, transform=transform, random_state=0, progress=False).fit(data)
+        assert ('transform="log"' in str(model.report_)) is told

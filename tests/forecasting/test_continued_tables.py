@@ -49,7 +49,7 @@ def test_new_samples_must_follow_the_record(table: pd.DataFrame, rows: Any, plac
     }[kind]
     table = table.set_axis(index)
     model = _fitted(table[:96])
-    with pytest.raises(InputError, match=f"at sample {place}: sort the samples"):
+    with pytest.raises(InputError, match=f"at sample {place}: sort the rows"):
         model.update(table.iloc[rows])
     model.update(table.iloc[96:100])
     assert model.forecast(2).to_pandas().index[0] == index[100]
@@ -148,3 +148,38 @@ def test_uneven_dates_follow_no_calendar(table: pd.DataFrame) -> None:
         _fitted(table.a.set_axis(index))
     pairs = pd.period_range("1990-01", periods=120, freq="2M")
     assert list(_fitted(table.a[:118].set_axis(pairs[:118])).forecast(2).to_pandas().index) == list(pairs[118:])
+
+
+def test_rows_of_a_table_go_on_like_tables(table: pd.DataFrame) -> None:
+    both = table.set_axis(["load", "wind"], axis=1)
+    model = hm.TimeDelayedTransformer(model="persistence", random_state=0, progress=False).fit(both[:90])
+    ahead = model.update(both[["wind", "load"]].iloc[90]).forecast(1).to_pandas()
+    np.testing.assert_allclose(ahead.iloc[0], both.iloc[90])
+    assert ahead.index[0] == both.index[91]
+    with pytest.raises(InputError, match="must follow the record step by step"):
+        model.update(both.iloc[50])
+    with pytest.raises(InputError, match="must have the columns load, wind"):
+        model.update(both.iloc[91].rename({"wind": "sun"}))
+
+
+def test_windows_of_business_days_are_even() -> None:
+    days = pd.date_range("2024-01-01", periods=80, freq="B")
+    series = pd.Series(np.sin(0.5 * np.arange(80)), index=days)
+    model = hm.TimeDelayedTransformer(1, model="td-dmd", seconds=0.3, random_state=0, progress=False).fit(series)
+    for first in range(60, 66):
+        for length in (2, 3, 5):
+            ahead = model.forecast(1, window=series.iloc[first : first + length]).to_pandas()
+            assert ahead.index[0] == days[first + length]
+    with pytest.raises(InputError, match="must have even steps"):
+        model.forecast(1, window=series.iloc[[60, 61, 63]])
+
+
+def test_time_zones_are_told(table: pd.DataFrame) -> None:
+    model = hm.TimeDelayedTransformer(model="drift", random_state=0, progress=False).fit(table[:90])
+    with pytest.raises(InputError, match="must have no time zone, got dates in UTC"):
+        model.update(table[90:92].tz_localize("UTC"))
+    zoned = hm.TimeDelayedTransformer(model="drift", random_state=0, progress=False)
+    zoned.fit(table[:90].tz_localize("Europe/Berlin"))
+    assert "by the clock of UTC" in str(zoned.report_)
+    with pytest.raises(InputError, match="must be in Europe/Berlin, got dates without a time zone"):
+        zoned.update(table[90:92])

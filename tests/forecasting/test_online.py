@@ -413,3 +413,21 @@ def test_errors_of_simple_models_are_compared_with_their_own(kind: str) -> None:
     assert 0.75 < calm.error_ratio < 1.05
     waves[500:] += 2.5 * noise[::-1][:400]
     assert _copy(model).update(waves[500:]).drift_.alarm
+
+
+def test_a_constant_channel_that_moves_raises_the_alarm(tmp_path: object) -> None:
+    z = np.stack([np.sin(0.3 * np.arange(200)), np.full(200, 5.0)], axis=1)
+    model = _fitted(z[:150])
+    calm = _copy(model).update(z[150:])
+    assert not calm.drift_.alarm
+    z[170:, 1] = [np.nan, *[9.0] * 29]
+    for blocks in ([50], [10, 15, 25]):
+        moved, at = _copy(model), 150
+        for block in blocks:
+            moved.update(z[at : at + block])
+            at += block
+        assert moved.drift_.alarm
+        assert moved.drift_.constant_until == 22
+        assert "constant in the fit moved at sample 22 of 50" in str(moved.drift_)
+    loaded = hm.load_forecaster(moved.save(f"{tmp_path}/moved"))
+    assert loaded.drift_ == moved.drift_

@@ -15,7 +15,7 @@ from ..progress import Progress
 from ..scalars import as_count
 from ..threads import one_thread
 from .analysis import ModelAnalysis
-from .data.continued import check_continues, in_fit_order
+from .data.continued import check_continues, follows_the_rule, in_fit_order
 from .data.exogenous_inputs import inputs_over
 from .data.labels import labels_of
 from .data.series import Gaps, Irregular, as_array
@@ -23,7 +23,7 @@ from .data.units import Scaling
 from .fitting import fit_forecaster
 from .forecast import ErrorDistribution, Forecast, outcome_of
 from .model_files import read_fitted, save_fitted
-from .online import UPDATE_BLOCK, Online, extend, read_samples, start_online
+from .online import UPDATE_BLOCK, Online, extend, move_of_constant, read_samples, start_online
 from .protocol import FloatArray
 from .rollout import roll_ahead
 
@@ -224,6 +224,9 @@ class TimeDelayedTransformer(ModelAnalysis):
             over = None if inputs is None else inputs[first : first + length + len(some)]
             found = extend(online, predictor, window, some, over)
             online, predictor, window = found.online, found.predictor, found.window
+        moved, before = move_of_constant(new, self.units_), self._online.drift
+        if moved and not before.constant_until:
+            online = replace(online, drift=replace(online.drift, constant_until=before.samples + moved))
         self._online, self._predictor, self._newest, self.drift_ = online, predictor, None, online.drift
         # Observed values as given, without the rounding of units there and back.
         kept = np.concatenate([self.last_window_, new])[-length:]
@@ -285,6 +288,8 @@ class TimeDelayedTransformer(ModelAnalysis):
         ahead = roll_ahead(predictor, self.units_, self.forcing_, states, steps, inputs)
         start = self.last_time_ if window is None else 0.0
         labels = self.labels_ if window is None else labels_of(window, 0.0, states.shape[1])
+        if window is not None and follows_the_rule(window, self.labels_):
+            labels = replace(labels, rule=self.labels_.rule)  # few dates may show none, or another one
         if not labels.names:
             labels = replace(labels, names=self.labels_.names)
         times = np.asarray(start + self.dt_ * np.arange(1, steps + 1), dtype=np.float64)

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from ..errors import FileError, InputError
 from ..tensor_files import field, require
+from .data.units import Units
 from .features.reservoir import Reservoir
 from .protocol import FloatArray
 from .recursive_readout import RecursiveReadout, Sums
@@ -49,6 +50,8 @@ _FITTED, _MOST_STEPS = 0.7, 2000
 """Share of a record that a simple model is fitted to, to measure its one-step errors on the rest, and their number."""
 UPDATE_BLOCK = 256
 """Samples that are predicted and learned at once: a limit on the memory of their windows."""
+_CONSTANT = 1e-9
+"""Relative difference from its mean that is rounding in a constant channel."""
 _DAMAGED = "the file is damaged; save the model again"
 _Arrays = dict[str, np.ndarray]
 
@@ -71,6 +74,9 @@ class Drift:
         Value of the statistic above which the alarm is raised.
     alarm_at
         Number of the sample, counted from 1 after the fit, at which the alarm was raised first; 0 for no alarm.
+    constant_until
+        Number of the sample at which a channel that was constant in the fit, and is forecast so, moved first; 0 if none
+        did.
     """
 
     samples: int = 0
@@ -79,13 +85,19 @@ class Drift:
     statistic: float = 0.0
     threshold: float = _THRESHOLD
     alarm_at: int = 0
+    constant_until: int = 0
 
     @property
     def alarm(self) -> bool:
-        """Whether the errors have grown: the model should be fitted again."""
-        return self.alarm_at > 0
+        """Whether the errors have grown, or a constant channel has moved: the model should be fitted again."""
+        return self.alarm_at > 0 or self.constant_until > 0
 
     def __str__(self) -> str:
+        if self.constant_until:
+            return (
+                f"A channel that was constant in the fit moved at sample {self.constant_until} of {self.samples}, and "
+                "forecasts do not follow it. Fit the model again."
+            )
         if not self.predicted:
             return f"{self.samples} samples since the fit, none of them after a window without gaps."
         size = f"one-step errors {self.error_ratio:.3g} times those on validation data"
@@ -457,6 +469,7 @@ def put_online(online: Online, arrays: _Arrays) -> dict[str, Any]:
             "statistic": drift.statistic,
             "threshold": drift.threshold,
             "alarm_at": drift.alarm_at,
+            "constant_until": drift.constant_until,
         },
     }
 
@@ -508,6 +521,13 @@ def _get_readout(
 
 
 # the caller's samples
+
+
+def move_of_constant(samples: FloatArray, units: Units) -> int:
+    """Number of the first sample, from 1, in which a constant channel has another value; 0 without one."""
+    fixed = np.setdiff1d(np.arange(len(units.mean)), units.keep)
+    away = np.abs(samples[:, fixed] - units.mean[fixed]) > _CONSTANT * np.abs(units.mean[fixed])
+    return int(away.any(axis=1).argmax()) + 1 if away.any() else 0
 
 
 def read_samples(samples: FloatArray, channels: int) -> FloatArray:

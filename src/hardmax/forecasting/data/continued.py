@@ -20,7 +20,13 @@ _MONTHS = 0.12
 
 
 def in_fit_order(argument: str, value: Any, names: tuple[str, ...]) -> Any:
-    """Table with its columns in the order of ``names``; refused where only some of the names are the same."""
+    """Table with its columns in the order of ``names``; refused where only some of the names are the same.
+
+    A row of a table, as a series over its columns, becomes a table of one row.
+    """
+    row = hasattr(value, "iloc") and not hasattr(value, "columns") and len(value) == len(names)
+    if row and set(names) & set(map(str, value.index)):
+        value = value.to_frame().T.infer_objects()
     given = names_of(value) if hasattr(value, "iloc") and hasattr(value, "columns") else ()
     if not given or len(given) != len(names) or given == names:
         return value
@@ -54,7 +60,9 @@ def check_continues(argument: str, value: Any, labels: Labels, last_time: float,
         wrong = np.asarray(index != expected)
     else:
         if labels.kind == "date" and (index.tz is None) != (expected.tz is None):
-            raise InputError(argument, f"dates in {index.tz}", f"must be in {expected.tz}", "convert the dates")
+            wanted = "must have no time zone" if expected.tz is None else f"must be in {expected.tz}"
+            found = "dates without a time zone" if index.tz is None else f"dates in {index.tz}"
+            raise InputError(argument, found, wanted, "convert the dates as in the record")
         late = np.abs(np.asarray((index - expected) / pd.Timedelta(seconds=dt)))
         wrong = ~(late <= _TOLERANCE)
     if wrong.any():
@@ -63,14 +71,15 @@ def check_continues(argument: str, value: Any, labels: Labels, last_time: float,
             argument,
             f"{index[place]} at sample {place}",
             f"must follow the record step by step: {expected[place]} comes here",
-            "sort the samples, leave out those that were passed before, and pass a row of NaN for a missing one",
+            "sort the rows and leave out those that were passed before"
+            + (", and pass a row of NaN for a missing one" if argument == "samples" else ""),
         )
 
 
 def check_even(window: Any, labels: Labels, dt: float) -> None:
     """Refuse a window whose own times do not increase by even steps, those of the fit where that had dates."""
     own = times_of([window])
-    if own is None or np.ndim(window) > 2:
+    if own is None or np.ndim(window) > 2 or follows_the_rule(window, labels):
         return
     seconds, note = times_in_seconds(own[0])
     times = np.asarray(seconds)
@@ -88,6 +97,16 @@ def check_even(window: Any, labels: Labels, dt: float) -> None:
             f"must have even steps of {wanted}",
             "sort the samples and fill those that are missing",
         )
+
+
+def follows_the_rule(window: Any, labels: Labels) -> bool:
+    """Whether the dates of a window follow each other by the calendar rule of the record, such as business days."""
+    index = index_of(window)
+    if not labels.rule or _KINDS.get(type(index).__name__) != "date" or not len(index):
+        return False
+    import pandas as pd
+
+    return bool(index.equals(pd.date_range(index[0], periods=len(index), freq=labels.rule)))
 
 
 def check_same_dates(parts: Sequence[Any], u: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...errors import InputError
+from ...outcomes import counted
 from ..protocol import FloatArray
 from .timestamps import (
     dims_of,
@@ -360,7 +361,7 @@ def _unevenness(columns: list[FloatArray], step: float, uneven: float, told: _To
     if (gaps := _gaps(columns, step)) is not None:
         blocks, missing, first = gaps
         many = "1 missing block" if blocks == 1 else f"{blocks} missing blocks"
-        return f"{many} ({missing} samples of {told(step)}, the first before sample {first})"
+        return f"{many} ({counted(missing, 'sample')} of {told(step)}, the first before sample {first})"
     return f"steps that differ from their median {told(step)} by up to {100 * uneven:.3g} %"
 
 

@@ -26,7 +26,7 @@ def in_seconds(duration: object) -> object:
     return float(duration / _SECOND) if isinstance(duration, np.timedelta64) else duration
 
 
-_UNITS = (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0))
+_UNITS = (("year", 365.2425 * 86400.0), ("day", 86400.0), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0))
 
 
 def in_words(seconds: float) -> str:
@@ -37,7 +37,7 @@ def in_words(seconds: float) -> str:
     """
     name, size = next(((name, size) for name, size in _UNITS if abs(seconds) >= 0.9999 * size), _UNITS[-1])
     count = f"{seconds / size:.4g}"
-    return f"{count} {name}" if count == "1" else f"{count} {name}s"
+    return f"{count} {name}" if count in ("1", "-1") else f"{count} {name}s"
 
 
 def times_in_seconds(times: object) -> tuple[object, str]:
@@ -56,7 +56,10 @@ def times_in_seconds(times: object) -> tuple[object, str]:
         return times, ""
     seconds = np.asarray((column - column[0]) / _SECOND, dtype=np.float64)
     since = f"Times are seconds since {str(column[0]).removesuffix('.000000000').removesuffix('.000000')}"
-    rule = None if len(seconds) < 2 or np.ptp(np.diff(seconds)) == 0 else calendar_rule(index)
+    if getattr(index, "tz", None) is not None:
+        since += " by the clock of UTC"
+    steps = np.diff(column)  # whole numbers, without the rounding of seconds
+    rule = None if len(steps) == 0 or (steps == steps[0]).all() else calendar_rule(index)
     if rule is None and len(seconds) > 2 and (months := same_day_of_months(index)):
         rule = "one month apart" if months == 1 else f"{months} months apart"
     places = np.arange(len(seconds))

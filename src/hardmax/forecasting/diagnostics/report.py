@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...outcomes import counted
+from ..classical.counts import Counts
 from ..data.series import Units
 from ..rollout import Predictor
 from ..search.model_search import SearchResult, network_kind
@@ -114,6 +115,16 @@ def _search_sentences(found: SearchResult, settings: Settings) -> list[str]:
             f"{_on_the_score(choice) if found.comparison is None and found.typical_error > found.linear_error else ''}."
         )
     sentences += _on_simple_models(found)
+    if isinstance(found.predictor.path, Counts):
+        sentences.append(
+            "Forecasts are medians, as whole counts. Sums over many steps need means, which a model of one kind "
+            'forecasts: model="smoothing".'
+        )
+    if _is_logarithmic(found) and settings.zero is not None:
+        sentences.append(
+            "Models of the logarithm are the most accurate, so errors may grow with the level, but intervals have the "
+            'same width at every level: transform="log" makes them grow with it.'
+        )
     sentences.append(_on_networks(found, settings.ablation))
     if choice.rejected and choice.bounded:
         were, whose = ("was", "its") if choice.rejected == 1 else ("were", "their")
@@ -194,6 +205,14 @@ def _on_simple_models(found: SearchResult) -> list[str]:
     return sentences
 
 
+def _is_logarithmic(found: SearchResult) -> bool:
+    """Whether the simple model with the smallest typical error is one of logarithms, and a simple model is selected."""
+    if found.comparison is None or found.selection.chosen.recipe is None:
+        return False
+    single = next((s for s in found.comparison.scored if s.recipe.kind != "mean"), None)
+    return single is not None and single.recipe.label.endswith(LOGARITHM)
+
+
 def _on_networks(found: SearchResult, ablation: str | None) -> str:
     """How attention, or its replacement, compares with the best candidate without it."""
     kind = network_kind(ablation)
@@ -210,7 +229,8 @@ def _on_networks(found: SearchResult, ablation: str | None) -> str:
         verdict = "as good as"
     return (
         f"{name} features are {'part of' if used else 'not part of'} the selected model; on their own their validation "
-        f"score is {verdict} the best without them ({trained.score:.3f} against {best:.3f}, lower is better)."
+        f"score is {verdict} the best without them ({trained.score:.3f} against {best:.3f}, lower is better)"
+        f"{', but simple models were selected' if chosen.recipe is not None and verdict == 'better than' else ''}."
     )
 
 

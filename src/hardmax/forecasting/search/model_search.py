@@ -149,7 +149,8 @@ def fit_family(trajectories: Sequence[FloatArray], outputs: int, settings: Setti
         ranking = rank(search.candidates, folds, outputs, settings.seed, finalists, time_budget.time_for_ranking)
         stages.begin("bounded rollouts and refit")
         refit = Refit(trajectories, outputs, settings.seed, folds[0])
-        selection = _selected(ranking, refit, settings, time_budget)
+        training = sum(len(z) for z in folds[0].training)
+        selection = _selected(ranking, refit, settings, time_budget, training, plan.longest)
         stages.begin("simple models")
         comparison = _compared(trajectories, outputs, plan, settings, refit, selection, time_budget)
         selection = _kept(selection, comparison)
@@ -181,8 +182,13 @@ _FAMILY_OF = {"td-dmd": "linear", "ng-rc": "polynomial"}
 """Families of candidates under the names of the argument ``model``, where these differ."""
 
 
-def _selected(ranking: Ranking, refit: Refit, settings: Settings, time_budget: TimeBudget) -> Selection:
-    """The best model of the family, or of the one that was asked for."""
+def _selected(
+    ranking: Ranking, refit: Refit, settings: Settings, time_budget: TimeBudget, training: int, longest: int
+) -> Selection:
+    """The best model of the family, or of the one that was asked for.
+
+    ``training`` is the number of samples before the held-out part, ``longest`` that of the longest window.
+    """
     family = _FAMILY_OF.get(settings.model, settings.model)
 
     def is_bounded(finalist: Finalist) -> bool:
@@ -197,11 +203,14 @@ def _selected(ranking: Ranking, refit: Refit, settings: Settings, time_budget: T
         return Selection(linear, linear, ranking.best, refit.is_bounded(linear), 0)
     found = select_family(ranking, family, is_bounded, time_budget.time_for_selection)
     if found is None:
+        few = family == "reservoir" and training < _FEWEST_FOR_RESERVOIR
         raise InputError(
             "model",
             settings.model,
-            "was not fitted: the record is too short for it, or the time was",
-            'pass more samples or a larger budget, or model="auto"',
+            f"needs {_FEWEST_FOR_RESERVOIR} samples before the held-out part, and the record has {training} there"
+            if few
+            else f"was not fitted: its windows of up to {longest} samples are too short for it, or the time was",
+            'pass more samples, or model="auto"' if few else 'pass a larger budget or more delays, or model="auto"',
         )
     return found
 

@@ -184,7 +184,7 @@ class Refit:
         return amplification(one - other, settled)
 
     def _fade_for(self, finalist: Finalist) -> Fade:
-        if finalist.is_linear or finalist.recipe is not None:
+        if finalist.rolls_linearly or finalist.recipe is not None:
             return Fade(*self._bounds, None, *self._limits)
         return self._fade
 

@@ -51,7 +51,12 @@ class Finalist:
     @property
     def is_linear(self) -> bool:
         """Whether this is TD-DMD."""
-        return self.recipe is None and len(self.sources) == 1 and self.sources[0].features.is_linear
+        return len(self.sources) == 1 and self.rolls_linearly
+
+    @property
+    def rolls_linearly(self) -> bool:
+        """Whether this is TD-DMD or the mean of several, so that nothing nonlinear fades out."""
+        return self.recipe is None and all(source.features.is_linear for source in self.sources)
 
 
 @dataclass(frozen=True)
