@@ -140,6 +140,8 @@ def fit_forecaster(
     inputs = None if u is None else read_inputs(u, record.trajectories)
     record, inputs, notes = drop_short(record, inputs, settings.delays)
     units, logged = scaling.units(record.trajectories)
+    if decomposition is not None:
+        units = units.on_one_scale()
     forcing = None if inputs is None else Forcing(Units.of(inputs))
     rows = normalised_rows(record, inputs, units, forcing)
     outputs = len(units.keep)

@@ -88,6 +88,15 @@ class Units:
             scale = np.where(logged, logs.std(axis=0), scale)
         return cls(mean, scale, varying.astype(float), shift, lower, upper)
 
+    def on_one_scale(self) -> Units:
+        """Units in which all channels that vary have the largest of the scales, as coefficients of fields should.
+
+        Errors are then those of the field: a mode that holds little of its energy counts little.
+        """
+        scale = self.scale.copy()
+        scale[self.keep] = self.scale[self.keep].max(initial=0.0)
+        return replace(self, scale=scale)
+
     @property
     def keep(self) -> npt.NDArray[np.int64]:
         """Indices of the channels that vary."""
