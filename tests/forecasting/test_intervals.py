@@ -242,3 +242,17 @@ def test_files_with_expected_errors_only_give_normal_intervals() -> None:
     found = growth.half_widths(np.array([0.95]), 3)[0, :, 0]
     np.testing.assert_allclose(found[:2], [0.98, 1.96], rtol=1e-3)
     assert growth.paths(10, 3, np.random.default_rng(0)).shape == (10, 3, 1)
+
+
+def test_intervals_at_a_bound_keep_their_width_within_it() -> None:
+    sales = 360 - 2.3 * np.arange(150.0) + 4 * np.random.default_rng(0).standard_normal(150)
+    model = hm.TimeDelayedTransformer(model="drift", lower=0.0, random_state=0, progress=False).fit(sales)
+    ahead = model.forecast(60)
+    assert (ahead.values[-1] == 0).all()  # the drift leads below zero
+    band = ahead.interval(0.9)
+    assert (band.lower >= 0).all()
+    assert (band.upper > ahead.values).all()
+    assert band.upper[-1] > 1.0
+    drawn = ahead.samples(200, random_state=0)
+    assert drawn.min() == 0.0
+    assert drawn[:, -1].max() > 0.0
