@@ -253,3 +253,61 @@ def test_dates_with_one_offset_keep_the_clock_of_the_file(tmp_path, cells, began
     berlin = pd.date_range("2024-03-30", periods=3, freq="h", tz="Europe/Berlin")
     pd.DataFrame({"time": berlin, "x": np.arange(3.0)}).to_parquet(tmp_path / "zone.parquet")
     assert read_series(tmp_path / "zone.parquet").in_utc
+
+
+def _compact(first, form, periods, freq="D"):
+    return [stamp.strftime(form) for stamp in pd.date_range(first, periods=periods, freq=freq)]
+
+
+def _read(folder, head, cells):
+    path = folder / "data.csv"
+    path.write_text(head + "".join(f"{cell},{k}.5\n" for k, cell in enumerate(cells)))
+    return read_series(path)
+
+
+@pytest.mark.parametrize(
+    ("head", "cells", "ahead"),
+    [
+        ("date,x\n", _compact("2024-03-01", "%Y%m%d", 31), "2024-04-01T00:00:00"),
+        ("day,x\n", _compact("2024-02-20", "%Y%m%d", 20), "2024-03-11T00:00:00"),
+        ("time,x\n", _compact("2024-01-01", "%Y%m%d", 12, "MS"), "2025-01-01T00:00:00"),
+        ("week,x\n", _compact("2024-01-01", "%Y%m%d", 12, "7D"), "2024-03-25T00:00:00"),
+        ("month,x\n", _compact("2024-01-01", "%Y%m", 12, "MS"), "2025-01-01T00:00:00"),
+        ("period,x\n", _compact("2023-06-01", "%Y%m", 20, "MS"), "2025-02-01T00:00:00"),
+        ("time,x\n", _compact("2023-06-01", "%Y%m", 20, "MS"), "2025-02-01T00:00:00"),
+        ("t,x\n", _compact("2024-02-20", "%Y%m%d", 20), "2024-03-11T00:00:00"),
+        ("", _compact("2024-02-20", "%Y%m%d", 20), "2024-03-11T00:00:00"),
+    ],
+)
+def test_dates_without_separators_are_dates(tmp_path, head, cells, ahead):
+    series = _read(tmp_path, head, cells)
+    assert len(series.names) == 1
+    assert np.allclose(np.diff(series.times), series.dt)
+    assert series.dates(series.times[-1:] + series.dt)[0] == ahead
+
+
+@pytest.mark.parametrize(
+    ("head", "cells"),
+    [
+        ("time,x\n", range(200001, 200101)),
+        ("time,x\n", range(200001, 200011)),
+        ("t,x\n", range(20240301, 20240321)),
+        ("date,x\n", range(20240301, 20240340)),
+        ("id,x\n", _compact("2024-02-20", "%Y%m%d", 20)),
+        ("period,x\n", [202413, 202401, 202402]),
+        ("date,x\n", [17991201, 17991202, 17991203]),
+        ("year,x\n", range(1871, 1890)),
+    ],
+)
+def test_numbers_that_merely_look_like_dates_stay_numbers(tmp_path, head, cells):
+    series = _read(tmp_path, head, cells)
+    assert series.began == ""
+    found = series.times if series.time_name else series.values[:, 0] if len(series.names) > 1 else None
+    assert np.array_equal(found, np.asarray(cells, dtype=float))
+
+
+def test_a_missing_date_among_compact_ones_is_named(tmp_path):
+    with pytest.raises(FileError, match="line 4 of the time column 'date' is empty"):
+        _read(tmp_path, "date,x\n", [20240301, 20240302, "", 20240304])
+    months = [202401, 202402, 202404, 202405, 202406]
+    assert np.round(np.diff(_read(tmp_path, "month,x\n", months).times) / MONTH).tolist() == [1, 2, 1, 1]

@@ -30,6 +30,14 @@ _TIME_WORDS = frozenset(
 )
 _COUNTED = frozenset({"year", "jahr", "année", "annee", "month", "day", "hour", "minute", "second"})
 """Names of columns that are time where they grow from row to row, and part of a date where they begin again."""
+_DATE_WORDS = frozenset(
+    {"date", "datetime", "datum", "day", "tag", "month", "monat", "mois", "period", "yyyymmdd", "yyyymm", "yearmonth"}
+)
+"""Names of columns whose numbers are dates where all of them can be."""
+_CLOCK_WORDS = frozenset({"time", "times", "timestamp", "zeit", "temps", "week"})
+"""Names of columns that may count as well: of eight digits they are dates by their name, of six by their steps only."""
+_FIRST_YEAR, _LAST_YEAR = 1800, 2199
+"""Years of dates that are written as one number."""
 _EVEN = 1e-6
 """Spread of the steps, relative to their mean, that still counts as even."""
 
@@ -61,8 +69,8 @@ def read_series(
     time
         The time column, or ``"none"``. By default it is the column named like a time (``t``, ``time``, ``date``,
         ``time [s]`` …) or holding dates; in a file without names, a first column that grows evenly. Dates (ISO,
-        ``31.12.2024 23:59``, ``31/12/2024`` or ``12/31/2024``) become seconds since the first; dates a month, a
-        quarter or a year apart count as evenly spaced.
+        ``31.12.2024 23:59``, ``31/12/2024`` or ``12/31/2024``; in a time column also ``20241231`` or the month
+        ``202412``) become seconds since the first; dates a month, a quarter or a year apart count as evenly spaced.
     columns
         The channels to read; by default all but the time.
 
@@ -151,18 +159,66 @@ def _time_column(samples: _Samples, asked: str | None, columns: Sequence[str] | 
         return asked
     free = [name for name in table.columns if columns is None or name not in columns]
     for name in free:
-        if table[name].dtype.kind in "Mm" or re.split(r"[\s_\[(]", str(name).strip().lower())[0] in _TIME_WORDS:
+        if table[name].dtype.kind in "Mm" or _first_word(name) in _TIME_WORDS:
             return str(name)
     for name in free:
-        if stamps_of(table[name]) is not None:
+        dated = _first_word(name) in _DATE_WORDS | _CLOCK_WORDS
+        if stamps_of(table[name]) is not None or (dated and _has_compact_dates(table, name)):
             return str(name)
     for name in free:
         if str(name).strip().lower() in _COUNTED and len(free) > 1 and _is_growing(table[name]):
             return str(name)
     first = table.columns[0]
-    if not samples.named and len(table.columns) > 1 and first in free and _is_even(table[first]):
+    is_time = _is_even(table[first]) or _has_compact_dates(table, first)
+    if not samples.named and len(table.columns) > 1 and first in free and is_time:
         return str(first)
     return None
+
+
+def _first_word(name: object) -> str:
+    return re.split(r"[\s_\[(]", str(name).strip().lower())[0]
+
+
+def _stamps_of(table: pd.DataFrame, name: str) -> pd.Series | None:
+    """Dates of the time column, also where they are written as numbers."""
+    stamps = stamps_of(table[name])
+    return _compact_dates(table[name], _first_word(name)) if stamps is None else stamps
+
+
+def _has_compact_dates(table: pd.DataFrame, name: str) -> bool:
+    return _compact_dates(table[name], _first_word(name)) is not None
+
+
+def _compact_dates(column: pd.Series, word: str) -> pd.Series | None:
+    """Dates of numbers such as 20241231, or 202412 for a month; None where they may as well be counts.
+
+    ``word`` is the first word of the name of the column.
+    """
+    import pandas as pd
+
+    known = column.dropna()
+    if column.dtype.kind not in "iuf" or len(known) == 0 or not np.isfinite(known).all() or (known % 1 != 0).any():
+        return None
+    for form, one in (("%Y%m%d", 10_000), ("%Y%m", 100)):
+        if known.min() < _FIRST_YEAR * one or known.max() >= (_LAST_YEAR + 1) * one:
+            continue
+        if not (known // (one // 100) % 100).between(1, 12).all():  # long counts end here, which is quick
+            continue
+        stamps = pd.to_datetime(column.astype("Int64").astype("string"), format=form, errors="coerce")
+        by_name = word in _DATE_WORDS or (word in _CLOCK_WORDS and form == "%Y%m%d")
+        if stamps[known.index].notna().all() and (by_name or _are_even_as_dates_only(known, stamps[known.index])):
+            return stamps
+    return None
+
+
+def _are_even_as_dates_only(numbers: pd.Series, stamps: pd.Series) -> bool:
+    """Whether steps that are equal on the calendar, and the most of all, differ as numbers."""
+    months = months_of(stamps)
+    steps = np.diff(stamps.to_numpy()).astype(np.float64) if months is None else np.diff(steps_of(stamps, months))
+    if len(steps) == 0:
+        return False
+    usual = steps == np.median(steps)
+    return bool(2 * usual.sum() > len(steps) and np.ptp(np.diff(numbers.to_numpy())[usual]) > 0)
 
 
 def _is_even(column: pd.Series) -> bool:
@@ -181,7 +237,7 @@ def _is_growing(column: pd.Series) -> bool:
 def _times(samples: _Samples, name: str) -> tuple[np.ndarray, str, Months | None]:
     """Times, shape (samples,); where they came from dates (then in seconds) the first date and the months between."""
     column = samples.cells[name]
-    stamps = stamps_of(column)
+    stamps = _stamps_of(samples.cells, name)
     began, months = "", None
     if stamps is not None:
         months = months_of(stamps)
@@ -213,6 +269,8 @@ def _is_in_utc(column: pd.Series) -> bool:
     """Whether dates of the ISO form with several offsets were brought to UTC; other forms have no offsets."""
     import pandas as pd
 
+    if column.dtype.kind in "iuf":
+        return False
     iso = column.dtype.kind == "M" or not pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce").hasnans
     return iso and are_in_utc(column)
 
