@@ -540,3 +540,21 @@ def test_dates_by_the_clock_of_utc_are_told(tmp_path):
     pd.DataFrame({"time": cells, "x": np.sin(np.arange(60.0))}).to_csv(tmp_path / "zone.csv", index=False)
     said = " ".join(_run(tmp_path / "zone.csv", *_QUICK, "--kind", "drift").output.split())
     assert "one hour apart (dates by the clock of UTC)" in said
+
+
+def test_resampled_dates_are_told_in_words_and_counted(tmp_path):
+    days = pd.date_range("2024-01-01", periods=60)
+    table = pd.DataFrame({"day": days, "x": np.sin(np.arange(60.0)), "u": np.cos(np.arange(60.0))})
+    holes, plan = tmp_path / "holes.csv", tmp_path / "plan.csv"
+    table[:55].drop([20, 21, 40]).to_csv(holes, index=False)
+    table[["day", "u"]][55:].to_csv(plan, index=False)
+    words = ("--resample", "--kind", "td-dmd", *_QUICK)
+    for more, step in (((), 6), (("--inputs", "u", "--ahead", plan), 5)):
+        said = " ".join(_run(holes, *words, *more, "--steps", step).output.split())
+        assert "52 samples of" in said
+        assert "), resampled to 55 even ones; time from column 'day', one day apart." in said
+        assert "resampled to an even step of one day by linear interpolation" in said
+    told = json.loads(_run(holes, *words, "--json").stdout)["report"]["sentences"]
+    assert "Samples were resampled to an even step of one day by linear interpolation." in told
+    table.to_csv(holes, index=False)
+    assert "60 samples of 2 (x, u); time" in " ".join(_run(holes, *words).output.split())

@@ -64,6 +64,8 @@ class Measured:
     """A series at even times, the inputs of its samples and of the steps ahead, and what was done to get there."""
 
     series: Series
+    rows: int
+    """Rows of the file."""
     inputs: np.ndarray | None = None
     ahead: np.ndarray | None = None
     input_names: tuple[str, ...] = ()
@@ -82,7 +84,7 @@ def read_measured(
     if not columns.inputs:
         if ahead is not None:
             raise InputError("--ahead", str(ahead), "holds inputs to come", "name their columns too: --inputs u")
-        return Measured(whole)
+        return Measured(whole, len(whole))
     if ahead is None:
         raise InputError(
             "--inputs",
@@ -104,7 +106,12 @@ def read_measured(
     if not np.isfinite(future.values[:steps]).all():
         raise FileError(ahead, "has gaps", "give every input of every step")
     return Measured(
-        rows.observing(*channels), rows.values[:, given], future.values[:steps], tuple(columns.inputs), tuple(notes)
+        rows.observing(*channels),
+        len(whole),
+        rows.values[:, given],
+        future.values[:steps],
+        tuple(columns.inputs),
+        tuple(notes),
     )
 
 
@@ -184,6 +191,15 @@ def _dated(words: str, series: Series) -> str:
     return re.sub(r"\bsample (\d+)", date, with_steps)
 
 
+def notes_in_words(notes: Iterable[str], series: Series) -> list[str]:
+    """Notes of the library with the step of resampled dates in units of the clock."""
+    return [_dated(note, series) if series.began and note.startswith(_RESAMPLED) else note for note in notes]
+
+
+_RESAMPLED = "Samples were resampled to an even step of "
+"""Beginning of the note that has a step."""
+
+
 def _skips_weekends(series: Series) -> bool:
     """Whether dates are days of the week from Monday to Friday only."""
     dates = np.asarray(series.dates(series.times), dtype="datetime64[D]")
@@ -209,9 +225,15 @@ _CLOCK = (("years", 365.2425 * 86400.0), ("days", 86400.0), ("hours", 3600.0), (
 
 
 def sentences(
-    model: TimeDelayedTransformer, measured: Measured, backtest: Backtest | None, ahead: Forecast, level: float = 0.9
+    model: TimeDelayedTransformer,
+    measured: Measured,
+    backtest: Backtest | None,
+    ahead: Forecast,
+    *,
+    even: int,
+    level: float = 0.9,
 ) -> Iterator[str]:
-    """Lines of the report: the data, the model, its backtest and the forecast."""
+    """Lines of the report: the data, of which ``even`` samples are used, the model, its backtest and the forecast."""
     series, (unit, size) = measured.series, unit_of(measured.series)
     called = ", ".join(series.names[:6]) + (f" and {series.channels - 6} more" if series.channels > 6 else "")
     clock = " (dates by the clock of UTC)" if series.in_utc else ""
@@ -220,12 +242,12 @@ def sentences(
         if series.time_name
         else f"no time column, so samples are {model.dt_:g} apart"
     )
-    yield f"{series.source}: {len(series):,} samples of {series.channels} ({called}); {when}."
+    used = "" if even == measured.rows else f", resampled to {even:,} even ones"
+    yield f"{series.source}: {measured.rows:,} samples of {series.channels} ({called}){used}; {when}."
     if measured.input_names:
         yield f"Inputs from outside: {', '.join(measured.input_names)}."
     yield ""
-    yield from measured.notes
-    yield from model.report_.sentences
+    yield from notes_in_words([*measured.notes, *model.report_.sentences], series)
     yield from _modes(model, series)
     yield from _chaos(model, series)
     if backtest is not None:
