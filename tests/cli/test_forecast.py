@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 import hardmax as hm
 from hardmax.cli.app import app
-from hardmax.cli.forecast_report import _chaos
+from hardmax.cli.forecast_report import _chaos, _verdict
 from hardmax.datasets import airfoil, lorenz63
+from hardmax.forecasting.diagnostics.backtest import ANEW, Backtest, BacktestRow
 
 
 def _run(*words):
@@ -558,3 +559,32 @@ def test_resampled_dates_are_told_in_words_and_counted(tmp_path):
     assert "Samples were resampled to an even step of one day by linear interpolation." in told
     table.to_csv(holes, index=False)
     assert "60 samples of 2 (x, u); time" in " ".join(_run(holes, *words).output.split())
+
+
+@pytest.mark.parametrize(
+    ("label", "mases", "told"),
+    [
+        (
+            "the last season of 12 samples, repeated",
+            {"TD-TF": 0.7, ANEW: 0.9, "seasonal naive": 0.7},
+            "MASE 0.7 against 0.9; the selected model itself does as well, MASE 0.7.",
+        ),
+        (
+            "ARIMA, season 12",
+            {"TD-TF": 0.5, ANEW: 0.9, "seasonal naive": 0.7},
+            "MASE 0.7 against 0.9; the selected model itself does better, MASE 0.5.",
+        ),
+        (
+            "TD-DMD, window 62, truncated",
+            {"TD-TF": 0.9, "TD-DMD": 0.7},
+            "MASE 0.7 against 0.9: the selected model is of that kind too, with other parameters.",
+        ),
+        ("ARIMA, season 12", {"TD-TF": 0.9, "seasonal naive": 0.7}, "pass --kind seasonal-naive to select it."),
+        ("ARIMA", {"TD-TF": 0.102049, "persistence": 0.1}, "does as well as persistence"),
+    ],
+)
+def test_a_kind_is_not_recommended_to_a_model_of_it_or_a_better_one(label, mases, told):
+    rows = tuple(BacktestRow(name, mase, mase, 1.0, 0, mase) for name, mase in mases.items())
+    said = _verdict(Backtest(rows, {}, np.arange(1.0, 5.0), 4, label), "months", 1.0)
+    assert told in said
+    assert ("--kind" in told) == ("--kind" in said)

@@ -317,12 +317,21 @@ _OPTIONS = {
     "analogue": "analogue",
 }
 """Names of the baselines as values of ``--kind``, which the estimator selects."""
+_LABELS = {
+    "TD-DMD": "TD-DMD, window",
+    "NG-RC": "polynomials of",
+    "seasonal naive": "the last season of",
+    "persistence": "the last sample, repeated",
+    "analogue": "analogues of",
+}
+"""Beginnings of the labels of selected models that are of the same kind as a baseline."""
 
 
 def _verdict(backtest: Backtest, unit: str, size: float) -> str:
     """Comparison of the model with the best baseline by the mean absolute scaled error, as a sentence."""
-    own = [row for row in backtest.rows if row.model in ("TD-TF", ANEW)]
-    rivals = [row for row in backtest.rows if row not in own]
+    rows = [replace(row, mase=float(f"{row.mase:.3g}")) for row in backtest.rows]  # as the table shows them
+    own = [row for row in rows if row.model in ("TD-TF", ANEW)]
+    rivals = [row for row in rows if row not in own]
     # The kind of the model was selected with all data; a search without the last quarter is the harder test.
     fitted, best = max(own, key=lambda row: row.mase), min(rivals, key=lambda row: row.mase)
     span = float(backtest.times[-1])
@@ -332,6 +341,11 @@ def _verdict(backtest: Backtest, unit: str, size: float) -> str:
         return f"Backtest: {who} and {best.model} both forecast this to a thousandth of a standard deviation."
     if fitted.mase > best.mase * 1.02:
         against = f"Backtest: {best.model} forecasts better than {who}, MASE {best.mase:.3g} against {fitted.mase:.3g}"
+        if anew and own[0].mase <= best.mase * 1.02:
+            same = "as well" if best.mase <= own[0].mase * 1.02 else "better"
+            return f"{against}; the selected model itself does {same}, MASE {own[0].mase:.3g}."
+        if backtest.label.startswith(_LABELS.get(best.model, best.model)):
+            return f"{against}: the selected model is of that kind too, with other parameters."
         if _OPTIONS.get(best.model) in kinds():
             return f"{against}: pass --kind {_OPTIONS[best.model]} to select it."
         return f"{against}: the selected model is not to be preferred to it on this series."
