@@ -588,3 +588,51 @@ def test_a_kind_is_not_recommended_to_a_model_of_it_or_a_better_one(label, mases
     said = _verdict(Backtest(rows, {}, np.arange(1.0, 5.0), 4, label), "months", 1.0)
     assert told in said
     assert ("--kind" in told) == ("--kind" in said)
+
+
+def _hours(folder, name, form, hours=60, zone=None, first="2024-02-01"):
+    path = folder / name
+    cells = [date.strftime(form) for date in pd.date_range(first, periods=hours, freq="h", tz=zone)]
+    pd.DataFrame({"time": cells, "x": np.sin(np.arange(hours) / 3), "u": np.cos(np.arange(hours) / 3)}).to_csv(
+        path, index=False
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("form", "zone", "offset", "told"),
+    [
+        ("%Y-%m-%dT%H:%MZ", None, "Z", "(dates by the clock of UTC)"),
+        ("%Y-%m-%dT%H:%M+01:00", None, "+01:00", "(dates by the clock of UTC+01:00)"),
+        ("%Y-%m-%dT%H:%M%z", "Europe/Berlin", "Z", "(dates by the clock of UTC)"),
+        ("%Y-%m-%d %H:%M", None, "", "one hour apart."),
+    ],
+)
+def test_forecast_dates_have_the_offset_of_the_file(tmp_path, form, zone, offset, told):
+    path = _hours(tmp_path, "hours.csv", form, zone=zone, first="2024-03-30")
+    ahead, page, kept = tmp_path / "ahead.csv", tmp_path / "page.html", tmp_path / "kept"
+    words = (path, "--columns", "x", "--steps", 6)
+    done = _run(*words, *_QUICK[2:], "--kind", "drift", "--output", ahead, "--report", page, "--save", kept)
+    assert done.exit_code == 0, done.output
+    written = pd.read_csv(ahead, dtype=str)["time"]
+    said = " ".join(done.output.split())
+    assert told in said
+    # Midnight in Berlin is 23:00 in UTC.
+    assert written.iloc[-1] == f"2024-04-01T{'16' if zone else '17'}:00:00{offset}"
+    assert f"On {written.iloc[-1].removesuffix(offset)[:16].replace('T', ' ')}{offset}: x" in said
+    assert f"<td>{written.iloc[0].removesuffix(offset)[:16].replace('T', ' ')}{offset}</td>" in page.read_text("utf-8")
+    again = json.loads(_run(*words, "--model", kept, "--json").stdout)["forecast"]["dates"]
+    assert again == written.tolist()
+
+
+def test_inputs_to_come_may_have_another_offset_than_the_record(tmp_path):
+    record = _hours(tmp_path, "record.csv", "%Y-%m-%dT%H:%M+01:00")
+    words = (record, "--inputs", "u", *_QUICK, "--kind", "td-dmd", "--ahead")
+    same = _hours(tmp_path, "same.csv", "%Y-%m-%dT%H:%MZ", hours=6, first="2024-02-03 11:00")
+    assert _run(*words, same).exit_code == 0
+    late = _hours(tmp_path, "late.csv", "%Y-%m-%dT%H:%MZ", hours=6, first="2024-02-03 12:00")
+    done = _run(*words, late)
+    assert done.exit_code == 2
+    assert "has the inputs of 2024-02-03 13:00 in row 1, where 2024-02-03 12:00" in " ".join(done.output.split())
+    naive = _hours(tmp_path, "naive.csv", "%Y-%m-%d %H:%M", hours=6, first="2024-02-03 12:00")
+    assert _run(*words, naive).exit_code == 0

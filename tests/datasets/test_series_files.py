@@ -237,22 +237,35 @@ def test_pandas_is_told_to_read_every_digit_where_it_would_not(version, told):
 
 
 @pytest.mark.parametrize(
-    ("cells", "began", "in_utc"),
+    ("cells", "began", "in_utc", "offset"),
     [
-        (["2024-01-01T10:00+01:00", "2024-01-01T11:00+01:00"], "2024-01-01T10:00:00", False),
-        (["2024-01-01 10:00:00Z", "2024-01-01 11:00:00Z"], "2024-01-01T10:00:00", False),
-        (["2024-03-31T01:00+01:00", "2024-03-31T03:00+02:00"], "2024-03-31T00:00:00", True),
-        (["01.02.2024", "02.02.2024"], "2024-02-01T00:00:00", False),
+        (["2024-01-01T10:00+01:00", "2024-01-01T11:00+01:00"], "2024-01-01T10:00:00", False, "+01:00"),
+        (["2024-01-01 10:00:00-0330", "2024-01-01 11:00:00-0330"], "2024-01-01T10:00:00", False, "-03:30"),
+        (["2024-01-01T10:00+01", "2024-01-01T11:00+01"], "2024-01-01T10:00:00", False, "+01:00"),
+        (["2024-01-01 10:00:00Z", "2024-01-01 11:00:00Z"], "2024-01-01T10:00:00", False, "Z"),
+        (["2024-01-01T10:00+00:00", "2024-01-01T11:00+00:00"], "2024-01-01T10:00:00", False, "Z"),
+        (["2024-03-31T01:00+01:00", "2024-03-31T03:00+02:00"], "2024-03-31T00:00:00", True, "Z"),
+        (["01.02.2024", "02.02.2024"], "2024-02-01T00:00:00", False, ""),
+        (["2024-02-01 10:00", "2024-02-02 10:00"], "2024-02-01T10:00:00", False, ""),
+        (["2024-02-01", "2024-02-02"], "2024-02-01T00:00:00", False, ""),
+        (["20240201", "20240202"], "2024-02-01T00:00:00", False, ""),
     ],
 )
-def test_dates_with_one_offset_keep_the_clock_of_the_file(tmp_path, cells, began, in_utc):
+def test_dates_with_one_offset_keep_the_clock_of_the_file(tmp_path, cells, began, in_utc, offset):
     path = tmp_path / "zone.csv"
     path.write_text("time,x\n" + "".join(f"{cell},{k}.5\n" for k, cell in enumerate(cells)))
     series = read_series(path)
-    assert (series.began, series.in_utc) == (began, in_utc)
+    assert (series.began, series.in_utc, series.offset) == (began, in_utc, offset)
+    assert series.dates_with_offset(series.times[:1]).tolist() == [began + offset]
     berlin = pd.date_range("2024-03-30", periods=3, freq="h", tz="Europe/Berlin")
     pd.DataFrame({"time": berlin, "x": np.arange(3.0)}).to_parquet(tmp_path / "zone.parquet")
-    assert read_series(tmp_path / "zone.parquet").in_utc
+    series = read_series(tmp_path / "zone.parquet")
+    assert series.in_utc
+    assert series.offset == "Z"
+    pd.DataFrame({"time": berlin.tz_convert("UTC"), "x": np.arange(3.0)}).to_parquet(tmp_path / "utc.parquet")
+    assert read_series(tmp_path / "utc.parquet").offset == "Z"
+    pd.DataFrame({"time": berlin.tz_localize(None), "x": np.arange(3.0)}).to_parquet(tmp_path / "none.parquet")
+    assert read_series(tmp_path / "none.parquet").offset == ""
 
 
 def _compact(first, form, periods, freq="D"):

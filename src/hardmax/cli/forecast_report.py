@@ -117,13 +117,17 @@ def read_measured(
 
 def _check_continues(file: Path, future: Series, record: Series, steps: int) -> None:
     """Refuse inputs to come whose dates are not those that follow the record."""
-    # A file with one offset has its own clock, which is not that of another file in UTC.
-    if not (record.began and future.began) or record.in_utc or future.in_utc:
+    if not (record.began and future.began):
         return
-    expected = record.dates(record.times[-1] + record.dt * np.arange(1, steps + 1))
-    given = future.dates(future.times[:steps])
-    late = np.abs(np.asarray(given, dtype="datetime64[s]") - np.asarray(expected, dtype="datetime64[s]"))
-    wrong = np.flatnonzero(late > np.timedelta64(round(_LATE * record.dt), "s"))
+    known = bool(record.offset and future.offset)
+    # A file without offsets has the clock of its place, which is not that of another file in UTC.
+    if not known and (record.in_utc or future.in_utc):
+        return
+    expected = np.asarray(record.dates(record.times[-1] + record.dt * np.arange(1, steps + 1)), dtype="datetime64[s]")
+    given = np.asarray(future.dates(future.times[:steps]), dtype="datetime64[s]")
+    if known:
+        given = given - _seconds_of(future.offset) + _seconds_of(record.offset)
+    wrong = np.flatnonzero(np.abs(given - expected) > np.timedelta64(round(_LATE * record.dt), "s"))
     if len(wrong):
         there, here = short_dates(np.array([given[wrong[0]], expected[wrong[0]]]))
         raise FileError(
@@ -131,6 +135,15 @@ def _check_continues(file: Path, future: Series, record: Series, steps: int) -> 
             f"has the inputs of {there} in row {wrong[0] + 1}, where {here} follows the record",
             "give one row for each step after the record, in order",
         )
+
+
+def _seconds_of(offset: str) -> np.timedelta64:
+    """Offset of a clock from UTC, such as ``"-03:30"`` or ``"Z"``."""
+    if offset == "Z":
+        return np.timedelta64(0, "s")
+    hours, minutes = offset[1:].split(":")
+    seconds = 3600 * int(hours) + 60 * int(minutes)
+    return np.timedelta64(-seconds if offset[0] == "-" else seconds, "s")
 
 
 def even_series(measured: Measured, gaps: str, resample: bool) -> Series:
@@ -236,7 +249,7 @@ def sentences(
     """Lines of the report: the data, of which ``even`` samples are used, the model, its backtest and the forecast."""
     series, (unit, size) = measured.series, unit_of(measured.series)
     called = ", ".join(series.names[:6]) + (f" and {series.channels - 6} more" if series.channels > 6 else "")
-    clock = " (dates by the clock of UTC)" if series.in_utc else ""
+    clock = f" (dates by the clock of UTC{series.offset.replace('Z', '')})" if series.offset else ""
     when = (
         f"time from column {series.time_name!r}, {_apart(model.dt_, series)} apart{clock}"
         if series.time_name
@@ -375,10 +388,14 @@ def _apart(dt: float, series: Series) -> str:
 
 
 def moments_of(series: Series, ahead: Forecast) -> list[str]:
-    """Times of the steps as text; dates without a clock where all are at midnight, and without seconds of zero."""
+    """Times of the steps as text; dates without a clock where all are at midnight, and without seconds of zero.
+
+    A clock has its offset from UTC, where that is known.
+    """
     if not series.began:
         return [f"{time:.6g}" for time in ahead.times]
-    return short_dates(series.dates(ahead.times))
+    texts = short_dates(series.dates(ahead.times))
+    return [text + series.offset if " " in text else text for text in texts]
 
 
 def short_dates(dates: Iterable[str] | np.ndarray) -> list[str]:

@@ -378,7 +378,7 @@ def _write(request: Request, model: TimeDelayedTransformer, measured: Measured, 
         Columns(list(series.names), list(measured.input_names)).save(folder)
         written.append(str(request.save))
     if request.output is not None:
-        columns = {series.time_name or "time": series.dates(ahead.times) if series.began else ahead.times}
+        columns = {series.time_name or "time": series.dates_with_offset(ahead.times) if series.began else ahead.times}
         columns |= {name: ahead.values[:, k] for k, name in enumerate(series.names)}
         columns |= {f"{name} spread": ahead.spread[:, k] for k, name in enumerate(series.names)}
         band = interval_of(ahead, request.interval)
@@ -416,7 +416,7 @@ def _data(found: _Result, level: float) -> dict[str, object]:
     series, model, band = found.measured.series, found.model, found.band
     ends = None if band is None else {"lower": band.lower.tolist(), "upper": band.upper.tolist()}
     ahead = found.ahead.data() | {
-        "dates": series.dates(found.ahead.times).tolist() if series.began else None,
+        "dates": series.dates_with_offset(found.ahead.times).tolist() if series.began else None,
         "interval": None if ends is None else {"level": level, **ends},
     }
     return {

@@ -124,6 +124,7 @@ def _series_of(samples: _Samples, time: str | None, columns: Sequence[str] | Non
             f"has {len(values)} samples of {values.shape[1]} channels",
             "one row is one moment; transpose the table if the axes are swapped",
         )
+    in_utc = bool(began) and _is_in_utc(table[time_name])
     return Series(
         values,
         times,
@@ -132,7 +133,8 @@ def _series_of(samples: _Samples, time: str | None, columns: Sequence[str] | Non
         time_name=str(time_name or ""),
         began=began,
         months=months,
-        in_utc=bool(began) and time_name is not None and _is_in_utc(table[time_name]),
+        in_utc=in_utc,
+        offset=_offset_of(table[time_name], in_utc) if began else "",
     )
 
 
@@ -273,6 +275,19 @@ def _is_in_utc(column: pd.Series) -> bool:
         return False
     iso = column.dtype.kind == "M" or not pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce").hasnans
     return iso and are_in_utc(column)
+
+
+def _offset_of(column: pd.Series, in_utc: bool) -> str:
+    """Offset from UTC of the clock that dates are told by; empty where they have none."""
+    import pandas as pd
+
+    if in_utc or isinstance(column.dtype, pd.DatetimeTZDtype):
+        return "Z"
+    found = re.search(r"[T ]\d.*?(Z|([+-]\d\d):?(\d\d)?)$", str(column.iloc[0]).strip())
+    if found is None:
+        return ""
+    offset = f"{found[2]}:{found[3] or '00'}"
+    return "Z" if found[1] == "Z" or offset[1:] == "00:00" else offset
 
 
 def _remedy_for(steps: np.ndarray) -> str:
