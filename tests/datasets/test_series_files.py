@@ -324,3 +324,42 @@ def test_a_missing_date_among_compact_ones_is_named(tmp_path):
         _read(tmp_path, "date,x\n", [20240301, 20240302, "", 20240304])
     months = [202401, 202402, 202404, 202405, 202406]
     assert np.round(np.diff(_read(tmp_path, "month,x\n", months).times) / MONTH).tolist() == [1, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "month,x\n2014-01-01,1\n2014-02-01,2\n2014-03-01,3\nTotal,6\n",
+            "line 5, column 'month' is 'Total', not a date such as '2014-01-01' in line 2: correct the row",
+        ),
+        (
+            "date,x\n31.12.2023,1\n01.01.2024,2\n30.02.2024,3\n",
+            "line 4, column 'date' is '30.02.2024', not a date such",
+        ),
+        (
+            "date,x\n1/31/2024,1\n2/1/2024,2\n,\n2024-02-02,3\n",
+            "line 5, column 'date' is '2024-02-02', not a date such",
+        ),
+        ("date,x\n20240301,1\n20240302,2\nTotal,3\n", "line 4, column 'date' is 'Total', not a number"),
+        (
+            "time,x\n03/01/2024 07:30 AM,1\n03/01/2024 08:30 AM,2\n",
+            "line 2, column 'time' is '03/01/2024 07:30 AM', a date in a format that is not known: write dates as",
+        ),
+        ("Month,x\nJan 2010,1\nFeb 2010,2\n", "'Jan 2010', a date in a format that is not known: .* months as 2024-12"),
+        ("when,x\n1 Mar 24,1\n2 Mar 24,2\n", "column 'when' is '1 Mar 24', a date in a format that is not known"),
+        ("month,x\n2010M01,1\n2010M02,2\n", "'2010M01', a date in a format that is not known"),
+        ("room,x\nnorth 3,1\nnorth 4,2\n", "'north 3', not a number: correct it"),
+        ("room,x\n3-4,1\n5-6,2\n", "'3-4', not a number: correct it"),
+        (
+            't,x\n0,"20,000"\n1,"21,384"\n',
+            "'20,000', not a number: .* separator: 20000, or as 20.000 where the comma is a",
+        ),
+        ('t,x\n0,"2,020,000.5"\n1,"1,021,384"\n', "'2,020,000.5', not a number: .* separator: 2020000.5$"),
+    ],
+)
+def test_cells_that_are_neither_numbers_nor_dates_are_told_with_a_remedy(tmp_path, text, message):
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    with pytest.raises(FileError, match=message):
+        read_series(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -309,13 +310,75 @@ def _numbers(samples: _Samples, name: str) -> np.ndarray:
     read = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
     wrong = np.flatnonzero(np.isnan(read) & column.notna().to_numpy())
     if len(wrong):
-        row = int(wrong[0])
-        remedy = "correct it, or choose the columns to use with columns=…"
-        if len(wrong) < len(column) and wrong[-1] == len(wrong) - 1:  # the first rows alone: units, or a heading
-            remedy = "put # before lines that are no data, or choose the columns to use with columns=…"
-        problem = f"{samples.row(row)}, column {name!r} is {shown(column.iloc[row])}, not a number"
-        raise FileError(samples.path, problem, remedy)
+        raise _wrong_cell(samples, name, wrong)
     return read
+
+
+def _wrong_cell(samples: _Samples, name: str, wrong: np.ndarray) -> FileError:
+    """Error of a column of which some rows are no numbers: about the first that is also no date, where most are."""
+    column = samples.cells[name]
+    cells = column.iloc[wrong].astype(str).str.strip()
+    row, cell, most = int(wrong[0]), cells.iloc[0], 2 * len(wrong) > column.notna().sum()
+    problem, remedy = "not a number", "correct it, or choose the columns to use with columns=…"
+    dates = wrong[_dates_among(cells)] if most else wrong[:0]
+    others = np.setdiff1d(np.flatnonzero(column.notna()), dates)
+    if 2 * len(dates) > column.notna().sum() and len(others):
+        row, like = int(others[0]), int(dates[0])
+        problem = f"not a date such as {shown(column.iloc[like])} in {samples.row(like)}"
+        remedy = "correct the row, or remove it if it is a total or a remark"
+    elif len(wrong) < len(column) and wrong[-1] == len(wrong) - 1:  # the first rows alone: units, or a heading
+        remedy = "put # before lines that are no data, or choose the columns to use with columns=…"
+    elif _THOUSANDS.fullmatch(cell):
+        remedy = f"write it without a thousands separator: {cell.replace(',', '')}"
+        if cell.count(",") == 1 and "." not in cell:
+            remedy += f", or as {cell.replace(',', '.')} where the comma is a decimal one"
+    elif most and not len(dates) and (_looks_like_a_date(cell) or _is_named_like_a_date(name, cell)):
+        problem = "a date in a format that is not known"
+        remedy = (
+            "write dates as 2024-12-31 23:59, 31.12.2024 23:59, 31/12/2024 or 12/31/2024 and months as 2024-12, or "
+            "choose the columns to use with columns=…"
+        )
+    return FileError(
+        samples.path, f"{samples.row(row)}, column {name!r} is {shown(column.iloc[row])}, {problem}", remedy
+    )
+
+
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+"""Numbers with commas between thousands."""
+_DATE_FORMS = (
+    "ISO8601",
+    *(
+        order + clock
+        for order in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
+        for clock in ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
+    ),
+)
+"""Forms of dates that are read."""
+
+
+def _dates_among(cells: pd.Series) -> np.ndarray:
+    """Whether each cell is a date in the form that most of them have, shape (cells,)."""
+    import pandas as pd
+
+    found = (
+        pd.to_datetime(cells, format=form, errors="coerce", utc=True).notna().to_numpy(dtype=bool)
+        for form in _DATE_FORMS
+    )
+    return max(found, key=np.count_nonzero)
+
+
+def _is_named_like_a_date(name: str, cell: str) -> bool:
+    return _first_word(name) in _DATE_WORDS and any(sign.isdecimal() for sign in cell)
+
+
+def _looks_like_a_date(cell: str) -> bool:
+    """Whether a cell can be taken for a date with a year that it shows."""
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a form that is guessed is warned of
+        stamp = pd.to_datetime(cell, errors="coerce")
+    return stamp is not pd.NaT and _FIRST_YEAR <= stamp.year <= _LAST_YEAR and f"{stamp.year % 100:02d}" in cell
 
 
 def _from_npy(path: Path) -> _Samples:
