@@ -636,3 +636,15 @@ def test_inputs_to_come_may_have_another_offset_than_the_record(tmp_path):
     assert "has the inputs of 2024-02-03 13:00 in row 1, where 2024-02-03 12:00" in " ".join(done.output.split())
     naive = _hours(tmp_path, "naive.csv", "%Y-%m-%d %H:%M", hours=6, first="2024-02-03 12:00")
     assert _run(*words, naive).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "told"), [(1709278200, 3600, "1709512200"), (100000, 0.001, "100000.065"), (0, 0.1, "6.5")]
+)
+def test_large_times_are_told_with_all_digits(tmp_path, first, step, told):
+    times = first + step * np.arange(60)
+    pd.DataFrame({"timestamp": times, "x": np.sin(np.arange(60.0))}).to_csv(tmp_path / "epoch.csv", index=False)
+    page = tmp_path / "page.html"
+    done = _run(tmp_path / "epoch.csv", *_QUICK, "--kind", "drift", "--report", page)
+    assert f"At time {told}: x" in " ".join(done.output.split())
+    assert f"<td>{told}</td>" in page.read_text("utf-8")

@@ -393,9 +393,24 @@ def moments_of(series: Series, ahead: Forecast) -> list[str]:
     A clock has its offset from UTC, where that is known.
     """
     if not series.began:
-        return [f"{time:.6g}" for time in ahead.times]
+        return [_exact_enough(time, series.dt) for time in ahead.times]
     texts = short_dates(series.dates(ahead.times))
     return [text + series.offset if " " in text else text for text in texts]
+
+
+def _exact_enough(time: float, step: float) -> str:
+    """A time with six digits where they tell it from its neighbours, otherwise with more, such as seconds since 1970.
+
+    >>> _exact_enough(1709814600.0, 3600.0), _exact_enough(1598.0, 2.0), _exact_enough(1.5e-07, 1e-8)
+    ('1709814600', '1598', '1.5e-07')
+    """
+    short = f"{time:.6g}"
+    large = "e+" in short or abs(float(short) - time) > _RESOLVED * step
+    return f"{time:.15g}" if large else short
+
+
+_RESOLVED = 1e-3
+"""Share of a step to which times are told."""
 
 
 def short_dates(dates: Iterable[str] | np.ndarray) -> list[str]:
