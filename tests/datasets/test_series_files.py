@@ -78,6 +78,8 @@ def test_time_and_channels_can_be_named(tmp_path):
     assert series.names == ("a",)
     assert np.array_equal(series.times, [1, 2, 4])
     assert read_series(path, time="none", columns=["a", "k"]).time_name == ""
+    path.write_text("year,flow\n1900,1\n1901,4\n1902,2\n")
+    assert read_series(path, columns=["flow"]).times.tolist() == read_series(path).times.tolist() == [1900, 1901, 1902]
 
 
 def test_netcdf_flattens_fields_and_dates(tmp_path):

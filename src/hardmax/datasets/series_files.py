@@ -169,7 +169,7 @@ def _time_column(samples: _Samples, asked: str | None, columns: Sequence[str] | 
         if stamps_of(table[name]) is not None or (dated and _has_compact_dates(table, name)):
             return str(name)
     for name in free:
-        if str(name).strip().lower() in _COUNTED and len(free) > 1 and _is_growing(table[name]):
+        if str(name).strip().lower() in _COUNTED and len(table.columns) > 1 and _is_growing(table[name]):
             return str(name)
     first = table.columns[0]
     is_time = _is_even(table[first]) or _has_compact_dates(table, first)
