@@ -365,3 +365,13 @@ def test_cells_that_are_neither_numbers_nor_dates_are_told_with_a_remedy(tmp_pat
     path.write_text(text)
     with pytest.raises(FileError, match=message):
         read_series(path)
+
+
+def test_a_wrong_date_is_told_where_other_columns_are_chosen(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("month,x,y\n2014-01,1,3\n2014-02,2,4\n2014-03,3,5\nTotal,6,12\n")
+    with pytest.raises(FileError, match="line 5, column 'month' is 'Total', not a date"):
+        read_series(path, columns=["x"])
+    assert read_series(path, columns=["x"], time="none").time_name == ""
+    path.write_text("month,day,x\n" + "".join(f"{202401 + k // 5},{1 + k % 5},{k}\n" for k in range(20)))
+    assert read_series(path).time_name == ""

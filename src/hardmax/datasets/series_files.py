@@ -165,8 +165,7 @@ def _time_column(samples: _Samples, asked: str | None, columns: Sequence[str] | 
         if table[name].dtype.kind in "Mm" or _first_word(name) in _TIME_WORDS:
             return str(name)
     for name in free:
-        dated = _first_word(name) in _DATE_WORDS | _CLOCK_WORDS
-        if stamps_of(table[name]) is not None or (dated and _has_compact_dates(table, name)):
+        if stamps_of(table[name]) is not None or _is_time_by_its_name(table, name):
             return str(name)
     for name in free:
         if str(name).strip().lower() in _COUNTED and len(table.columns) > 1 and _is_growing(table[name]):
@@ -186,6 +185,17 @@ def _stamps_of(table: pd.DataFrame, name: str) -> pd.Series | None:
     """Dates of the time column, also where they are written as numbers."""
     stamps = stamps_of(table[name])
     return _compact_dates(table[name], _first_word(name)) if stamps is None else stamps
+
+
+def _is_time_by_its_name(table: pd.DataFrame, name: str) -> bool:
+    """Whether a column named like a date holds dates as numbers, or dates and cells that an error is to tell of."""
+    known = table[name].dropna()
+    # Months that repeat in most rows are part of a date.
+    if _first_word(name) not in _DATE_WORDS | _CLOCK_WORDS or 2 * known.nunique() <= len(known):
+        return False
+    if known.dtype.kind in "iuf":
+        return _has_compact_dates(table, name)
+    return bool(2 * _dates_among(known.astype(str).str.strip()).sum() > len(known))
 
 
 def _has_compact_dates(table: pd.DataFrame, name: str) -> bool:
