@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 import hardmax as hm
 from hardmax.cli.app import app
-from hardmax.cli.forecast_report import _chaos
+from hardmax.cli.forecast_report import _chaos, _verdict
 from hardmax.datasets import airfoil, lorenz63
+from hardmax.forecasting.diagnostics.backtest import ANEW, Backtest, BacktestRow
 
 
 def _run(*words):
@@ -443,7 +444,7 @@ def test_many_columns_are_reduced_to_modes(tmp_path):
         (("--model", "somewhere", "--lower", 0), "--lower cannot be used with --model"),
         (("--lower", 1e9), "lower is passed by the data"),
         (("--kind", "nothing"), "--kind must be one of auto, family, td-dmd,"),
-        (("--kind", "reservoir"), "--kind was not fitted: the record is too short for it"),
+        (("--kind", "reservoir"), "--kind needs 600 samples before the held-out part, and the record has 48 there"),
     ],
 )
 def test_new_options_refuse_what_they_cannot_use(sales, words, said):
@@ -540,3 +541,110 @@ def test_dates_by_the_clock_of_utc_are_told(tmp_path):
     pd.DataFrame({"time": cells, "x": np.sin(np.arange(60.0))}).to_csv(tmp_path / "zone.csv", index=False)
     said = " ".join(_run(tmp_path / "zone.csv", *_QUICK, "--kind", "drift").output.split())
     assert "one hour apart (dates by the clock of UTC)" in said
+
+
+def test_resampled_dates_are_told_in_words_and_counted(tmp_path):
+    days = pd.date_range("2024-01-01", periods=60)
+    table = pd.DataFrame({"day": days, "x": np.sin(np.arange(60.0)), "u": np.cos(np.arange(60.0))})
+    holes, plan = tmp_path / "holes.csv", tmp_path / "plan.csv"
+    table[:55].drop([20, 21, 40]).to_csv(holes, index=False)
+    table[["day", "u"]][55:].to_csv(plan, index=False)
+    words = ("--resample", "--kind", "td-dmd", *_QUICK)
+    for more, step in (((), 6), (("--inputs", "u", "--ahead", plan), 5)):
+        said = " ".join(_run(holes, *words, *more, "--steps", step).output.split())
+        assert "52 samples of" in said
+        assert "), resampled to 55 even ones; time from column 'day', one day apart." in said
+        assert "resampled to an even step of one day by linear interpolation" in said
+    told = json.loads(_run(holes, *words, "--json").stdout)["report"]["sentences"]
+    assert "Samples were resampled to an even step of one day by linear interpolation." in told
+    table.to_csv(holes, index=False)
+    assert "60 samples of 2 (x, u); time" in " ".join(_run(holes, *words).output.split())
+
+
+@pytest.mark.parametrize(
+    ("label", "mases", "told"),
+    [
+        (
+            "the last season of 12 samples, repeated",
+            {"TD-TF": 0.7, ANEW: 0.9, "seasonal naive": 0.7},
+            "MASE 0.7 against 0.9; the selected model itself does as well, MASE 0.7.",
+        ),
+        (
+            "ARIMA, season 12",
+            {"TD-TF": 0.5, ANEW: 0.9, "seasonal naive": 0.7},
+            "MASE 0.7 against 0.9; the selected model itself does better, MASE 0.5.",
+        ),
+        (
+            "TD-DMD, window 62, truncated",
+            {"TD-TF": 0.9, "TD-DMD": 0.7},
+            "MASE 0.7 against 0.9: the selected model is of that kind too, with other parameters.",
+        ),
+        ("ARIMA, season 12", {"TD-TF": 0.9, "seasonal naive": 0.7}, "pass --kind seasonal-naive to select it."),
+        ("ARIMA", {"TD-TF": 0.102049, "persistence": 0.1}, "does as well as persistence"),
+    ],
+)
+def test_a_kind_is_not_recommended_to_a_model_of_it_or_a_better_one(label, mases, told):
+    rows = tuple(BacktestRow(name, mase, mase, 1.0, 0, mase) for name, mase in mases.items())
+    said = _verdict(Backtest(rows, {}, np.arange(1.0, 5.0), 4, label), "months", 1.0)
+    assert told in said
+    assert ("--kind" in told) == ("--kind" in said)
+
+
+def _hours(folder, name, form, hours=60, zone=None, first="2024-02-01"):
+    path = folder / name
+    cells = [date.strftime(form) for date in pd.date_range(first, periods=hours, freq="h", tz=zone)]
+    pd.DataFrame({"time": cells, "x": np.sin(np.arange(hours) / 3), "u": np.cos(np.arange(hours) / 3)}).to_csv(
+        path, index=False
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("form", "zone", "offset", "told"),
+    [
+        ("%Y-%m-%dT%H:%MZ", None, "Z", "(dates by the clock of UTC)"),
+        ("%Y-%m-%dT%H:%M+01:00", None, "+01:00", "(dates by the clock of UTC+01:00)"),
+        ("%Y-%m-%dT%H:%M%z", "Europe/Berlin", "Z", "(dates by the clock of UTC)"),
+        ("%Y-%m-%d %H:%M", None, "", "one hour apart."),
+    ],
+)
+def test_forecast_dates_have_the_offset_of_the_file(tmp_path, form, zone, offset, told):
+    path = _hours(tmp_path, "hours.csv", form, zone=zone, first="2024-03-30")
+    ahead, page, kept = tmp_path / "ahead.csv", tmp_path / "page.html", tmp_path / "kept"
+    words = (path, "--columns", "x", "--steps", 6)
+    done = _run(*words, *_QUICK[2:], "--kind", "drift", "--output", ahead, "--report", page, "--save", kept)
+    assert done.exit_code == 0, done.output
+    written = pd.read_csv(ahead, dtype=str)["time"]
+    said = " ".join(done.output.split())
+    assert told in said
+    # Midnight in Berlin is 23:00 in UTC.
+    assert written.iloc[-1] == f"2024-04-01T{'16' if zone else '17'}:00:00{offset}"
+    assert f"On {written.iloc[-1].removesuffix(offset)[:16].replace('T', ' ')}{offset}: x" in said
+    assert f"<td>{written.iloc[0].removesuffix(offset)[:16].replace('T', ' ')}{offset}</td>" in page.read_text("utf-8")
+    again = json.loads(_run(*words, "--model", kept, "--json").stdout)["forecast"]["dates"]
+    assert again == written.tolist()
+
+
+def test_inputs_to_come_may_have_another_offset_than_the_record(tmp_path):
+    record = _hours(tmp_path, "record.csv", "%Y-%m-%dT%H:%M+01:00")
+    words = (record, "--inputs", "u", *_QUICK, "--kind", "td-dmd", "--ahead")
+    same = _hours(tmp_path, "same.csv", "%Y-%m-%dT%H:%MZ", hours=6, first="2024-02-03 11:00")
+    assert _run(*words, same).exit_code == 0
+    late = _hours(tmp_path, "late.csv", "%Y-%m-%dT%H:%MZ", hours=6, first="2024-02-03 12:00")
+    done = _run(*words, late)
+    assert done.exit_code == 2
+    assert "has the inputs of 2024-02-03 13:00 in row 1, where 2024-02-03 12:00" in " ".join(done.output.split())
+    naive = _hours(tmp_path, "naive.csv", "%Y-%m-%d %H:%M", hours=6, first="2024-02-03 12:00")
+    assert _run(*words, naive).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "told"), [(1709278200, 3600, "1709512200"), (100000, 0.001, "100000.065"), (0, 0.1, "6.5")]
+)
+def test_large_times_are_told_with_all_digits(tmp_path, first, step, told):
+    times = first + step * np.arange(60)
+    pd.DataFrame({"timestamp": times, "x": np.sin(np.arange(60.0))}).to_csv(tmp_path / "epoch.csv", index=False)
+    page = tmp_path / "page.html"
+    done = _run(tmp_path / "epoch.csv", *_QUICK, "--kind", "drift", "--report", page)
+    assert f"At time {told}: x" in " ".join(done.output.split())
+    assert f"<td>{told}</td>" in page.read_text("utf-8")

@@ -78,6 +78,8 @@ def test_time_and_channels_can_be_named(tmp_path):
     assert series.names == ("a",)
     assert np.array_equal(series.times, [1, 2, 4])
     assert read_series(path, time="none", columns=["a", "k"]).time_name == ""
+    path.write_text("year,flow\n1900,1\n1901,4\n1902,2\n")
+    assert read_series(path, columns=["flow"]).times.tolist() == read_series(path).times.tolist() == [1900, 1901, 1902]
 
 
 def test_netcdf_flattens_fields_and_dates(tmp_path):
@@ -237,19 +239,139 @@ def test_pandas_is_told_to_read_every_digit_where_it_would_not(version, told):
 
 
 @pytest.mark.parametrize(
-    ("cells", "began", "in_utc"),
+    ("cells", "began", "in_utc", "offset"),
     [
-        (["2024-01-01T10:00+01:00", "2024-01-01T11:00+01:00"], "2024-01-01T10:00:00", False),
-        (["2024-01-01 10:00:00Z", "2024-01-01 11:00:00Z"], "2024-01-01T10:00:00", False),
-        (["2024-03-31T01:00+01:00", "2024-03-31T03:00+02:00"], "2024-03-31T00:00:00", True),
-        (["01.02.2024", "02.02.2024"], "2024-02-01T00:00:00", False),
+        (["2024-01-01T10:00+01:00", "2024-01-01T11:00+01:00"], "2024-01-01T10:00:00", False, "+01:00"),
+        (["2024-01-01 10:00:00-0330", "2024-01-01 11:00:00-0330"], "2024-01-01T10:00:00", False, "-03:30"),
+        (["2024-01-01T10:00+01", "2024-01-01T11:00+01"], "2024-01-01T10:00:00", False, "+01:00"),
+        (["2024-01-01 10:00:00Z", "2024-01-01 11:00:00Z"], "2024-01-01T10:00:00", False, "Z"),
+        (["2024-01-01T10:00+00:00", "2024-01-01T11:00+00:00"], "2024-01-01T10:00:00", False, "Z"),
+        (["2024-03-31T01:00+01:00", "2024-03-31T03:00+02:00"], "2024-03-31T00:00:00", True, "Z"),
+        (["01.02.2024", "02.02.2024"], "2024-02-01T00:00:00", False, ""),
+        (["2024-02-01 10:00", "2024-02-02 10:00"], "2024-02-01T10:00:00", False, ""),
+        (["2024-02-01", "2024-02-02"], "2024-02-01T00:00:00", False, ""),
+        (["20240201", "20240202"], "2024-02-01T00:00:00", False, ""),
     ],
 )
-def test_dates_with_one_offset_keep_the_clock_of_the_file(tmp_path, cells, began, in_utc):
+def test_dates_with_one_offset_keep_the_clock_of_the_file(tmp_path, cells, began, in_utc, offset):
     path = tmp_path / "zone.csv"
     path.write_text("time,x\n" + "".join(f"{cell},{k}.5\n" for k, cell in enumerate(cells)))
     series = read_series(path)
-    assert (series.began, series.in_utc) == (began, in_utc)
+    assert (series.began, series.in_utc, series.offset) == (began, in_utc, offset)
+    assert series.dates_with_offset(series.times[:1]).tolist() == [began + offset]
     berlin = pd.date_range("2024-03-30", periods=3, freq="h", tz="Europe/Berlin")
     pd.DataFrame({"time": berlin, "x": np.arange(3.0)}).to_parquet(tmp_path / "zone.parquet")
-    assert read_series(tmp_path / "zone.parquet").in_utc
+    series = read_series(tmp_path / "zone.parquet")
+    assert series.in_utc
+    assert series.offset == "Z"
+    pd.DataFrame({"time": berlin.tz_convert("UTC"), "x": np.arange(3.0)}).to_parquet(tmp_path / "utc.parquet")
+    assert read_series(tmp_path / "utc.parquet").offset == "Z"
+    pd.DataFrame({"time": berlin.tz_localize(None), "x": np.arange(3.0)}).to_parquet(tmp_path / "none.parquet")
+    assert read_series(tmp_path / "none.parquet").offset == ""
+
+
+def _compact(first, form, periods, freq="D"):
+    return [stamp.strftime(form) for stamp in pd.date_range(first, periods=periods, freq=freq)]
+
+
+def _read(folder, head, cells):
+    path = folder / "data.csv"
+    path.write_text(head + "".join(f"{cell},{k}.5\n" for k, cell in enumerate(cells)))
+    return read_series(path)
+
+
+@pytest.mark.parametrize(
+    ("head", "cells", "ahead"),
+    [
+        ("date,x\n", _compact("2024-03-01", "%Y%m%d", 31), "2024-04-01T00:00:00"),
+        ("day,x\n", _compact("2024-02-20", "%Y%m%d", 20), "2024-03-11T00:00:00"),
+        ("time,x\n", _compact("2024-01-01", "%Y%m%d", 12, "MS"), "2025-01-01T00:00:00"),
+        ("week,x\n", _compact("2024-01-01", "%Y%m%d", 12, "7D"), "2024-03-25T00:00:00"),
+        ("month,x\n", _compact("2024-01-01", "%Y%m", 12, "MS"), "2025-01-01T00:00:00"),
+        ("period,x\n", _compact("2023-06-01", "%Y%m", 20, "MS"), "2025-02-01T00:00:00"),
+        ("time,x\n", _compact("2023-06-01", "%Y%m", 20, "MS"), "2025-02-01T00:00:00"),
+        ("t,x\n", _compact("2024-02-20", "%Y%m%d", 20), "2024-03-11T00:00:00"),
+        ("", _compact("2024-02-20", "%Y%m%d", 20), "2024-03-11T00:00:00"),
+    ],
+)
+def test_dates_without_separators_are_dates(tmp_path, head, cells, ahead):
+    series = _read(tmp_path, head, cells)
+    assert len(series.names) == 1
+    assert np.allclose(np.diff(series.times), series.dt)
+    assert series.dates(series.times[-1:] + series.dt)[0] == ahead
+
+
+@pytest.mark.parametrize(
+    ("head", "cells"),
+    [
+        ("time,x\n", range(200001, 200101)),
+        ("time,x\n", range(200001, 200011)),
+        ("t,x\n", range(20240301, 20240321)),
+        ("date,x\n", range(20240301, 20240340)),
+        ("id,x\n", _compact("2024-02-20", "%Y%m%d", 20)),
+        ("period,x\n", [202413, 202401, 202402]),
+        ("date,x\n", [17991201, 17991202, 17991203]),
+        ("year,x\n", range(1871, 1890)),
+    ],
+)
+def test_numbers_that_merely_look_like_dates_stay_numbers(tmp_path, head, cells):
+    series = _read(tmp_path, head, cells)
+    assert series.began == ""
+    found = series.times if series.time_name else series.values[:, 0] if len(series.names) > 1 else None
+    assert np.array_equal(found, np.asarray(cells, dtype=float))
+
+
+def test_a_missing_date_among_compact_ones_is_named(tmp_path):
+    with pytest.raises(FileError, match="line 4 of the time column 'date' is empty"):
+        _read(tmp_path, "date,x\n", [20240301, 20240302, "", 20240304])
+    months = [202401, 202402, 202404, 202405, 202406]
+    assert np.round(np.diff(_read(tmp_path, "month,x\n", months).times) / MONTH).tolist() == [1, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "month,x\n2014-01-01,1\n2014-02-01,2\n2014-03-01,3\nTotal,6\n",
+            "line 5, column 'month' is 'Total', not a date such as '2014-01-01' in line 2: correct the row",
+        ),
+        (
+            "date,x\n31.12.2023,1\n01.01.2024,2\n30.02.2024,3\n",
+            "line 4, column 'date' is '30.02.2024', not a date such",
+        ),
+        (
+            "date,x\n1/31/2024,1\n2/1/2024,2\n,\n2024-02-02,3\n",
+            "line 5, column 'date' is '2024-02-02', not a date such",
+        ),
+        ("date,x\n20240301,1\n20240302,2\nTotal,3\n", "line 4, column 'date' is 'Total', not a number"),
+        (
+            "time,x\n03/01/2024 07:30 AM,1\n03/01/2024 08:30 AM,2\n",
+            "line 2, column 'time' is '03/01/2024 07:30 AM', a date in a format that is not known: write dates as",
+        ),
+        ("Month,x\nJan 2010,1\nFeb 2010,2\n", "'Jan 2010', a date in a format that is not known: .* months as 2024-12"),
+        ("when,x\n1 Mar 24,1\n2 Mar 24,2\n", "column 'when' is '1 Mar 24', a date in a format that is not known"),
+        ("month,x\n2010M01,1\n2010M02,2\n", "'2010M01', a date in a format that is not known"),
+        ("room,x\nnorth 3,1\nnorth 4,2\n", "'north 3', not a number: correct it"),
+        ("room,x\n3-4,1\n5-6,2\n", "'3-4', not a number: correct it"),
+        (
+            't,x\n0,"20,000"\n1,"21,384"\n',
+            "'20,000', not a number: .* separator: 20000, or as 20.000 where the comma is a",
+        ),
+        ('t,x\n0,"2,020,000.5"\n1,"1,021,384"\n', "'2,020,000.5', not a number: .* separator: 2020000.5$"),
+    ],
+)
+def test_cells_that_are_neither_numbers_nor_dates_are_told_with_a_remedy(tmp_path, text, message):
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    with pytest.raises(FileError, match=message):
+        read_series(path)
+
+
+def test_a_wrong_date_is_told_where_other_columns_are_chosen(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("month,x,y\n2014-01,1,3\n2014-02,2,4\n2014-03,3,5\nTotal,6,12\n")
+    with pytest.raises(FileError, match="line 5, column 'month' is 'Total', not a date"):
+        read_series(path, columns=["x"])
+    assert read_series(path, columns=["x"], time="none").time_name == ""
+    path.write_text("month,day,x\n" + "".join(f"{202401 + k // 5},{1 + k % 5},{k}\n" for k in range(20)))
+    assert read_series(path).time_name == ""

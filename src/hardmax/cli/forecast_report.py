@@ -64,6 +64,8 @@ class Measured:
     """A series at even times, the inputs of its samples and of the steps ahead, and what was done to get there."""
 
     series: Series
+    rows: int
+    """Rows of the file."""
     inputs: np.ndarray | None = None
     ahead: np.ndarray | None = None
     input_names: tuple[str, ...] = ()
@@ -82,7 +84,7 @@ def read_measured(
     if not columns.inputs:
         if ahead is not None:
             raise InputError("--ahead", str(ahead), "holds inputs to come", "name their columns too: --inputs u")
-        return Measured(whole)
+        return Measured(whole, len(whole))
     if ahead is None:
         raise InputError(
             "--inputs",
@@ -104,19 +106,28 @@ def read_measured(
     if not np.isfinite(future.values[:steps]).all():
         raise FileError(ahead, "has gaps", "give every input of every step")
     return Measured(
-        rows.observing(*channels), rows.values[:, given], future.values[:steps], tuple(columns.inputs), tuple(notes)
+        rows.observing(*channels),
+        len(whole),
+        rows.values[:, given],
+        future.values[:steps],
+        tuple(columns.inputs),
+        tuple(notes),
     )
 
 
 def _check_continues(file: Path, future: Series, record: Series, steps: int) -> None:
     """Refuse inputs to come whose dates are not those that follow the record."""
-    # A file with one offset has its own clock, which is not that of another file in UTC.
-    if not (record.began and future.began) or record.in_utc or future.in_utc:
+    if not (record.began and future.began):
         return
-    expected = record.dates(record.times[-1] + record.dt * np.arange(1, steps + 1))
-    given = future.dates(future.times[:steps])
-    late = np.abs(np.asarray(given, dtype="datetime64[s]") - np.asarray(expected, dtype="datetime64[s]"))
-    wrong = np.flatnonzero(late > np.timedelta64(round(_LATE * record.dt), "s"))
+    known = bool(record.offset and future.offset)
+    # A file without offsets has the clock of its place, which is not that of another file in UTC.
+    if not known and (record.in_utc or future.in_utc):
+        return
+    expected = np.asarray(record.dates(record.times[-1] + record.dt * np.arange(1, steps + 1)), dtype="datetime64[s]")
+    given = np.asarray(future.dates(future.times[:steps]), dtype="datetime64[s]")
+    if known:
+        given = given - _seconds_of(future.offset) + _seconds_of(record.offset)
+    wrong = np.flatnonzero(np.abs(given - expected) > np.timedelta64(round(_LATE * record.dt), "s"))
     if len(wrong):
         there, here = short_dates(np.array([given[wrong[0]], expected[wrong[0]]]))
         raise FileError(
@@ -124,6 +135,15 @@ def _check_continues(file: Path, future: Series, record: Series, steps: int) -> 
             f"has the inputs of {there} in row {wrong[0] + 1}, where {here} follows the record",
             "give one row for each step after the record, in order",
         )
+
+
+def _seconds_of(offset: str) -> np.timedelta64:
+    """Offset of a clock from UTC, such as ``"-03:30"`` or ``"Z"``."""
+    if offset == "Z":
+        return np.timedelta64(0, "s")
+    hours, minutes = offset[1:].split(":")
+    seconds = 3600 * int(hours) + 60 * int(minutes)
+    return np.timedelta64(-seconds if offset[0] == "-" else seconds, "s")
 
 
 def even_series(measured: Measured, gaps: str, resample: bool) -> Series:
@@ -184,6 +204,15 @@ def _dated(words: str, series: Series) -> str:
     return re.sub(r"\bsample (\d+)", date, with_steps)
 
 
+def notes_in_words(notes: Iterable[str], series: Series) -> list[str]:
+    """Notes of the library with the step of resampled dates in units of the clock."""
+    return [_dated(note, series) if series.began and note.startswith(_RESAMPLED) else note for note in notes]
+
+
+_RESAMPLED = "Samples were resampled to an even step of "
+"""Beginning of the note that has a step."""
+
+
 def _skips_weekends(series: Series) -> bool:
     """Whether dates are days of the week from Monday to Friday only."""
     dates = np.asarray(series.dates(series.times), dtype="datetime64[D]")
@@ -209,23 +238,29 @@ _CLOCK = (("years", 365.2425 * 86400.0), ("days", 86400.0), ("hours", 3600.0), (
 
 
 def sentences(
-    model: TimeDelayedTransformer, measured: Measured, backtest: Backtest | None, ahead: Forecast, level: float = 0.9
+    model: TimeDelayedTransformer,
+    measured: Measured,
+    backtest: Backtest | None,
+    ahead: Forecast,
+    *,
+    even: int,
+    level: float = 0.9,
 ) -> Iterator[str]:
-    """Lines of the report: the data, the model, its backtest and the forecast."""
+    """Lines of the report: the data, of which ``even`` samples are used, the model, its backtest and the forecast."""
     series, (unit, size) = measured.series, unit_of(measured.series)
     called = ", ".join(series.names[:6]) + (f" and {series.channels - 6} more" if series.channels > 6 else "")
-    clock = " (dates by the clock of UTC)" if series.in_utc else ""
+    clock = f" (dates by the clock of UTC{series.offset.replace('Z', '')})" if series.offset else ""
     when = (
         f"time from column {series.time_name!r}, {_apart(model.dt_, series)} apart{clock}"
         if series.time_name
         else f"no time column, so samples are {model.dt_:g} apart"
     )
-    yield f"{series.source}: {len(series):,} samples of {series.channels} ({called}); {when}."
+    used = "" if even == measured.rows else f", resampled to {even:,} even ones"
+    yield f"{series.source}: {measured.rows:,} samples of {series.channels} ({called}){used}; {when}."
     if measured.input_names:
         yield f"Inputs from outside: {', '.join(measured.input_names)}."
     yield ""
-    yield from measured.notes
-    yield from model.report_.sentences
+    yield from notes_in_words([*measured.notes, *model.report_.sentences], series)
     yield from _modes(model, series)
     yield from _chaos(model, series)
     if backtest is not None:
@@ -295,12 +330,21 @@ _OPTIONS = {
     "analogue": "analogue",
 }
 """Names of the baselines as values of ``--kind``, which the estimator selects."""
+_LABELS = {
+    "TD-DMD": "TD-DMD, window",
+    "NG-RC": "polynomials of",
+    "seasonal naive": "the last season of",
+    "persistence": "the last sample, repeated",
+    "analogue": "analogues of",
+}
+"""Beginnings of the labels of selected models that are of the same kind as a baseline."""
 
 
 def _verdict(backtest: Backtest, unit: str, size: float) -> str:
     """Comparison of the model with the best baseline by the mean absolute scaled error, as a sentence."""
-    own = [row for row in backtest.rows if row.model in ("TD-TF", ANEW)]
-    rivals = [row for row in backtest.rows if row not in own]
+    rows = [replace(row, mase=float(f"{row.mase:.3g}")) for row in backtest.rows]  # as the table shows them
+    own = [row for row in rows if row.model in ("TD-TF", ANEW)]
+    rivals = [row for row in rows if row not in own]
     # The kind of the model was selected with all data; a search without the last quarter is the harder test.
     fitted, best = max(own, key=lambda row: row.mase), min(rivals, key=lambda row: row.mase)
     span = float(backtest.times[-1])
@@ -310,6 +354,11 @@ def _verdict(backtest: Backtest, unit: str, size: float) -> str:
         return f"Backtest: {who} and {best.model} both forecast this to a thousandth of a standard deviation."
     if fitted.mase > best.mase * 1.02:
         against = f"Backtest: {best.model} forecasts better than {who}, MASE {best.mase:.3g} against {fitted.mase:.3g}"
+        if anew and own[0].mase <= best.mase * 1.02:
+            same = "as well" if best.mase <= own[0].mase * 1.02 else "better"
+            return f"{against}; the selected model itself does {same}, MASE {own[0].mase:.3g}."
+        if backtest.label.startswith(_LABELS.get(best.model, best.model)):
+            return f"{against}: the selected model is of that kind too, with other parameters."
         if _OPTIONS.get(best.model) in kinds():
             return f"{against}: pass --kind {_OPTIONS[best.model]} to select it."
         return f"{against}: the selected model is not to be preferred to it on this series."
@@ -339,10 +388,29 @@ def _apart(dt: float, series: Series) -> str:
 
 
 def moments_of(series: Series, ahead: Forecast) -> list[str]:
-    """Times of the steps as text; dates without a clock where all are at midnight, and without seconds of zero."""
+    """Times of the steps as text; dates without a clock where all are at midnight, and without seconds of zero.
+
+    A clock has its offset from UTC, where that is known.
+    """
     if not series.began:
-        return [f"{time:.6g}" for time in ahead.times]
-    return short_dates(series.dates(ahead.times))
+        return [_exact_enough(time, series.dt) for time in ahead.times]
+    texts = short_dates(series.dates(ahead.times))
+    return [text + series.offset if " " in text else text for text in texts]
+
+
+def _exact_enough(time: float, step: float) -> str:
+    """A time with six digits where they tell it from its neighbours, otherwise with more, such as seconds since 1970.
+
+    >>> _exact_enough(1709814600.0, 3600.0), _exact_enough(1598.0, 2.0), _exact_enough(1.5e-07, 1e-8)
+    ('1709814600', '1598', '1.5e-07')
+    """
+    short = f"{time:.6g}"
+    large = "e+" in short or abs(float(short) - time) > _RESOLVED * step
+    return f"{time:.15g}" if large else short
+
+
+_RESOLVED = 1e-3
+"""Share of a step to which times are told."""
 
 
 def short_dates(dates: Iterable[str] | np.ndarray) -> list[str]:

@@ -32,6 +32,7 @@ from .forecast_report import (
     even_series,
     moments_of,
     naming_columns,
+    notes_in_words,
     read_measured,
     sentences,
     unit_of,
@@ -174,7 +175,8 @@ def _run_one(request: Request, which: str) -> _Result:
         written = _write(request, model, measured, ahead)
         # Eigenvalues and the Lyapunov exponent are computed for the words.
         log("reading the model", 0.99, 1.0)
-        lines = list(sentences(model, measured, backtest, ahead, request.interval))
+        even = even_series(measured, request.gaps, request.resample) if request.resample else measured.series
+        lines = list(sentences(model, measured, backtest, ahead, even=len(even), level=request.interval))
         if request.report is not None:
             series = measured.series
             write_page(
@@ -376,7 +378,7 @@ def _write(request: Request, model: TimeDelayedTransformer, measured: Measured, 
         Columns(list(series.names), list(measured.input_names)).save(folder)
         written.append(str(request.save))
     if request.output is not None:
-        columns = {series.time_name or "time": series.dates(ahead.times) if series.began else ahead.times}
+        columns = {series.time_name or "time": series.dates_with_offset(ahead.times) if series.began else ahead.times}
         columns |= {name: ahead.values[:, k] for k, name in enumerate(series.names)}
         columns |= {f"{name} spread": ahead.spread[:, k] for k, name in enumerate(series.names)}
         band = interval_of(ahead, request.interval)
@@ -414,7 +416,7 @@ def _data(found: _Result, level: float) -> dict[str, object]:
     series, model, band = found.measured.series, found.model, found.band
     ends = None if band is None else {"lower": band.lower.tolist(), "upper": band.upper.tolist()}
     ahead = found.ahead.data() | {
-        "dates": series.dates(found.ahead.times).tolist() if series.began else None,
+        "dates": series.dates_with_offset(found.ahead.times).tolist() if series.began else None,
         "interval": None if ends is None else {"level": level, **ends},
     }
     return {
@@ -423,7 +425,7 @@ def _data(found: _Result, level: float) -> dict[str, object]:
         "channels": list(series.names),
         "time_column": series.time_name or None,
         "dt": model.dt_,
-        "report": model.report_.data(),
+        "report": model.report_.data() | {"sentences": notes_in_words(model.report_.sentences, series)},
         "backtest": None if found.backtest is None else found.backtest.data(),
         "forecast": ahead,
         "wrote": found.written,

@@ -37,6 +37,8 @@ class Series:
     """Step of dates that are whole months apart, otherwise None; a month counts as a twelfth of a mean year."""
     in_utc: bool = False
     """Whether dates are told by the clock of UTC, because those of the file had several offsets from it."""
+    offset: str = ""
+    """Offset from UTC of the clock of the dates, such as ``"+01:00"``, or ``"Z"``; empty where it is not known."""
 
     def __post_init__(self) -> None:
         for array in (self.values, self.times):
@@ -96,6 +98,27 @@ class Series:
         ahead = np.round(np.asarray(times) * 1e3).astype("timedelta64[ms]")
         return np.asarray(np.datetime_as_string(np.datetime64(self.began, "ms") + ahead, unit="s"))
 
+    def dates_with_offset(self, times: np.ndarray) -> np.ndarray:
+        """Times in seconds as dates with their offset from UTC, where it is known.
+
+        Parameters
+        ----------
+        times
+            Times as in :attr:`times`, shape (n,).
+
+        Returns
+        -------
+        numpy.ndarray
+            Dates in ISO 8601, as text, shape (n,).
+
+        Examples
+        --------
+        >>> hour = Series(np.zeros((2, 1)), np.array([0.0, 60.0]), ("x",), "made up", began="2024-02-28", offset="Z")
+        >>> hour.dates_with_offset(np.array([60.0])).tolist()
+        ['2024-02-28T00:01:00Z']
+        """
+        return np.char.add(self.dates(times), self.offset)
+
     def on_an_axis(self, times: np.ndarray) -> np.ndarray:
         """Times as numbers on an axis: milliseconds since 1970 where they came from dates, as browsers count.
 
@@ -128,7 +151,9 @@ class Series:
         Series
             The series without its own times.
         """
-        return replace(self, times=dt * np.arange(len(self), dtype=np.float64), time_name="", began="", months=None)
+        return replace(
+            self, times=dt * np.arange(len(self), dtype=np.float64), time_name="", began="", months=None, offset=""
+        )
 
     def every(self, stride: int) -> Series:
         """Every ``stride``-th sample: the same system, sampled more coarsely.

@@ -420,7 +420,8 @@ def forecast_table(fit: Fit) -> bytes:
     """
     series, ahead = fit.data.series, fit.forecast
     names = [for_a_sheet(name) for name in series.names]
-    times = [str(date) for date in series.dates(ahead.times)] if series.began else [repr(float(t)) for t in ahead.times]
+    dates = series.dates_with_offset(ahead.times) if series.began else ahead.times
+    times = [str(date) if series.began else repr(float(date)) for date in dates]
     if all(time.endswith(_MIDNIGHT) for time in times):
         times = [time.removesuffix(_MIDNIGHT) for time in times]
     table = io.StringIO()
