@@ -457,6 +457,8 @@ def test_errors_of_rounded_data_are_no_smaller_than_half_the_least_that_is_not_z
     both = np.stack([np.round(rng.standard_normal(200), 1), rng.standard_normal(200)], axis=1)
     assert resolution_of([both[:150], both[150:]], 2) == pytest.approx(0.1 / np.sqrt(2))
     assert resolution_of([np.zeros((9, 1))], 1) == 0.0
+    season = np.exp(np.sin(2 * np.pi * np.arange(60) / 12))[:, None]  # equal values but for rounding
+    assert resolution_of([season - 3.0], 1) == 0.0
 
 
 def test_samples_that_do_not_repeat_have_geometric_means() -> None:

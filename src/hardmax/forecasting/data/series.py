@@ -117,7 +117,8 @@ def fill_gaps(argument: str, z: FloatArray, gaps: Gaps, notes: list[str]) -> Flo
             raise InputError(argument, f"channel {j}", "has fewer than two finite samples", "leave this channel out")
         filled[:, j] = np.interp(index, index[good], z[good, j])
         late += len(z) - 1 - int(index[good][-1])
-    notes.append(f"{int(bad.sum())} missing values were interpolated linearly.")
+    many = int(bad.sum())
+    notes.append(f"{counted(many, 'missing value')} {'was' if many == 1 else 'were'} interpolated linearly.")
     if late:
         notes.append(
             f"{late} of them are at the end, where the last known value was repeated: a forecast then starts from "

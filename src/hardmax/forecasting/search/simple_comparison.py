@@ -119,13 +119,12 @@ def resolution_of(trajectories: Sequence[FloatArray], outputs: int) -> float:
 
 
 def _grid_step(channel: FloatArray) -> float:
-    above = np.unique(channel)
-    above = (above - above[0])[1:]
-    if not len(above):
+    values = np.unique(channel)
+    step = float(np.diff(values).min()) if len(values) > 1 else 0.0
+    if step == 0.0 or values[-1] - values[0] > _MOST_VALUES * step:
         return 0.0
-    step = float(np.diff(above, prepend=0.0).min())
-    steps = above / step
-    return step if steps[-1] <= _MOST_VALUES and np.abs(steps - np.round(steps)).max() < _ON_A_GRID else 0.0
+    steps = (values - values[0]) / step
+    return step if np.abs(steps - np.round(steps)).max() < _ON_A_GRID else 0.0
 
 
 def step_errors(paths: FloatArray, truth: FloatArray) -> FloatArray:
