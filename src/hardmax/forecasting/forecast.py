@@ -146,8 +146,8 @@ class Forecast:
     outcome
         Whether the forecast stayed within the range of the training data, in words.
     left_range_at
-        Step, counted from 1, at which the forecast left the range of the training data; 0 where it did not. One
-        number per start.
+        Step, counted from 1, at which the forecast left the range of the training data; 0 where it did not, or by no
+        more than 5 % of half the range. One number per start.
     distribution
         Distribution of the errors, for :meth:`interval`, :meth:`quantiles` and :meth:`samples`; None where it is not
         known.

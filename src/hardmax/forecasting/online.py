@@ -77,6 +77,8 @@ class Drift:
     constant_until
         Number of the sample at which a channel that was constant in the fit, and is forecast so, moved first; 0 if none
         did.
+    margin
+        Factor by which the errors in whose units squares are passed exceed those on validation data.
     """
 
     samples: int = 0
@@ -86,6 +88,7 @@ class Drift:
     threshold: float = _THRESHOLD
     alarm_at: int = 0
     constant_until: int = 0
+    margin: float = 1.0
 
     @property
     def alarm(self) -> bool:
@@ -111,7 +114,8 @@ class Drift:
         Parameters
         ----------
         squares
-            Mean square errors in units of those on validation data, shape (samples,); NaN where there was no forecast.
+            Mean square errors in units of those on validation data times ``margin``, shape (samples,); NaN where there
+            was no forecast.
 
         Returns
         -------
@@ -127,8 +131,8 @@ class Drift:
                 alarm_at = k
         new = squares[~np.isnan(squares)]
         predicted = self.predicted + len(new)
-        before = self.predicted * self.error_ratio**2 if self.predicted else 0.0
-        ratio = float(np.sqrt((before + float(new.sum())) / predicted)) if predicted else self.error_ratio
+        before = self.predicted * (self.error_ratio / self.margin) ** 2 if self.predicted else 0.0
+        ratio = self.margin * float(np.sqrt((before + float(new.sum())) / predicted)) if predicted else self.error_ratio
         return replace(
             self,
             samples=self.samples + len(squares),
@@ -207,9 +211,9 @@ def start_online(search: SearchResult, trajectories: Sequence[FloatArray], seed:
             number[id(member)] = len(readouts)
             readouts.append(RecursiveReadout.start(learner, member.features, *_rule(search, member)))
         places.append(number[id(member)])
-    scale, threshold = _calibrated(search, trajectories)
+    scale, threshold, margin = _calibrated(search, trajectories)
     known = np.ones(predictor.window, dtype=bool)
-    return Online(tuple(readouts), tuple(places), scale, known, seed, Drift(threshold=threshold))
+    return Online(tuple(readouts), tuple(places), scale, known, seed, Drift(threshold=threshold, margin=margin))
 
 
 def _solved(predictor: Predictor) -> list[Member]:
@@ -217,8 +221,8 @@ def _solved(predictor: Predictor) -> list[Member]:
     return [*predictor.members, predictor.linear, *([predictor.fade.fallback] if predictor.fade.fallback else [])]
 
 
-def _calibrated(search: SearchResult, trajectories: Sequence[FloatArray]) -> tuple[FloatArray, float]:
-    """One-step errors on validation data, shape (outputs,), and the threshold of the alarm.
+def _calibrated(search: SearchResult, trajectories: Sequence[FloatArray]) -> tuple[FloatArray, float, float]:
+    """Upper ends of one-step errors on validation data, (outputs,), the threshold of the alarm, and their margin.
 
     The model is the selected one as fitted without these data.
     """
@@ -232,14 +236,15 @@ def _calibrated(search: SearchResult, trajectories: Sequence[FloatArray]) -> tup
     else:
         errors, truth = _one_step_of_simple(search, trajectories, outputs)
     scale = np.maximum(np.sqrt((np.concatenate(errors) ** 2).mean(axis=0)), _SMALLEST)
-    scale = scale * np.sqrt(_upper_mean([((error / scale) ** 2).mean(axis=1) for error in errors], truth))
+    margin = float(np.sqrt(_upper_mean([((error / scale) ** 2).mean(axis=1) for error in errors], truth)))
+    scale = scale * margin
     highest = 0.0
     for error in errors:
         statistic = 0.0
         for square in ((error / scale) ** 2).mean(axis=1):
             statistic = max(0.0, statistic + _term(float(square)))
             highest = max(highest, statistic)
-    return scale, max(_THRESHOLD, 2.0 * highest)
+    return scale, max(_THRESHOLD, 2.0 * highest), margin
 
 
 def _one_step(members: Sequence[Member], path: FloatArray, length: int, outputs: int) -> FloatArray:
@@ -470,6 +475,7 @@ def put_online(online: Online, arrays: _Arrays) -> dict[str, Any]:
             "threshold": drift.threshold,
             "alarm_at": drift.alarm_at,
             "constant_until": drift.constant_until,
+            "margin": drift.margin,
         },
     }
 
