@@ -144,11 +144,11 @@ def _row(setting: str, system: str, model: str, seed: int, seconds: float) -> di
 def summary(rows: pd.DataFrame, stored: pd.DataFrame) -> Report:
     """Mean rank, valid time, divergence and coverage of ours in each setting, beside the stored TD-TF.
 
-    The rows of ours are those of the code of the last one. A rival's row replaces the stored one where it is of the
-    same data as that of ours.
+    The rows of ours are those of the code of the last one, of several fits in one case the last. A rival's row replaces
+    the stored one where it is of the same data as that of ours.
     """
     ours = rows[rows["model"] == OURS]
-    ours = ours[ours["code"] == ours["code"].iloc[-1]]
+    ours = ours[ours["code"] == ours["code"].iloc[-1]].drop_duplicates(_CASE, keep="last")
     columns = ["setting", "fits", "mean rank", "stored", "valid time", "stored", "diverged", "in 68 %", "in 95 %"]
     columns += [f"mean rank, {name}" for name in RIVALS]
     columns += [f"wins : losses, {name}" for name in RIVALS] + ["longest fit, s"]
@@ -156,7 +156,7 @@ def summary(rows: pd.DataFrame, stored: pd.DataFrame) -> Report:
     models = [m for m in stored["model"].unique() if m not in (UNIFORM, IN_PLACE)]
     replaced = 0
     for setting in SETTINGS:
-        part = ours[ours["setting"] == setting].drop_duplicates(["system", "seed"], keep="last")
+        part = ours[ours["setting"] == setting]
         if len(part) == 0:
             continue
         here = part.set_index(["system", "seed"])

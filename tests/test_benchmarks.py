@@ -146,6 +146,12 @@ def test_ours_is_ranked_in_place_of_the_stored_one_among_rivals_on_the_same_data
     assert "6 of NG-RC" in report.notes[2]
     assert report.notes[2].endswith("of TD-TF 1 of 40.")
     assert study.slowness(rows, stored) == 1.0
+    # Of a case that was fitted twice by the same code the last row counts, everywhere.
+    twice = pd.concat([rows[rows["code"] == "new"].assign(valid_time=9.0, diverged=7), rows[rows["code"] == "new"]])
+    again = study.summary(twice[twice["model"] == study.OURS], stored)
+    assert again.rows[0][4] == report.rows[0][4]
+    assert again.notes[0] == report.notes[0]
+    assert again.notes[2] == report.notes[2]
 
 
 def test_the_budget_of_the_study_follows_the_time_of_ngrc_on_the_stored_data() -> None:
