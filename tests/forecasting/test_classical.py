@@ -1,6 +1,7 @@
 """Seasons, simple rules, smoothing, decompositions and analogues, against formulas and plain loops."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Never
 
 import numpy as np
@@ -29,6 +30,7 @@ from hardmax.forecasting.classical.rules import (
     weighted_mean,
 )
 from hardmax.forecasting.classical.seasons import find_seasons
+from hardmax.forecasting.diagnostics.report import _on_networks
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
 from hardmax.forecasting.search.simple_candidates import Recipe, recipes_for
 from hardmax.forecasting.search.simple_comparison import (
@@ -858,3 +860,17 @@ def test_intervals_of_one_width_are_told_where_logarithms_are_better() -> None:
     ):
         model = TimeDelayedTransformer(seconds=seconds, transform=transform, random_state=0, progress=False).fit(data)
         assert ('transform="log"' in str(model.report_)) is told
+
+
+def test_attention_that_is_better_and_left_out_has_a_reason() -> None:
+    recipe = Recipe("median", "the median", lambda pieces, outputs: SeasonalNaive(outputs, 1))
+
+    def said(attention: float, kept: Recipe | None) -> str:
+        best = {"attention": SimpleNamespace(score=attention), "linear": SimpleNamespace(score=-0.5)}
+        chosen = SimpleNamespace(recipe=kept, sources=[SimpleNamespace(family="linear")])
+        return _on_networks(SimpleNamespace(best_by_family=best, selection=SimpleNamespace(chosen=chosen)), None)
+
+    reason = "but simple models were selected"
+    assert reason in said(-1.0, recipe)
+    assert reason not in said(-0.1, recipe)
+    assert reason not in said(-1.0, None)

@@ -180,3 +180,15 @@ def test_channels_are_rounded_by_themselves() -> None:
     windows = np.array([[[0.31, 0.77]], [[-0.9, -3.0]]])
     np.testing.assert_allclose(model.paths(windows, 2)[:, 1], [[0.3, 0.77], [-0.2, -3.0]])
     assert model.window == 1
+
+
+def test_the_backtest_of_a_loaded_simple_model_says_that_it_was_selected_anew(tmp_path: object) -> None:
+    values = _counts(2)
+    model = _fitted(values)
+    told = "a model from a file does not hold how it was fitted"
+    loaded = hm.load_forecaster(model.save(f"{tmp_path}/model")).backtest(6, series=values)
+    assert told in str(loaded)
+    assert not loaded.is_kept
+    own = model.backtest(6)
+    assert told not in str(own)
+    assert own.is_kept

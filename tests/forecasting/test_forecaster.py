@@ -11,9 +11,10 @@ from hardmax.errors import HardmaxError, InputError
 from hardmax.forecasting.data.delay_windows import lags
 from hardmax.forecasting.data.series import Units
 from hardmax.forecasting.features.feature_map import FeatureMap
+from hardmax.forecasting.forecast import outcome_of
 from hardmax.forecasting.forecaster import TimeDelayedTransformer
 from hardmax.forecasting.learned import NotFittedError
-from hardmax.forecasting.rollout import Member
+from hardmax.forecasting.rollout import Ahead, Member
 from hardmax.outcomes import Ending
 
 
@@ -153,6 +154,21 @@ def test_trends_that_lead_far_away_are_no_divergence() -> None:
     assert "1 of 2 forecasts ended far outside" in str(both)
 
 
+def test_the_first_step_is_that_of_the_forecasts_that_diverged() -> None:
+    yes, no = np.array([True, True]), np.array([False, False])
+
+    def said(left: list[int], diverged: np.ndarray) -> str:
+        steps = np.array(left, dtype=np.int64)
+        return str(outcome_of(Ahead(*np.zeros((3, 2, 50, 1)), yes, steps, diverged, diverged), 50, False))
+
+    assert "1 of 2 forecasts left the training range for good, the first at step 40" in said(
+        [2, 40], ~yes | [False, True]
+    )
+    assert "trust the steps before" in said([2, 40], yes)
+    assert "the first at step 1 (train on data" in said([1, 40], yes)
+    assert "2 of 2 forecasts left the training range, the first at step 2" in said([2, 40], no)
+
+
 def test_constant_channels_are_forecast_as_constant() -> None:
     z = np.concatenate([_waves(300), np.full((300, 1), 7.5)], axis=1)
     model = _fit(z)
@@ -179,6 +195,9 @@ def test_gaps_are_refused_or_interpolated() -> None:
         _fit(z)
     model = _fit(z, gaps="interpolate")
     assert "3 missing values were interpolated" in str(model.report_)
+    assert "1 missing value was interpolated" in str(
+        _fit(np.where(np.arange(60) == 7, np.nan, _waves(60)[:, 0]), gaps="interpolate").report_
+    )
     assert np.isfinite(model.forecast(10).values).all()
 
 

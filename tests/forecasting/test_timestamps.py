@@ -11,6 +11,7 @@ import hardmax as hm
 from hardmax.datasets import sinusoids
 from hardmax.errors import InputError
 from hardmax.forecasting.data.series import read_series
+from hardmax.forecasting.data.timestamps import times_in_seconds
 
 VALUES = np.sin(0.3 * np.arange(60))
 HOURS = pd.date_range("2024-03-01", periods=60, freq="h")
@@ -118,3 +119,11 @@ def test_a_linear_model_that_leaves_the_range_has_nothing_that_fades_out() -> No
     assert ahead.left_range_at > 0
     assert "left the training range" in str(ahead.outcome)
     assert "fades out" not in str(ahead.outcome)
+
+
+@pytest.mark.parametrize("step", ["10us", "1ms", "10ms", "100ms"])
+def test_short_even_steps_are_no_rule_of_the_calendar(step: str) -> None:
+    index = pd.date_range("2024-03-29", periods=60, freq=step)
+    seconds, note = times_in_seconds(index)
+    assert "calendar" not in note
+    np.testing.assert_allclose(np.diff(seconds), pd.Timedelta(step).total_seconds(), rtol=1e-6)

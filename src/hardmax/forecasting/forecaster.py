@@ -68,10 +68,10 @@ class TimeDelayedTransformer(ModelAnalysis):
         was ended by it says so in ``report_``; one that was not gives the same model for the same ``random_state``
         every time.
     model
-        Model to fit: ``"auto"`` selects among all; ``"family"`` among TD-DMD, NG-RC, reservoirs and attention, as
-        earlier versions did; or one kind: ``"td-dmd"``, ``"ng-rc"``, ``"reservoir"``, ``"attention"``,
-        ``"persistence"``, ``"seasonal-naive"``, ``"drift"``, ``"median"``, ``"smoothing"``, ``"arima"``,
-        ``"seasonal-trend"``, ``"seasonal-difference"`` or ``"analogue"``.
+        Model to fit: ``"auto"`` selects among all, and forecasts small counts by whole counts; ``"family"`` among
+        TD-DMD, NG-RC, reservoirs and attention, as earlier versions did; or one kind: ``"td-dmd"``, ``"ng-rc"``,
+        ``"reservoir"``, ``"attention"``, ``"persistence"``, ``"seasonal-naive"``, ``"drift"``, ``"median"``,
+        ``"smoothing"``, ``"arima"``, ``"seasonal-trend"``, ``"seasonal-difference"`` or ``"analogue"``.
     season
         Length of the season in samples, or a list of several; None finds seasons from the data, ``[]`` uses none.
     random_state
